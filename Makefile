@@ -1,0 +1,245 @@
+# Everything a developer runs. A bare "make" lists the targets. Needed on the
+# machine: Go, make, gcc (for the race detector) and git (for "check"). What else
+# is needed is built into bin/tools, pinned below.
+
+GO               ?= go
+OCB_VERSION      := v0.158.0
+GOLANGCI_VERSION := v2.12.2
+
+# How long the tests of one package may take, and how many runs each fuzz target gets. The
+# race detector makes code several times slower.
+TEST_TIMEOUT ?= 5m
+RACE_TIMEOUT ?= 15m
+# Counted in runs: with a time, "go test -fuzz" itself now and then fails with
+# "context deadline exceeded" at the end (golang/go issue 75804).
+FUZZTIME     ?= 50000x
+# How long "make run" runs, "30s" for example; empty: until Ctrl-C.
+RUN_FOR      ?=
+# Where "make run" listens: the stand-in server, and the collector's metrics.
+SIM_ADDR        ?= 127.0.0.1:8000
+PROMETHEUS_ADDR ?= 127.0.0.1:9464
+
+BIN      := bin
+TOOLS    := $(BIN)/tools
+OCB      := $(TOOLS)/ocb-$(OCB_VERSION)
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+SMALL    := otelcol-vllm
+FULL     := otelcol-vllm-full
+
+# All programs are built with the same flags, so that they share Go's build cache.
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+
+say = @printf '==> %s\n'
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Building two things at once on few cores only makes both late.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## List the targets
+	@printf 'Targets of otelcol-vllm:\n\n'
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ---------------------------------------------------------------- building
+
+.PHONY: build
+build: compile-$(SMALL) programs ## Build bin/otelcol-vllm (the first build takes some minutes)
+
+.PHONY: build-full
+build-full: compile-$(FULL) ## Build bin/otelcol-vllm-full (adds Kubernetes and load balancing)
+
+# ocb writes the distribution's sources. Resolving the modules takes it a minute
+# on a fresh machine and downloads what only tests need, so "make lock" keeps the
+# result. The lock counts only while its first line names this manifest and ocb.
+LOCK  := internal/distribution
+stamp := generated-$(OCB_VERSION)
+ocb    = TMPDIR=$(CURDIR)/build/tmp $(OCB) --config $(filter builder-config%,$^) --skip-compilation
+lock_header = printf '// Written by "make lock" for %s, checksum %s, ocb $(OCB_VERSION).\n' \
+	$(filter builder-config%,$^) "$$(cksum < $(filter builder-config%,$^) | tr ' ' -)"
+
+build/$(SMALL)/$(stamp): builder-config.yaml $(wildcard $(LOCK)/$(SMALL).mod)
+build/$(FULL)/$(stamp): builder-config-full.yaml
+build/%/$(stamp): go.mod
+	@mkdir -p build/$* build/tmp
+	@if [ -f $(LOCK)/$*.mod ] && [ "$$(head -n 1 $(LOCK)/$*.mod)" = "$$($(lock_header))" ]; then \
+		echo '==> $*: ocb writes the sources; the modules are locked'; \
+		cp $(LOCK)/$*.mod build/$*/go.mod && cp $(LOCK)/$*.sum build/$*/go.sum || exit 1; \
+		( cd build/$* && $(GO) mod download > ../$*.download.log 2>&1 ) & \
+		$(MAKE) -s --no-print-directory $(OCB) && $(ocb) --skip-get-modules > build/$*.log 2>&1; \
+		status=$$?; wait; \
+	else \
+		$(MAKE) -s --no-print-directory $(OCB) || exit 1; \
+		echo '==> $*: ocb writes the sources and resolves the modules (a minute or two where they must be downloaded)'; \
+		$(ocb) --skip-strict-versioning=false > build/$*.log 2>&1; \
+		status=$$?; \
+	fi; \
+	rm -rf build/tmp; \
+	[ $$status -eq 0 ] || { cat build/$*.log; exit 1; }
+	@touch $@
+
+.PHONY: lock
+lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules anew and keep the result
+	$(say) 'ocb resolves the modules of $(SMALL) for the lock'
+	@mkdir -p build/$(SMALL) build/tmp $(LOCK)
+	@$(ocb) --skip-strict-versioning=false > build/$(SMALL).log 2>&1 || { cat build/$(SMALL).log; exit 1; }
+	@rm -rf build/tmp
+	@{ $(lock_header); cat build/$(SMALL)/go.mod; } > $(LOCK)/$(SMALL).mod
+	@cp build/$(SMALL)/go.sum $(LOCK)/$(SMALL).sum
+	@touch build/$(SMALL)/$(stamp)
+
+# Always run: Go's own cache knows what has changed, which takes seconds.
+# -mod=mod lets Go add a module that our code has begun to need since the lock
+# was written. The first time, a line now and then shows that it is alive.
+.PHONY: compile-%
+compile-%: build/%/$(stamp)
+	@if [ -x $(BIN)/$* ]; then \
+		echo '==> $*: compiling what has changed'; \
+	else \
+		echo '==> $*: compiling over 1000 packages; the first time this takes some minutes'; \
+	fi
+	@{ cd build/$* && $(BUILD) -v -mod=mod -o $(CURDIR)/$(BIN)/$* . 2>&1; echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^go: downloading / { next } \
+		NF == 1 && /\// || /^[a-z]+$$/ { if (++n % 100 == 0) { print "    " n " packages compiled"; fflush() } next } \
+		{ print; fflush() }'
+	@printf '==> %s is ready (%s)\n' '$(BIN)/$*' "$$(du -h $(BIN)/$* | cut -f 1)"
+
+.PHONY: programs
+programs:
+	$(say) 'compiling vllmsim and demo'
+	@mkdir -p $(BIN)
+	@$(BUILD) -o $(BIN)/ ./cmd/vllmsim ./cmd/demo
+
+.PHONY: run
+run: ## Build, then run the collector against a stand-in vLLM server (RUN_FOR=30s ends by itself)
+	@[ -x $(BIN)/$(SMALL) ] || echo '==> first build: this takes some minutes, later ones take seconds'
+	@$(MAKE) --no-print-directory build
+	@exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
+		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR))
+
+# ---------------------------------------------------------------- testing
+
+.PHONY: test
+test: ## Run the unit tests
+	$(say) 'go test ./... (the first time it compiles the dependencies)'
+	@$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: race
+race: ## Run the unit tests under the race detector
+	$(say) 'go test -race ./...'
+	@CGO_ENABLED=1 $(GO) test -race -timeout $(RACE_TIMEOUT) ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
+	$(say) 'looking for fuzz targets'
+	@mkdir -p build
+	@$(GO) test -list '^Fuzz' ./... > build/fuzz.list || { cat build/fuzz.list; exit 1; }
+	@set -e; awk '/^Fuzz/ { name[++n] = $$1; next } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' build/fuzz.list \
+	| while read -r package target; do \
+		printf '==> fuzzing %s in %s for %s\n' "$$target" "$$package" '$(FUZZTIME)'; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' "$$package" < /dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	$(say) 'go test -bench'
+	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
+
+.PHONY: e2e
+e2e: build prometheus ## Test the built binary end to end
+	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
+	echo "==> end-to-end tests in" $$packages; \
+	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages
+
+.PHONY: validate
+validate: build ## Check every example with the built binary's "validate"
+	@for example in examples/*.yaml examples/backends/*.yaml; do \
+		echo "==> validate $$example"; \
+		QUEUE_DIR=build/queue $(BIN)/$(SMALL) validate --config "$$example" || exit 1; \
+	done
+
+# A real Prometheus server, which two end-to-end tests run. Only Debian and its
+# kin have the package. It is unpacked, not installed: no service is started, and
+# only fetching apt's lists needs root. Without it the tests are skipped, except
+# for root, who can always get it.
+.PHONY: prometheus
+prometheus: ## Fetch a Prometheus server for the end-to-end tests (Debian's package)
+	@if command -v prometheus > /dev/null && command -v promtool > /dev/null; then \
+		echo '==> prometheus is there:' "$$(command -v prometheus)"; \
+	elif [ -x $(TOOLS)/prometheus/usr/bin/prometheus ]; then \
+		echo '==> prometheus is there: $(TOOLS)/prometheus'; \
+	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then \
+		echo '==> no apt-get here: the comparison with a real Prometheus will be skipped'; \
+	else \
+		echo '==> unpacking the package prometheus into $(TOOLS)/prometheus'; \
+		rm -rf build/deb && mkdir -p build/deb $(TOOLS) && \
+		{ [ "$$(id -u)" -ne 0 ] || apt-get update -qq; } && \
+		( cd build/deb && apt-get download -qq prometheus ) && \
+		dpkg-deb -x build/deb/prometheus_*.deb build/deb/root && \
+		rm -rf $(TOOLS)/prometheus && mv build/deb/root $(TOOLS)/prometheus || \
+		{ echo '==> the package prometheus cannot be had'; [ "$$(id -u)" -ne 0 ]; }; \
+	fi
+
+# ---------------------------------------------------------------- care
+
+# The linter's cache is the checkout's own: a shared one gives back findings with the paths of
+# another checkout, and where that one is gone its //nolint remarks cannot be read.
+.PHONY: lint
+lint: $(GOLANGCI) ## Run go vet and golangci-lint
+	$(say) 'go vet ./...'
+	@$(GO) vet ./...
+	@$(GO) vet -tags e2e ./...
+	$(say) 'golangci-lint run'
+	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --build-tags e2e --timeout 10m ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## Format the code
+	@$(GOLANGCI) fmt ./...
+
+.PHONY: generate
+generate: ## Regenerate the catalogue, its reference, and mdatagen's files
+	$(say) 'go generate ./...'
+	@$(GO) generate ./...
+
+.PHONY: tidy
+tidy: ## Tidy go.mod
+	$(say) 'go mod tidy'
+	@$(GO) mod tidy
+
+# The state of the tree before and after, so that this also works while there is
+# uncommitted work: only what regenerating or tidying changes is a failure.
+tree_state = { git status --porcelain; git diff HEAD; git ls-files -o --exclude-standard | xargs -r cat; } | git hash-object --stdin
+
+.PHONY: check
+check: ## Regenerate, tidy and lock; fail if that changes a file
+	@before=$$($(tree_state)); \
+	$(MAKE) --no-print-directory generate tidy lock || exit 1; \
+	echo '==> gofmt'; \
+	unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls 2>/dev/null | xargs -r gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:" $$unformatted >&2; exit 1; fi; \
+	if [ "$$before" != "$$($(tree_state))" ]; then \
+		git --no-pager status --short; git --no-pager diff HEAD --stat; \
+		echo 'check: generated files or go.mod were out of date; commit what "make generate tidy lock" wrote' >&2; exit 1; \
+	fi; \
+	echo '==> check: everything is up to date'
+
+.PHONY: clean
+clean: ## Remove bin and build
+	rm -rf $(BIN) build
+
+# ---------------------------------------------------------------- tools
+
+# Tools are installed by version, from their own pinned modules, under bin/tools.
+$(OCB):
+	$(say) 'building ocb $(OCB_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION)
+	@mv $(TOOLS)/builder $@
+
+$(GOLANGCI):
+	$(say) 'building golangci-lint $(GOLANGCI_VERSION) (once, some minutes)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/golangci-lint $@
