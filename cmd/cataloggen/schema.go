@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is metadata.yaml. Fields that mdatagen has too keep its names and
+// meanings; the head of the file explains the others.
+type document struct {
+	Prefixes         []string             `yaml:"prefixes"`
+	Namespaces       []namespace          `yaml:"namespaces"`
+	Groups           []string             `yaml:"groups"`
+	DisabledPrefixes []string             `yaml:"disabled_prefixes"`
+	AttributeAliases map[string]string    `yaml:"attribute_aliases"`
+	Gateway          gateway              `yaml:"gateway"`
+	Imitators        imitators            `yaml:"imitators"`
+	InfoFamilies     []infoFamily         `yaml:"info_families"`
+	Topics           []topic              `yaml:"topics"`
+	Attributes       map[string]attribute `yaml:"attributes"`
+	Metrics          map[string]metric    `yaml:"metrics"`
+}
+
+type namespace struct {
+	Wire string `yaml:"wire"`
+	Name string `yaml:"name"`
+}
+
+type gateway struct {
+	Prefixes         []gatewayPrefix   `yaml:"prefixes"`
+	Labels           map[string]string `yaml:"labels"`
+	AggregatedLabels []string          `yaml:"aggregated_labels"`
+	AdditiveGauges   []string          `yaml:"additive_gauges"`
+}
+
+type gatewayPrefix struct {
+	Wire   string `yaml:"wire"`
+	Name   string `yaml:"name"`
+	Kind   string `yaml:"kind"`
+	Flavor string `yaml:"flavor"`
+}
+
+type imitators struct {
+	Router struct {
+		Families []string `yaml:"families"`
+		Label    string   `yaml:"label"`
+		Prefixes []string `yaml:"prefixes"`
+		Name     string   `yaml:"name"`
+	} `yaml:"router"`
+	Simulator struct {
+		Families          []string `yaml:"families"`
+		CacheConfigLabels []string `yaml:"cache_config_labels"`
+	} `yaml:"simulator"`
+}
+
+type topic struct {
+	ID    string `yaml:"id"`
+	Title string `yaml:"title"`
+	Intro string `yaml:"intro"`
+}
+
+type attribute struct {
+	Description string   `yaml:"description"`
+	Type        string   `yaml:"type"`
+	Enum        []string `yaml:"enum"`
+}
+
+type infoFamily struct {
+	Family      string `yaml:"family"`
+	Description string `yaml:"description"`
+	Numbers     []struct {
+		Label  string `yaml:"label"`
+		Metric string `yaml:"metric"`
+	} `yaml:"numbers"`
+	Lists []struct {
+		Label     string `yaml:"label"`
+		Metric    string `yaml:"metric"`
+		Attribute string `yaml:"attribute"`
+	} `yaml:"lists"`
+	Resource []struct {
+		Label     string `yaml:"label"`
+		Attribute string `yaml:"attribute"`
+	} `yaml:"resource"`
+}
+
+type metric struct {
+	Enabled               *bool         `yaml:"enabled"`
+	Description           string        `yaml:"description"`
+	ExtendedDocumentation string        `yaml:"extended_documentation"`
+	Unit                  string        `yaml:"unit"`
+	Stability             string        `yaml:"stability"`
+	Gauge                 *measurements `yaml:"gauge"`
+	Sum                   *measurements `yaml:"sum"`
+	Histogram             *measurements `yaml:"histogram"`
+	Summary               *struct{}     `yaml:"summary"`
+	Attributes            []string      `yaml:"attributes"`
+	EmittedBy             string        `yaml:"emitted_by"`
+	Topic                 string        `yaml:"topic"`
+	Sources               []source      `yaml:"sources"`
+	Exception             string        `yaml:"exception"`
+	Sentinel              bool          `yaml:"sentinel"`
+}
+
+// measurements are the settings of a kind. The exposition formats know one
+// kind of number and one of temporality, so only these are accepted.
+type measurements struct {
+	ValueType              string `yaml:"value_type"`
+	Monotonic              bool   `yaml:"monotonic"`
+	AggregationTemporality string `yaml:"aggregation_temporality"`
+}
+
+type source struct {
+	Family   string `yaml:"family"`
+	Since    string `yaml:"since"`
+	Until    string `yaml:"until"`
+	Version  bool   `yaml:"version"`
+	Fallback bool   `yaml:"fallback"`
+	Label    string `yaml:"label"`
+}
+
+// kind returns the name of the metric's kind; validate has made sure that
+// there is exactly one.
+func (m metric) kind() string {
+	switch {
+	case m.Sum != nil:
+		return "sum"
+	case m.Histogram != nil:
+		return "histogram"
+	case m.Summary != nil:
+		return "summary"
+	default:
+		return "gauge"
+	}
+}
+
+// parse decodes and checks the catalogue. Keys that the schema does not know
+// are errors, and so are keys out of order: a sorted file has one place for
+// every entry.
+func parse(content []byte) (*document, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	var doc document
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, err
+	}
+	var tree yaml.Node
+	if err := yaml.Unmarshal(content, &tree); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(sortedKeys(&tree, "attributes"), sortedKeys(&tree, "metrics"), doc.validate()); err != nil {
+		return nil, err
+	}
+	return &doc, nil
+}
+
+// sortedKeys checks the order of the keys of one top-level mapping, which is
+// lost once it is decoded into a Go map.
+func sortedKeys(tree *yaml.Node, section string) error {
+	top := tree.Content[0].Content
+	for i := 0; i+1 < len(top); i += 2 {
+		if top[i].Value != section {
+			continue
+		}
+		var keys []string
+		for j := 0; j < len(top[i+1].Content); j += 2 {
+			keys = append(keys, top[i+1].Content[j].Value)
+		}
+		for j := 1; j < len(keys); j++ {
+			if keys[j-1] > keys[j] {
+				return fmt.Errorf("%s: %q must stand before %q", section, keys[j], keys[j-1])
+			}
+		}
+	}
+	return nil
+}
+
+// sortedNames returns the keys of a map in order.
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Match is one way in which a family on the wire becomes a metric. Metric and
+// Source point into the table, which nobody may change.
+type Match struct {
+	Metric *Metric
+	Source *Source
+	// Rank is the source's place among the metric's sources: where a body
+	// carries several of them, the one with the highest rank wins.
+	Rank int
+}
+
+// All returns every metric, sorted by name. The slice is the table itself:
+// read it, do not change it.
+func All() []Metric { return metrics }
+
+// ByName returns the metric with the canonical name.
+func ByName(name string) (*Metric, bool) {
+	i, found := slices.BinarySearchFunc(metrics, name, func(m Metric, name string) int {
+		return strings.Compare(m.Name, name)
+	})
+	if !found {
+		return nil, false
+	}
+	return &metrics[i], true
+}
+
+// BySource returns the metrics that a family may become, sorted by name; nil
+// where the catalogue does not know the family. The family is written as in
+// Source.Family. There are several matches where the family means different
+// things in different versions (Source.Version tells them apart) and for the
+// info families (Source.Label).
+func BySource(family string) []Match { return sources()[family] }
+
+var sources = sync.OnceValue(func() map[string][]Match {
+	index := make(map[string][]Match, len(metrics))
+	for i := range metrics {
+		metric := &metrics[i]
+		for rank := range metric.Sources {
+			source := &metric.Sources[rank]
+			index[source.Family] = append(index[source.Family], Match{Metric: metric, Source: source, Rank: rank})
+		}
+	}
+	return index
+})

@@ -1,0 +1,147 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// prometheusName translates a metric as OTLP exporters to Prometheus do by
+// default.
+func prometheusName(t *testing.T, m Metric) string {
+	t.Helper()
+	types := map[Kind]otlptranslator.MetricType{
+		KindGauge:     otlptranslator.MetricTypeGauge,
+		KindSum:       otlptranslator.MetricTypeMonotonicCounter,
+		KindHistogram: otlptranslator.MetricTypeHistogram,
+		KindSummary:   otlptranslator.MetricTypeSummary,
+	}
+	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
+	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: types[m.Kind]})
+	require.NoError(t, err)
+	return name
+}
+
+// newestFamily is the wire name that a metric has on current servers; empty
+// for metrics that no family of their own stands behind.
+func newestFamily(m Metric) string {
+	if len(m.Sources) == 0 || m.Sources[len(m.Sources)-1].Label != "" {
+		return ""
+	}
+	return m.Sources[len(m.Sources)-1].Family
+}
+
+func TestNamesTranslateBackToTheWireOrSayWhyNot(t *testing.T) {
+	for _, m := range All() {
+		if isGateway(m) {
+			assert.Empty(t, m.Exception, "%s: the reason is the same for all, in docs/naming.md", m.Name)
+			continue
+		}
+		wire := strings.ReplaceAll(newestFamily(m), ":", "_")
+		if wire == "" || prometheusName(t, m) == wire {
+			assert.Empty(t, m.Exception, "%s needs no exception", m.Name)
+			continue
+		}
+		assert.NotEmpty(t, m.Exception, "%s translates to %s, on the wire it is %s", m.Name, prometheusName(t, m), wire)
+	}
+}
+
+func TestNoNameIsADottedPrefixOfAnother(t *testing.T) {
+	for _, m := range All() {
+		for cut := strings.LastIndexByte(m.Name, '.'); cut > 0; cut = strings.LastIndexByte(m.Name[:cut], '.') {
+			_, taken := ByName(m.Name[:cut])
+			assert.False(t, taken, "%s is a dotted prefix of %s", m.Name[:cut], m.Name)
+		}
+	}
+}
+
+func TestNoTwoNamesAreEqualAfterTranslation(t *testing.T) {
+	seen := map[string]string{}
+	for _, m := range All() {
+		translated := prometheusName(t, m)
+		assert.Empty(t, seen[translated], "%s and %s are both %s", seen[translated], m.Name, translated)
+		seen[translated] = m.Name
+	}
+}
+
+// TestNamesAreTheMechanicalForm applies rule by rule what docs/naming.md says,
+// so that a family gets the same name from the catalogue as it had while it was
+// unknown.
+func TestNamesAreTheMechanicalForm(t *testing.T) {
+	for _, m := range All() {
+		wire := newestFamily(m)
+		if wire == "" || m.Exception != "" || isGateway(m) {
+			continue
+		}
+		want := wire
+		if m.Kind == KindSum {
+			want = strings.TrimSuffix(want, "_total")
+		}
+		switch {
+		case m.Name == "vllm.mooncake_store.operation_bytes":
+			// Without "bytes" it would be the name of the count of operations.
+		case strings.HasSuffix(want, "_seconds"):
+			want = strings.TrimSuffix(want, "_seconds")
+			assert.Equal(t, "s", m.Unit, m.Name)
+		case strings.HasSuffix(want, "_milliseconds"):
+			want = strings.TrimSuffix(want, "_milliseconds")
+			assert.Equal(t, "ms", m.Unit, m.Name)
+		case strings.HasSuffix(want, "_bytes"):
+			want = strings.TrimSuffix(want, "_bytes")
+			assert.Equal(t, "By", m.Unit, m.Name)
+		}
+		if rest, ours := strings.CutPrefix(want, Prefixes[0]); ours {
+			if i := slices.IndexFunc(Groups, func(g string) bool { return strings.HasPrefix(rest, g) }); i >= 0 {
+				rest = strings.TrimSuffix(Groups[i], "_") + "." + rest[len(Groups[i]):]
+			}
+			want = "vllm." + rest
+		}
+		for _, n := range Namespaces {
+			if rest, ours := strings.CutPrefix(want, n.Wire); ours {
+				want = n.Name + rest
+			}
+		}
+		assert.Equal(t, want, m.Name)
+	}
+}
+
+func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
+	annotation := regexp.MustCompile(`^\{[A-Za-z_]+\}(/s)?$`)
+	ucum := []string{"1", "s", "ms", "min", "By", "MiBy", "GBy/s"}
+	for _, m := range All() {
+		assert.True(t, annotation.MatchString(m.Unit) || slices.Contains(ucum, m.Unit), "%s has the unit %q", m.Name, m.Unit)
+	}
+}
+
+func TestOnlyRatiosHaveUnitOne(t *testing.T) {
+	for _, m := range All() {
+		assert.Equal(t, m.Unit == "1", strings.Contains(m.Description, "from 0 to 1"),
+			"%s has the unit %s and says: %s", m.Name, m.Unit, m.Description)
+	}
+}
+
+func TestNoAttributeIsReservedByABackend(t *testing.T) {
+	for _, m := range All() {
+		for _, reserved := range []string{"namespace", "location", "cluster", "job", "instance", "project_id"} {
+			assert.NotContains(t, m.Attributes, reserved, m.Name)
+		}
+	}
+}
+
+func TestOnlyWhatTheNamingRuleNamesIsOffByDefault(t *testing.T) {
+	for _, m := range All() {
+		off := m.Name == "vllm.healthy" || strings.HasPrefix(m.Name, "gen_ai.") ||
+			m.Name == "inference_gateway.epp.inference_request_metric" ||
+			slices.ContainsFunc(DisabledPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) })
+		assert.Equal(t, off, !m.Enabled, m.Name)
+	}
+	assert.ElementsMatch(t, []string{
+		"go_", "process_", "python_",
+		"certwatcher_", "controller_runtime_", "leader_election_", "rest_client_", "workqueue_",
+	}, DisabledPrefixes)
+}

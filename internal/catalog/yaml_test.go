@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// TestTheTableIsTheYAML decodes metadata.yaml without the generator's schema,
+// so that a field which the generator forgets shows up as a difference.
+func TestTheTableIsTheYAML(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
+	require.NoError(t, err)
+	var doc map[string]any
+	require.NoError(t, yaml.Unmarshal(content, &doc))
+
+	entries := doc["metrics"].(map[string]any)
+	var names []string
+	for name := range entries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	require.Len(t, All(), len(names))
+	for i, name := range names {
+		assert.Equal(t, metricOf(t, name, entries[name].(map[string]any)), All()[i])
+	}
+
+	assert.Equal(t, stringsOf(doc["prefixes"]), Prefixes)
+	assert.Equal(t, stringsOf(doc["groups"]), Groups)
+	assert.Equal(t, stringsOf(doc["disabled_prefixes"]), DisabledPrefixes)
+	aliases := map[string]string{}
+	for alias, attribute := range doc["attribute_aliases"].(map[string]any) {
+		aliases[alias] = attribute.(string)
+	}
+	assert.Equal(t, aliases, AttributeAliases)
+	var namespaces []Namespace
+	for _, n := range mapsOf(doc["namespaces"]) {
+		namespaces = append(namespaces, Namespace{Wire: text(n["wire"]), Name: text(n["name"])})
+	}
+	assert.Equal(t, namespaces, Namespaces)
+	var families []InfoFamily
+	for _, f := range mapsOf(doc["info_families"]) {
+		families = append(families, infoFamilyOf(f))
+	}
+	assert.Equal(t, families, InfoFamilies)
+	assert.Equal(t, gatewayOf(doc["gateway"].(map[string]any)), Gateway)
+	imitators := doc["imitators"].(map[string]any)
+	router := imitators["router"].(map[string]any)
+	assert.Equal(t, RouterRules{
+		Families: stringsOf(router["families"]), Label: text(router["label"]),
+		Prefixes: stringsOf(router["prefixes"]), Name: text(router["name"]),
+	}, Router)
+	simulator := imitators["simulator"].(map[string]any)
+	assert.Equal(t, SimulatorRules{
+		Families: stringsOf(simulator["families"]), CacheConfigLabels: stringsOf(simulator["cache_config_labels"]),
+	}, Simulator)
+}
+
+func TestEveryAttributeIsDeclared(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
+	require.NoError(t, err)
+	var doc struct {
+		Attributes map[string]any `yaml:"attributes"`
+	}
+	require.NoError(t, yaml.Unmarshal(content, &doc))
+	for _, m := range All() {
+		for _, a := range m.Attributes {
+			assert.Contains(t, doc.Attributes, a, m.Name)
+		}
+	}
+	for _, attribute := range AttributeAliases {
+		assert.Contains(t, doc.Attributes, attribute)
+	}
+}
+
+func metricOf(t *testing.T, name string, fields map[string]any) Metric {
+	t.Helper()
+	m := Metric{Name: name, Attributes: stringsOf(fields["attributes"])}
+	for key, value := range fields {
+		switch key {
+		case "enabled":
+			m.Enabled = value.(bool)
+		case "description":
+			m.Description = text(value)
+		case "unit":
+			m.Unit = text(value)
+		case "stability":
+			m.Stability = text(value)
+		case "emitted_by":
+			m.EmittedBy = text(value)
+		case "exception":
+			m.Exception = text(value)
+		case "sentinel":
+			m.Sentinel = value.(bool)
+		case "gauge":
+			m.Kind = KindGauge
+		case "sum":
+			m.Kind = KindSum
+		case "histogram":
+			m.Kind = KindHistogram
+		case "summary":
+			m.Kind = KindSummary
+		case "attributes", "sources":
+		case "topic", "extended_documentation":
+			// For readers of metrics.md only.
+		default:
+			t.Errorf("%s: the test does not know the key %q", name, key)
+		}
+	}
+	for _, s := range mapsOf(fields["sources"]) {
+		m.Sources = append(m.Sources, Source{
+			Family: text(s["family"]), Since: text(s["since"]), Until: text(s["until"]), Label: text(s["label"]),
+			Version: s["version"] == true, Fallback: s["fallback"] == true,
+		})
+	}
+	return m
+}
+
+func gatewayOf(fields map[string]any) GatewayRules {
+	g := GatewayRules{
+		Labels:           map[string]string{},
+		AggregatedLabels: stringsOf(fields["aggregated_labels"]), AdditiveGauges: stringsOf(fields["additive_gauges"]),
+	}
+	for _, p := range mapsOf(fields["prefixes"]) {
+		g.Prefixes = append(g.Prefixes, GatewayPrefix{
+			Wire: text(p["wire"]), Name: text(p["name"]), Kind: text(p["kind"]), Flavor: text(p["flavor"]),
+		})
+	}
+	for label, attribute := range fields["labels"].(map[string]any) {
+		g.Labels[label] = attribute.(string)
+	}
+	return g
+}
+
+func infoFamilyOf(fields map[string]any) InfoFamily {
+	f := InfoFamily{Family: text(fields["family"])}
+	for _, n := range mapsOf(fields["numbers"]) {
+		f.Numbers = append(f.Numbers, InfoNumber{Label: text(n["label"]), Metric: text(n["metric"])})
+	}
+	for _, l := range mapsOf(fields["lists"]) {
+		f.Lists = append(f.Lists, InfoList{Label: text(l["label"]), Metric: text(l["metric"]), Attribute: text(l["attribute"])})
+	}
+	for _, r := range mapsOf(fields["resource"]) {
+		f.Resource = append(f.Resource, InfoAttribute{Label: text(r["label"]), Attribute: text(r["attribute"])})
+	}
+	return f
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+func stringsOf(value any) []string {
+	var list []string
+	items, _ := value.([]any)
+	for _, item := range items {
+		list = append(list, item.(string))
+	}
+	return list
+}
+
+func mapsOf(value any) []map[string]any {
+	var list []map[string]any
+	items, _ := value.([]any)
+	for _, item := range items {
+		list = append(list, item.(map[string]any))
+	}
+	return list
+}
