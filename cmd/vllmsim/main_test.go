@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// buffer can be read while a command writes to it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{"nothing prints the help", nil, 0, "vllmsim replay", ""},
+		{"help", []string{"help"}, 0, "vllmsim record", ""},
+		{"help of a command", []string{"serve", "-h"}, 0, "", "-dialect"},
+		{"unknown command", []string{"sevre"}, 2, "", `unknown command "sevre"`},
+		{"unknown flag", []string{"serve", "--dialekt", "v1"}, 2, "", "flag provided but not defined: -dialekt"},
+		{"stray argument", []string{"serve", "v1"}, 2, "", `unexpected argument "v1"`},
+		{"unknown dialect", []string{"serve", "--dialect", "v2"}, 2, "", "unknown dialect"},
+		{"not loopback", []string{"serve", "--listen", "0.0.0.0:0"}, 1, "", "not on loopback"},
+		{"uptime too long", []string{"serve", "--uptime", "48h"}, 2, "", "not between 0 and 24h"},
+		{"replay of nothing", []string{"replay"}, 2, "", "want one FILE or DIR"},
+		{"replay of what is not there", []string{"replay", "/does/not/exist"}, 1, "", "no such file"},
+		{"replay not on loopback", []string{"replay", "main.go", "--listen", "10.0.0.1:0"}, 1, "", "not on loopback"},
+		{"replay into the past", []string{"replay", "main.go", "--every", "-1s"}, 2, "", "below 0"},
+		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
+		{"record of no URL", []string{"record", "nowhere", "dir"}, 1, "", "want http://host:port"},
+		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var stdout, stderr buffer
+			assert.Equal(t, c.code, run(t.Context(), c.args, &stdout, &stderr))
+			assert.Contains(t, stdout.String(), c.stdout)
+			assert.Contains(t, stderr.String(), c.stderr)
+		})
+	}
+}
+
+var metricsURL = regexp.MustCompile(`http://\S+/metrics`)
+
+// started runs a command until it says where it listens; the returned function
+// stops it as Ctrl-C does and returns its exit code.
+func started(t *testing.T, args ...string) (urls []string, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	var stdout, stderr buffer
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, &stdout, &stderr) }()
+	require.Eventually(t, func() bool { return metricsURL.MatchString(stdout.String()) }, 10*time.Second, 5*time.Millisecond,
+		"stderr: %s", &stderr)
+	return metricsURL.FindAllString(stdout.String(), -1), func() int {
+		cancel()
+		http.DefaultClient.CloseIdleConnections()
+		return <-done
+	}
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func TestServeRecordReplay(t *testing.T) {
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--targets", "2", "--uptime", "5m", "--vllm-version", "0.13.0")
+	require.Len(t, urls, 2)
+	assert.Contains(t, fetch(t, urls[1]), "vllm:generation_tokens_total")
+
+	dir := filepath.Join(t.TempDir(), "recorded")
+	var stdout, stderr buffer
+	code := run(t.Context(), []string{"record", urls[0], "--for", "300ms", "--every", "50ms", dir}, &stdout, &stderr)
+	require.Zero(t, code, stderr.String())
+	assert.Regexp(t, `\d+ bodies in`, stdout.String())
+	assert.Zero(t, stop())
+
+	first, err := os.ReadFile(filepath.Join(dir, "000001.txt"))
+	require.NoError(t, err)
+	replayed, stopReplay := started(t, "replay", dir, "--listen", "127.0.0.1:0")
+	assert.Equal(t, string(first), fetch(t, replayed[0]))
+	assert.JSONEq(t, `{"version":"0.13.0"}`, fetch(t, replayed[0][:len(replayed[0])-len("metrics")]+"version"))
+	assert.Zero(t, stopReplay())
+}
+
+func TestServeStopsByItselfAfterItsTime(t *testing.T) {
+	var stdout, stderr buffer
+	began := time.Now()
+	assert.Zero(t, run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--for", "100ms"}, &stdout, &stderr))
+	assert.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
+	assert.Less(t, time.Since(began), 10*time.Second)
+	assert.Regexp(t, `^vllmsim serve: v1, metrics at http://127\.0\.0\.1:\d+/metrics\n$`, stdout.String())
+}
+
+func TestBodiesWritesAFolderPerScenario(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr buffer
+	require.Zero(t, run(t.Context(), []string{"bodies", dir}, &stdout, &stderr))
+	for _, name := range []string{"metrics.txt", "metrics-2.txt", "content-type"} {
+		assert.FileExists(t, filepath.Join(dir, "v1-0.20.0", name))
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+const defaultListen = "127.0.0.1:18000"
+
+func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var cfg vllmsim.Config
+	flags := newFlags("serve", "", "Exposes /metrics, /health, /ping, /version and /v1/models like vLLM servers under a changing load.", stderr)
+	listen := flags.String("listen", defaultListen, "first loopback address and port; further servers take the next addresses")
+	limit := flags.Duration("for", 0, "stop after this time (0: when interrupted)")
+	uptime := flags.Duration("uptime", 0, "pretend to have been up and busy for this long already")
+	flags.StringVar(&cfg.Dialect, "dialect", "v1", "what to imitate: "+strings.Join(surface.Dialects(), ", "))
+	flags.StringVar(&cfg.Version, "vllm-version", "", "vLLM version to imitate (default: one typical of the dialect)")
+	flags.StringVar(&cfg.Model, "model", "", "value of the model_name label (default a Llama 3.1 8B)")
+	flags.IntVar(&cfg.Engines, "engines", 1, "engines (data parallel ranks) per server")
+	flags.IntVar(&cfg.Targets, "targets", 1, "servers, on consecutive loopback addresses and the same port (other systems than Linux need those addresses set up first)")
+	flags.IntVar(&cfg.APIServers, "api-servers", 2, "API server processes, for v1-multiproc")
+	flags.DurationVar(&cfg.Period, "period", time.Minute, "length of one wave of load")
+	flags.Float64Var(&cfg.Rate, "rate", 6, "mean arrival rate per engine, requests per second")
+	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of the load")
+	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 40960, "capacity of each engine's KV cache in tokens")
+	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 8192, "longest prompt and output together, in tokens")
+	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 48, "most requests in one batch")
+	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
+	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
+	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
+	rest, err := parse(flags, args)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return usagef("unexpected argument %q", rest[0])
+	}
+	if *uptime < 0 || *uptime > 24*time.Hour {
+		return usagef("-uptime %s is not between 0 and 24h", *uptime)
+	}
+	cfg.Clock = time.Now
+	cfg.Start = time.Now().Add(-*uptime)
+	server, err := vllmsim.New(cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, cancel := bounded(ctx, *limit)
+	defer cancel()
+	return server.Serve(ctx, *listen, func(urls []string) {
+		fmt.Fprintf(stdout, "vllmsim serve: %s, metrics at %s\n", cfg.Dialect, vllmsim.Where(metricsURLs(urls)))
+	})
+}
+
+func metricsURLs(urls []string) []string {
+	var out []string
+	for _, u := range urls {
+		out = append(out, u+"/metrics")
+	}
+	return out
+}

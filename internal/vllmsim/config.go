@@ -1,0 +1,116 @@
+package vllmsim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+// Config describes a stand-in deployment. The zero value is one V1 server with
+// one engine.
+type Config struct {
+	// Dialect is one of surface.Dialects(); the default is "v1".
+	Dialect string
+	// Version is the vLLM version shown and imitated; the default depends on
+	// the dialect.
+	Version string
+	// Model is the value of model_name.
+	Model string
+	// Engines is the number of engines of each server (data parallel ranks),
+	// Targets the number of servers.
+	Engines, Targets int
+	// APIServers is the number of API server processes in multi-process mode.
+	APIServers int
+	// Period is the length of one wave of load, Rate the mean arrival rate of
+	// each engine in requests per second.
+	Period time.Duration
+	Rate   float64
+	// Seed makes the run reproducible.
+	Seed uint64
+	// KVCacheTokens, MaxModelLen, MaxSeqs and MaxLoRAs are limits of each engine.
+	KVCacheTokens, MaxModelLen, MaxSeqs, MaxLoRAs int
+	// LoRA, SpecDecode and FlopsCounters switch features on.
+	LoRA, SpecDecode, FlopsCounters bool
+	// Clock tells the time. If it is nil the servers have a clock of their own,
+	// which starts at Start and moves only by Server.Advance.
+	Clock func() time.Time
+	// Start is when the first server became ready; the default is the time of
+	// New, or the beginning of 2026 where Clock is nil.
+	Start time.Time
+}
+
+const blockSize = 16
+
+// withDefaults fills in what was left out and says what cannot work.
+func (c Config) withDefaults() (Config, surface.Version, error) {
+	var version surface.Version
+	if c.Dialect == "" {
+		c.Dialect = string(surface.V1)
+	}
+	if c.Version == "" {
+		c.Version = surface.DefaultVersion(surface.Dialect(c.Dialect))
+	}
+	if c.Version != "" {
+		var err error
+		if version, err = surface.ParseVersion(c.Version); err != nil {
+			return c, version, err
+		}
+	}
+	if err := surface.Check(surface.Dialect(c.Dialect), version); err != nil {
+		return c, version, err
+	}
+	if c.Model == "" {
+		c.Model = "meta-llama/Llama-3.1-8B-Instruct"
+	}
+	for _, number := range []struct {
+		field        *int
+		name         string
+		preset, most int
+	}{
+		{&c.Engines, "engines", 1, 64},
+		{&c.Targets, "targets", 1, 250},
+		{&c.APIServers, "API servers", 1, 64},
+		{&c.KVCacheTokens, "KV cache tokens", 40960, 1 << 30},
+		{&c.MaxModelLen, "maximum model length", 8192, 1 << 20},
+		{&c.MaxSeqs, "sequences", 48, 1024},
+		{&c.MaxLoRAs, "LoRA slots", 2, 64},
+	} {
+		if *number.field == 0 {
+			*number.field = number.preset
+		}
+		if *number.field < 1 || *number.field > number.most {
+			return c, version, fmt.Errorf("%s: %d is not between 1 and %d", number.name, *number.field, number.most)
+		}
+	}
+	if c.Engines > 1 && !surface.ManyEngines(surface.Dialect(c.Dialect), version) {
+		return c, version, fmt.Errorf("engines: dialect %s of version %s has one engine per server", c.Dialect, version)
+	}
+	if c.Period == 0 {
+		c.Period = time.Minute
+	}
+	if c.Rate == 0 {
+		c.Rate = 6
+	}
+	if c.Start.IsZero() {
+		c.Start = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+		if c.Clock != nil {
+			c.Start = c.Clock()
+		}
+	}
+	return c, version, nil
+}
+
+// engine returns the load model's configuration for engine number i of all.
+func (c Config) engine(i int) load.Config {
+	return load.Config{
+		Seed: c.Seed*1_000_003 + uint64(i), Rate: c.Rate, Period: c.Period.Seconds(),
+		PromptMedian: 520, OutputMedian: 129,
+		KVTokens: c.KVCacheTokens, BlockSize: blockSize,
+		MaxSeqs: c.MaxSeqs, MaxBatchedTokens: max(2048, 2*c.MaxSeqs), MaxModelLen: c.MaxModelLen,
+		// The V0 engine had prefix caching off unless asked for.
+		PrefixCaching: c.Dialect != string(surface.V0) && c.Dialect != string(surface.RayOld),
+		LoRA:          c.LoRA, SpecDecode: c.SpecDecode, FlopsCounters: c.FlopsCounters, MaxLoRAs: c.MaxLoRAs,
+	}
+}

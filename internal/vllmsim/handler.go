@@ -1,0 +1,73 @@
+package vllmsim
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+// ServeHTTP answers like the server's own endpoints: /metrics, /health, /ping,
+// /version and /v1/models. A Ray agent has only /metrics.
+func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	dialect, version := surface.Dialect(t.server.cfg.Dialect), t.server.version
+	path := r.URL.Path
+	if path == "/metrics/" && dialect != surface.Rust {
+		path = "/metrics"
+	}
+	ray := dialect == surface.RayOld || dialect == surface.RayNew
+	if ray && path != "/metrics" {
+		http.NotFound(w, r)
+		return
+	}
+	post := path == "/ping"
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !(post && r.Method == http.MethodPost) {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	switch {
+	case path == "/metrics":
+		t.serveMetrics(w)
+	case path == "/health":
+		w.WriteHeader(http.StatusOK)
+	case path == "/ping" && version.AtLeast("0.7.0"):
+		w.WriteHeader(http.StatusOK)
+	case path == "/version":
+		writeJSON(w, map[string]string{"version": version.String()})
+	case path == "/v1/models":
+		t.serveModels(w)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (t *Target) serveMetrics(w http.ResponseWriter) {
+	body, contentType, err := t.Body()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body) // The client may have gone; nobody else needs to know.
+}
+
+func (t *Target) serveModels(w http.ResponseWriter) {
+	cfg := t.server.cfg
+	type model struct {
+		ID          string `json:"id"`
+		Object      string `json:"object"`
+		Created     int64  `json:"created"`
+		OwnedBy     string `json:"owned_by"`
+		MaxModelLen int    `json:"max_model_len"`
+	}
+	writeJSON(w, map[string]any{
+		"object": "list",
+		"data":   []model{{cfg.Model, "model", t.ready.Unix(), "vllm", cfg.MaxModelLen}},
+	})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // As above.
+}

@@ -1,0 +1,139 @@
+// Package vllmsim is a stand-in for vLLM servers: it exposes what they expose,
+// in their dialects, with numbers that move like theirs under a changing load.
+// It needs no GPU and no model; it exists for tests and for a first look.
+//
+// The package has three parts with one seam each: load turns time into the
+// numbers of an engine, surface turns those into metric families as a given
+// vLLM version has them, and wire writes the families as one kind of server
+// does. This package puts them behind HTTP.
+package vllmsim
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+// Server is a set of stand-in servers of the same shape. Each target has its
+// own state.
+type Server struct {
+	cfg     Config
+	version surface.Version
+	targets []*Target
+
+	mu  sync.Mutex
+	now time.Time // The servers' own clock, where Config.Clock is nil.
+}
+
+// Target is one stand-in server. It is an http.Handler and safe for concurrent
+// use.
+type Target struct {
+	server *Server
+	index  int
+	ready  time.Time
+
+	mu      sync.Mutex
+	engines []*load.Engine
+	at      float64 // How far the engines are, in seconds since ready.
+}
+
+const (
+	// loading is the time between the start of a process and its readiness.
+	loading = 74 * time.Second
+	// stagger is how much earlier each further target was started.
+	stagger = 11 * time.Second
+)
+
+// New returns stand-in servers, or an error that says which setting cannot
+// work. They listen only once Serve is called; tests can use the targets as
+// handlers.
+func New(cfg Config) (*Server, error) {
+	cfg, version, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, version: version, now: cfg.Start}
+	for i := range cfg.Targets {
+		t := &Target{server: s, index: i, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
+		for e := range cfg.Engines {
+			engine, err := load.New(cfg.engine(i*cfg.Engines + e))
+			if err != nil {
+				return nil, fmt.Errorf("engine %d: %w", e, err)
+			}
+			t.engines = append(t.engines, engine)
+		}
+		s.targets = append(s.targets, t)
+	}
+	return s, nil
+}
+
+// Targets returns the servers in the order of their addresses.
+func (s *Server) Targets() []*Target { return s.targets }
+
+// Advance moves the servers' own clock by d. It has no effect where Config.Clock
+// is set.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+func (s *Server) clock() time.Time {
+	if s.cfg.Clock != nil {
+		return s.cfg.Clock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Body returns what the target answers to a scrape at this moment, and its
+// content type.
+func (t *Target) Body() (body []byte, contentType string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance()
+	shown := t.shown()
+	var out bytes.Buffer
+	encoder := shown.Encoder()
+	if err := encoder.Encode(&out, shown.Families()); err != nil {
+		return nil, "", err
+	}
+	return out.Bytes(), encoder.ContentType(), nil
+}
+
+// tick lets the engines catch up with the clock, so that a server that nobody
+// scrapes does not have hours to make up for.
+func (t *Target) tick() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance()
+}
+
+func (t *Target) advance() {
+	t.at = max(t.at, t.server.clock().Sub(t.ready).Seconds())
+	for _, e := range t.engines {
+		e.AdvanceTo(t.at)
+	}
+}
+
+func (t *Target) shown() *surface.Server {
+	cfg := t.server.cfg
+	shown := &surface.Server{
+		Dialect: surface.Dialect(cfg.Dialect), Version: t.server.version, Model: cfg.Model,
+		ProcessStart: unix(t.ready.Add(-loading)), Ready: unix(t.ready), Now: unix(t.ready) + t.at,
+		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: blockSize,
+		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
+		PrefixCaching: cfg.engine(0).PrefixCaching, Node: t.index,
+	}
+	for _, e := range t.engines {
+		shown.Engines = append(shown.Engines, e.Stats())
+	}
+	return shown
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
