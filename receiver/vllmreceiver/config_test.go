@@ -1,0 +1,222 @@
+package vllmreceiver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// decode reads a configuration as the collector does.
+func decode(t *testing.T, text string) (*Config, error) {
+	t.Helper()
+	var raw map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &raw))
+	cfg := createDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+func TestConfigStruct(t *testing.T) {
+	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
+}
+
+func TestConfigWithOneEndpoint(t *testing.T) {
+	cfg, err := decode(t, `
+endpoint: http://vllm-0:8000
+collection_interval: 5s
+timeout: 2s
+limits: {body_size: 1MiB, series: 7}
+metrics:
+  vllm.kv_block.lifetime: {enabled: false}
+resource_attributes:
+  service.version: {enabled: false}
+`)
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	assert.Equal(t, 5*time.Second, cfg.Controller.CollectionInterval)
+	assert.Equal(t, 2*time.Second, cfg.Client.Timeout)
+	assert.Equal(t, ByteSize(1<<20), cfg.Limits.BodySize)
+	assert.Equal(t, 7, cfg.Limits.Series)
+	assert.Equal(t, map[string]bool{"vllm.kv_block.lifetime": false}, switches(cfg))
+	assert.False(t, cfg.ResourceAttributes.ServiceVersion.Enabled)
+	targets := configuredTargets(cfg)
+	require.Len(t, targets, 1)
+	assert.Equal(t, "http://vllm-0:8000/metrics", targets[0].address.String())
+}
+
+func TestAShortIntervalShortensTheDefaultTimeout(t *testing.T) {
+	cfg, err := decode(t, `{collection_interval: 5s, targets: [{endpoint: "http://a"}]}`)
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	assert.Equal(t, 5*time.Second, cfg.Client.Timeout)
+	assert.Equal(t, 5*time.Second, cfg.Targets[0].Client.Timeout)
+	cfg, err = decode(t, `{endpoint: "http://a", collection_interval: 1m}`)
+	require.NoError(t, err)
+	assert.Equal(t, 10*time.Second, cfg.Client.Timeout)
+}
+
+// What a target leaves out it has from the receiver; what it says is its own
+// and reaches neither the receiver nor the next target.
+func TestTargetsInheritTheReceiversClient(t *testing.T) {
+	cfg, err := decode(t, `
+timeout: 3s
+headers: {X-Tenant: a}
+tls: {insecure_skip_verify: true}
+max_idle_conns: 7
+targets:
+  - endpoint: https://vllm-1/custom/metrics
+    timeout: 1s
+    tls: {ca_file: /etc/ca.pem}
+    auth: {authenticator: bearertokenauth}
+    headers: {X-Tenant: b}
+    resource_attributes: {k8s.pod.name: vllm-1, zone: 3}
+  - endpoint: https://vllm-2
+`)
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	require.Len(t, cfg.Targets, 2)
+	first, second := cfg.Targets[0], cfg.Targets[1]
+
+	assert.Equal(t, time.Second, first.Client.Timeout)
+	assert.Equal(t, "/etc/ca.pem", first.Client.TLS.CAFile)
+	assert.True(t, first.Client.TLS.InsecureSkipVerify, "inherited inside a block that is overridden in part")
+	require.True(t, first.Client.Auth.HasValue())
+	tenant, _ := first.Client.Headers.Get("X-Tenant")
+	assert.Equal(t, "b", string(tenant))
+	assert.Equal(t, 7, first.Client.MaxIdleConns)
+	assert.Equal(t, map[string]any{"k8s.pod.name": "vllm-1", "zone": 3}, first.ResourceAttributes)
+
+	assert.Equal(t, 3*time.Second, second.Client.Timeout)
+	assert.Empty(t, second.Client.TLS.CAFile)
+	assert.False(t, second.Client.Auth.HasValue())
+	tenant, _ = second.Client.Headers.Get("X-Tenant")
+	assert.Equal(t, "a", string(tenant))
+	assert.Empty(t, second.ResourceAttributes)
+	assert.False(t, cfg.Client.Auth.HasValue())
+
+	targets := configuredTargets(cfg)
+	assert.Equal(t, "vllm-1:443/custom/metrics", instanceID(targets[0].address))
+	assert.Equal(t, "vllm-2:443", instanceID(targets[1].address))
+}
+
+func TestConfigMistakesAreAllToldAtOnce(t *testing.T) {
+	cfg, err := decode(t, `
+endpoint: vllm-0:8000
+naming: otel
+source: router
+service_name: ""
+timeout: 0s
+limits: {series: -1, body_size: 0}
+prefixes: [""]
+gen_ai: {enabled: true, operation_name: ""}
+metrics:
+  vllm.kv_blok.lifetime: {enabled: false}
+`)
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.Error(t, err)
+	for _, want := range []string{
+		"endpoint: has no scheme; write http://vllm-0:8000 or https://vllm-0:8000",
+		`naming: "otel" is unknown; write canonical or wire`,
+		`source: "router" is unknown; write auto, vllm, gateway or lora`,
+		"service_name: must not be empty",
+		"timeout: must be more than 0",
+		"limits::series: must be more than 0",
+		"limits::body_size: must be more than 0",
+		"prefixes::0: must not be empty",
+		"gen_ai::operation_name: must not be empty",
+		"metrics::vllm.kv_blok.lifetime: no metric has this name; did you mean vllm.kv_block.lifetime?",
+	} {
+		assert.Contains(t, err.Error(), want)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	tests := []struct{ name, config, want string }{
+		{"nothing to scrape", `{}`, "endpoint: no server to scrape"},
+		{"both ways", `{endpoint: "http://a", targets: [{endpoint: "http://b"}]}`, "set either endpoint or targets"},
+		{"a target without address", `{targets: [{timeout: 1s}]}`, "targets::0::endpoint: is missing"},
+		{"the same target twice", `{targets: [{endpoint: "http://a:1"}, {endpoint: "http://a:1/metrics"}]}`, "targets::1::endpoint: the same server as targets::0"},
+		{"another scheme", `{endpoint: "ftp://a"}`, `the scheme "ftp"`},
+		{"no host", `{endpoint: "http://"}`, "has no host"},
+		{"no URL", `{endpoint: "http://[::1"}`, "is not a URL"},
+		{"a list as attribute", `{targets: [{endpoint: "http://a", resource_attributes: {x: [1]}}]}`, "targets::0::resource_attributes::x: must be a text"},
+		{"a timeout beyond the interval", `{endpoint: "http://a", timeout: 20s}`, "longer than collection_interval (15s)"},
+		{"an interval of zero", `{endpoint: "http://a", collection_interval: 0s}`, "collection_interval"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, err := decode(t, tt.config)
+			require.NoError(t, err)
+			assert.ErrorContains(t, confmap.Validate(cfg), tt.want)
+		})
+	}
+}
+
+func TestConfigTypos(t *testing.T) {
+	for config, want := range map[string]string{
+		`{endpoint: "http://a", limits: {body_size: huge}}`:  "write for example 16MiB",
+		`{endpoint: "http://a", helth_check: true}`:          "helth_check",
+		`{targets: [{endpoint: "http://a", tiemout: 1s}]}`:   "tiemout",
+		`{endpoint: "http://a", metrics: {vllm.up: false}}`:  "vllm.up",
+		`{endpoint: "http://a", collection_interval: "abc"}`: "collection_interval",
+	} {
+		_, err := decode(t, config)
+		assert.ErrorContains(t, err, want, config)
+	}
+}
+
+// A mistake must not print what may be a password.
+func TestConfigErrorsHoldNoSecrets(t *testing.T) {
+	cfg, err := decode(t, `{endpoint: "http://user:hunter2@[::1", headers: {Authorization: hunter2}}`)
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestEveryInfoAttributeOfTheCatalogueHasASwitch(t *testing.T) {
+	for _, family := range catalog.InfoFamilies {
+		for _, attribute := range family.Resource {
+			if attribute.Attribute != versionAttribute {
+				assert.Contains(t, infoSetters, attribute.Attribute)
+			}
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for pair, want := range map[string]int{"a a": 0, "kitten sitting": 3, "abc ": 3, " abc": 3, "flaw lawn": 2} {
+		a, b, _ := strings.Cut(pair, " ")
+		assert.Equal(t, want, editDistance(a, b), pair)
+	}
+}
+
+// What the user knows of a target reaches the names of its metrics, and the
+// router's metrics, which the catalogue does not list, have switches.
+func TestTheSourceAndTheRoutersSwitches(t *testing.T) {
+	cfg, err := decode(t, `
+endpoint: http://epp
+source: gateway
+gateway: {fairness_id: true}
+metrics:
+  vllm_router.current_qps: {enabled: false}
+`)
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	options := planOptions(cfg)
+	assert.Equal(t, normalize.SourceGateway, options.Source)
+	assert.True(t, options.KeepFairness)
+	assert.Equal(t, map[string]bool{"vllm_router.current_qps": false}, options.Enabled)
+}

@@ -1,0 +1,135 @@
+package vllmreceiver
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+)
+
+// targetDiscovery adds and removes the receiver's targets as they are found and
+// lost.
+type targetDiscovery struct {
+	receiver *vllmReceiver
+	runner   *discover.Runner
+	// configured are the addresses that the configuration lists; discovery
+	// leaves them alone.
+	configured map[string]bool
+	// scraped are the discovered targets, by address. Only the runner's
+	// goroutine uses it.
+	scraped map[string]discover.Target
+	// obstacle is what was said last about targets that could not be started.
+	obstacle string
+}
+
+// removals is how many targets end at the same time. The end of each is sent
+// through the pipeline, which may be slow.
+const removals = 8
+
+// startDiscovery starts to look for targets, if the configuration says so.
+func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, error) {
+	cfg := r.shared.config
+	if cfg.Discovery.settings == nil {
+		return nil, nil
+	}
+	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
+	for _, t := range configured {
+		d.configured[t.address.String()] = true
+	}
+	var err error
+	d.runner, err = discover.NewRunner(cfg.Discovery.settings, discover.Options{
+		Logger:   r.shared.settings.Logger,
+		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
+		Limit:    cfg.Limits.Targets, Wanted: d.reconcile,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, d.runner.Start()
+}
+
+func (d *targetDiscovery) shutdown(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	return d.runner.Shutdown(ctx)
+}
+
+// reconcile ends the targets that are not wanted any more and starts those that
+// are new. A target that has changed is ended and started again, since its
+// attributes make other series. It returns false where a target could not be
+// started, so that it is asked again.
+func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Target, over int) bool {
+	d.receiver.overflow.Store(int64(over))
+	next := map[string]discover.Target{}
+	for _, t := range wanted {
+		if address := t.URL.String(); !d.configured[address] {
+			next[address] = t
+		}
+	}
+	slots := make(chan struct{}, removals)
+	var wg sync.WaitGroup
+	for address, t := range d.scraped {
+		if same, ok := next[address]; ok && same.Equal(&t) {
+			continue
+		}
+		delete(d.scraped, address)
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
+				d.receiver.shared.settings.Logger.Warn("The end of a target could not be sent",
+					zap.String("target", instanceID(t.URL)), zap.Error(err))
+			}
+		})
+	}
+	wg.Wait()
+	done := true
+	for address, t := range next {
+		if _, ok := d.scraped[address]; ok || ctx.Err() != nil {
+			continue
+		}
+		client := d.receiver.shared.config.Client
+		client.Endpoint = address
+		client.Timeout = t.Timeout
+		err := d.receiver.Add(ctx, target{
+			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval,
+		})
+		if err != nil {
+			done = false
+			if message := err.Error(); ctx.Err() == nil && message != d.obstacle {
+				d.obstacle = message
+				d.receiver.shared.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute",
+					zap.String("target", instanceID(t.URL)), zap.Error(err))
+			}
+			continue
+		}
+		d.scraped[address] = t
+	}
+	if done {
+		d.obstacle = ""
+	}
+	return done
+}
+
+// discoverySetters sets the resource attributes that discovery knows and that
+// can be switched off.
+var discoverySetters = map[string]func(*metadata.ResourceBuilder, string){
+	discover.PoolAttribute: (*metadata.ResourceBuilder).SetInferenceGatewayPoolName,
+	"k8s.container.name":   (*metadata.ResourceBuilder).SetK8sContainerName,
+	"k8s.cronjob.name":     (*metadata.ResourceBuilder).SetK8sCronjobName,
+	"k8s.daemonset.name":   (*metadata.ResourceBuilder).SetK8sDaemonsetName,
+	"k8s.deployment.name":  (*metadata.ResourceBuilder).SetK8sDeploymentName,
+	"k8s.job.name":         (*metadata.ResourceBuilder).SetK8sJobName,
+	"k8s.namespace.name":   (*metadata.ResourceBuilder).SetK8sNamespaceName,
+	"k8s.node.name":        (*metadata.ResourceBuilder).SetK8sNodeName,
+	"k8s.pod.name":         (*metadata.ResourceBuilder).SetK8sPodName,
+	"k8s.pod.uid":          (*metadata.ResourceBuilder).SetK8sPodUID,
+	"k8s.replicaset.name":  (*metadata.ResourceBuilder).SetK8sReplicasetName,
+	"k8s.statefulset.name": (*metadata.ResourceBuilder).SetK8sStatefulsetName,
+	"service.instance.id":  (*metadata.ResourceBuilder).SetServiceInstanceID,
+	"service.name":         (*metadata.ResourceBuilder).SetServiceName,
+}

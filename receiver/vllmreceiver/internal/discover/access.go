@@ -1,0 +1,191 @@
+package discover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// restConfig is how to talk to the API server that a Kubernetes discovery
+// names, found in the same order as Prometheus does. close gives up its
+// connections.
+func restConfig(sd *kubernetes.SDConfig) (out *rest.Config, closeIdle func(), err error) {
+	closeIdle = func() {}
+	switch {
+	case sd.KubeConfig != "":
+		out, err = clientcmd.BuildConfigFromFlags("", sd.KubeConfig)
+		if err != nil {
+			return nil, nil, fmt.Errorf("kubeconfig_file: %w", err)
+		}
+	case sd.APIServer.URL == nil:
+		out, err = rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, nil, errors.New("this is not a pod of a Kubernetes cluster; set kubeconfig_file or api_server")
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the pod's service account cannot be used: %w", err)
+		}
+	default:
+		transport, err := config.NewRoundTripperFromConfig(sd.HTTPClientConfig, "kubernetes_sd")
+		if err != nil {
+			return nil, nil, err
+		}
+		out = &rest.Config{Host: sd.APIServer.String(), Transport: transport}
+		closeIdle = func() { utilnet.CloseIdleConnectionsFor(transport) }
+	}
+	out.UserAgent = "otelcol-vllm"
+	return out, closeIdle, nil
+}
+
+// resources are what a role lists and watches.
+var resources = map[kubernetes.Role][]schema.GroupVersionResource{
+	kubernetes.RolePod:      {core("pods")},
+	kubernetes.RoleNode:     {core("nodes")},
+	kubernetes.RoleService:  {core("services")},
+	kubernetes.RoleEndpoint: {core("endpoints"), core("services"), core("pods")},
+	kubernetes.RoleEndpointSlice: {
+		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, core("services"), core("pods"),
+	},
+	kubernetes.RoleIngress: {{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}},
+}
+
+func core(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: resource}
+}
+
+// prober finds out whether a Kubernetes discovery may do what it has to, since
+// Prometheus's library does not tell: it only finds nothing.
+type prober struct {
+	sd     *kubernetes.SDConfig
+	client dynamic.Interface
+	close  func()
+	logger *zap.Logger
+	// again is the time until the next try after a failure.
+	again time.Duration
+}
+
+func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration) (*prober, error) {
+	access, closeIdle, err := restConfig(sd)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return nil, err
+	}
+	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again}, nil
+}
+
+// run tries until everything is allowed, and logs each obstacle once.
+func (p *prober) run(ctx context.Context) {
+	defer p.close()
+	said := map[string]bool{}
+	for {
+		obstacles := p.obstacles(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		for _, obstacle := range obstacles {
+			if !said[obstacle] {
+				said[obstacle] = true
+				p.logger.Warn(obstacle)
+			}
+		}
+		if len(obstacles) == 0 {
+			if len(said) > 0 {
+				p.logger.Info("Kubernetes now lets this collector discover its targets")
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(p.again):
+		}
+	}
+}
+
+// obstacles are what keeps this discovery from working, in words.
+func (p *prober) obstacles(ctx context.Context) []string {
+	var out []string
+	for _, resource := range resources[p.sd.Role] {
+		for _, namespace := range p.namespaces(resource.Resource) {
+			if err := p.try(ctx, resource, namespace); err != nil {
+				out = append(out, inWords(err, resource, namespace))
+			}
+		}
+	}
+	return out
+}
+
+func (p *prober) namespaces(resource string) []string {
+	if resource == "nodes" {
+		return []string{""}
+	}
+	names := p.sd.NamespaceDiscovery.Names
+	if p.sd.NamespaceDiscovery.IncludeOwnNamespace {
+		if own, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
+			names = append(names[:len(names):len(names)], strings.TrimSpace(string(own)))
+		}
+	}
+	if len(names) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return names
+}
+
+// try lists and watches as the discovery does, only less.
+func (p *prober) try(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	access := p.client.Resource(resource).Namespace(namespace)
+	if _, err := access.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return err
+	}
+	second := int64(1)
+	watching, err := access.Watch(ctx, metav1.ListOptions{TimeoutSeconds: &second})
+	if err != nil {
+		return err
+	}
+	watching.Stop()
+	return nil
+}
+
+// inWords says what an error of the API server means and what to do.
+func inWords(err error, resource schema.GroupVersionResource, namespace string) string {
+	what := resource.Resource
+	if resource.Group != "" {
+		what += "." + resource.Group
+	}
+	where, kind := "in all namespaces", "ClusterRole"
+	switch {
+	case resource.Resource == "nodes":
+		where = "of the cluster"
+	case namespace != "":
+		where, kind = fmt.Sprintf("in the namespace %q", namespace), "Role"
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("Kubernetes does not let this collector list and watch %s %s. Add to the %s of its service account: "+
+			"apiGroups: [%q], resources: [%q], verbs: [get, list, watch]", what, where, kind, resource.Group, resource.Resource)
+	case apierrors.IsUnauthorized(err):
+		return "The Kubernetes API server does not accept this collector's credentials: its token may have expired or belong to another cluster"
+	case apierrors.IsNotFound(err):
+		return "The Kubernetes API server does not know " + what
+	}
+	return fmt.Sprintf("Kubernetes cannot be asked for %s %s: %s", what, where, withoutQuery(err.Error()))
+}

@@ -1,0 +1,169 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+func TestOnlyTheNamedMechanismsAreLinkedIn(t *testing.T) {
+	assert.Equal(t, []string{"dns", "file", "http", "kubernetes", "static"}, discovery.RegisteredConfigNames())
+}
+
+func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	// As kubectl and editors do: a whole new file under the old name.
+	replace := func(text string) {
+		next := filepath.Join(dir, "next")
+		require.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+		require.NoError(t, os.Rename(next, filepath.Join(dir, "targets.yaml")))
+	}
+	replace(`[{targets: ["vllm-0:8000", "vllm-1:8000"], labels: {team: search}}]`)
+	r := run(t, 10, "file_sd_configs: [{files: ["+dir+"/*.yaml], refresh_interval: 1h}]")
+	r.waitFor("the file", "http://vllm-0:8000/metrics", "http://vllm-1:8000/metrics")
+	assert.Equal(t, map[string]string{"team": "search"}, r.attributes("http://vllm-0:8000/metrics"))
+
+	replace(`[{targets: ["vllm-1:8000", "vllm-2:8000"], labels: {team: search}}]`)
+	r.waitFor("the new file", "http://vllm-1:8000/metrics", "http://vllm-2:8000/metrics")
+
+	replace(`[{targets: [`)
+	r.waitForLog("Discovery: Error reading file")
+	r.waitFor("a broken file changes nothing", "http://vllm-1:8000/metrics", "http://vllm-2:8000/metrics")
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "targets.yaml")))
+	r.waitFor("the file is gone")
+}
+
+func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
+	var body atomic.Value
+	body.Store(`[{"targets": ["vllm-0:8000"], "labels": {"__meta_zone": "z1", "__metrics_path__": "/m", "zone": "z1"}}]`)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.Header.Get("Authorization") != "Bearer very-secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, body.Load())
+	}))
+	t.Cleanup(server.Close)
+	config := "http_sd_configs: [{url: '" + server.URL + "/?key=hidden', refresh_interval: 100ms, authorization: {credentials: very-secret}}]"
+	r := run(t, 10, config)
+	r.waitFor("the first answer", "http://vllm-0:8000/m")
+	assert.Equal(t, map[string]string{"zone": "z1"}, r.attributes("http://vllm-0:8000/m"), "meta labels of others are no attributes")
+	body.Store(`[{"targets": ["vllm-1:8000"]}]`)
+	r.waitFor("the second answer", "http://vllm-1:8000/metrics")
+	body.Store(`not JSON`)
+	r.waitForLog("Unable to refresh target groups")
+	r.waitFor("a bad answer changes nothing", "http://vllm-1:8000/metrics")
+
+	server.Close()
+	require.Eventually(t, func() bool { return r.logged("refused") > 0 }, within, 10*time.Millisecond)
+	all := strings.Join(r.lines(), "\n") + fmt.Sprintf("%v %+v %#v", r.runner.settings, r.runner.settings, r.runner.settings)
+	assert.NotContains(t, all, "very-secret")
+	assert.NotContains(t, all, "hidden")
+	// A repetition is for those who debug.
+	assert.Equal(t, 1, r.logs.FilterLevelExact(zap.WarnLevel).FilterMessageSnippet("refused").Len(), "%v", r.lines())
+}
+
+// The library reads the system's list of name servers, which a test cannot
+// point at its own; the records are therefore the library's to test.
+func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
+	settings := parse(t, "dns_sd_configs: [{names: [_http._tcp.vllm.svc], refresh_interval: 10s}, {names: [vllm.svc], type: A, port: 8000}]")
+	require.Len(t, settings.mechanisms, 2)
+	for _, c := range settings.mechanisms {
+		assert.Equal(t, "dns", c.Name())
+	}
+	_, err := NewRunner(settings, Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
+	require.NoError(t, err)
+}
+
+func TestAListAndTheLimit(t *testing.T) {
+	r := run(t, 2, `static_configs: [{targets: ["b:1", "c:1"]}, {targets: ["a:1", "bad/path"]}, {targets: ["b:1"]}]`)
+	r.waitFor("the first by address", "http://a:1/metrics", "http://b:1/metrics")
+	assert.Equal(t, 1, r.over)
+	assert.Equal(t, 1, r.waitForLog("limits::targets"))
+	assert.Equal(t, 1, r.waitForLog("cannot be scraped"))
+}
+
+func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
+	told := make(chan string, 10)
+	var calls atomic.Int64
+	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
+		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond, Retry: 50 * time.Millisecond,
+		Wanted: func(_ context.Context, targets []Target, _ int) bool {
+			told <- addresses(targets)
+			return calls.Add(1) == 3
+		},
+	})
+	require.NoError(t, err)
+	require.NoError(t, runner.Start())
+	for range 3 {
+		select {
+		case wanted := <-told:
+			assert.Equal(t, "http://a:1/metrics", wanted)
+		case <-time.After(within):
+			require.FailNow(t, "not told again")
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, runner.Shutdown(t.Context()))
+	assert.EqualValues(t, 3, calls.Load(), "once it is done, it is not told again")
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
+	require.NoError(t, err)
+	require.NoError(t, runner.Shutdown(context.Background()))
+}
+
+func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
+		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond,
+		Wanted: func(context.Context, []Target, int) bool { close(entered); <-release; return true },
+	})
+	require.NoError(t, err)
+	require.NoError(t, runner.Start())
+	<-entered
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, runner.Shutdown(short), "did not end in time")
+	close(release)
+	require.NoError(t, runner.Shutdown(t.Context()))
+}
+
+func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for name, c := range map[string]struct{ section, want string }{
+		"not in a cluster": {"kubernetes: {selector: a=b}", "kubernetes: this is not a pod of a Kubernetes cluster; set kubeconfig_file or api_server"},
+		"a pool outside":   {"inference_pool: {name: a, namespace: b}", "inference_pool: this is not a pod of a Kubernetes cluster"},
+		"no kubeconfig":    {"kubernetes: {selector: a=b, kubeconfig_file: /does/not/exist}", "kubernetes: kubeconfig_file:"},
+		"no certificate": {
+			"http_sd_configs: [{url: 'https://sd', tls_config: {ca_file: /does/not/exist}}]", "/does/not/exist",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewRunner(parse(t, c.section), Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestAnAPIServerThatIsAwayIsSaidOnce(t *testing.T) {
+	r := run(t, 10, "kubernetes: {selector: app=vllm, api_server: 'http://127.0.0.1:1'}")
+	r.waitForLog("Kubernetes cannot be asked for pods in all namespaces")
+	time.Sleep(time.Second)
+	assert.Equal(t, 1, r.logged("Kubernetes cannot be asked for pods"))
+}

@@ -1,0 +1,263 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pool is what an InferencePool says about its servers.
+type pool struct {
+	selector string
+	ports    []int
+}
+
+func (p *pool) equal(other *pool) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.selector == other.selector && slices.Equal(p.ports, other.ports)
+}
+
+// poolKinds are the API groups that have InferencePools, the newer first. They
+// are different kinds to Kubernetes, so a cluster may have both.
+var poolKinds = []schema.GroupVersionResource{
+	{Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"},
+	{Group: "inference.networking.x-k8s.io", Version: "v1alpha2", Resource: "inferencepools"},
+}
+
+// readPool reads the selector and the ports of an InferencePool of either group.
+func readPool(object *unstructured.Unstructured) (*pool, error) {
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		return nil, err
+	}
+	match, found, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
+	if err != nil || !found {
+		// The older group has the labels without matchLabels around them.
+		match, _, err = unstructured.NestedStringMap(spec, "selector")
+	}
+	if err != nil || len(match) == 0 {
+		return nil, fmt.Errorf("the InferencePool %s/%s has no selector", object.GetNamespace(), object.GetName())
+	}
+	out := &pool{selector: labels.SelectorFromSet(match).String()}
+	if number, ok := spec["targetPortNumber"].(int64); ok {
+		out.ports = append(out.ports, int(number))
+	}
+	ports, _ := spec["targetPorts"].([]any)
+	for _, port := range ports {
+		if fields, ok := port.(map[string]any); ok {
+			if number, ok := fields["number"].(int64); ok {
+				out.ports = append(out.ports, int(number))
+			}
+		}
+	}
+	slices.Sort(out.ports)
+	out.ports = slices.Compact(out.ports)
+	if len(out.ports) == 0 {
+		return nil, fmt.Errorf("the InferencePool %s/%s has no target port", object.GetNamespace(), object.GetName())
+	}
+	return out, nil
+}
+
+// follower keeps up with one InferencePool.
+type follower struct {
+	form   *poolForm
+	client dynamic.Interface
+	close  func()
+	logger *zap.Logger
+	// changed is told the pool, or nil when there is none.
+	changed func(*pool)
+
+	mu     sync.Mutex
+	states map[schema.GroupVersionResource]poolState
+	known  bool
+	last   *pool
+	said   map[string]bool
+}
+
+// poolState is what one of the groups has told so far.
+type poolState struct {
+	synced bool
+	pool   *pool
+	// obstacle is why the group could not be asked, in words.
+	obstacle string
+	// absent is true where the cluster does not have the group.
+	absent bool
+}
+
+func newFollower(form *poolForm, logger *zap.Logger, changed func(*pool)) (*follower, error) {
+	access, closeIdle, err := restConfig(form.Pods.expand([]string{form.Namespace}, ""))
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(access)
+	if err != nil {
+		return nil, err
+	}
+	return &follower{
+		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
+		states: map[schema.GroupVersionResource]poolState{}, said: map[string]bool{},
+	}, nil
+}
+
+// run follows the pool in both groups until ctx ends.
+func (f *follower) run(ctx context.Context) {
+	defer f.close()
+	var wg sync.WaitGroup
+	for _, kind := range poolKinds {
+		wg.Go(func() { f.watch(ctx, kind) })
+	}
+	wg.Wait()
+}
+
+// watch lists and watches the one object, and begins anew where it must.
+func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) {
+	access := f.client.Resource(kind).Namespace(f.form.Namespace)
+	name := fields.OneTermEqualSelector(metav1.ObjectNameField, f.form.Name).String()
+	informer := cache.NewSharedInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = name
+			list, err := access.List(ctx, options)
+			if err == nil {
+				f.update(kind, func(state *poolState) {
+					state.synced, state.absent, state.obstacle = true, false, ""
+				})
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = name
+			return access.Watch(ctx, options)
+		},
+	}, &unstructured.Unstructured{}, 0)
+	// Both fail only once the informer runs.
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		f.failed(kind, err)
+	})
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { f.seen(kind, object) },
+		UpdateFunc: func(_, object any) { f.seen(kind, object) },
+		DeleteFunc: func(any) { f.update(kind, func(state *poolState) { state.pool = nil }) },
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		// A list that finds nothing makes no event.
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			f.update(kind, func(state *poolState) { state.synced = true })
+		}
+	})
+	informer.RunWithContext(ctx)
+	wg.Wait()
+}
+
+func (f *follower) seen(kind schema.GroupVersionResource, object any) {
+	item, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	found, err := readPool(item)
+	f.update(kind, func(state *poolState) {
+		state.synced, state.absent, state.obstacle = true, false, ""
+		if err != nil {
+			state.pool, state.obstacle = nil, err.Error()
+			return
+		}
+		state.pool = found
+	})
+}
+
+func (f *follower) failed(kind schema.GroupVersionResource, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		// A watch that is too old begins anew by itself.
+		return
+	}
+	f.update(kind, func(state *poolState) {
+		if state.pool != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
+			f.once(inWords(err, kind, f.form.Namespace))
+		}
+		state.absent = apierrors.IsNotFound(err)
+		if !state.synced && !state.absent {
+			state.obstacle = inWords(err, kind, f.form.Namespace)
+		}
+	})
+}
+
+// update changes what is known of one group and tells what that means.
+func (f *follower) update(kind schema.GroupVersionResource, change func(*poolState)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := f.states[kind]
+	change(&state)
+	f.states[kind] = state
+	var found *pool
+	for _, kind := range slices.Backward(poolKinds) {
+		if p := f.states[kind].pool; p != nil {
+			found = p
+		}
+	}
+	if !f.known || !f.last.equal(found) {
+		if found != nil || f.last != nil {
+			f.changed(found)
+		}
+		f.known, f.last = true, found
+	}
+	if found == nil {
+		f.complain()
+	}
+}
+
+// complain says once why there is no pool, when both groups have answered. An
+// obstacle in one group does not matter where the other has the pool.
+func (f *follower) complain() {
+	absent := 0
+	obstacles := map[string]bool{}
+	for _, kind := range poolKinds {
+		state := f.states[kind]
+		switch {
+		case state.obstacle != "":
+			obstacles[state.obstacle] = true
+		case state.absent:
+			absent++
+		case !state.synced:
+			return
+		}
+	}
+	switch {
+	case len(obstacles) > 0:
+		for _, obstacle := range slices.Sorted(maps.Keys(obstacles)) {
+			f.once(obstacle)
+		}
+	case absent == len(poolKinds):
+		f.once("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
+	default:
+		f.once(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped when it is made", f.form.Name, f.form.Namespace))
+	}
+}
+
+func (f *follower) once(message string) {
+	if !f.said[message] {
+		f.said[message] = true
+		f.logger.Warn(message)
+	}
+}
+
+// expand returns Prometheus's configuration for the servers of a pool.
+func (p *poolForm) expand(found *pool) *kubernetes.SDConfig {
+	return p.Pods.expand([]string{p.Namespace}, found.selector)
+}

@@ -1,0 +1,172 @@
+package discover
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+	"github.com/prometheus/prometheus/model/relabel"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// podsForm is what the short forms have in common: which pods, and what of them.
+type podsForm struct {
+	// Node keeps the pods of one node.
+	Node string `yaml:"node,omitempty"`
+	// ReadyOnly keeps the pods that are ready; nil is true.
+	ReadyOnly *bool  `yaml:"ready_only,omitempty"`
+	Path      string `yaml:"path,omitempty"`
+	Scheme    string `yaml:"scheme,omitempty"`
+	// APIServer and KubeConfig are for a collector outside the cluster.
+	APIServer  string `yaml:"api_server,omitempty"`
+	KubeConfig string `yaml:"kubeconfig_file,omitempty"`
+}
+
+// kubernetesForm is the short form for the pods of a selector.
+type kubernetesForm struct {
+	Namespaces []string `yaml:"namespaces,omitempty"`
+	Selector   string   `yaml:"selector,omitempty"`
+	Port       int      `yaml:"port,omitempty"`
+	Pods       podsForm `yaml:",inline"`
+}
+
+// poolForm is the short form for the pods of an InferencePool.
+type poolForm struct {
+	Name      string   `yaml:"name"`
+	Namespace string   `yaml:"namespace"`
+	Pods      podsForm `yaml:",inline"`
+}
+
+// defaultPort is where vLLM listens unless it is told otherwise.
+const defaultPort = 8000
+
+func (k *kubernetesForm) validate(written any) []error {
+	var mistakes []error
+	add := func(key, format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf("kubernetes::%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if k.Selector == "" {
+		add("selector", "is missing; write the labels of the vLLM pods, for example app.kubernetes.io/component=inference")
+	} else if _, err := labels.Parse(k.Selector); err != nil {
+		add("selector", "is not a label selector of Kubernetes: %v", err)
+	}
+	if k.Port < 0 || k.Port > 65535 {
+		add("port", "%d is not a port", k.Port)
+	}
+	for i, namespace := range k.Namespaces {
+		if namespace == "" {
+			add("namespaces::"+strconv.Itoa(i), "is empty; leave the list out to look into all namespaces")
+		}
+	}
+	k.Pods.validate(written, add)
+	return mistakes
+}
+
+func (p *poolForm) validate(written any) []error {
+	var mistakes []error
+	add := func(key, format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf("inference_pool::%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if p.Name == "" {
+		add("name", "is missing; write the name of the InferencePool")
+	}
+	if p.Namespace == "" {
+		add("namespace", "is missing; write the namespace of the InferencePool")
+	}
+	p.Pods.validate(written, add)
+	return mistakes
+}
+
+func (p *podsForm) validate(written any, add func(key, format string, args ...any)) {
+	if section, ok := written.(map[string]any); ok {
+		// An empty node would mean every node, and a DaemonSet that scrapes
+		// everything on every node multiplies the series.
+		if _, set := section["node"]; set && p.Node == "" {
+			add("node", "is empty; is the environment variable that it comes from set? Leave the key out to scrape the pods of all nodes")
+		}
+	}
+	if p.Scheme != "" && p.Scheme != "http" && p.Scheme != "https" {
+		add("scheme", "%q is unknown; write http or https", p.Scheme)
+	}
+	if p.Path != "" && !strings.HasPrefix(p.Path, "/") {
+		add("path", "%q does not begin with /", p.Path)
+	}
+	if p.APIServer != "" {
+		if p.KubeConfig != "" {
+			add("api_server", "set either api_server or kubeconfig_file")
+		}
+		if u, err := url.Parse(p.APIServer); err != nil || u.Host == "" {
+			add("api_server", "is not a URL; write for example https://10.0.0.1:6443")
+		}
+	}
+}
+
+// expand returns Prometheus's configuration for the pods of a selector in these
+// namespaces.
+func (p *podsForm) expand(namespaces []string, selector string) *kubernetes.SDConfig {
+	out := kubernetes.DefaultSDConfig
+	out.Role = kubernetes.RolePod
+	out.KubeConfig = p.KubeConfig
+	out.NamespaceDiscovery.Names = namespaces
+	if p.APIServer != "" {
+		// Validate has parsed it before.
+		address, _ := url.Parse(p.APIServer)
+		out.APIServer = config.URL{URL: address}
+	}
+	pods := kubernetes.SelectorConfig{Role: kubernetes.RolePod, Label: selector}
+	if p.Node != "" {
+		pods.Field = fields.OneTermEqualSelector("spec.nodeName", p.Node).String()
+	}
+	out.Selectors = []kubernetes.SelectorConfig{pods}
+	return &out
+}
+
+// rules are the relabelling rules that make one target of a pod: its address
+// with the port, whatever ports its containers declare.
+func (p *podsForm) rules(port int) []*relabel.Config {
+	out := []*relabel.Config{keep("pod_phase", "Running")}
+	if p.ReadyOnly == nil || *p.ReadyOnly {
+		out = append(out, keep("pod_ready", "true"))
+	}
+	number := strconv.Itoa(port)
+	out = append(out,
+		set(model.AddressLabel, "pod_ip", "([^:]+)", "${1}:"+number),
+		set(model.AddressLabel, "pod_ip", "(.*:.*)", "[${1}]:"+number))
+	if p.Path != "" {
+		out = append(out, set(model.MetricsPathLabel, "", "(.*)", literal(p.Path)))
+	}
+	if p.Scheme != "" {
+		out = append(out, set(model.SchemeLabel, "", "(.*)", p.Scheme))
+	}
+	return out
+}
+
+// literal is a replacement that stands for itself.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+func keep(label, value string) *relabel.Config {
+	rule := relabel.DefaultRelabelConfig
+	rule.Action = relabel.Keep
+	rule.SourceLabels = model.LabelNames{model.LabelName(metaPrefix + label)}
+	rule.Regex = relabel.MustNewRegexp(regexp.QuoteMeta(value))
+	rule.NameValidationScheme = model.UTF8Validation
+	return &rule
+}
+
+func set(target, label, regex, replacement string) *relabel.Config {
+	rule := relabel.DefaultRelabelConfig
+	rule.TargetLabel = target
+	if label != "" {
+		rule.SourceLabels = model.LabelNames{model.LabelName(metaPrefix + label)}
+	}
+	rule.Regex = relabel.MustNewRegexp(regex)
+	rule.Replacement = replacement
+	rule.NameValidationScheme = model.UTF8Validation
+	return &rule
+}

@@ -1,0 +1,145 @@
+package discover
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+)
+
+// Target is one server to scrape.
+type Target struct {
+	// URL is the full address of its metrics; it identifies the target.
+	URL *url.URL
+	// Attributes are its resource attributes, by OpenTelemetry's names where it
+	// has one.
+	Attributes map[string]string
+	// Interval is how often it is scraped, and Timeout the deadline of one fetch.
+	Interval, Timeout time.Duration
+}
+
+// Equal tells whether two targets are scraped in the same way and make the same
+// series.
+func (t *Target) Equal(other *Target) bool {
+	return t.URL.String() == other.URL.String() && t.Interval == other.Interval &&
+		t.Timeout == other.Timeout && maps.Equal(t.Attributes, other.Attributes)
+}
+
+// Defaults are what a target has that no label tells.
+type Defaults struct {
+	Interval, Timeout time.Duration
+}
+
+// defaultPath is where Prometheus expects metrics, and where vLLM has them.
+const defaultPath = "/metrics"
+
+// candidate is what one discovered address would be as a target.
+type candidate struct {
+	target Target
+	// onPort is true where the discovered port is the one that is scraped, which
+	// tells that the discovered container is the server's.
+	onPort bool
+}
+
+// candidate builds a target from the labels of a discovered address as
+// Prometheus's scrape package does: defaults, relabelling, then the special
+// labels. It returns nil for a target that a rule drops, and an error for one
+// that cannot be scraped.
+func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Config) (*candidate, error) {
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	for name, value := range group {
+		lb.Set(string(name), string(value))
+	}
+	for name, value := range target {
+		lb.Set(string(name), string(value))
+	}
+	for _, l := range []labels.Label{
+		{Name: model.ScrapeIntervalLabel, Value: model.Duration(d.Interval).String()},
+		{Name: model.ScrapeTimeoutLabel, Value: model.Duration(d.Timeout).String()},
+		{Name: model.MetricsPathLabel, Value: defaultPath},
+		{Name: model.SchemeLabel, Value: "http"},
+	} {
+		if lb.Get(l.Name) == "" {
+			lb.Set(l.Name, l.Value)
+		}
+	}
+	if !relabel.ProcessBuilder(lb, rules...) {
+		return nil, nil
+	}
+	address, err := addressOf(lb)
+	if err != nil {
+		return nil, err
+	}
+	interval, timeout, err := d.intervals(lb)
+	if err != nil {
+		return nil, err
+	}
+	all := lb.Labels()
+	return &candidate{
+		target: Target{URL: address, Attributes: attributesOf(all), Interval: interval, Timeout: timeout},
+		onPort: address.Port() != "" && address.Port() == all.Get(metaPrefix+"pod_container_port_number"),
+	}, nil
+}
+
+// addressOf reads the address from its special labels.
+func addressOf(lb *labels.Builder) (*url.URL, error) {
+	host := lb.Get(model.AddressLabel)
+	if host == "" {
+		return nil, errors.New("__address__ is empty after relabelling")
+	}
+	if strings.ContainsAny(host, "@?") {
+		// Not repeated, since it may hold a secret.
+		return nil, errors.New("__address__ is not a host with a port: it has credentials or a query")
+	}
+	if strings.ContainsAny(host, "/#") {
+		return nil, fmt.Errorf("__address__ %q is not a host with a port; a path belongs into __metrics_path__", host)
+	}
+	address := &url.URL{Scheme: lb.Get(model.SchemeLabel), Host: host, Path: lb.Get(model.MetricsPathLabel)}
+	if address.Scheme != "http" && address.Scheme != "https" {
+		return nil, fmt.Errorf("__scheme__ is %q; only http and https can be scraped", address.Scheme)
+	}
+	if !strings.HasPrefix(address.Path, "/") {
+		address.Path = "/" + address.Path
+	}
+	params := url.Values{}
+	lb.Range(func(l labels.Label) {
+		if name, ok := strings.CutPrefix(l.Name, model.ParamLabelPrefix); ok {
+			params.Set(name, l.Value)
+		}
+	})
+	address.RawQuery = params.Encode()
+	// What was put together by hand is read again, for its host may be anything.
+	parsed, err := url.Parse(address.String())
+	if err != nil || parsed.Hostname() == "" {
+		return nil, fmt.Errorf("__address__ %q is not a host with a port", host)
+	}
+	return parsed, nil
+}
+
+// intervals reads the intervals from their special labels. A short interval
+// alone is no mistake: the timeout that nobody has set is cut to it.
+func (d *Defaults) intervals(lb *labels.Builder) (interval, timeout time.Duration, err error) {
+	written, err := model.ParseDuration(lb.Get(model.ScrapeIntervalLabel))
+	if err != nil || written <= 0 {
+		return 0, 0, fmt.Errorf("__scrape_interval__ %q is not a duration above 0", lb.Get(model.ScrapeIntervalLabel))
+	}
+	interval = time.Duration(written)
+	text := lb.Get(model.ScrapeTimeoutLabel)
+	if text == model.Duration(d.Timeout).String() {
+		return interval, min(d.Timeout, interval), nil
+	}
+	written, err = model.ParseDuration(text)
+	if err != nil || written <= 0 {
+		return 0, 0, fmt.Errorf("__scrape_timeout__ %q is not a duration above 0", text)
+	}
+	if timeout = time.Duration(written); timeout > interval {
+		return 0, 0, fmt.Errorf("__scrape_timeout__ %s is longer than __scrape_interval__ %s", timeout, interval)
+	}
+	return interval, timeout, nil
+}

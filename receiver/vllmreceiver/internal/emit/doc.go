@@ -1,0 +1,21 @@
+// Package emit turns a plan and the numbers of one scrape into OTLP points. It
+// is the only package of the receiver that knows pdata.
+//
+// It holds what has to be remembered of a target between two scrapes: when each
+// cumulative series began, its last numbers, and which series had a point, so
+// that those that vanish end with one no-recorded-value point. It has no clock:
+// the time of the scrape is a parameter.
+//
+// The rules for start times are, for a cumulative point:
+//
+//  1. the server's own "_created", unless it lies after the scrape;
+//  2. for a series that is new in a target already known, the time of the last
+//     successful scrape;
+//  3. process_start_time_seconds, if it is the vLLM process's;
+//  4. the first point's own time, which says "unknown".
+//
+// After a reset the start is a newer "_created" or process start, else the time
+// of the last scrape before the reset; never the reset point's own time, because
+// consumers that convert to deltas drop a first point whose start equals its
+// time, and the value would be lost.
+package emit

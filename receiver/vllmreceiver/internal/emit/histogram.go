@@ -1,0 +1,158 @@
+package emit
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// scratch is memory that is used again for every histogram.
+type scratch struct {
+	bounds []float64
+	counts []uint64
+}
+
+// histogram checks the buckets of a point and appends it. A histogram that does
+// not add up is dropped with its reason: to repair it would be to invent data.
+func (b *builder) histogram(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
+	total, sum, hasSum := uint64(0), 0.0, true
+	for i := range point.Parts {
+		series := &point.Parts[i]
+		count, reason := checkBuckets(series, b.values)
+		if reason != normalize.ReasonNone {
+			return reason
+		}
+		total += count
+		if series.Sum == exposition.NoSlot {
+			hasSum = false
+		} else {
+			sum += b.values[series.Sum]
+		}
+	}
+	b.advance(st, point, float64(total))
+	b.fold(point)
+
+	to := open.get().Histogram().DataPoints().AppendEmpty()
+	to.SetStartTimestamp(b.startOf(st))
+	to.SetTimestamp(b.now)
+	to.SetCount(total)
+	if hasSum {
+		to.SetSum(sum)
+	}
+	to.ExplicitBounds().FromRaw(b.target.scratch.bounds)
+	to.BucketCounts().FromRaw(b.target.scratch.counts)
+	putAttributes(to.Attributes(), point.Attributes)
+	if len(b.exemplars) > 0 {
+		b.addExemplars(point, to.Exemplars())
+	}
+	return normalize.ReasonNone
+}
+
+// checkBuckets checks the cumulative buckets of one series and returns its
+// count.
+func checkBuckets(series *exposition.Series, values []float64) (uint64, normalize.Reason) {
+	previous := 0.0
+	for _, bucket := range series.Buckets {
+		value := values[bucket.Slot]
+		if math.IsNaN(value) {
+			return 0, normalize.ReasonBucketNaN
+		}
+		if value < previous {
+			return 0, normalize.ReasonBucketDecrease
+		}
+		previous = value
+	}
+	count, ok := wholeCount(values[series.Count])
+	if !ok {
+		return 0, normalize.ReasonBadCount
+	}
+	// The last bucket is +Inf: the plan has no histogram without it.
+	switch last := previous; {
+	case float64(count) < last:
+		return 0, normalize.ReasonCountBelowBucket
+	case float64(count) > last:
+		return 0, normalize.ReasonCountAboveBucket
+	}
+	for _, bucket := range series.Buckets {
+		if _, ok := wholeCount(values[bucket.Slot]); !ok {
+			return 0, normalize.ReasonBadCount
+		}
+	}
+	return count, normalize.ReasonNone
+}
+
+// wholeCount converts a count; false for what is negative, fractional, not a
+// number or more than a float64 counts exactly.
+func wholeCount(value float64) (uint64, bool) {
+	const most = 1 << 53
+	if !(value >= 0 && value <= most) || value != math.Trunc(value) {
+		return 0, false
+	}
+	return uint64(value), true
+}
+
+// fold writes the bounds and counts per bucket of a point into scratch, from
+// cumulative buckets and summed over its parts.
+func (b *builder) fold(point *normalize.Point) {
+	s := &b.target.scratch
+	s.bounds = s.bounds[:0]
+	if point.Bounds != nil {
+		s.bounds = append(s.bounds, point.Bounds...)
+	} else {
+		for _, bucket := range point.Parts[0].Buckets {
+			if !math.IsInf(bucket.UpperBound, 1) {
+				s.bounds = append(s.bounds, bucket.UpperBound)
+			}
+		}
+	}
+	s.counts = append(s.counts[:0], make([]uint64, len(s.bounds)+1)...)
+	for i := range point.Parts {
+		buckets := point.Parts[i].Buckets
+		at, previous := 0, uint64(0)
+		for _, bucket := range buckets {
+			last := at == len(s.bounds)
+			if !last && bucket.UpperBound != s.bounds[at] || last && !math.IsInf(bucket.UpperBound, 1) {
+				continue
+			}
+			cumulative := uint64(b.values[bucket.Slot])
+			s.counts[at] += cumulative - previous
+			previous = cumulative
+			at++
+		}
+	}
+}
+
+// currentAdapterSets marks, for each process, the label set of
+// vllm:lora_requests_info that was written last. The value of each is the
+// wall-clock time of its writing, in Unix seconds; in multi-process mode the
+// times of several API servers are added up, so a value near a multiple of now
+// is divided by it first. Imitators that write 0 or 1 are taken as they are. Of
+// equals the later line wins.
+func currentAdapterSets(s Scrape) []bool {
+	if len(s.Plan.Adapters) == 0 {
+		return nil
+	}
+	now := float64(s.Time.Unix())
+	written := func(set int) float64 {
+		value := s.Snapshot.Values[s.Plan.Adapters[set].Slot]
+		if math.IsNaN(value) {
+			return math.Inf(-1)
+		}
+		if servers := math.Round(value / now); servers > 1 {
+			value /= servers
+		}
+		return value
+	}
+	newest := map[int]int{}
+	for set, a := range s.Plan.Adapters {
+		if at, ok := newest[a.Process]; !ok || !(written(set) < written(at)) {
+			newest[a.Process] = set
+		}
+	}
+	current := make([]bool, len(s.Plan.Adapters))
+	for _, set := range newest {
+		current[set] = true
+	}
+	return current
+}

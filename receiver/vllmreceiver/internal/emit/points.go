@@ -1,0 +1,321 @@
+package emit
+
+import (
+	"encoding/hex"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// sentinel is what a V0 server reports for a hit rate that it does not have.
+const sentinel = -1
+
+// builder builds the points of one scrape.
+type builder struct {
+	target       *Target
+	now          pcommon.Timestamp
+	values       []float64
+	metrics      pmetric.MetricSlice
+	report       *Report
+	resets       resets
+	processStart pcommon.Timestamp
+	plan         *normalize.Plan
+	adapterSets  []bool
+	// adapterRoom is how many more adapters each metric may have.
+	adapterRoom map[*normalize.Metric]int
+	exemplars   map[int]*exposition.Exemplar
+}
+
+// build appends every metric of the plan that has a point.
+func (b *builder) build() {
+	i := 0
+	for m := range b.plan.Metrics {
+		metric := &b.plan.Metrics[m]
+		open := openMetric{metric: metric, metrics: b.metrics}
+		for p := range metric.Points {
+			b.point(&open, &metric.Points[p], &b.target.states[i])
+			i++
+		}
+	}
+}
+
+// openMetric is created in the output when its first point comes.
+type openMetric struct {
+	metric  *normalize.Metric
+	metrics pmetric.MetricSlice
+	to      pmetric.Metric
+	isOpen  bool
+}
+
+func (o *openMetric) get() pmetric.Metric {
+	if !o.isOpen {
+		o.to = newMetric(o.metric, o.metrics)
+		o.isOpen = true
+	}
+	return o.to
+}
+
+// point appends one point, or the end of its series, or counts why neither.
+func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
+	if !st.admitted {
+		b.report.Dropped[normalize.ReasonSeriesLimit]++
+		return
+	}
+	if point.AdapterSets != nil && !b.admitAdapter(open.metric, point, st) {
+		b.absent(open.metric, point, st)
+		return
+	}
+	var reason normalize.Reason
+	switch open.metric.Kind {
+	case catalog.KindGauge:
+		reason = b.gauge(open, point, st)
+	case catalog.KindSum:
+		reason = b.sum(open, point, st)
+	case catalog.KindHistogram:
+		reason = b.histogram(open, point, st)
+	case catalog.KindSummary:
+		reason = b.summary(open, point, st)
+	}
+	if reason != normalize.ReasonNone {
+		b.report.Dropped[reason]++
+		b.absent(open.metric, point, st)
+		return
+	}
+	st.live = true
+	b.report.Points++
+}
+
+// admitAdapter tells whether an adapter is in use and within the limit. Those
+// that had a point in the last scrape keep it.
+func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point, st *state) bool {
+	if !b.current(point) {
+		return false
+	}
+	if st.live {
+		return true
+	}
+	free, counted := b.adapterRoom[metric]
+	if b.adapterRoom == nil {
+		b.adapterRoom = map[*normalize.Metric]int{}
+	}
+	if !counted {
+		free = b.target.settings.MaxAdapters - b.liveAdapters(metric)
+	}
+	if b.target.settings.MaxAdapters > 0 && free <= 0 {
+		b.adapterRoom[metric] = free
+		b.report.Dropped[normalize.ReasonAdapterLimit]++
+		return false
+	}
+	b.adapterRoom[metric] = free - 1
+	return true
+}
+
+// current tells whether one of the label sets that name an adapter is in force.
+func (b *builder) current(point *normalize.Point) bool {
+	return slices.ContainsFunc(point.AdapterSets, func(set int) bool { return b.adapterSets[set] })
+}
+
+// liveAdapters counts the adapters of a metric that keep their place.
+func (b *builder) liveAdapters(metric *normalize.Metric) int {
+	live, i := 0, 0
+	for m := range b.plan.Metrics {
+		for p := range b.plan.Metrics[m].Points {
+			if &b.plan.Metrics[m] == metric && b.target.states[i].live && b.current(&metric.Points[p]) {
+				live++
+			}
+			i++
+		}
+	}
+	return live
+}
+
+// absent ends a series that had a point in the last scrape.
+func (b *builder) absent(metric *normalize.Metric, point *normalize.Point, st *state) {
+	if st.live {
+		st.live = false
+		b.target.ended = append(b.target.ended, endedSeries{metric, point, st.start})
+	}
+}
+
+func (b *builder) gauge(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
+	value := point.Constant
+	if len(point.Parts) > 0 {
+		value = number(catalog.KindGauge, point, b.values)
+	}
+	if open.metric.Sentinel && value == sentinel {
+		return normalize.ReasonSentinel
+	}
+	to := open.get().Gauge().DataPoints().AppendEmpty()
+	to.SetTimestamp(b.now)
+	to.SetDoubleValue(value)
+	putAttributes(to.Attributes(), point.Attributes)
+	st.seen = true
+	if len(b.exemplars) > 0 {
+		b.addExemplars(point, to.Exemplars())
+	}
+	return normalize.ReasonNone
+}
+
+func (b *builder) sum(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
+	value := number(catalog.KindSum, point, b.values)
+	if math.IsNaN(value) {
+		return normalize.ReasonCounterNaN
+	}
+	b.advance(st, point, value)
+	to := open.get().Sum().DataPoints().AppendEmpty()
+	to.SetStartTimestamp(b.startOf(st))
+	to.SetTimestamp(b.now)
+	to.SetDoubleValue(value)
+	putAttributes(to.Attributes(), point.Attributes)
+	if len(b.exemplars) > 0 {
+		b.addExemplars(point, to.Exemplars())
+	}
+	return normalize.ReasonNone
+}
+
+func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
+	series := &point.Parts[0]
+	count, ok := wholeCount(b.values[series.Count])
+	if !ok {
+		return normalize.ReasonBadCount
+	}
+	b.advance(st, point, float64(count))
+	to := open.get().Summary().DataPoints().AppendEmpty()
+	to.SetStartTimestamp(b.startOf(st))
+	to.SetTimestamp(b.now)
+	to.SetCount(count)
+	if series.Sum != exposition.NoSlot {
+		to.SetSum(b.values[series.Sum])
+	}
+	for _, q := range series.Quantiles {
+		quantile := to.QuantileValues().AppendEmpty()
+		quantile.SetQuantile(q.Quantile)
+		quantile.SetValue(b.values[q.Slot])
+	}
+	putAttributes(to.Attributes(), point.Attributes)
+	return normalize.ReasonNone
+}
+
+// newMetric appends an empty metric with everything but its points.
+func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
+	to := metrics.AppendEmpty()
+	to.SetName(metric.Name)
+	to.SetDescription(metric.Description)
+	to.SetUnit(metric.Unit)
+	switch metric.Kind {
+	case catalog.KindGauge:
+		to.SetEmptyGauge()
+	case catalog.KindSum:
+		sum := to.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	case catalog.KindHistogram:
+		to.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	case catalog.KindSummary:
+		to.SetEmptySummary()
+	}
+	return to
+}
+
+// appendEnd appends the no-recorded-value point that ends a series.
+func appendEnd(to pmetric.Metric, e endedSeries, now pcommon.Timestamp) {
+	flags := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
+	switch e.metric.Kind {
+	case catalog.KindGauge:
+		point := to.Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(now)
+		point.SetFlags(flags)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindSum:
+		point := to.Sum().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(e.start)
+		point.SetTimestamp(now)
+		point.SetFlags(flags)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindHistogram:
+		point := to.Histogram().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(e.start)
+		point.SetTimestamp(now)
+		point.SetFlags(flags)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindSummary:
+		point := to.Summary().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(e.start)
+		point.SetTimestamp(now)
+		point.SetFlags(flags)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	}
+}
+
+func putAttributes(to pcommon.Map, labels []exposition.Label) {
+	to.EnsureCapacity(len(labels))
+	for i := range labels {
+		to.PutStr(labels[i].Name, labels[i].Value)
+	}
+}
+
+// addExemplars copies the exemplars of a point's samples.
+func (b *builder) addExemplars(point *normalize.Point, to pmetric.ExemplarSlice) {
+	for i := range point.Parts {
+		if e, ok := b.exemplars[point.Parts[i].Value]; ok {
+			putExemplar(to.AppendEmpty(), e, b.now)
+		}
+		for _, bucket := range point.Parts[i].Buckets {
+			if e, ok := b.exemplars[bucket.Slot]; ok {
+				putExemplar(to.AppendEmpty(), e, b.now)
+			}
+		}
+	}
+}
+
+// putExemplar converts one exemplar. The labels trace_id and span_id become the
+// exemplar's context (OpenTelemetry's Prometheus compatibility specification).
+func putExemplar(to pmetric.Exemplar, from *exposition.Exemplar, now pcommon.Timestamp) {
+	to.SetDoubleValue(from.Value)
+	to.SetTimestamp(now)
+	if from.HasTimestamp {
+		to.SetTimestamp(pcommon.Timestamp(from.Timestamp * 1e6))
+	}
+	for _, l := range from.Labels {
+		switch l.Name {
+		case "trace_id":
+			var id [16]byte
+			if n, err := hex.Decode(id[:], clip(l.Value, 32)); err == nil && n == 16 {
+				to.SetTraceID(id)
+				continue
+			}
+		case "span_id":
+			var id [8]byte
+			if n, err := hex.Decode(id[:], clip(l.Value, 16)); err == nil && n == 8 {
+				to.SetSpanID(id)
+				continue
+			}
+		}
+		to.FilteredAttributes().PutStr(l.Name, l.Value)
+	}
+}
+
+// clip returns the text if it has exactly n bytes, else nothing.
+func clip(s string, n int) []byte {
+	if len(s) != n {
+		return nil
+	}
+	return []byte(s)
+}
+
+func exemplarsBySlot(exemplars []exposition.Exemplar) map[int]*exposition.Exemplar {
+	if len(exemplars) == 0 {
+		return nil
+	}
+	bySlot := make(map[int]*exposition.Exemplar, len(exemplars))
+	for i := range exemplars {
+		bySlot[exemplars[i].Slot] = &exemplars[i]
+	}
+	return bySlot
+}

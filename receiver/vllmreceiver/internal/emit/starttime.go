@@ -1,0 +1,248 @@
+package emit
+
+import (
+	"math"
+	"math/bits"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// resets are the restarts that one scrape shows.
+type resets struct {
+	// all is true where the process start time moved.
+	all bool
+	// processes are the server processes of which a counter fell.
+	processes map[string]bool
+	// fell is true where a counter fell.
+	fell bool
+}
+
+// of tells whether the process of a series restarted.
+func (r resets) of(process string) bool { return r.all || r.processes[process] }
+
+// any tells whether there was a restart.
+func (r resets) any() bool { return r.all || len(r.processes) > 0 }
+
+// Restarted tells whether a scrape shows that a server process is another one
+// than in the last scrape. It changes nothing.
+func (t *Target) Restarted(s Scrape) bool {
+	if !t.Known() {
+		return false
+	}
+	if s.Plan == t.plan {
+		return t.detect(s, t.states).any()
+	}
+	// The plan may not be the one that is emitted in the end: it may depend on the
+	// version, which is asked after a restart. So the target does not adopt it yet.
+	known := t.byKey()
+	states := make([]state, 0, s.Plan.Points)
+	for m := range s.Plan.Metrics {
+		for p := range s.Plan.Metrics[m].Points {
+			key := s.Plan.Metrics[m].Points[p].Key
+			if series, ok := known[key]; ok {
+				states = append(states, series.state)
+			} else {
+				states = append(states, t.vanished[key])
+			}
+		}
+	}
+	return t.detect(s, states).any()
+}
+
+// Restart tells the target that the next scrape is of another process than the
+// last one, where the points alone do not show it.
+func (t *Target) Restart() { t.restarted = true }
+
+// detect compares a scrape with the last one. A restart of a process resets all
+// its series together, so that a series which has already grown past its old
+// number is known to be new as well. Only vLLM's own counters speak for the
+// process: a single misbehaving counter of a plug-in does not. And where the
+// process itself says that it started when it did before, it was not restarted.
+func (t *Target) detect(s Scrape, states []state) resets {
+	r := resets{all: t.restarted}
+	if !t.Known() {
+		return r
+	}
+	start := processStart(s, pcommon.NewTimestampFromTime(s.Time))
+	if start != 0 && t.processStart != 0 {
+		if start <= t.processStart {
+			return r
+		}
+		r.all = true
+	}
+	i := 0
+	for m := range s.Plan.Metrics {
+		metric := &s.Plan.Metrics[m]
+		if metric.Kind == catalog.KindGauge || !metric.Engine {
+			i += len(metric.Points)
+			continue
+		}
+		for p := range metric.Points {
+			st, point := &states[i], &metric.Points[p]
+			i++
+			if !st.seen || !fell(metric.Kind, point, s.Snapshot.Values, st.last) {
+				continue
+			}
+			r.fell = true
+			if r.processes == nil {
+				r.processes = map[string]bool{}
+			}
+			r.processes[point.Process] = true
+		}
+	}
+	return r
+}
+
+// fell tells whether a point's number is less than it was. Not a number is no
+// fall, and neither is the count of a histogram that does not add up.
+func fell(kind catalog.Kind, point *normalize.Point, values []float64, last float64) bool {
+	if !(number(kind, point, values) < last) {
+		return false
+	}
+	if kind == catalog.KindHistogram {
+		for i := range point.Parts {
+			if _, reason := checkBuckets(&point.Parts[i], values); reason != normalize.ReasonNone {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// number is the one number of a point, over all its parts: a gauge's or counter's
+// value, or the count of a histogram or summary, which shows a reset.
+func number(kind catalog.Kind, point *normalize.Point, values []float64) float64 {
+	total := 0.0
+	for i := range point.Parts {
+		slot := point.Parts[i].Value
+		if kind == catalog.KindHistogram || kind == catalog.KindSummary {
+			slot = point.Parts[i].Count
+		}
+		if slot != exposition.NoSlot {
+			total += values[slot]
+		}
+	}
+	return total
+}
+
+// created is the earliest "_created" of a point's parts; 0 if one lacks it.
+func created(point *normalize.Point, values []float64) pcommon.Timestamp {
+	earliest := pcommon.Timestamp(0)
+	for i := range point.Parts {
+		slot := point.Parts[i].Created
+		if slot == exposition.NoSlot {
+			return 0
+		}
+		at := unixTime(values[slot])
+		if at == 0 {
+			return 0
+		}
+		if earliest == 0 || at < earliest {
+			earliest = at
+		}
+	}
+	return earliest
+}
+
+// processStart is the start of the server process; 0 if unknown.
+func processStart(s Scrape, now pcommon.Timestamp) pcommon.Timestamp {
+	if s.Plan.ProcessStart == exposition.NoSlot {
+		return 0
+	}
+	at := unixTime(s.Snapshot.Values[s.Plan.ProcessStart])
+	if at > now {
+		return 0
+	}
+	return at
+}
+
+// unixTime converts seconds; 0 for what is not a time.
+func unixTime(seconds float64) pcommon.Timestamp {
+	if math.IsNaN(seconds) || seconds <= 0 || seconds > math.MaxInt64/1e9 {
+		return 0
+	}
+	whole, fraction := math.Modf(seconds)
+	return pcommon.Timestamp(int64(whole)*1e9 + int64(fraction*1e9))
+}
+
+// advance updates the start time of a cumulative series that has a value now.
+func (b *builder) advance(st *state, point *normalize.Point, value float64) {
+	raw := created(point, b.values)
+	// A created time after the scrape is a skewed clock's. It says nothing about
+	// when the series began, but a newer one still says that it began anew.
+	at := raw
+	if at > b.now {
+		at = 0
+	}
+	switch {
+	case !st.seen:
+		st.start = b.firstStart(at)
+	case st.created != 0 && raw > st.created, value < st.last, raw == 0 && b.resets.of(point.Process):
+		st.start = b.resetStart(at, st.start)
+	}
+	if raw != 0 {
+		st.created = raw
+	}
+	st.last = value
+	st.seen = true
+}
+
+// startOf is the start time to write: not after the point's own time, which a
+// wall clock that is set back would cause.
+func (b *builder) startOf(st *state) pcommon.Timestamp { return min(st.start, b.now) }
+
+// firstStart is the start of a series that had no value before.
+func (b *builder) firstStart(created pcommon.Timestamp) pcommon.Timestamp {
+	switch {
+	case created != 0:
+		return created
+	case b.target.lastTime != 0:
+		return b.target.lastTime
+	case b.processStart != 0:
+		return b.processStart
+	}
+	return b.now
+}
+
+// resetStart is the start of a series after a reset: the server's own word if
+// it is newer than the old start, else the last time before the reset. That may
+// be the old start itself, where the first point's own time had to serve; then it
+// is the moment after, because a start that stays says that nothing happened.
+func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
+	if created > old {
+		return created
+	}
+	if b.processStart > old && b.processStart > b.target.processStart {
+		return b.processStart
+	}
+	return max(b.target.lastTime, old+1)
+}
+
+// resetHistory remembers which of the last scrapes showed a falling counter.
+type resetHistory struct {
+	recent uint8
+	warned bool
+}
+
+// note records one scrape.
+func (h *resetHistory) note(fell bool) {
+	h.recent <<= 1
+	if fell {
+		h.recent |= 1
+	}
+}
+
+// balanced is true, once, when counters fell in at least three of the last
+// eight scrapes: a crash loop does not come back that fast, a load balancer
+// that picks one of several replicas does.
+func (h *resetHistory) balanced() bool {
+	if h.warned || bits.OnesCount8(h.recent) < 3 {
+		return false
+	}
+	h.warned = true
+	return true
+}

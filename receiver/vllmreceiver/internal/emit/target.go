@@ -1,0 +1,211 @@
+package emit
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// Settings are what all scrapes of a target have in common.
+type Settings struct {
+	ScopeName, ScopeVersion string
+	// MaxSeries is the most points that one scrape of the target may have; a
+	// histogram counts as one. 0 is no limit.
+	MaxSeries int
+	// MaxAdapters is the most LoRA adapters in one state at a time; 0 is no limit.
+	MaxAdapters int
+	// Own are the metrics about the scrape itself by their catalogue name; those
+	// that are missing are switched off.
+	Own map[string]*catalog.Metric
+}
+
+// Scrape is what one successful scrape brought.
+type Scrape struct {
+	Time     time.Time
+	Plan     *normalize.Plan
+	Snapshot *exposition.Snapshot
+}
+
+// Report says what became of a scrape besides its points.
+type Report struct {
+	// Points is the number of points with a value, without those about the
+	// scrape itself.
+	Points int
+	// Ended is the number of series that got a no-recorded-value point.
+	Ended int
+	// Dropped counts the series without a point by reason. The reasons that the
+	// plan already counts are not repeated.
+	Dropped [normalize.NumReasons]int
+}
+
+// Target is the memory of one target. It is not safe for concurrent use.
+type Target struct {
+	settings Settings
+	resource pcommon.Resource
+	plan     *normalize.Plan
+	// states are parallel to the points of plan, in its order.
+	states []state
+	// vanished are series that had a value and are not in the plan now, so that
+	// one that comes back goes on where it was. It has at most MaxSeries entries.
+	vanished map[string]state
+	// ended are series that left the plan and whose end is not yet sent.
+	ended []endedSeries
+	// lastTime is the time of the last successful scrape; 0 before the first.
+	lastTime pcommon.Timestamp
+	// processStart is process_start_time_seconds of the last scrape.
+	processStart pcommon.Timestamp
+	// restarted is true where the next scrape is known to be another process's.
+	restarted bool
+	own       ownMetrics
+	resets    resetHistory
+	scratch   scratch
+}
+
+// state is what is remembered of one series.
+type state struct {
+	// start is the start time of a cumulative series.
+	start pcommon.Timestamp
+	// created is the server's own start time; 0 without.
+	created pcommon.Timestamp
+	// last is the last number: a counter's value, a histogram's count.
+	last float64
+	// seen is true once the series had a value.
+	seen bool
+	// live is true while the series' last point had a value, so that it needs an
+	// end when it vanishes.
+	live bool
+	// admitted is true for a series within the limit.
+	admitted bool
+}
+
+// endedSeries is a series that needs a no-recorded-value point.
+type endedSeries struct {
+	metric *normalize.Metric
+	point  *normalize.Point
+	start  pcommon.Timestamp
+}
+
+// New returns a target without any history.
+func New(settings Settings) *Target {
+	return &Target{
+		settings: settings,
+		resource: pcommon.NewResource(),
+		vanished: map[string]state{},
+		own:      ownMetrics{metrics: settings.Own, live: map[string]bool{}},
+	}
+}
+
+// Known tells whether the target has had a successful scrape.
+func (t *Target) Known() bool { return t.lastTime != 0 }
+
+// SetResource sets the resource of the points to come. Where it differs from
+// the one before, all series end under the old resource, in out.
+func (t *Target) SetResource(resource pcommon.Resource, at time.Time, out pmetric.Metrics) {
+	if t.resource.Attributes().Equal(resource.Attributes()) {
+		return
+	}
+	t.End(at, out)
+	t.resource = resource
+}
+
+// Emit appends the points of a successful scrape to out.
+func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
+	t.adopt(s.Plan)
+	now := pcommon.NewTimestampFromTime(s.Time)
+	report := Report{}
+	metrics := t.scope(out)
+	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
+	b := builder{
+		target: t, now: now, values: s.Snapshot.Values, metrics: metrics, report: &report,
+		plan:         s.Plan,
+		resets:       t.detect(s, t.states),
+		processStart: processStart(s, now),
+		adapterSets:  currentAdapterSets(s),
+		exemplars:    exemplarsBySlot(s.Snapshot.Exemplars),
+	}
+	b.build()
+	t.emitEnded(now, metrics, &report)
+	t.own.emit(own, now, metrics)
+	if len(b.resets.processes) > 0 || b.resets.all {
+		clear(t.vanished)
+	}
+	t.resets.note(b.resets.fell)
+	t.restarted = false
+	t.lastTime = now
+	t.processStart = b.processStart
+	return report
+}
+
+// Fail appends the end of all series and the points about a failed scrape.
+func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) Report {
+	now := pcommon.NewTimestampFromTime(at)
+	report := Report{}
+	metrics := t.scope(out)
+	t.endPoints(now, metrics, &report)
+	t.own.emit(own, now, metrics)
+	return report
+}
+
+// End appends the end of every series, for a target that is scraped no more or
+// whose resource changes. It appends nothing where nothing is live.
+func (t *Target) End(at time.Time, out pmetric.Metrics) {
+	now := pcommon.NewTimestampFromTime(at)
+	part := pmetric.NewMetrics()
+	metrics := t.scope(part)
+	report := Report{}
+	t.endPoints(now, metrics, &report)
+	t.own.end(now, metrics)
+	if metrics.Len() > 0 {
+		part.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
+	}
+}
+
+// Balanced tells, once in the target's life, that its counters fall so often
+// that several replicas must answer at one address.
+func (t *Target) Balanced() bool { return t.resets.balanced() }
+
+// scope appends the target's resource and scope to out.
+func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
+	resource := out.ResourceMetrics().AppendEmpty()
+	t.resource.CopyTo(resource.Resource())
+	scope := resource.ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(t.settings.ScopeName)
+	scope.Scope().SetVersion(t.settings.ScopeVersion)
+	return scope.Metrics()
+}
+
+// endPoints ends every series of the plan that is live.
+func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
+	if t.plan != nil {
+		i := 0
+		for m := range t.plan.Metrics {
+			metric := &t.plan.Metrics[m]
+			for p := range metric.Points {
+				if st := &t.states[i]; st.live {
+					st.live = false
+					t.ended = append(t.ended, endedSeries{metric, &metric.Points[p], st.start})
+				}
+				i++
+			}
+		}
+	}
+	t.emitEnded(now, metrics, report)
+}
+
+// emitEnded appends one no-recorded-value point for each ended series, each in a
+// metric of its own: the Prometheus exporter (contrib v0.158, accumulator.go)
+// stops reading a metric at its first such point, so that others in the same
+// metric would stay on its page for minutes.
+func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
+	for _, e := range t.ended {
+		appendEnd(newMetric(e.metric, metrics), e, now)
+	}
+	report.Ended += len(t.ended)
+	clear(t.ended)
+	t.ended = t.ended[:0]
+}

@@ -1,0 +1,43 @@
+// Package exposition reads the bodies that /metrics endpoints serve.
+//
+// # Where the meaning comes from
+//
+// Lines are read by well-kept parsers: sample lines of the text format by
+// prometheus/common's expfmt, its comments by prometheus/prometheus's textparse,
+// and OpenMetrics by textparse. All of them stop at the first bad line, so they
+// get lines in a way that lets them start again after it: a bad line costs itself
+// and is reported as a Problem, and everything else is delivered. What this package
+// adds before them is finding the value in a line, and after them putting families
+// together over the whole body (assemble.go), which makes TYPE lines after samples,
+// families split in two and repeated HELP and TYPE lines harmless. Where the
+// parsers differ, the more lenient one counts, as with blanks at a line's end.
+//
+// # Two levels of memory
+//
+// The parsers are slow, and the bodies of one server differ in little but numbers.
+//
+// Level one is the block: one family's comments and samples, as the bytes between
+// its numbers. A block that the body shows again costs a comparison and a number
+// per line (replay.go); only blocks that changed go to the parsers. Lines are read
+// one by one, so it does not matter where blocks begin and end.
+//
+// Level two is the Layout, which assembling a sequence of blocks gives. Equal
+// sequences have the same Layout by pointer, whoever reads them, so that what is
+// derived from it can be remembered by its pointer. A slot is the place of a good
+// sample line in the body, so Values are the numbers in the order in which they
+// stand.
+//
+// Both are kept in a Memory that all targets of a receiver share, and held weakly:
+// each Reader keeps its last layouts alive, and what no Reader uses is freed.
+// Blocks with bad lines or exemplars are parsed every time; their good lines still
+// make a block of their own, so the Layout stays the same.
+//
+// Memory never changes a result: Snapshots are the same with and without it, which
+// the tests prove on recorded, mutated and fuzzed bodies.
+//
+// # Bounds
+//
+// A body is given up after 10,000 bad lines and after 2^19 lines, and a line may
+// have 128 labels; apart from that the work is proportional to the body. Timestamps
+// are checked and ignored: one scrape has one time.
+package exposition

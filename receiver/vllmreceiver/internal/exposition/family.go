@@ -1,0 +1,137 @@
+package exposition
+
+// Kind is the type that a TYPE line declares.
+type Kind uint8
+
+// The kinds of families.
+const (
+	KindUntyped Kind = iota
+	KindCounter
+	KindGauge
+	KindHistogram
+	KindSummary
+	// KindInfo, KindStateSet and KindGaugeHistogram exist only in OpenMetrics.
+	KindInfo
+	KindStateSet
+	KindGaugeHistogram
+)
+
+// NoSlot marks a value that a series does not have.
+const NoSlot = -1
+
+// Label is one name and value of a series.
+type Label struct{ Name, Value string }
+
+// Layout is everything about a body but its numbers: which families it has,
+// which series each family has, and at which slot of Snapshot.Values each
+// number stands. A Layout never changes once it is made and is shared by all
+// targets whose bodies look the same, so what is derived from it may be
+// remembered by its pointer.
+type Layout struct {
+	// Families are in the order in which the body first names them.
+	Families []Family
+	// Slots is the length of Snapshot.Values for this layout.
+	Slots int
+}
+
+// Family is one metric family.
+type Family struct {
+	// Name is the family's name as the text format 0.0.4 writes it, whatever the
+	// dialect of the body: a counter's name ends in "_total" if its samples do, an
+	// info family's in "_info". No two families of a Layout have the same name.
+	Name string
+	Kind Kind
+	Help string
+	// Unit is the UNIT line of OpenMetrics; empty in the text format.
+	Unit   string
+	Series []Series
+}
+
+// Series is one label set of a family with the slots of its numbers.
+type Series struct {
+	// Labels are sorted by name, without "le" and "quantile".
+	Labels []Label
+	// Value is the slot of a counter's, gauge's or untyped sample's number.
+	Value int
+	// Sum and Count are the slots of a histogram's or summary's totals.
+	Sum, Count int
+	// Created is the slot of the "_created" sample, a Unix time in seconds.
+	Created int
+	// Buckets are a histogram's cumulative buckets, by ascending upper bound;
+	// the last one's bound is +Inf where the body has it.
+	Buckets []Bucket
+	// Quantiles are a summary's, by ascending quantile.
+	Quantiles []Quantile
+}
+
+// Bucket is one cumulative bucket of a histogram.
+type Bucket struct {
+	UpperBound float64
+	Slot       int
+}
+
+// Quantile is one quantile of a summary.
+type Quantile struct {
+	Quantile float64
+	Slot     int
+}
+
+// Snapshot is one parsed body.
+type Snapshot struct {
+	Layout *Layout
+	// Values are the body's numbers by slot, which is the place of the sample's line
+	// among the good ones. Duplicates and samples without a place in their family
+	// have a slot that nothing refers to. The slice belongs to the Reader and
+	// is overwritten by its next Read.
+	Values []float64
+	// Exemplars are rare, so they are kept apart, in the body's order.
+	Exemplars []Exemplar
+	// Problems are the lines that were not understood.
+	Problems []Problem
+	// Duplicates counts the samples dropped because an earlier line of the same
+	// body has the same series.
+	Duplicates int
+	// Samples counts the sample lines that were understood, duplicates included.
+	Samples int
+}
+
+// Exemplar is an OpenMetrics exemplar of the sample at Slot.
+type Exemplar struct {
+	Slot   int
+	Labels []Label
+	Value  float64
+	// Timestamp is a Unix time in milliseconds; HasTimestamp tells a real zero.
+	Timestamp    int64
+	HasTimestamp bool
+}
+
+// Reason says why a line was dropped.
+type Reason uint8
+
+// The reasons for a bad line.
+const (
+	ReasonNone Reason = iota
+	ReasonBadName
+	ReasonBadLabels
+	ReasonBadValue
+	ReasonBadTimestamp
+	ReasonBadComment
+	ReasonMissingEOF
+	ReasonTooManyBadLines
+	// ReasonWrongType is a sample that its family's TYPE has no place for: a
+	// bucket without a bound, a summary's line without a quantile.
+	ReasonWrongType
+	// ReasonOrphanCreated is a "_created" line whose series the body lacks.
+	ReasonOrphanCreated
+	// ReasonTooManyLines is a body of more lines than any honest one has.
+	ReasonTooManyLines
+	reasonEnd
+)
+
+// Problem is one line that was dropped. Line counts from 1. The reasons
+// ReasonTooManyBadLines and ReasonTooManyLines stand for that line and all lines
+// after it, and ReasonMissingEOF for the end of the body.
+type Problem struct {
+	Line   int
+	Reason Reason
+}

@@ -1,0 +1,120 @@
+package exposition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hostile are ways to fill a body that might cost more than its size.
+var hostile = []struct {
+	name    string
+	dialect Dialect
+	line    func(i int) string
+}{
+	{"words", DialectText, func(int) string { return "not a metric\n" }},
+	{"bad values", DialectText, func(int) string { return "a x\n" }},
+	{"bad label sets", DialectText, func(i int) string { return fmt.Sprintf("a%d{b=%d} 1\n", i, i) }},
+	{"one bad label set over and over", DialectText, func(int) string { return "a{b=1} 1\n" }},
+	{"label sets without names", DialectText, func(i int) string { return fmt.Sprintf("{a=\"%d\"} 1\n", i) }},
+	{"bad and good in turn", DialectText, func(i int) string { return fmt.Sprintf("a%d 1\na{b=%d} 1\n", i, i) }},
+	{"bad comments", DialectText, func(int) string { return "# TYPE a b\n" }},
+	{"quotes without end", DialectText, func(int) string { return "# TYPE \"a gauge\n\"a 1\na{b=\"c} 1\n" }},
+	{"a family for each line", DialectText, func(i int) string { return fmt.Sprintf("# TYPE a%d gauge\na%d 1\n", i, i) }},
+	{"a series for each line", DialectText, func(i int) string { return fmt.Sprintf("a{b=\"%d\"} 1\n", i) }},
+	{"quoted names", DialectText, func(i int) string { return fmt.Sprintf("{\"a.%d\"} 1\n", i) }},
+	{"buckets in falling order", DialectText, func(i int) string { return fmt.Sprintf("h_bucket{le=\"%d\"} 1\n", 10_000_000-i) }},
+	{"duplicates", DialectText, func(int) string { return "a 1\n" }},
+	{"comments between samples", DialectText, func(int) string { return "# TYPE a gauge\na 1\n" }},
+	{"OpenMetrics: bad label sets", DialectOpenMetrics, func(i int) string { return fmt.Sprintf("a{b=%d} 1\n", i) }},
+	{"OpenMetrics: exemplars", DialectOpenMetrics, func(i int) string { return fmt.Sprintf("a{b=\"%d\"} 1 # {} 1\n", i) }},
+}
+
+func hostileBody(size int, line func(i int) string) []byte {
+	var b strings.Builder
+	b.WriteString("# TYPE h histogram\n")
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(line(i))
+	}
+	return []byte(b.String())
+}
+
+// The work must grow with the body and not faster. Allocations stand for it, since
+// time on a shared machine tells little.
+func TestHostileBodiesCostWhatTheirSizeCosts(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const size = 1 << 18
+	for _, tc := range hostile {
+		t.Run(tc.name, func(t *testing.T) {
+			half, whole := hostileBody(size/2, tc.line), hostileBody(size, tc.line)
+			reader := NewReader(NewMemory(1000))
+			s := reader.Read(whole, tc.dialect)
+			require.NoError(t, checkConservation(s, whole))
+			require.LessOrEqual(t, len(s.Problems), maxBadLines+2)
+			require.Empty(t, difference(s, NewReader(nil).Read(whole, tc.dialect)))
+			cost := func(body []byte) float64 {
+				return testing.AllocsPerRun(1, func() { NewReader(nil).Read(body, tc.dialect) })
+			}
+			require.LessOrEqual(t, cost(whole), 2.3*cost(half)+1000)
+			require.LessOrEqual(t, cost(whole), 40*float64(strings.Count(string(whole), "\n")))
+		})
+	}
+}
+
+func TestTooManyBadLinesEndTheBody(t *testing.T) {
+	body := "a 1\n" + strings.Repeat("a x\n", maxBadLines) + "b 2\nb y\nc 3\n"
+	for _, reader := range []*Reader{NewReader(nil), NewReader(NewMemory(10))} {
+		for range 2 {
+			s := reader.Read([]byte(body), DialectText)
+			require.Len(t, s.Problems, maxBadLines+1)
+			require.Equal(t, Problem{Line: maxBadLines + 3, Reason: ReasonTooManyBadLines}, s.Problems[maxBadLines])
+			require.Equal(t, []float64{1, 2}, s.Values)
+			require.Len(t, s.Layout.Families, 2)
+		}
+	}
+}
+
+// The limit counts bad lines of all kinds, also where they are found late.
+func TestBadLinesOfAllKindsCountTogether(t *testing.T) {
+	var b strings.Builder
+	for i := range maxBadLines {
+		fmt.Fprintf(&b, "# TYPE a%d gauge\na%d 1\na%d{b=1} 1\n# TYPE a%d nothing\n", i, i, i, i)
+	}
+	s := NewReader(nil).Read([]byte(b.String()), DialectText)
+	require.Len(t, s.Problems, maxBadLines+1)
+	require.Equal(t, Problem{Line: 4*maxBadLines/2 + 3, Reason: ReasonTooManyBadLines}, s.Problems[maxBadLines])
+	require.Len(t, s.Values, maxBadLines/2+1)
+}
+
+func TestTooManyLinesEndTheBody(t *testing.T) {
+	body := []byte(strings.Repeat("a 1\n", maxLines) + "b 2\n")
+	s := NewReader(nil).Read(body, DialectText)
+	require.Equal(t, []Problem{{Line: maxLines + 1, Reason: ReasonTooManyLines}}, s.Problems)
+	require.Equal(t, maxLines, s.Samples)
+	require.Equal(t, maxLines-1, s.Duplicates)
+	s = NewReader(nil).Read(body[:4*maxLines], DialectText)
+	require.Empty(t, s.Problems)
+	require.Equal(t, maxLines, s.Samples)
+}
+
+func TestTooManyLabelsAreRefused(t *testing.T) {
+	line := func(n int) []byte {
+		pairs := make([]string, n)
+		for i := range pairs {
+			pairs[i] = "l" + strconv.Itoa(i) + `="v"`
+		}
+		return []byte("a{" + strings.Join(pairs, ",") + "} 1\n")
+	}
+	for _, d := range []Dialect{DialectText, DialectOpenMetrics} {
+		s := NewReader(nil).Read(append(line(maxLabels), "# EOF\n"...), d)
+		require.Empty(t, s.Problems)
+		require.Len(t, s.Layout.Families[0].Series[0].Labels, maxLabels)
+		s = NewReader(nil).Read(append(line(maxLabels+1), "# EOF\n"...), d)
+		require.Equal(t, []Problem{{Line: 1, Reason: ReasonBadLabels}}, s.Problems)
+	}
+}

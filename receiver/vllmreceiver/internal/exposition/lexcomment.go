@@ -1,0 +1,92 @@
+package exposition
+
+import (
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// commentLexer reads the HELP and TYPE lines of the text format with Prometheus's
+// parser. A TYPE line is given to it as HELP, since only the name's grammar is
+// wanted: kindOf knows more words. expfmt would not do: it refuses the second HELP
+// line of a family, which Ray's agents write.
+type commentLexer struct {
+	buffer        []byte
+	lines, starts []int
+}
+
+// add takes line i of raws. Its meaning is there after the next flush.
+func (l *commentLexer) add(body []byte, raws []rawLine, i int) {
+	raw := &raws[i]
+	// A quoted name without an end would swallow the lines after it.
+	alone := body[raw.name] == '"'
+	if alone || len(l.buffer) > batchBytes {
+		l.flush(body, raws)
+	}
+	l.starts = append(l.starts, len(l.buffer))
+	l.lines = append(l.lines, i)
+	l.buffer = append(l.buffer, "# HELP "...)
+	l.buffer = append(l.buffer, body[raw.name:raw.end]...)
+	l.buffer = append(l.buffer, '\n')
+	if alone {
+		l.flush(body, raws)
+	}
+}
+
+// flush finishes all lines that were added. The parser stops at the first bad
+// line, so it is started again after each.
+func (l *commentLexer) flush(body []byte, raws []rawLine) {
+	var parser textparse.Parser
+	for n, i := range l.lines {
+		raw := &raws[i]
+		if parser == nil {
+			// The parser appends a line end; it finds its place where one is already.
+			parser = textparse.NewPromParser(l.buffer[l.starts[n]:len(l.buffer)-1], nil, false)
+		}
+		entry, err := parser.Next()
+		if err != nil || entry != textparse.EntryHelp {
+			raw.reason, parser = ReasonBadComment, nil
+			continue
+		}
+		name, text := parser.Help()
+		raw.meta.name = commentName(name, body[raw.name] == '"')
+		raw.meta.text = strings.TrimLeft(string(text), " \t")
+		if raw.kind == lineType {
+			raw.meta.text = strings.TrimRight(raw.meta.text, " \t")
+		}
+		settleComment(raw)
+	}
+	l.buffer, l.lines, l.starts = l.buffer[:0], l.lines[:0], l.starts[:0]
+}
+
+// settleComment checks a comment's name and the word of a TYPE line.
+func settleComment(raw *rawLine) {
+	raw.meta.line = raw.kind
+	if !model.UTF8Validation.IsValidMetricName(raw.meta.name) {
+		raw.reason = ReasonBadComment
+		return
+	}
+	if raw.kind != lineType {
+		return
+	}
+	if raw.meta.text == "" {
+		// As with expfmt, a TYPE line without a type is no mistake: it says nothing.
+		raw.kind = linePlain
+		return
+	}
+	var ok bool
+	if raw.meta.kind, ok = kindOf(raw.meta.text); !ok {
+		raw.reason = ReasonBadComment
+	}
+}
+
+var unescapeName = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\"`, `"`)
+
+// commentName undoes the escapes of a quoted name, which textparse leaves.
+func commentName(name []byte, quoted bool) string {
+	if quoted {
+		return unescapeName.Replace(string(name))
+	}
+	return string(name)
+}

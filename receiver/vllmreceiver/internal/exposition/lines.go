@@ -1,0 +1,214 @@
+package exposition
+
+import (
+	"bytes"
+)
+
+// lineKind is what a line is before it is read closely.
+type lineKind uint8
+
+const (
+	lineBlank lineKind = iota
+	// linePlain is a comment that says nothing to a parser.
+	linePlain
+	lineHelp
+	lineType
+	lineUnit
+	lineSample
+)
+
+// rawLine is one line of the body on its way through a parser.
+type rawLine struct {
+	kind   lineKind
+	reason Reason
+	// start and end are the line in the body, without its end.
+	start, end int
+	// name and nameEnd are the metric's name, in comments too, and set and setEnd
+	// the labels from brace to brace.
+	name, nameEnd, set, setEnd int
+	// number and numberEnd are a sample's value, and hole is where the bytes
+	// that change from scrape to scrape end: after the timestamp, if there is one.
+	number, numberEnd, hole int
+	value                   float64
+	// loose lines are good, but their value's place cannot be told from the bytes
+	// before it alone.
+	loose bool
+	// sample is what the parser made of a sample line, and meta of a comment.
+	sample   sample
+	meta     meta
+	exemplar *Exemplar
+	// nameToken and setToken are what the text lexer knows about the line.
+	nameToken *nameToken
+	setToken  *setToken
+}
+
+// maxLabels bounds the labels of one line, because expfmt's check for duplicate
+// names costs their square. vLLM's longest lines have about thirty.
+const maxLabels = 128
+
+// lineAt returns the end of the line that begins at pos, without "\n" or any number
+// of "\r" before it, and the start of the next line.
+func lineAt(body []byte, pos int) (end, next int) {
+	end, next = len(body), len(body)
+	if i := bytes.IndexByte(body[pos:], '\n'); i >= 0 {
+		end, next = pos+i, pos+i+1
+	}
+	for end > pos && body[end-1] == '\r' {
+		end--
+	}
+	return end, next
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func skipBlanks(b []byte, i int) int {
+	for i < len(b) && isBlank(b[i]) {
+		i++
+	}
+	return i
+}
+
+func skipWord(b []byte, i int) int {
+	for i < len(b) && !isBlank(b[i]) {
+		i++
+	}
+	return i
+}
+
+// classify tells what kind of line this is and, for HELP, TYPE and UNIT, where
+// the metric's name begins. It draws the line between comments that mean
+// something and others as expfmt does.
+func classify(line []byte, d Dialect) (kind lineKind, name int) {
+	i := skipBlanks(line, 0)
+	if i == len(line) || line[i] == '\r' && len(bytes.Trim(line, " \t\r")) == 0 {
+		return lineBlank, 0
+	}
+	if line[i] != '#' {
+		return lineSample, 0
+	}
+	i = skipBlanks(line, i+1)
+	word := i
+	i = skipWord(line, i)
+	switch string(line[word:i]) {
+	case "HELP":
+		kind = lineHelp
+	case "TYPE":
+		kind = lineType
+	case "UNIT":
+		// The text format has no units: there it is a comment like any other.
+		if d != DialectOpenMetrics {
+			return linePlain, 0
+		}
+		kind = lineUnit
+	default:
+		return linePlain, 0
+	}
+	if i = skipBlanks(line, i); i == len(line) {
+		return linePlain, 0
+	}
+	return kind, i
+}
+
+// scanName returns the end of the metric name at i, or i where there is none.
+// A quote may open anywhere in a name and its end ends the name: that is how
+// expfmt reads one.
+func scanName(line []byte, i int) int {
+	if i == len(line) || !(isNameByte(line[i]) || line[i] == '"') {
+		return i
+	}
+	for i < len(line) {
+		switch {
+		case line[i] == '"':
+			return scanQuoted(line, i)
+		case isNameByte(line[i]) || line[i]-'0' <= 9:
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+func isNameByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == ':'
+}
+
+// scanQuoted returns the index after the quoted string at i, or len(line)+1
+// where the string does not end.
+func scanQuoted(line []byte, i int) int {
+	for i++; i < len(line); i++ {
+		switch line[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(line) + 1
+}
+
+// scanBraces returns the index after the label set that opens at i and about how
+// many labels it has, or 0 where the set does not end.
+func scanBraces(line []byte, i int) (end, labels int) {
+	for i++; i < len(line); {
+		switch line[i] {
+		case '"':
+			i = scanQuoted(line, i)
+			continue
+		case '=':
+			labels++
+		case '}':
+			return i + 1, labels
+		}
+		i++
+	}
+	return 0, labels
+}
+
+// scanSample finds the value of a sample line and what surrounds it. It catches
+// everything that can be wrong outside names and labels; those it leaves to the
+// parser. The places it finds are the parser's: expfmt, too, takes the first
+// brace outside quotes as the end of the labels.
+func scanSample(body []byte, raw *rawLine, d Dialect) {
+	line := body[raw.start:raw.end]
+	for len(line) > 0 && (isBlank(line[len(line)-1]) || line[len(line)-1] == '\r') {
+		// Prometheus accepts blanks at a line's end; expfmt alone would not.
+		line = line[:len(line)-1]
+	}
+	raw.end = raw.start + len(line)
+	first := skipBlanks(line, 0)
+	i := scanName(line, first)
+	if i > len(line) || i == first && line[i] != '{' {
+		raw.reason = ReasonBadName
+		return
+	}
+	raw.name, raw.nameEnd = raw.start+first, raw.start+i
+	i = skipBlanks(line, i)
+	braces := i < len(line) && line[i] == '{'
+	if braces {
+		end, labels := scanBraces(line, i)
+		if end == 0 || labels > maxLabels {
+			raw.reason = ReasonBadLabels
+			return
+		}
+		raw.set, raw.setEnd = raw.start+i, raw.start+end
+		i = skipBlanks(line, end)
+	}
+	if i == len(line) {
+		raw.reason = ReasonBadValue
+		return
+	}
+	raw.loose = !braces && !isBlank(line[i-1])
+	raw.number = raw.start + i
+	end := skipWord(line, i)
+	raw.numberEnd, raw.hole = raw.start+end, raw.start+len(line)
+	value, n := number(line[i:end])
+	if n == 0 || n != end-i {
+		raw.reason = ReasonBadValue
+		return
+	}
+	raw.value = value
+	if d == DialectText && !textTimestamp(line[end:]) {
+		raw.reason = ReasonBadTimestamp
+	}
+}

@@ -1,0 +1,171 @@
+package exposition
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"weak"
+)
+
+// Memory remembers the blocks and layouts of a receiver's bodies, so that targets
+// whose bodies look alike share them. It holds them weakly: what no Reader uses
+// any more is freed. It is safe for concurrent use.
+type Memory struct {
+	seed maphash.Seed
+	max  int
+
+	mu       sync.Mutex
+	blocks   index[block]
+	layouts  index[assembled]
+	overflow int
+}
+
+// NewMemory returns a Memory that holds at most maxBlocks blocks and as many
+// layouts. What does not fit is not shared; its Reader remembers it all the same.
+func NewMemory(maxBlocks int) *Memory {
+	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks}
+}
+
+// Stats returns how many blocks and layouts are remembered, and how often one
+// could not be because the memory was full.
+func (m *Memory) Stats() (blocks, layouts, overflow int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blocks.sweep()
+	m.layouts.sweep()
+	return m.blocks.size, m.layouts.size, m.overflow
+}
+
+// noSeed hashes the blocks of readers without memory, where hashes mean nothing.
+var noSeed = maphash.MakeSeed()
+
+func (m *Memory) hashSeed() maphash.Seed {
+	if m == nil {
+		return noSeed
+	}
+	return m.seed
+}
+
+// find returns the remembered blocks with a hash.
+func (m *Memory) find(hash uint64) []*block {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []*block
+	for _, p := range m.blocks.byHash[hash] {
+		if b := p.Value(); b != nil {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// keep remembers a block and returns the one to use: an equal one if there is
+// one already.
+func (m *Memory) keep(b *block) *block {
+	if m == nil {
+		return b
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.blocks.byHash[b.hash] {
+		if known := p.Value(); known != nil && known.equal(b) {
+			return known
+		}
+	}
+	if !m.blocks.add(b.hash, b, m.max) {
+		m.overflow++
+	}
+	return b
+}
+
+// layout returns the layout of a sequence of blocks and makes it if need be.
+func (m *Memory) layout(blocks []*block, d Dialect) *assembled {
+	if m == nil {
+		return assemble(blocks, d)
+	}
+	hash := m.sequence(blocks, d)
+	if known := m.known(hash, blocks, d); known != nil {
+		return known
+	}
+	// Assembling takes longer than others should wait for the lock.
+	made := assemble(blocks, d)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.knownLocked(hash, blocks, d); known != nil {
+		return known
+	}
+	if !m.layouts.add(hash, made, m.max) {
+		m.overflow++
+	}
+	return made
+}
+
+func (m *Memory) known(hash uint64, blocks []*block, d Dialect) *assembled {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.knownLocked(hash, blocks, d)
+}
+
+func (m *Memory) knownLocked(hash uint64, blocks []*block, d Dialect) *assembled {
+	for _, p := range m.layouts.byHash[hash] {
+		if known := p.Value(); known != nil && known.is(blocks, d) {
+			return known
+		}
+	}
+	return nil
+}
+
+// is says whether this is the layout of these blocks.
+func (a *assembled) is(blocks []*block, d Dialect) bool {
+	return a.dialect == d && slices.EqualFunc(a.blocks, blocks, (*block).equal)
+}
+
+// sequence hashes a sequence of blocks.
+func (m *Memory) sequence(blocks []*block, d Dialect) uint64 {
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	_ = h.WriteByte(byte(d))
+	for _, b := range blocks {
+		maphash.WriteComparable(&h, b.hash)
+	}
+	return h.Sum64()
+}
+
+// index finds values by hash without keeping them alive.
+type index[T any] struct {
+	byHash map[uint64][]weak.Pointer[T]
+	// size counts the entries, dead ones included until the next sweep, which
+	// comes when it reaches limit.
+	size, limit int
+}
+
+// add adds a value unless there are most already. Dead entries are swept out when
+// their number may have doubled, so that adding stays cheap.
+func (x *index[T]) add(hash uint64, value *T, most int) bool {
+	if x.byHash == nil {
+		x.byHash = map[uint64][]weak.Pointer[T]{}
+	}
+	if x.size >= x.limit {
+		x.sweep()
+		x.limit = 2*x.size + 64
+	}
+	if x.size >= most {
+		return false
+	}
+	x.byHash[hash] = append(x.byHash[hash], weak.Make(value))
+	x.size++
+	return true
+}
+
+func (x *index[T]) sweep() {
+	x.size = 0
+	for hash, entries := range x.byHash {
+		entries = slices.DeleteFunc(entries, func(p weak.Pointer[T]) bool { return p.Value() == nil })
+		if len(entries) == 0 {
+			delete(x.byHash, hash)
+			continue
+		}
+		x.byHash[hash] = entries
+		x.size += len(entries)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package exposition
+
+const raceEnabled = false

@@ -1,0 +1,239 @@
+package exposition
+
+import (
+	"bytes"
+	"slices"
+)
+
+const (
+	// maxBadLines is how many lines of one body may be bad before the rest is
+	// given up.
+	maxBadLines = 10_000
+	// maxLines is how many lines of a body are read. A body within the receiver's
+	// default limit of 16 MiB reaches it only with lines of less than 32 bytes on
+	// average; real ones are far longer.
+	maxLines = 1 << 19
+	// maxSpareSlots is how large a layout may be to be kept beside the current one.
+	maxSpareSlots = 1 << 15
+)
+
+// Reader reads the bodies of one target. It is not safe for concurrent use.
+type Reader struct {
+	memory *Memory
+	// recent are the last layouts, the newest first. They keep alive what the
+	// shared memory holds only weakly, also for a target that alternates between
+	// bodies because it is a load balancer.
+	recent [3]*assembled
+
+	// pieces are the blocks of the current body in order, blocks the same once all
+	// are known, and parsing what could not be replayed, or nil.
+	pieces  []piece
+	blocks  []*block
+	parsing *parsing
+	// values are the current body's numbers, and matched those that replay found.
+	values, matched []float64
+	snapshot        Snapshot
+}
+
+// piece is one block of the current body.
+type piece struct {
+	// block is nil as long as the piece waits for the parser.
+	block      *block
+	begin, end int
+	// from and to are the piece's numbers among the matched ones, or its lines
+	// among the parsed ones.
+	from, to int
+	parsed   bool
+}
+
+// NewReader returns a Reader that remembers layouts in m, which any number of
+// readers share. With a nil m nothing is remembered and every body is parsed; what
+// Read returns is the same.
+func NewReader(m *Memory) *Reader { return &Reader{memory: m} }
+
+// Read reads one body. It never fails: lines that cannot be understood are
+// reported as problems and everything else is delivered. The Snapshot and its
+// slices are overwritten by the next Read; its Layout is immutable and may be kept.
+// Nothing of the result refers to body.
+func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
+	s := &r.snapshot
+	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
+	readable := limitLines(body)
+	r.walk(readable, d)
+	complete := true
+	if r.parsing == nil {
+		// Every block was known, so all numbers are there, in order.
+		r.values, r.matched = r.matched, r.values
+		r.blocks = r.blocks[:0]
+		for i := range r.pieces {
+			r.blocks = append(r.blocks, r.pieces[i].block)
+		}
+	} else {
+		complete = r.merge(readable, d)
+	}
+	current := r.layout(d)
+	s.Layout, s.Values = &current.layout, r.values
+	s.Duplicates = current.duplicates
+	s.Samples = len(r.values) - len(current.misfits)
+	if len(current.misfits) > 0 {
+		r.reportMisfits(current.misfits)
+	}
+	switch {
+	case !complete:
+	case len(readable) < len(body):
+		s.Problems = append(s.Problems, Problem{Line: maxLines + 1, Reason: ReasonTooManyLines})
+	case d == DialectOpenMetrics && !endsWithEOF(body):
+		s.Problems = append(s.Problems, Problem{Line: max(1, countLines(body)), Reason: ReasonMissingEOF})
+	}
+	r.tidy()
+	return s
+}
+
+// limitLines returns the first maxLines lines of a body.
+func limitLines(body []byte) []byte {
+	if len(body) <= maxLines {
+		return body
+	}
+	end := 0
+	for range maxLines {
+		i := bytes.IndexByte(body[end:], '\n')
+		if i < 0 {
+			return body
+		}
+		end += i + 1
+	}
+	return body[:end]
+}
+
+func countLines(body []byte) int {
+	n := bytes.Count(body, []byte{'\n'})
+	if len(body) > 0 && body[len(body)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// merge brings the numbers of known and parsed blocks into the body's order,
+// makes the parsed blocks, and reports their bad lines. It returns false where
+// there were so many that it gave up before the body's end.
+func (r *Reader) merge(body []byte, d Dialect) bool {
+	r.parsing.flush(body)
+	r.values, r.blocks = r.values[:0], r.blocks[:0]
+	s, line := &r.snapshot, 0
+	for i := range r.pieces {
+		p := &r.pieces[i]
+		if !p.parsed {
+			r.values = append(r.values, r.matched[p.from:p.to]...)
+			r.blocks = append(r.blocks, p.block)
+			line += p.block.lines
+			continue
+		}
+		raws := r.parsing.raws[p.from:p.to]
+		complete := true
+		for j := range raws {
+			raw := &raws[j]
+			switch {
+			case raw.reason != ReasonNone && len(s.Problems) == maxBadLines:
+				s.Problems = append(s.Problems, Problem{Line: line + j + 1, Reason: ReasonTooManyBadLines})
+				complete, p.to = false, p.from+j
+			case raw.reason != ReasonNone:
+				s.Problems = append(s.Problems, Problem{Line: line + j + 1, Reason: raw.reason})
+			case raw.kind == lineSample:
+				if raw.exemplar != nil {
+					raw.exemplar.Slot = len(r.values)
+					s.Exemplars = append(s.Exemplars, *raw.exemplar)
+				}
+				r.values = append(r.values, raw.value)
+			}
+			if !complete {
+				break
+			}
+		}
+		p.block = r.memory.keep(newBlock(r.memory.hashSeed(), r.parsing.raws[p.from:p.to], body, p.begin, p.end, d))
+		r.blocks = append(r.blocks, p.block)
+		if !complete {
+			return false
+		}
+		line += len(raws)
+	}
+	return true
+}
+
+// layout returns the layout of the current blocks: the one of an earlier body
+// where their sequence is the same.
+func (r *Reader) layout(d Dialect) *assembled {
+	for i, known := range r.recent {
+		if known != nil && known.is(r.blocks, d) {
+			copy(r.recent[1:i+1], r.recent[:i])
+			r.recent[0] = known
+			return known
+		}
+	}
+	current := r.memory.layout(r.blocks, d)
+	if r.memory == nil {
+		return current
+	}
+	copy(r.recent[1:], r.recent[:])
+	r.recent[0] = current
+	for i, known := range r.recent[1:] {
+		if known != nil && known.layout.Slots > maxSpareSlots {
+			r.recent[1+i] = nil
+		}
+	}
+	return current
+}
+
+// reportMisfits adds the samples without a place in the layout to the problems,
+// in the order of the lines.
+func (r *Reader) reportMisfits(misfits []misfit) {
+	s, slot, line := &r.snapshot, 0, 0
+	for i, b := range r.blocks {
+		p := &r.pieces[i]
+		for len(misfits) > 0 && misfits[0].slot < slot+len(b.samples) {
+			at := r.lineOf(p, misfits[0].slot-slot)
+			s.Problems = append(s.Problems, Problem{Line: line + at + 1, Reason: misfits[0].reason})
+			misfits = misfits[1:]
+		}
+		slot += len(b.samples)
+		if p.parsed {
+			line += p.to - p.from
+		} else {
+			line += b.lines
+		}
+	}
+	slices.SortStableFunc(s.Problems, func(a, b Problem) int { return a.Line - b.Line })
+}
+
+// lineOf returns the line within its piece of the n-th good sample. A parsed
+// piece may have bad lines, which its block does not know.
+func (r *Reader) lineOf(p *piece, n int) int {
+	if !p.parsed {
+		return int(p.block.samples[n].line)
+	}
+	for i := range r.parsing.raws[p.from:p.to] {
+		if raw := &r.parsing.raws[p.from+i]; raw.kind == lineSample && raw.reason == ReasonNone {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
+	}
+	return 0
+}
+
+// spare is how many elements a slice may hold without ever being given back.
+const spare = 1 << 12
+
+// tidy hands back what one unusually large body needed.
+func (r *Reader) tidy() {
+	if r.parsing != nil {
+		r.parsing.release()
+		r.parsing = nil
+	}
+	clear(r.blocks)
+	clear(r.pieces)
+	r.blocks, r.pieces = r.blocks[:0], r.pieces[:0]
+	if n := 4*len(r.values) + spare; cap(r.pieces) > n || cap(r.matched) > n {
+		r.pieces, r.blocks, r.matched = nil, nil, nil
+	}
+}

@@ -1,0 +1,139 @@
+package exposition
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fewSeries is up to how many series a family is searched one by one.
+const fewSeries = 8
+
+// seriesOf returns the series with these labels and makes it if need be. The
+// pointer is good until the next call.
+func (g *growing) seriesOf(labels []Label) *Series {
+	series := g.family.Series
+	if i := g.find(labels); i >= 0 {
+		g.last = i
+		return &series[i]
+	}
+	g.last = len(series)
+	if len(series) >= fewSeries {
+		if g.index == nil {
+			g.index = make(map[string]int, 2*fewSeries)
+			for i := range series {
+				g.index[labelKey(series[i].Labels)] = i
+			}
+		}
+		g.index[labelKey(labels)] = len(series)
+	}
+	g.family.Series = append(g.family.Series, Series{
+		Labels: labels, Value: NoSlot, Sum: NoSlot, Count: NoSlot, Created: NoSlot,
+	})
+	return &g.family.Series[g.last]
+}
+
+// find returns the index of the series with these labels, or -1.
+func (g *growing) find(labels []Label) int {
+	series := g.family.Series
+	if g.last >= 0 && slices.Equal(series[g.last].Labels, labels) {
+		return g.last
+	}
+	if g.index != nil {
+		if i, ok := g.index[labelKey(labels)]; ok {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(series, func(s Series) bool { return slices.Equal(s.Labels, labels) })
+}
+
+// labelKey writes labels so that different ones differ: lengths come first.
+func labelKey(labels []Label) string {
+	var b strings.Builder
+	for _, l := range labels {
+		for _, s := range [2]string{l.Name, l.Value} {
+			b.WriteString(strconv.Itoa(len(s)))
+			b.WriteByte(' ')
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+// take sets a slot that is still free and says whether it was.
+func take(at *int, slot int) bool {
+	if *at != NoSlot {
+		return false
+	}
+	*at = slot
+	return true
+}
+
+// settle sorts the buckets and quantiles and drops the later of equal ones. It
+// returns how many it dropped. Bounds are compared as numbers: "1" and "1.0" are
+// the same.
+func (s *Series) settle() (dropped int) {
+	before := len(s.Buckets) + len(s.Quantiles)
+	s.Buckets = ascending(s.Buckets, func(b Bucket) float64 { return b.UpperBound })
+	s.Quantiles = ascending(s.Quantiles, func(q Quantile) float64 { return q.Quantile })
+	return before - len(s.Buckets) - len(s.Quantiles)
+}
+
+// ascending sorts by key and keeps the first of equal ones. Most bodies have them
+// in order already.
+func ascending[E any](list []E, key func(E) float64) []E {
+	sorted := true
+	for i := 1; i < len(list) && sorted; i++ {
+		sorted = key(list[i-1]) < key(list[i])
+	}
+	if sorted {
+		return list
+	}
+	slices.SortStableFunc(list, func(x, y E) int { return cmp.Compare(key(x), key(y)) })
+	return slices.CompactFunc(list, func(x, y E) bool { return key(x) == key(y) })
+}
+
+// foldCreated turns "_created" samples into creation times. In OpenMetrics they
+// are part of their family. In the text format prometheus_client gives them a
+// gauge family of their own, which folds into the counter, histogram or summary
+// that its name points at if any of its label sets is there; a gauge that only
+// happens to be called so is left alone.
+func (a *assembler) foldCreated() {
+	a.families = slices.DeleteFunc(a.families, func(g *growing) bool {
+		base, ok := strings.CutSuffix(g.family.Name, createdSuffix)
+		if !ok || len(g.family.Series) == 0 ||
+			g.family.Kind != KindGauge && g.family.Kind != KindUntyped {
+			return false
+		}
+		var parents []*growing
+		for _, name := range [2]string{base, base + totalSuffix} {
+			if p := a.byName[name]; p != nil && hasCreated(p.family.Kind) {
+				parents = append(parents, p)
+			}
+		}
+		owners := make([]*Series, len(g.family.Series))
+		matched := false
+		for i := range g.family.Series {
+			for _, p := range parents {
+				if at := p.find(g.family.Series[i].Labels); at >= 0 {
+					owners[i], matched = &p.family.Series[at], true
+					break
+				}
+			}
+		}
+		if !matched && !g.created {
+			return false
+		}
+		for i := range g.family.Series {
+			slot := g.family.Series[i].Value
+			if owners[i] == nil {
+				a.result.misfits = append(a.result.misfits, misfit{slot, ReasonOrphanCreated})
+			} else {
+				a.count(take(&owners[i].Created, slot))
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,211 @@
+// Package fetch gets what a server says over HTTP: its metrics, its health and
+// its version. It is the only package of the receiver that knows HTTP, and it
+// holds the limits on what a server can make the collector read.
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+// Accept asks for the text format only. With anything more, prometheus_client
+// from 0.23 on may answer OpenMetrics whose samples have an underscore where
+// their TYPE line has a colon.
+const Accept = "text/plain;version=0.0.4"
+
+// DefaultPath is where vLLM serves its metrics.
+const DefaultPath = "/metrics"
+
+// sideLimit bounds what /health and /version may answer.
+const sideLimit = 64 << 10
+
+// Client scrapes one target. It is not safe for concurrent use.
+type Client struct {
+	http    *http.Client
+	headers configopaque.MapList
+	metrics url.URL
+	timeout time.Duration
+	limit   int64
+	// credentials is true where requests carry some.
+	credentials bool
+}
+
+// Settings are what a Client needs to know.
+type Settings struct {
+	// HTTP is the client with its TLS, authentication and proxy.
+	HTTP *http.Client
+	// Headers are added to every request.
+	Headers configopaque.MapList
+	// Credentials is true where HTTP or Headers add credentials to requests. It
+	// only changes the words of an error.
+	Credentials bool
+	// URL is the full address of the metrics.
+	URL url.URL
+	// Timeout is the deadline of one fetch; 0 is none.
+	Timeout time.Duration
+	// Limit is the largest body in bytes, after decompression.
+	Limit int64
+}
+
+// New returns a client for one target.
+func New(s Settings) *Client {
+	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials}
+	// A redirect to another host would carry the configured headers, and so
+	// perhaps a secret, to it.
+	httpClient := *s.HTTP
+	httpClient.Timeout = 0
+	httpClient.CheckRedirect = func(request *http.Request, via []*http.Request) error {
+		if request.URL.Host != via[0].URL.Host || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
+			return newError(OutcomeRedirect, nil,
+				"the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address in the endpoint")
+		}
+		if len(via) >= 5 {
+			return newError(OutcomeRedirect, nil, "the server redirects more than 5 times")
+		}
+		return nil
+	}
+	c.http = &httpClient
+	return c
+}
+
+// Metrics reads the metrics into body and returns their content type. An error
+// is always an *Error.
+func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (contentType string, err error) {
+	body.Reset()
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	response, err := c.get(ctx, c.metrics, Accept)
+	if err != nil {
+		return "", transportError(ctx, err)
+	}
+	defer closeBody(response)
+	if response.StatusCode != http.StatusOK {
+		return "", statusError(response, c.credentials)
+	}
+	contentType = response.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(contentType); err == nil && (media == "text/html" || media == "application/json") {
+		return "", newError(OutcomeNotPrometheus, nil,
+			"the answer is %s, not Prometheus text: the endpoint is not a metrics endpoint", media)
+	}
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return "", newError(OutcomeNotPrometheus, nil,
+			"the server compressed its answer by a method that was not asked for; only gzip is understood")
+	}
+	read, err := body.ReadFrom(io.LimitReader(response.Body, c.limit+1))
+	if err != nil {
+		return "", transportError(ctx, err)
+	}
+	if read > c.limit {
+		return "", newError(OutcomeTooLarge, nil,
+			"the body is larger than limits::body_size (%d bytes) and was dropped; raise the limit if this server really is that large", c.limit)
+	}
+	if len(bytes.TrimSpace(body.Bytes())) == 0 {
+		return "", newError(OutcomeEmpty, nil,
+			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
+	}
+	return contentType, nil
+}
+
+// Health asks /health and tells whether it answers 200. An error means there
+// was no answer.
+func (c *Client) Health(ctx context.Context) (bool, error) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	response, err := c.get(ctx, c.sibling("/health"), "*/*")
+	if err != nil {
+		return false, transportError(ctx, err)
+	}
+	defer closeBody(response)
+	return response.StatusCode == http.StatusOK, nil
+}
+
+// Version asks /version and returns what the server says, "0.20.0" for example.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	response, err := c.get(ctx, c.sibling("/version"), "application/json")
+	if err != nil {
+		return "", transportError(ctx, err)
+	}
+	defer closeBody(response)
+	if response.StatusCode != http.StatusOK {
+		return "", statusError(response, c.credentials)
+	}
+	var answer struct {
+		Version string `json:"version"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, sideLimit)).Decode(&answer); err != nil {
+		return "", newError(OutcomeOther, err, "/version did not answer JSON with a version")
+	}
+	version := strings.TrimSpace(answer.Version)
+	if version == "" || len(version) > 100 {
+		return "", newError(OutcomeOther, nil, "/version did not answer JSON with a version")
+	}
+	return version, nil
+}
+
+// Close gives up the connections that are kept for the next scrape. With an
+// authenticator, whose transport hides the connections, they end by themselves
+// after idle_conn_timeout.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// deadline bounds one fetch. It covers the body too, so that a slow drip ends.
+func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.timeout)
+}
+
+func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	request.Header.Set("User-Agent", "otelcol-vllm")
+	for name, value := range c.headers.Iter {
+		request.Header.Set(name, string(value))
+		if strings.EqualFold(name, "Host") {
+			request.Host = string(value)
+		}
+	}
+	return c.http.Do(request)
+}
+
+// sibling is another path of the same server: next to the metrics, so that a
+// path prefix of a proxy stays.
+func (c *Client) sibling(path string) url.URL {
+	address := c.metrics
+	address.RawQuery = ""
+	address.RawPath = ""
+	if prefix, ok := strings.CutSuffix(strings.TrimSuffix(address.Path, "/"), DefaultPath); ok {
+		address.Path = prefix + path
+	} else {
+		address.Path = path
+	}
+	return address
+}
+
+// closeBody does not read what may be left: a server that drips would hold the
+// scrape until its deadline.
+func closeBody(response *http.Response) { _ = response.Body.Close() }
+
+// AsError returns the outcome and words of a failed fetch.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
+}

@@ -1,0 +1,189 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Outcome says how a scrape ended.
+type Outcome uint8
+
+// The outcomes of a scrape.
+const (
+	OutcomeOK Outcome = iota
+	OutcomeRefused
+	OutcomeTimeout
+	OutcomeCanceled
+	OutcomeDNS
+	OutcomeTLS
+	OutcomeReset
+	OutcomeUnauthorized
+	OutcomeForbidden
+	OutcomeNotFound
+	OutcomeServerError
+	OutcomeStatus
+	OutcomeRedirect
+	OutcomeTooLarge
+	OutcomeNotPrometheus
+	OutcomeEmpty
+	OutcomeOther
+	outcomeEnd
+)
+
+var outcomeNames = [outcomeEnd]string{
+	"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized",
+	"forbidden", "not_found", "server_error", "status", "redirect", "too_large",
+	"not_prometheus", "empty", "other",
+}
+
+// String returns the outcome as the telemetry spells it.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Outcomes returns every outcome.
+func Outcomes() []Outcome {
+	out := make([]Outcome, outcomeEnd)
+	for i := range out {
+		out[i] = Outcome(i)
+	}
+	return out
+}
+
+// Error is a failed scrape: what happened and what to do, in words. It never
+// holds the query or the user information of a URL, nor a header.
+type Error struct {
+	Outcome Outcome
+	Message string
+	cause   error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.cause }
+
+func newError(outcome Outcome, cause error, format string, args ...any) *Error {
+	return &Error{Outcome: outcome, Message: fmt.Sprintf(format, args...), cause: cause}
+}
+
+// rejected is how the Kubernetes authentication in front of an endpoint picker's
+// metrics begins its answer to a token that it does not accept. Its status is
+// 500, which would send the reader to the wrong log.
+const rejected = "Authentication failed"
+
+// statusError explains an answer that is not 200.
+func statusError(response *http.Response, credentials bool) *Error {
+	code := response.StatusCode
+	switch {
+	case code == http.StatusUnauthorized && credentials:
+		return newError(OutcomeUnauthorized, nil,
+			"the server answered 401 Unauthorized: it does not accept the configured credentials; "+
+				"check that they are current and of the kind that it wants, an endpoint picker for example a bearer token")
+	case code == http.StatusUnauthorized:
+		return newError(OutcomeUnauthorized, nil,
+			"the server answered 401 Unauthorized: it wants credentials and none are configured; set auth or headers for this target, "+
+				"for an endpoint picker auth with a bearertokenauth extension whose filename is the token of a service account")
+	case code == http.StatusForbidden:
+		return newError(OutcomeForbidden, nil,
+			"the server answered 403 Forbidden: the credentials are known but may not read this path; an endpoint picker wants "+
+				"a ClusterRole with the rule nonResourceURLs: [/metrics], verbs: [get], and a ClusterRoleBinding from it to the service account of the token")
+	case code == http.StatusInternalServerError && begins(response, rejected):
+		return newError(OutcomeUnauthorized, nil,
+			"the server answered 500 because it could not verify the token: the token is expired, wrong or of another cluster, "+
+				"or the server cannot reach the Kubernetes API; use auth with a bearertokenauth extension and filename, which reads a renewed token again")
+	case code == http.StatusNotFound:
+		return newError(OutcomeNotFound, nil,
+			"the server answered 404 Not Found: there are no metrics at this path; vLLM serves them at /metrics of its API port")
+	case code >= 500:
+		return newError(OutcomeServerError, nil, "the server answered %s: look at its log", status(response))
+	case code >= 300 && code < 400:
+		return newError(OutcomeRedirect, nil, "the server answered %s without a usable address", status(response))
+	}
+	return newError(OutcomeStatus, nil, "the server answered %s instead of 200 OK", status(response))
+}
+
+// begins tells whether the body of a failed answer begins with a known text. The
+// body itself is never repeated: it is remote input.
+func begins(response *http.Response, known string) bool {
+	start := make([]byte, len(known))
+	_, err := io.ReadFull(response.Body, start)
+	return err == nil && string(start) == known
+}
+
+// status is the code with its standard words. The server's own words are not
+// repeated: they are remote input.
+func status(response *http.Response) string {
+	return fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+// tlsAlert is the operation under which crypto/tls reports an alert of the other
+// side. The alert's own type is not exported but for QUIC.
+const tlsAlert = "remote error"
+
+// transportError explains why there is no answer, or only a part of one.
+func transportError(ctx context.Context, err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	// A url.Error repeats the whole URL, which may hold secrets; an authenticator's
+	// own request may have put a second one into it.
+	var urlError *url.Error
+	for errors.As(err, &urlError) {
+		err = urlError.Err
+	}
+	var (
+		dns         *net.DNSError
+		unknownCA   x509.UnknownAuthorityError
+		hostname    x509.HostnameError
+		invalid     x509.CertificateInvalidError
+		verify      *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		operation   *net.OpError
+		netTimeout  net.Error
+		isDeadline  = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+		isTimeout   = errors.As(err, &netTimeout) && netTimeout.Timeout()
+		isPlainHTTP = err != nil && err.Error() == "http: server gave HTTP response to HTTPS client"
+	)
+	switch {
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		return newError(OutcomeCanceled, err, "the scrape was canceled because the receiver stops")
+	case errors.As(err, &dns):
+		return newError(OutcomeDNS, err, "the host name does not resolve: %s; check the spelling and the DNS", dns.Err)
+	case isDeadline || isTimeout:
+		return newError(OutcomeTimeout, err,
+			"the server did not answer within the timeout; it may be overloaded, or raise timeout for this target")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return newError(OutcomeRefused, err,
+			"connection refused: nothing listens at this address; the server is down, still starting, or on another port")
+	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):
+		return newError(OutcomeTLS, err, "TLS: %s; set tls::ca_file to the server's authority, or tls::server_name_override", err.Error())
+	case errors.As(err, &record), isPlainHTTP:
+		return newError(OutcomeTLS, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
+	case errors.As(err, &operation) && operation.Op == tlsAlert:
+		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", operation.Err)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return newError(OutcomeOther, err, "there is no route to this address; check the network and the network policies")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return newError(OutcomeReset, err, "the connection was closed before the whole answer had arrived; the partial body was dropped")
+	}
+	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
+}
+
+// harmless is the text of an error that is not known here, unless it may repeat
+// an address or what the server wrote.
+func harmless(err error) string {
+	text := err.Error()
+	if len(text) > 200 || strings.Contains(text, "://") || strings.ContainsAny(text, "\"\n@") {
+		return "it or its answer was malformed, at the server, a proxy or the authenticator"
+	}
+	return text
+}

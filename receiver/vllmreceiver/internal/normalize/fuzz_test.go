@@ -1,0 +1,63 @@
+package normalize
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// FuzzMake feeds arbitrary bodies: no panic, the invariants hold, and the time
+// is bounded.
+func FuzzMake(f *testing.F) {
+	own, err := filepath.Glob("../../../../testdata/*/metrics.txt")
+	require.NoError(f, err)
+	require.NotEmpty(f, own)
+	for _, path := range own {
+		body, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(string(body), false)
+	}
+	for seed := range uint64(20) {
+		body, options := bodyMaker{rand.New(rand.NewPCG(seed, 2))}.body()
+		f.Add(body, options.Wire)
+	}
+	f.Add("# TYPE vllm:lora_requests_info histogram\nvllm:lora_requests_info_count 1\n", false)
+	f.Add("# TYPE vllm:num_requests_running gaugehistogram\nvllm:num_requests_running_gcount 1\n", false)
+	f.Add("# TYPE _total counter\n_total 1\na:b:c 1\na 1\na:b_c 1\n", false)
+	f.Add("# TYPE llm_d_epp_h histogram\nllm_d_epp_h_bucket{fairness_id=\"a\",le=\"1\"} 1\nllm_d_epp_h_bucket{fairness_id=\"a\",le=\"+Inf\"} 1\n"+
+		"llm_d_epp_h_count{fairness_id=\"a\"} 1\nllm_d_epp_h_bucket{fairness_id=\"b\",le=\"2\"} 1\n"+
+		"llm_d_epp_h_bucket{fairness_id=\"b\",le=\"+Inf\"} 1\nllm_d_epp_h_count{fairness_id=\"b\"} 1\ninference_model_h 1\nplugin_h 2\n", false)
+	f.Add("# TYPE vllm:current_qps gauge\nvllm:current_qps{server=\"a\"} 1\nvllm:. 1\nvllm:num_requests_running{server=\"a\"} 2\nrouter_x 1\n", false)
+	f.Fuzz(func(t *testing.T, body string, wire bool) {
+		layout := exposition.NewReader(nil).Read([]byte(body), exposition.DialectText).Layout
+		options := Options{
+			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, OperationName: "chat", CapacityFromBlocks: true,
+		}
+		began := time.Now()
+		plan := Make(layout, options)
+		require.Less(t, time.Since(began), 5*time.Second, "for %d bytes", len(body))
+		checkPlan(t, layout, &options, plan)
+	})
+}
+
+func TestCapturesKeepTheInvariants(t *testing.T) {
+	for _, path := range capturetest.Files(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			body, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, options := range []Options{{}, {Wire: true}, {GenAI: true, OperationName: "chat", CapacityFromBlocks: true}} {
+				for _, dialect := range []exposition.Dialect{exposition.DialectText, exposition.DialectOpenMetrics} {
+					layout := exposition.NewReader(nil).Read(body, dialect).Layout
+					checkPlan(t, layout, &options, Make(layout, options))
+				}
+			}
+		})
+	}
+}

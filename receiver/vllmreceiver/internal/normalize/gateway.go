@@ -1,0 +1,156 @@
+package normalize
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// gatewayPrefix returns the generation of gateways that a family's name begins
+// with.
+func gatewayPrefix(family string) (*catalog.GatewayPrefix, bool) {
+	for i := range catalog.Gateway.Prefixes {
+		p := &catalog.Gateway.Prefixes[i]
+		if len(family) > len(p.Wire) && strings.HasPrefix(family, p.Wire) {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// foreignPrefix is the namespace of a gateway's families that begin with
+// nothing known: those of a plug-in.
+const foreignPrefix = "inference_gateway.epp."
+
+// isGateway tells whether the rules for gateways hold for a family: by its own
+// name, or because it stands in a gateway's body and is not one of the families
+// that any program has.
+func (b *builder) isGateway(family *exposition.Family, key string) bool {
+	if _, ok := gatewayPrefix(family.Name); ok {
+		return true
+	}
+	return b.plan.Server == KindGateway && !offByPrefix(family.Name) &&
+		!strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0
+}
+
+// gatewayKey is the name of an unknown family of a gateway, unit and "_total"
+// included. The same thing of two generations has the same key.
+func gatewayKey(family *exposition.Family) string {
+	p, ok := gatewayPrefix(family.Name)
+	if !ok {
+		return foreignPrefix + family.Name
+	}
+	return p.Name + family.Name[len(p.Wire):]
+}
+
+// generation numbers the generations of gateways, newer ones higher.
+func generation(family *exposition.Family) int {
+	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool {
+		return strings.HasPrefix(family.Name, p.Wire)
+	})
+}
+
+// newestOnly leaves of the unknown families of a gateway that differ only in
+// their generation the newest: newer pickers write the older ones as well.
+func (b *builder) newestOnly(claims []*claim) []*claim {
+	newest := map[string]*claim{}
+	for _, c := range claims {
+		if !c.gateway {
+			continue
+		}
+		if held := newest[c.key]; held == nil || generation(c.family) > generation(held.family) {
+			newest[c.key] = c
+		}
+	}
+	return slices.DeleteFunc(claims, func(c *claim) bool {
+		if !c.gateway || newest[c.key] == c {
+			return false
+		}
+		b.drop(ReasonAlias, c.family)
+		return true
+	})
+}
+
+// plainHelp strips the remarks about stability and deprecation that pickers put
+// before a description.
+func plainHelp(help string) string {
+	for strings.HasPrefix(help, "[") {
+		_, rest, ok := strings.Cut(help, "]")
+		if !ok {
+			break
+		}
+		help = strings.TrimLeft(rest, " ")
+	}
+	if rest, ok := strings.CutPrefix(help, "Deprecated: "); ok {
+		if _, after, ok := strings.Cut(rest, ". "); ok {
+			help = after
+		}
+	}
+	return help
+}
+
+// gatewayAttribute returns the attribute that a label of a gateway becomes. Where
+// another label of the series claims it too, the label keeps its own name.
+func gatewayAttribute(labels []exposition.Label, i int) string {
+	attribute, ok := catalog.Gateway.Labels[labels[i].Name]
+	if !ok {
+		return labels[i].Name
+	}
+	for j := range labels {
+		other := labels[j].Name
+		if other == attribute || j < i && catalog.Gateway.Labels[other] == attribute {
+			return labels[i].Name
+		}
+	}
+	return attribute
+}
+
+// aggregated returns a series' attributes without the labels over which the
+// metric is added up.
+func (b *builder) aggregated(m *Metric, labels []exposition.Label) []exposition.Label {
+	if b.options.KeepFairness {
+		return labels
+	}
+	switch m.Kind {
+	case catalog.KindGauge:
+		if !slices.Contains(catalog.Gateway.AdditiveGauges, m.Name) {
+			return labels
+		}
+	case catalog.KindSummary:
+		// Quantiles do not add up.
+		return labels
+	}
+	isAggregated := func(l exposition.Label) bool { return slices.Contains(catalog.Gateway.AggregatedLabels, l.Name) }
+	if !slices.ContainsFunc(labels, isAggregated) {
+		return labels
+	}
+	return slices.DeleteFunc(slices.Clone(labels), isAggregated)
+}
+
+// join adds a series to a point that has others already. Buckets that they do
+// not share are left out.
+func join(kind catalog.Kind, point *Point, series exposition.Series) {
+	if kind == catalog.KindHistogram {
+		bounds := point.Bounds
+		if bounds == nil {
+			bounds = finiteBounds(&point.Parts[0])
+		}
+		if own := finiteBounds(&series); !slices.Equal(own, bounds) {
+			point.Bounds = slices.DeleteFunc(slices.Clone(bounds), func(bound float64) bool { return !slices.Contains(own, bound) })
+		}
+	}
+	point.Parts = append(point.Parts, series)
+}
+
+func finiteBounds(s *exposition.Series) []float64 {
+	bounds := make([]float64, 0, len(s.Buckets))
+	for _, bucket := range s.Buckets {
+		if !math.IsInf(bucket.UpperBound, 1) {
+			bounds = append(bounds, bucket.UpperBound)
+		}
+	}
+	return bounds
+}

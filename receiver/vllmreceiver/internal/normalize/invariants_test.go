@@ -1,0 +1,148 @@
+package normalize
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// checkPlan checks what must hold for the plan of every body.
+func checkPlan(t assert.TestingT, layout *exposition.Layout, options *Options, plan *Plan) {
+	checkConservation(t, layout, plan)
+	checkPoints(t, layout, plan)
+	if !options.Wire {
+		checkNames(t, plan)
+	}
+	assert.Equal(t, plan, Make(layout, *options), "the plan of one layout must always be the same")
+}
+
+// checkConservation checks that each series of the body is in exactly one
+// point, or counted as dropped. Mirrored histograms come on top, and a dropped
+// LoRA adapter is no series.
+func checkConservation(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
+	series := 0
+	for _, f := range layout.Families {
+		series += len(f.Series)
+	}
+	parts := map[string]int{}
+	planned := 0
+	for _, m := range plan.Metrics {
+		if strings.HasPrefix(m.Name, "gen_ai.") && mirrors(m.Name) {
+			continue
+		}
+		for _, p := range m.Points {
+			for i := range p.Parts {
+				parts[slotsOf(&p.Parts[i])]++
+				planned++
+			}
+		}
+	}
+	for slots, n := range parts {
+		assert.Equal(t, 1, n, "the series at slots %s is in several points", slots)
+	}
+	dropped := 0
+	for reason, n := range plan.Dropped {
+		assert.GreaterOrEqual(t, n, 0)
+		if Reason(reason) != ReasonAdapterLimit {
+			dropped += n
+		}
+	}
+	// The LoRA syncer's adapters are series, those of vLLM are names in a label.
+	beyond := plan.Dropped[ReasonAdapterLimit]
+	missing := series - planned - dropped
+	assert.True(t, missing >= 0 && missing <= beyond, "%d series, %d in points, %d dropped, %d adapters beyond the limit",
+		series, planned, dropped, beyond)
+	if len(plan.Adapters) == 0 {
+		assert.Equal(t, beyond, missing)
+	}
+}
+
+func mirrors(name string) bool {
+	return slices.ContainsFunc(catalog.All(), func(m catalog.Metric) bool { return m.Name == name })
+}
+
+// slotsOf identifies a series within its layout.
+func slotsOf(s *exposition.Series) string {
+	return fmt.Sprint(s.Value, s.Sum, s.Count, s.Created, s.Buckets, s.Quantiles)
+}
+
+// checkPoints checks that package emit can read every point: slots that exist,
+// attributes that a map can hold, keys that tell points apart.
+func checkPoints(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
+	keys, series := map[string]bool{}, map[string]bool{}
+	points := 0
+	for _, m := range plan.Metrics {
+		assert.NotEmpty(t, m.Points, "metric %q", m.Name)
+		for i := range m.Points {
+			p := &m.Points[i]
+			points++
+			assert.False(t, keys[p.Key], "the key %q of %s is not unique", p.Key, m.Name)
+			keys[p.Key] = true
+			identity := m.Name + labelText(p.Attributes)
+			assert.False(t, series[identity], "%s is there twice", identity)
+			series[identity] = true
+			for j := 1; j < len(p.Attributes); j++ {
+				assert.Less(t, p.Attributes[j-1].Name, p.Attributes[j].Name,
+					"attributes of %s must be sorted and unique: %s", m.Name, labelText(p.Attributes))
+			}
+			for j := range p.Parts {
+				checkSlots(t, layout, m, &p.Parts[j])
+			}
+			checkBounds(t, p)
+		}
+	}
+	assert.Equal(t, points, plan.Points)
+	for _, slot := range plan.Adapters {
+		assert.True(t, slot.Slot >= 0 && slot.Slot < layout.Slots, "the adapter set's slot %d does not exist", slot)
+	}
+	assert.True(t, plan.ProcessStart == exposition.NoSlot || plan.ProcessStart >= 0 && plan.ProcessStart < layout.Slots)
+}
+
+func checkSlots(t assert.TestingT, layout *exposition.Layout, m Metric, s *exposition.Series) {
+	slot := s.Value
+	if m.Kind == catalog.KindHistogram || m.Kind == catalog.KindSummary {
+		slot = s.Count
+	}
+	assert.True(t, slot >= 0 && slot < layout.Slots, "%s %s has no number at slot %d", m.Kind, m.Name, slot)
+	if m.Kind == catalog.KindHistogram {
+		n := len(s.Buckets)
+		assert.True(t, n > 0 && math.IsInf(s.Buckets[n-1].UpperBound, 1), "%s has no +Inf bucket", m.Name)
+	}
+}
+
+// checkBounds checks that folding into the point's bounds loses no observation.
+func checkBounds(t assert.TestingT, p *Point) {
+	if p.Bounds == nil {
+		return
+	}
+	assert.True(t, slices.IsSorted(p.Bounds))
+	for i := range p.Parts {
+		for _, bound := range p.Bounds {
+			assert.True(t, slices.ContainsFunc(p.Parts[i].Buckets, func(b exposition.Bucket) bool { return b.UpperBound == bound }))
+		}
+	}
+}
+
+// checkNames checks rule 3 of the naming rule, and that a name is one.
+func checkNames(t assert.TestingT, plan *Plan) {
+	names := map[string]bool{}
+	for _, m := range plan.Metrics {
+		assert.NotEmpty(t, m.Name)
+		assert.NotContains(t, m.Name, ":", "the colon is for recording rules")
+		assert.False(t, names[m.Name], "%s is the name of two metrics", m.Name)
+		names[m.Name] = true
+	}
+	for name := range names {
+		for i := range len(name) {
+			if name[i] == '.' {
+				assert.False(t, names[name[:i]], "%s is a dotted prefix of %s", name[:i], name)
+			}
+		}
+	}
+}

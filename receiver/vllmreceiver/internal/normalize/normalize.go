@@ -1,0 +1,294 @@
+package normalize
+
+import (
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// Make returns the plan for all bodies of this layout.
+func Make(layout *exposition.Layout, options Options) *Plan {
+	b := &builder{
+		options: &options,
+		layout:  layout,
+		plan:    &Plan{ProcessStart: exposition.NoSlot},
+		keys:    make([]string, len(layout.Families)),
+		byKey:   make(map[string]*exposition.Family, len(layout.Families)),
+		byName:  make(map[string]*exposition.Family, len(layout.Families)),
+	}
+	b.survey()
+	b.recognise()
+	if options.Wire {
+		b.wire()
+	} else {
+		b.canonical()
+	}
+	if b.ray.agent {
+		// The agent's own start says nothing about the vLLM processes behind it.
+		b.plan.ProcessStart = exposition.NoSlot
+	}
+	for i := range b.plan.Metrics {
+		b.plan.Points += len(b.plan.Metrics[i].Points)
+	}
+	return b.plan
+}
+
+// builder makes one plan.
+type builder struct {
+	options *Options
+	layout  *exposition.Layout
+	plan    *Plan
+	// keys are the families' names without their deployment's prefix.
+	keys []string
+	// byKey and byName have the first family with samples of each.
+	byKey, byName map[string]*exposition.Family
+	ray           rayLabels
+}
+
+// survey looks over the whole body before any family is planned.
+func (b *builder) survey() {
+	for i := range b.layout.Families {
+		family := &b.layout.Families[i]
+		key, isVLLM := b.options.wireKey(family.Name)
+		b.keys[i] = key
+		if len(family.Series) == 0 {
+			continue
+		}
+		if b.byKey[key] == nil {
+			b.byKey[key] = family
+		}
+		b.byName[family.Name] = family
+		if family.Name == "process_start_time_seconds" {
+			b.plan.ProcessStart = family.Series[0].Value
+		}
+		b.ray.note(b.options.withoutUserPrefix(family.Name), isVLLM, family)
+	}
+}
+
+// candidate is one family on its way to a metric.
+type candidate struct {
+	family *exposition.Family
+	metric *catalog.Metric
+	rank   int
+}
+
+// canonical plans the points under the names of the catalogue.
+func (b *builder) canonical() {
+	var order []*catalog.Metric
+	winners := map[*catalog.Metric]candidate{}
+	var claims []*claim
+	var infos []infoBody
+
+	for i := range b.layout.Families {
+		family, key := &b.layout.Families[i], b.keys[i]
+		if len(family.Series) == 0 {
+			continue
+		}
+		if family.Kind == exposition.KindGaugeHistogram {
+			b.drop(ReasonUnsupported, family)
+			if _, known := b.match(key); known {
+				b.plan.Conflicts = append(b.plan.Conflicts, family.Name)
+			}
+			continue
+		}
+		if rest, ok := b.routerKey(family, key); ok {
+			claims = append(claims, &claim{family: family, key: "vllm:" + rest, router: true})
+			continue
+		}
+		if info, ok := infoFamily(key); ok && isInfoKind(family.Kind) {
+			infos = append(infos, infoBody{info, family})
+			continue
+		}
+		if b.isGaugeTwin(family) {
+			b.plan.Conflicts = append(b.plan.Conflicts, family.Name)
+			b.drop(ReasonTypeConflict, family)
+			continue
+		}
+		match, ok := b.match(b.withTotal(key, family.Kind))
+		switch {
+		case !ok && b.isGateway(family, key):
+			claims = append(claims, &claim{family: family, key: gatewayKey(family), gateway: true})
+		case !ok:
+			claims = append(claims, &claim{family: family, key: key})
+		case !sameKind(match.Metric.Kind, family.Kind):
+			claims = append(claims, &claim{family: family, key: key, metric: match.Metric})
+		default:
+			c := candidate{family: family, metric: match.Metric, rank: match.Rank}
+			held, taken := winners[match.Metric]
+			switch {
+			case !taken:
+				order = append(order, match.Metric)
+				winners[match.Metric] = c
+			case c.rank > held.rank:
+				b.drop(ReasonAlias, held.family)
+				winners[match.Metric] = c
+			default:
+				b.drop(ReasonAlias, c.family)
+			}
+		}
+	}
+	for _, metric := range order {
+		b.known(winners[metric])
+	}
+	claims = b.newestOnly(claims)
+	settle(claims)
+	for _, c := range claims {
+		b.claimed(c)
+	}
+	b.infos(infos)
+	if b.options.GenAI {
+		b.genAI(winners)
+	}
+}
+
+// isInfoKind tells whether a TYPE line lets a family be an info family.
+func isInfoKind(kind exposition.Kind) bool {
+	return kind == exposition.KindGauge || kind == exposition.KindInfo || kind == exposition.KindUntyped
+}
+
+// isGaugeTwin tells whether a family is the second form in which Ray exports a
+// counter: a gauge without "_total".
+func (b *builder) isGaugeTwin(family *exposition.Family) bool {
+	if !b.ray.agent || family.Kind != exposition.KindGauge {
+		return false
+	}
+	twin := b.byName[family.Name+"_total"]
+	return twin != nil && twin.Kind == exposition.KindCounter
+}
+
+// withTotal is the key by which a counter is looked up: imitators of vLLM forget
+// the suffix.
+func (b *builder) withTotal(key string, kind exposition.Kind) string {
+	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") || len(catalog.BySource(key)) > 0 {
+		return key
+	}
+	return key + "_total"
+}
+
+// match returns the metric that a family is a source of. A family that means
+// different things in different versions is the one whose range holds the
+// server's version. Where the version does not decide, a newer family of the
+// same metric in the body proves which it is: the server then counts as newer
+// releases do. Without either it is the metric that the catalogue marks as the
+// fallback, which is not folded into the newer one.
+func (b *builder) match(key string) (catalog.Match, bool) {
+	matches := catalog.BySource(key)
+	for _, m := range matches {
+		if m.Source.Label == "" && (!m.Source.Version || b.options.versionIn(m.Source.Since, m.Source.Until)) {
+			return m, true
+		}
+	}
+	for _, m := range matches {
+		for _, newer := range m.Metric.Sources[m.Rank+1:] {
+			if family := b.byKey[newer.Family]; family != nil && sameKind(m.Metric.Kind, family.Kind) {
+				return m, true
+			}
+		}
+	}
+	for _, m := range matches {
+		if m.Source.Fallback {
+			return m, true
+		}
+	}
+	return catalog.Match{}, false
+}
+
+// sameKind tells whether a TYPE line agrees with the catalogue. A family
+// without a TYPE line contradicts nothing.
+func sameKind(kind catalog.Kind, wire exposition.Kind) bool {
+	switch wire {
+	case exposition.KindUntyped:
+		return kind == catalog.KindGauge || kind == catalog.KindSum
+	case exposition.KindCounter:
+		return kind == catalog.KindSum
+	case exposition.KindGauge, exposition.KindInfo, exposition.KindStateSet:
+		return kind == catalog.KindGauge
+	case exposition.KindHistogram:
+		return kind == catalog.KindHistogram
+	case exposition.KindSummary:
+		return kind == catalog.KindSummary
+	}
+	return false
+}
+
+// wireKind is the kind of an unknown family.
+func wireKind(wire exposition.Kind) catalog.Kind {
+	switch wire {
+	case exposition.KindCounter:
+		return catalog.KindSum
+	case exposition.KindHistogram:
+		return catalog.KindHistogram
+	case exposition.KindSummary:
+		return catalog.KindSummary
+	}
+	return catalog.KindGauge
+}
+
+// known plans a family of the catalogue.
+func (b *builder) known(c candidate) {
+	m := c.metric
+	if !b.options.enabled(m.Name, m.Enabled) {
+		b.drop(ReasonDisabled, c.family)
+		return
+	}
+	b.add(Metric{
+		Name: m.Name, Description: m.Description, Unit: m.Unit, Kind: m.Kind, Sentinel: m.Sentinel,
+		Engine: isServersOwn(m.Name),
+	}, c.family)
+}
+
+// isServersOwn tells whether a metric of the catalogue is counted by the server
+// process itself, and not by a plug-in of it.
+func isServersOwn(name string) bool {
+	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.")
+}
+
+// claimed plans a family that the catalogue lacks, or whose TYPE contradicts it:
+// that one passes under a name which cannot collide.
+func (b *builder) claimed(c *claim) {
+	var on bool
+	switch {
+	case c.metric != nil:
+		b.plan.Conflicts = append(b.plan.Conflicts, c.family.Name)
+		on = b.options.enabled(c.metric.Name, c.metric.Enabled)
+	case c.router:
+		// Not a family that this project should learn: it is the router's.
+		on = b.options.enabled(c.name, true)
+	default:
+		on = b.options.enabled(c.name, !offByPrefix(c.family.Name))
+		if on && !offByPrefix(c.family.Name) {
+			b.plan.Unknown = append(b.plan.Unknown, c.family.Name)
+		}
+	}
+	if !on {
+		b.drop(ReasonDisabled, c.family)
+		return
+	}
+	if c.family.Unit != "" && c.unit == "" {
+		c.unit = unitOf(c.family.Unit)
+	}
+	help := c.family.Help
+	if _, ok := gatewayPrefix(c.family.Name); ok {
+		help = plainHelp(help)
+	}
+	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
+}
+
+// unitOf turns an OpenMetrics UNIT into UCUM.
+func unitOf(word string) string {
+	switch word {
+	case "seconds":
+		return "s"
+	case "bytes":
+		return "By"
+	case "ratio":
+		return "1"
+	}
+	return "{" + word + "}"
+}
+
+// drop counts all series of a family as dropped.
+func (b *builder) drop(reason Reason, family *exposition.Family) {
+	b.plan.Dropped[reason] += len(family.Series)
+}

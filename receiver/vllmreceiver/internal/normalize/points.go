@@ -1,0 +1,221 @@
+package normalize
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// reservedAttributes are names that a managed backend keeps for itself; a
+// series that has one is rejected there (naming rule 9).
+var reservedAttributes = map[string]bool{
+	"namespace": true, "location": true, "cluster": true,
+	"job": true, "instance": true, "project_id": true,
+}
+
+const pidLabel = "pid"
+
+// loraStatusMetric has one series for each adapter, as the adapters of vLLM do,
+// and the same limit.
+const loraStatusMetric = "inference_gateway.lora.adapter.status"
+
+// pidless tells whether no series of a family has a pid label.
+func pidless(family *exposition.Family) bool {
+	for i := range family.Series {
+		if label(family.Series[i].Labels, pidLabel) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func label(labels []exposition.Label, name string) string {
+	for i := range labels {
+		if labels[i].Name == name {
+			return labels[i].Value
+		}
+	}
+	return ""
+}
+
+// add plans one metric with the series of one family as its points.
+func (b *builder) add(m Metric, family *exposition.Family) {
+	series := b.unify(family)
+	m.Points = make([]Point, 0, len(series))
+	_, isGateway := gatewayPrefix(family.Name)
+	at := make(map[string]int, len(series))
+	var apart map[string]bool
+	for i := range series {
+		s := &series[i]
+		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
+			b.plan.Dropped[r]++
+			continue
+		}
+		key := pointKey(m.Name, m.Kind, s.labels)
+		if isGateway {
+			if apart == nil {
+				apart = map[string]bool{}
+			}
+			if apart[key] {
+				b.plan.Dropped[ReasonDuplicate]++
+				continue
+			}
+			apart[key] = true
+			s.labels = b.aggregated(&m, s.labels)
+			key = pointKey(m.Name, m.Kind, s.labels)
+		}
+		if first, seen := at[key]; seen {
+			if isGateway {
+				join(m.Kind, &m.Points[first], s.series)
+			} else {
+				b.plan.Dropped[ReasonDuplicate]++
+			}
+			continue
+		}
+		if m.Name == loraStatusMetric && b.options.MaxAdapters > 0 && len(m.Points) >= b.options.MaxAdapters {
+			b.plan.Dropped[ReasonAdapterLimit]++
+			continue
+		}
+		at[key] = len(m.Points)
+		m.Points = append(m.Points, Point{
+			Key: key, Attributes: s.labels, Parts: []exposition.Series{s.series}, Process: s.process,
+		})
+	}
+	if len(m.Points) > 0 {
+		b.plan.Metrics = append(b.plan.Metrics, m)
+	}
+}
+
+// structuralFault tells why a series can never become a point of this kind.
+func structuralFault(kind catalog.Kind, s *exposition.Series) Reason {
+	switch kind {
+	case catalog.KindGauge, catalog.KindSum:
+		if s.Value == exposition.NoSlot {
+			return ReasonUnsupported
+		}
+	case catalog.KindHistogram:
+		n := len(s.Buckets)
+		if n == 0 || !math.IsInf(s.Buckets[n-1].UpperBound, 1) {
+			return ReasonNoInfBucket
+		}
+		if s.Count == exposition.NoSlot {
+			return ReasonNoCount
+		}
+	case catalog.KindSummary:
+		if s.Count == exposition.NoSlot {
+			return ReasonNoCount
+		}
+	}
+	return ReasonNone
+}
+
+// pointKey identifies a point's series. No name or value of a label contains
+// the byte 0xff, which is not valid UTF-8.
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) string {
+	n := len(name) + 1
+	for _, l := range labels {
+		n += len(l.Name) + len(l.Value) + 2
+	}
+	key := make([]byte, 0, n)
+	key = append(append(key, name...), byte('0'+kind))
+	for _, l := range labels {
+		key = append(append(key, 0xff), l.Name...)
+		key = append(append(key, 0xff), l.Value...)
+	}
+	return string(key)
+}
+
+// unified is a series with its attributes as they are emitted.
+type unified struct {
+	series  exposition.Series
+	labels  []exposition.Label
+	process string
+}
+
+// unify gives the series of a family their attributes: names by the catalogue's
+// aliases, without a pid that identifies nothing and without Ray's constants.
+func (b *builder) unify(family *exposition.Family) []unified {
+	out := make([]unified, 0, len(family.Series))
+	// How many series are equal but for their pid, and whether one has none.
+	equals, twins := map[string]int{}, map[string]bool{}
+	pids := !pidless(family)
+	for i := range family.Series {
+		labels := family.Series[i].Labels
+		u := unified{series: family.Series[i], labels: b.attributes(family, labels, false), process: b.ray.process(labels)}
+		if pids {
+			key := pointKey("", 0, u.labels)
+			equals[key]++
+			twins[key] = twins[key] || label(labels, pidLabel) == ""
+		}
+		out = append(out, u)
+	}
+	if !pids {
+		return out
+	}
+	kept := out[:0]
+	for _, u := range out {
+		// Several processes report the same series: with the twin that has no pid
+		// the answer is known, without it each process keeps its own series.
+		key := pointKey("", 0, u.labels)
+		if label(u.series.Labels, pidLabel) != "" && equals[key] > 1 {
+			if twins[key] {
+				b.plan.Dropped[ReasonAlias]++
+				continue
+			}
+			u.labels = b.attributes(family, u.series.Labels, true)
+		}
+		kept = append(kept, u)
+	}
+	return kept
+}
+
+// attributes returns a series' labels as they are emitted, sorted by name as
+// the input is.
+func (b *builder) attributes(family *exposition.Family, labels []exposition.Label, keepPid bool) []exposition.Label {
+	changes := false
+	for i := range labels {
+		if b.attributeName(family, labels, i, keepPid) != labels[i].Name {
+			changes = true
+			break
+		}
+	}
+	if !changes {
+		return labels
+	}
+	out := make([]exposition.Label, 0, len(labels))
+	for i := range labels {
+		if name := b.attributeName(family, labels, i, keepPid); name != "" {
+			out = append(out, exposition.Label{Name: name, Value: labels[i].Value})
+		}
+	}
+	slices.SortFunc(out, func(a, b exposition.Label) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// attributeName returns the attribute that a label becomes; empty for none.
+func (b *builder) attributeName(family *exposition.Family, labels []exposition.Label, i int, keepPid bool) string {
+	name := labels[i].Name
+	if _, ok := gatewayPrefix(family.Name); ok {
+		name = gatewayAttribute(labels, i)
+	}
+	switch {
+	case name == pidLabel && !keepPid:
+		return ""
+	case b.ray.drops(family, name):
+		return ""
+	case reservedAttributes[name]:
+		// As Prometheus does, until the name is free.
+		name = "exported_" + name
+		for label(labels, name) != "" {
+			name = "exported_" + name
+		}
+		return name
+	}
+	if alias, ok := catalog.AttributeAliases[name]; ok && label(labels, alias) == "" {
+		return alias
+	}
+	return name
+}

@@ -1,0 +1,164 @@
+package normalize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// Source says what the user knows of a target.
+type Source uint8
+
+// The sources that a target can be told to be.
+const (
+	// SourceAuto goes by what the body contains.
+	SourceAuto Source = iota
+	// SourceVLLM is a vLLM server, whatever else is in its body.
+	SourceVLLM
+	// SourceGateway is an endpoint picker or another program of a gateway.
+	SourceGateway
+	// SourceLoRA is the LoRA syncer.
+	SourceLoRA
+)
+
+// ServerKind is what a body shows its server to be.
+type ServerKind string
+
+// The kinds of servers. Their texts are the values of AttributeKind.
+const (
+	KindServer     ServerKind = ""
+	KindGateway    ServerKind = "gateway"
+	KindLoRASyncer ServerKind = "lora_syncer"
+	// KindRouter is the production stack's router, which repeats the gauges of
+	// the servers behind it under their names.
+	KindRouter ServerKind = "router"
+	// KindSimulator is the llm-d inference simulator. Its body reads like a
+	// server's, but its latencies and counts are no truth about one.
+	KindSimulator ServerKind = "simulator"
+)
+
+// The resource attributes that tell what a body was recognised as.
+const (
+	AttributeKind   = "vllm.server.kind"
+	AttributeFlavor = "inference_gateway.epp.flavor"
+)
+
+// recognise finds out what the body is, from its families and label names only,
+// so that it stays what it is from the first body of a process on.
+func (b *builder) recognise() {
+	b.plan.Server = b.serverKind()
+	if b.plan.Server == KindServer {
+		return
+	}
+	b.plan.Resource = append(b.plan.Resource, exposition.Label{Name: AttributeKind, Value: string(b.plan.Server)})
+	if b.plan.Server != KindGateway {
+		return
+	}
+	flavor := ""
+	for i := range b.layout.Families {
+		// Newer pickers write the older names as well, so the newest one decides.
+		if p, ok := gatewayPrefix(b.layout.Families[i].Name); ok && p.Flavor != "" && flavor != "llm-d" {
+			flavor = p.Flavor
+		}
+	}
+	if flavor != "" {
+		b.plan.Resource = append(b.plan.Resource, exposition.Label{Name: AttributeFlavor, Value: flavor})
+	}
+}
+
+func (b *builder) serverKind() ServerKind {
+	switch b.options.Source {
+	case SourceGateway:
+		return KindGateway
+	case SourceLoRA:
+		return KindLoRASyncer
+	}
+	declared := map[string]bool{}
+	vllm, kinds := false, map[string]bool{}
+	for i := range b.layout.Families {
+		_, isVLLM := b.options.wireKey(b.layout.Families[i].Name)
+		vllm = vllm || isVLLM
+		declared[b.keys[i]] = true
+		if p, ok := gatewayPrefix(b.layout.Families[i].Name); ok {
+			kinds[p.Kind] = true
+		}
+	}
+	isDeclared := func(family string) bool { return declared[family] }
+	auto := b.options.Source == SourceAuto
+	switch {
+	case auto && !vllm && kinds[string(KindGateway)]:
+		return KindGateway
+	case auto && !vllm && kinds[string(KindLoRASyncer)]:
+		return KindLoRASyncer
+	case auto && (slices.ContainsFunc(catalog.Router.Families, isDeclared) || b.hasRouterLabel()):
+		return KindRouter
+	case slices.ContainsFunc(catalog.Simulator.Families, isDeclared) || b.hasSimulatorInfo():
+		return KindSimulator
+	}
+	return KindServer
+}
+
+// hasRouterLabel tells whether a gauge that a server has per model and engine
+// comes per server instead, and nothing in the body comes per model and engine.
+func (b *builder) hasRouterLabel() bool {
+	perServer := false
+	for i := range b.layout.Families {
+		family, key := &b.layout.Families[i], b.keys[i]
+		if !strings.HasPrefix(key, "vllm:") {
+			continue
+		}
+		servers := 0
+		for s := range family.Series {
+			labels := family.Series[s].Labels
+			if label(labels, "model_name") != "" || label(labels, engineLabel) != "" {
+				return false
+			}
+			if label(labels, catalog.Router.Label) != "" {
+				servers++
+			}
+		}
+		perServer = perServer || servers > 0 && servers == len(family.Series) &&
+			family.Kind == exposition.KindGauge && len(catalog.BySource(key)) > 0
+	}
+	return perServer
+}
+
+// hasSimulatorInfo tells whether the configuration of the cache has only those
+// labels that the simulator gives it. It is there before the first request,
+// unlike the simulator's own families.
+func (b *builder) hasSimulatorInfo() bool {
+	info := b.byKey["vllm:cache_config_info"]
+	if info == nil {
+		return false
+	}
+	for i := range info.Series {
+		labels := info.Series[i].Labels
+		if len(labels) != len(catalog.Simulator.CacheConfigLabels) || slices.ContainsFunc(labels, func(l exposition.Label) bool {
+			return !slices.Contains(catalog.Simulator.CacheConfigLabels, l.Name)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// routerKey returns what follows the prefix of one of the router's families.
+func (b *builder) routerKey(family *exposition.Family, key string) (string, bool) {
+	if b.plan.Server != KindRouter || family.Kind == exposition.KindGaugeHistogram {
+		return "", false
+	}
+	for _, prefix := range catalog.Router.Prefixes {
+		if rest, ok := strings.CutPrefix(key, prefix); ok && rest != "" {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// routerName moves the mechanical name of a vLLM family into the router's
+// namespace, so that its numbers never stand beside those of the servers.
+func routerName(name string) string {
+	return catalog.Router.Name + strings.TrimPrefix(name, "vllm.")
+}

@@ -1,0 +1,89 @@
+package vllmreceiver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.uber.org/zap"
+)
+
+// A picker that serves TLS may ask for a client certificate. Without one the log
+// says so; with one it is scraped.
+func TestAPickerThatWantsAClientCertificate(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile, client := selfSigned(t, dir)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("# TYPE inference_pool_ready_pods gauge\ninference_pool_ready_pods 4\n"))
+	}))
+	pool := x509.NewCertPool()
+	pool.AddCert(client)
+	// The refused handshake is wanted, so its log is no news.
+	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
+	// In TLS 1.3 the refusal comes after the client's request, which may reset the
+	// connection first.
+	server.TLS = &tls.Config{
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	caFile := filepath.Join(dir, "ca.pem")
+	require.NoError(t, os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+
+	for name, with := range map[string]bool{"with a certificate": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := scraperOf(t, func(c *Config) {
+				c.Client.Endpoint = server.URL
+				c.Client.TLS.CAFile = caFile
+				if with {
+					c.Client.TLS.CertFile, c.Client.TLS.KeyFile = certFile, keyFile
+				}
+			})
+			require.NoError(t, s.start(t.Context(), componenttest.NewNopHost()))
+			t.Cleanup(func() { require.NoError(t, s.shutdown(t.Context())) })
+			out, err := s.scrape(t.Context())
+			require.NoError(t, err)
+			if with {
+				assert.Zero(t, logs.Len())
+				assert.Equal(t, 4.0, totalOf(out, "inference_gateway.pool.endpoint.ready").value)
+				return
+			}
+			require.Equal(t, 1, logs.Len())
+			assert.Contains(t, logs.All()[0].Message, "set tls::cert_file and tls::key_file")
+		})
+	}
+}
+
+// selfSigned writes a client certificate and its key.
+func selfSigned(t *testing.T, dir string) (certFile, keyFile string, certificate *x509.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	certificate, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	certFile, keyFile = filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	return certFile, keyFile, certificate
+}

@@ -1,0 +1,72 @@
+package vllmreceiver
+
+import (
+	"sync"
+	"weak"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// plans remembers the plan of each layout, for all targets together: replicas
+// of a model have the same layout and so the same plan. A plan is forgotten
+// with its layout, and a layout with its last target, so the number of plans is
+// bounded by the number of targets.
+type plans struct {
+	options normalize.Options
+	// made is called for each plan that is made.
+	made func(*normalize.Plan)
+
+	mu    sync.Mutex
+	byKey map[planKey]*normalize.Plan
+}
+
+type planKey struct {
+	layout weak.Pointer[exposition.Layout]
+	// class stands for the server's version.
+	class string
+}
+
+func newPlans(options normalize.Options, made func(*normalize.Plan)) *plans {
+	return &plans{options: options, made: made, byKey: map[planKey]*normalize.Plan{}}
+}
+
+// get returns the plan of a layout for a server of this version.
+func (p *plans) get(layout *exposition.Layout, version string) *normalize.Plan {
+	key := planKey{weak.Make(layout), normalize.VersionClass(version)}
+	if plan := p.known(key); plan != nil {
+		return plan
+	}
+	// Outside the lock: a target with a huge body must not delay the others.
+	options := p.options
+	options.Version = version
+	made := normalize.Make(layout, options)
+	plan, kept := p.keep(key, made)
+	if kept {
+		p.made(plan)
+	}
+	return plan
+}
+
+func (p *plans) known(key planKey) *normalize.Plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byKey[key]
+}
+
+// keep remembers a plan, unless another target was faster with the same.
+func (p *plans) keep(key planKey, made *normalize.Plan) (*normalize.Plan, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if plan, ok := p.byKey[key]; ok {
+		return plan, false
+	}
+	// A new plan is rare, so this is the time to look for those of dead layouts.
+	for k := range p.byKey {
+		if k.layout.Value() == nil {
+			delete(p.byKey, k)
+		}
+	}
+	p.byKey[key] = made
+	return made, true
+}

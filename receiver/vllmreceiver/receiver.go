@@ -1,0 +1,241 @@
+package vllmreceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// target is one server to scrape.
+type target struct {
+	// address is the full URL of its metrics; it identifies the target.
+	address *url.URL
+	client  confighttp.ClientConfig
+	// attributes are added to its resource.
+	attributes map[string]any
+	// discovered are resource attributes too; the switches hold for them.
+	discovered map[string]string
+	// interval is how often it is scraped; 0 is the receiver's own interval.
+	interval time.Duration
+}
+
+// shared is what all targets of a receiver have in common.
+type shared struct {
+	config    *Config
+	settings  receiver.Settings
+	telemetry *telemetry
+	memory    *exposition.Memory
+	plans     *plans
+	emission  emit.Settings
+	// buffers hold bodies while they are read. Scrapes are spread over the
+	// interval, so that many targets need few.
+	buffers sync.Pool
+}
+
+// vllmReceiver runs one scrape controller for each target, so that a slow
+// target delays no other. Targets can come and go while it runs (running.go).
+type vllmReceiver struct {
+	shared *shared
+	next   consumer.Metrics
+
+	mu   sync.Mutex
+	host component.Host
+	// running has the targets by address, also those that are on their way out.
+	running map[string]*runningTarget
+	stopped bool
+
+	// targets is len(running), for the telemetry, which must not wait for mu.
+	targets atomic.Int64
+
+	// overflow is how many discovered targets are above limits::targets.
+	overflow atomic.Int64
+
+	// discovery finds targets; nil where the configuration lists them all.
+	discovery *targetDiscovery
+}
+
+func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics) (*vllmReceiver, error) {
+	builder, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{
+		config: cfg, settings: settings, telemetry: newTelemetry(builder),
+		memory:  exposition.NewMemory(maxRememberedBlocks),
+		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		emission: emit.Settings{
+			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
+			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
+		},
+	}
+	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
+	return &vllmReceiver{shared: s, next: next, running: map[string]*runningTarget{}}, nil
+}
+
+// maxRememberedBlocks bounds the layout memory. A vLLM body has about 90
+// blocks, so this is room for some hundred different models and versions.
+const maxRememberedBlocks = 50000
+
+// Start starts the targets of the configuration. What a target cannot do at
+// start, such as reading a missing certificate, is the configuration's mistake
+// and stops the collector.
+func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
+	r.mu.Lock()
+	r.host = host
+	r.mu.Unlock()
+	if err := r.observe(); err != nil {
+		return err
+	}
+	targets := configuredTargets(r.shared.config)
+	for i, t := range targets {
+		offset := r.shared.config.Controller.CollectionInterval * time.Duration(i) / time.Duration(len(targets))
+		if err := r.add(ctx, t, offset); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", instanceID(t.address), err), r.stopAll(ctx))
+		}
+	}
+	discovery, err := startDiscovery(r, targets)
+	if err != nil {
+		return errors.Join(fmt.Errorf("discovery: %w", err), r.stopAll(ctx))
+	}
+	r.mu.Lock()
+	r.discovery = discovery
+	r.mu.Unlock()
+	return nil
+}
+
+// Shutdown stops every target and waits for it. It is safe without Start and
+// more than once. What is being fetched is given up; what is being sent may
+// finish until ctx ends.
+func (r *vllmReceiver) Shutdown(ctx context.Context) error {
+	r.mu.Lock()
+	discovery := r.discovery
+	r.mu.Unlock()
+	// First, so that it adds nothing to what stops.
+	return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
+}
+
+func (r *vllmReceiver) newScraper(t target) *targetScraper {
+	stopped, cancel := context.WithCancel(context.Background())
+	return &targetScraper{
+		shared:  r.shared,
+		stopped: stopped,
+		cancel:  cancel,
+		client:  t.client,
+		identity: identity{
+			serviceName: r.shared.config.ServiceName, address: t.address,
+			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
+		},
+		logger:  r.shared.settings.Logger.With(zap.String("target", instanceID(t.address))),
+		reader:  exposition.NewReader(r.shared.memory),
+		emitter: emit.New(r.shared.emission),
+		warned:  map[string]bool{},
+		now:     time.Now,
+	}
+}
+
+// configuredTargets are the targets that the configuration lists. Validate has
+// parsed each address before.
+func configuredTargets(cfg *Config) []target {
+	if len(cfg.Targets) == 0 {
+		address, err := parseEndpoint(cfg.Client.Endpoint)
+		if err != nil {
+			return nil
+		}
+		return []target{{address: address, client: cfg.Client}}
+	}
+	targets := make([]target, 0, len(cfg.Targets))
+	for i := range cfg.Targets {
+		address, err := parseEndpoint(cfg.Targets[i].Client.Endpoint)
+		if err != nil {
+			continue
+		}
+		targets = append(targets, target{
+			address: address, client: cfg.Targets[i].Client, attributes: cfg.Targets[i].ResourceAttributes,
+		})
+	}
+	return targets
+}
+
+// planOptions are the choices of the configuration that change a plan.
+func planOptions(cfg *Config) normalize.Options {
+	return normalize.Options{
+		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
+		CapacityFromBlocks: cfg.CapacityFromBlocks,
+		GenAI:              cfg.GenAI.Enabled, OperationName: cfg.GenAI.OperationName,
+		Source: planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
+		MaxAdapters: cfg.Limits.Adapters,
+	}
+}
+
+func switches(cfg *Config) map[string]bool {
+	out := map[string]bool{}
+	for name, m := range cfg.Metrics {
+		if m.Enabled != nil {
+			out[name] = *m.Enabled
+		}
+	}
+	return out
+}
+
+// ownMetrics are the metrics about the scrape itself that are switched on.
+func ownMetrics(cfg *Config) map[string]*catalog.Metric {
+	on := switches(cfg)
+	out := map[string]*catalog.Metric{}
+	for _, name := range []string{emit.MetricUp, emit.MetricHealthy, emit.MetricDuration, emit.MetricSamples} {
+		metric, ok := catalog.ByName(name)
+		if !ok {
+			continue
+		}
+		enabled := metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck
+		if chosen, set := on[name]; set {
+			enabled = chosen
+		}
+		if enabled {
+			out[name] = metric
+		}
+	}
+	return out
+}
+
+// observe registers the gauges about the receiver itself.
+func (r *vllmReceiver) observe() error {
+	t := r.shared.telemetry
+	return errors.Join(
+		t.RegisterReceiverVllmTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.targets.Load())
+			return nil
+		}),
+		t.RegisterReceiverVllmLayoutsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, layouts, _ := r.shared.memory.Stats()
+			o.Observe(int64(layouts))
+			return nil
+		}),
+		t.RegisterReceiverVllmLayoutOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {
+			_, _, overflow := r.shared.memory.Stats()
+			o.Observe(int64(overflow))
+			return nil
+		}),
+		t.RegisterReceiverVllmTargetOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.overflow.Load())
+			return nil
+		}),
+	)
+}

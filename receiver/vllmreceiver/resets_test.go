@@ -1,0 +1,138 @@
+package vllmreceiver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A process that started when it started before has not been restarted, whatever
+// one of its counters does.
+func TestAnUnmovedProcessStartIsNoRestart(t *testing.T) {
+	r := newRig(t)
+	body := func(tokens, other string) string {
+		return counter(tokens) + "# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total " + other + "\n" + process(unix(-200))
+	}
+	r.scrape(body("100", "9"))
+	r.scrape(body("101", "9"))
+	start := sums(t, r.scrape(body("102", "3")), "vllm.prompt_tokens")["0"].StartTimestamp()
+	assert.InDelta(t, -200, seconds(start), 0.001)
+}
+
+// A plug-in may call its counter "vllm:..." as well. What the catalogue does not
+// know does not speak for the process.
+func TestAnUnknownFallingCounterResetsOnlyItself(t *testing.T) {
+	r := newRig(t)
+	body := func(tokens, plugin string) string {
+		return counter(tokens) + "# TYPE vllm:my_plugin_things_total counter\nvllm:my_plugin_things_total " + plugin + "\n"
+	}
+	r.scrape(body("100", "9"))
+	r.scrape(body("101", "9"))
+	start := sums(t, r.scrape(body("102", "3")), "vllm.prompt_tokens")["0"].StartTimestamp()
+	assert.InDelta(t, 0, seconds(start), 0)
+}
+
+// A gauge whose TYPE line says counter passes under a name of its own; its falls
+// are no restarts.
+func TestAGaugeThatCallsItselfACounterIsNoRestart(t *testing.T) {
+	r := newRig(t)
+	body := func(tokens, running string) string {
+		return counter(tokens) + "# TYPE vllm:num_requests_running counter\nvllm:num_requests_running " + running + "\n"
+	}
+	r.scrape(body("100", "9"))
+	r.scrape(body("101", "9"))
+	start := sums(t, r.scrape(body("102", "3")), "vllm.prompt_tokens")["0"].StartTimestamp()
+	assert.InDelta(t, 0, seconds(start), 0)
+}
+
+// A histogram that does not add up is dropped; it says nothing about the process.
+func TestAHistogramThatIsDroppedIsNoRestart(t *testing.T) {
+	r := newRig(t)
+	body := func(tokens, bucket, count string) string {
+		return counter(tokens) + "# TYPE vllm:request_params_n histogram\n" +
+			`vllm:request_params_n_bucket{le="1.0"} ` + bucket + "\n" +
+			`vllm:request_params_n_bucket{le="+Inf"} ` + bucket + "\n" +
+			`vllm:request_params_n_count ` + count + "\n" +
+			`vllm:request_params_n_sum 1` + "\n"
+	}
+	r.scrape(body("100", "5", "5"))
+	r.scrape(body("101", "6", "6"))
+	out := r.scrape(body("102", "7", "2"))
+	require.Contains(t, strings.Join(points(out, "vllm.request.params_n"), ""), "end", "it is dropped")
+	start := sums(t, out, "vllm.prompt_tokens")["0"].StartTimestamp()
+	assert.InDelta(t, 0, seconds(start), 0)
+}
+
+// What a server writes is not repeated in the log: it is remote input.
+func TestARedirectsAddressIsNotInTheLog(t *testing.T) {
+	address := metricsServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://127.0.0.1:%zz/?token=hunter2"+strings.Repeat("A", 5000))
+		w.WriteHeader(http.StatusFound)
+	})
+	r := newRig(t, func(cfg *Config) { cfg.Client.Endpoint = address })
+	_, err := r.scraper.scrape(t.Context())
+	require.NoError(t, err)
+	log := fmt.Sprint(r.logged("warn"))
+	assert.NotContains(t, log, "hunter2")
+	assert.Less(t, len(log), 1000)
+}
+
+// A series over the limit that takes the place of one that left must not be
+// pushed out when that one comes back.
+func TestTheSeriesLimitIsSticky(t *testing.T) {
+	r := newRig(t, func(cfg *Config) { cfg.Limits.Series = 2 })
+	body := func(engines ...string) string {
+		s := "# TYPE vllm:prompt_tokens_total counter\n"
+		for i, e := range engines {
+			s += fmt.Sprintf("vllm:prompt_tokens_total{engine=%q} %d\n", e, 10+i+r.asked["/metrics"]*10)
+		}
+		return s
+	}
+	live := func(engines ...string) []string {
+		var out []string
+		for e, p := range sums(t, r.scrape(body(engines...)), "vllm.prompt_tokens") {
+			if !p.Flags().NoRecordedValue() {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	assert.ElementsMatch(t, []string{"a", "b"}, live("a", "b", "c"))
+	assert.ElementsMatch(t, []string{"a", "b"}, live("c", "a", "b"))
+	assert.ElementsMatch(t, []string{"b", "c"}, live("b", "c"))
+	assert.ElementsMatch(t, []string{"b", "c"}, live("a", "b", "c"))
+}
+
+// A downgrade passes through a plan of the new body by the old version. A series
+// that this plan lacks and the right one has must not end in the scrape that has it.
+func TestASeriesDoesNotEndInTheScrapeThatHasIt(t *testing.T) {
+	r := newRig(t, func(cfg *Config) { cfg.ResourceAttributes.ServiceVersion.Enabled = false })
+	r.version = "0.20.0"
+	line := func(family, value string) string {
+		return "# TYPE vllm:" + family + " counter\nvllm:" + family + `{engine="0",model_name="m"} ` + value + "\n"
+	}
+	r.scrape(counter("100") + line("prefix_cache_hits_total", "50"))
+	r.version = "0.10.2"
+	out := r.scrape(counter("2") + line("gpu_prefix_cache_hits_total", "1"))
+	assert.Len(t, points(out, "vllm.prefix_cache.hits"), 1, "%v", points(out, "vllm.prefix_cache.hits"))
+}
+
+// Two counts of one family mean different things before and after 0.9. One
+// request for the version that times out must not give the metric another name
+// for a whole life of the process.
+func TestAVersionThatIsLateOnceDoesNotRenameAMetric(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.10.2"
+	body := func(value string) string {
+		return counter(value) + "# TYPE vllm:gpu_prefix_cache_hits_total counter\nvllm:gpu_prefix_cache_hits_total{engine=\"0\"} " + value + "\n"
+	}
+	r.scrape(body("100"))
+	r.version = "" // The server that has just come back answers 404 or 503 once.
+	r.scrape(body("2"))
+	r.version = "0.10.2"
+	assert.Len(t, points(r.scrape(body("3")), "vllm.prefix_cache.hits"), 1)
+}

@@ -1,0 +1,89 @@
+package vllmreceiver
+
+import (
+	"net/url"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// identity is what a resource says about a target.
+type identity struct {
+	serviceName string
+	address     *url.URL
+	// configured are the target's own resource attributes; they win.
+	configured map[string]any
+	// discovered are what discovery tells about the target. Those that the
+	// metadata knows can be switched off.
+	discovered map[string]string
+	switches   metadata.ResourceAttributesConfig
+}
+
+// versionAttribute comes from the info family of a gateway as well, which does
+// not answer /version; the first that the plan names counts.
+const versionAttribute = "service.version"
+
+// infoSetters sets the resource attributes that come from info families, by
+// their names in the catalogue.
+var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
+	normalize.AttributeFlavor:                    (*metadata.ResourceBuilder).SetInferenceGatewayEppFlavor,
+	normalize.AttributeKind:                      (*metadata.ResourceBuilder).SetVllmServerKind,
+	"vllm.cache_config.cache_dtype":              (*metadata.ResourceBuilder).SetVllmCacheConfigCacheDtype,
+	"vllm.cache_config.cpu_offload_gb":           (*metadata.ResourceBuilder).SetVllmCacheConfigCPUOffloadGb,
+	"vllm.cache_config.enable_prefix_caching":    (*metadata.ResourceBuilder).SetVllmCacheConfigEnablePrefixCaching,
+	"vllm.cache_config.gpu_memory_utilization":   (*metadata.ResourceBuilder).SetVllmCacheConfigGpuMemoryUtilization,
+	"vllm.cache_config.kv_cache_memory_bytes":    (*metadata.ResourceBuilder).SetVllmCacheConfigKvCacheMemoryBytes,
+	"vllm.cache_config.kv_offloading_backend":    (*metadata.ResourceBuilder).SetVllmCacheConfigKvOffloadingBackend,
+	"vllm.cache_config.kv_offloading_size":       (*metadata.ResourceBuilder).SetVllmCacheConfigKvOffloadingSize,
+	"vllm.cache_config.mamba_cache_mode":         (*metadata.ResourceBuilder).SetVllmCacheConfigMambaCacheMode,
+	"vllm.cache_config.prefix_caching_hash_algo": (*metadata.ResourceBuilder).SetVllmCacheConfigPrefixCachingHashAlgo,
+	"vllm.cache_config.sliding_window":           (*metadata.ResourceBuilder).SetVllmCacheConfigSlidingWindow,
+	"vllm.cache_config.swap_space_bytes":         (*metadata.ResourceBuilder).SetVllmCacheConfigSwapSpaceBytes,
+	"vllm.simple_kv_offload.backend":             (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadBackend,
+	"vllm.simple_kv_offload.lazy_offload":        (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadLazyOffload,
+	"vllm.simple_kv_offload.page_cache":          (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadPageCache,
+}
+
+// resource builds the resource of one life of the server's process.
+func (id *identity) resource(version string, info []exposition.Label) pcommon.Resource {
+	rb := metadata.NewResourceBuilder(id.switches)
+	rb.SetServiceName(id.serviceName)
+	rb.SetServiceInstanceID(instanceID(id.address))
+	rb.SetServerAddress(id.address.Hostname())
+	if n, err := strconv.ParseInt(port(id.address), 10, 64); err == nil {
+		rb.SetServerPort(n)
+	}
+	rb.SetURLScheme(id.address.Scheme)
+	for _, l := range info {
+		if l.Name == versionAttribute && version == "" {
+			version = l.Value
+		}
+		if set, ok := infoSetters[l.Name]; ok {
+			set(rb, l.Value)
+		}
+	}
+	if version != "" {
+		rb.SetServiceVersion(version)
+	}
+	rest := map[string]string{}
+	for name, value := range id.discovered {
+		if set, ok := discoverySetters[name]; ok {
+			set(rb, value)
+		} else {
+			rest[name] = value
+		}
+	}
+	resource := rb.Emit()
+	for name, value := range rest {
+		resource.Attributes().PutStr(name, value)
+	}
+	for name, value := range id.configured {
+		// Validate has refused what FromRaw cannot convert.
+		_ = resource.Attributes().PutEmpty(name).FromRaw(value)
+	}
+	return resource
+}

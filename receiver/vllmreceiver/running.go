@@ -1,0 +1,174 @@
+package vllmreceiver
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/scraper"
+	"go.opentelemetry.io/collector/scraper/scraperhelper"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+)
+
+var errNotRunning = errors.New("the receiver does not run")
+
+// runningTarget is a target with its controller.
+type runningTarget struct {
+	scraper    *targetScraper
+	controller receiver.Metrics
+	sink       *sink
+	// stop stops it once; gone is closed when that is done.
+	stop sync.Once
+	gone chan struct{}
+	err  error
+}
+
+// Add starts to scrape a target while the receiver runs. A target that is
+// scraped already stays as it is; one that is on its way out is waited for, so
+// that its end comes before the new one's first points.
+func (r *vllmReceiver) Add(ctx context.Context, t target) error {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(t.address.String()))
+	interval := t.interval
+	if interval == 0 {
+		interval = r.shared.config.Controller.CollectionInterval
+	}
+	return r.add(ctx, t, time.Duration(hash.Sum64()%uint64(interval)))
+}
+
+// Remove stops to scrape a target and ends its series. What is being sent may
+// finish until ctx ends.
+func (r *vllmReceiver) Remove(ctx context.Context, address *url.URL) error {
+	r.mu.Lock()
+	running, ok := r.running[address.String()]
+	r.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return r.end(ctx, address.String(), running, true)
+}
+
+// add starts one target after an offset.
+func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) error {
+	key := t.address.String()
+	for {
+		leaving, err := r.tryAdd(ctx, key, t, offset)
+		if err != nil || leaving == nil {
+			return err
+		}
+		select {
+		case <-leaving:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryAdd starts one target, unless one of the same address is on its way out:
+// then it returns what is closed when that is gone.
+func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset time.Duration) (<-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped || r.host == nil {
+		return nil, errNotRunning
+	}
+	if running, ok := r.running[key]; ok {
+		if running.scraper.stopped.Err() != nil {
+			return running.gone, nil
+		}
+		return nil, nil
+	}
+	running, err := r.start(ctx, t, offset)
+	if err != nil {
+		return nil, err
+	}
+	r.running[key] = running
+	r.targets.Add(1)
+	return nil, nil
+}
+
+// start starts one target after an offset.
+func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration) (*runningTarget, error) {
+	running := &runningTarget{scraper: r.newScraper(t), sink: newSink(r.next), gone: make(chan struct{})}
+	s := running.scraper
+	metrics, err := scraper.NewMetrics(s.scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
+	if err != nil {
+		return nil, err
+	}
+	config := r.shared.config.Controller
+	config.InitialDelay += offset
+	if t.interval > 0 {
+		config.CollectionInterval = t.interval
+	}
+	// The helper's deadline would cover the sending as well; fetch has its own.
+	config.Timeout = 0
+	running.controller, err = scraperhelper.NewMetricsController(
+		&config, r.shared.settings, running.sink, scraperhelper.AddMetricsScraper(metadata.Type, metrics))
+	if err != nil {
+		return nil, err
+	}
+	return running, running.controller.Start(ctx, r.host)
+}
+
+// end stops one target and, if it is removed and not the whole receiver stops,
+// ends its series. Whoever comes second waits for the first.
+func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, removed bool) error {
+	release := context.AfterFunc(ctx, t.sink.close)
+	defer release()
+	t.stop.Do(func() {
+		defer close(t.gone)
+		t.scraper.cancel()
+		r.targets.Add(-1)
+		t.err = t.controller.Shutdown(ctx)
+		r.mu.Lock()
+		stopping := r.stopped
+		r.mu.Unlock()
+		if removed && !stopping {
+			out := pmetric.NewMetrics()
+			t.scraper.emitter.End(t.scraper.now(), out)
+			t.err = errors.Join(t.err, t.sink.ConsumeMetrics(ctx, out))
+		}
+		t.sink.close()
+		r.mu.Lock()
+		delete(r.running, key)
+		r.mu.Unlock()
+	})
+	<-t.gone
+	return t.err
+}
+
+// stopAll stops every target, also those that are on their way out, and waits.
+func (r *vllmReceiver) stopAll(ctx context.Context) error {
+	r.mu.Lock()
+	if r.stopped {
+		r.mu.Unlock()
+		return nil
+	}
+	r.stopped = true
+	running := make(map[string]*runningTarget, len(r.running))
+	for key, t := range r.running {
+		running[key] = t
+		t.scraper.cancel()
+	}
+	r.mu.Unlock()
+
+	var wg sync.WaitGroup
+	errs := make(chan error, len(running))
+	for key, t := range running {
+		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
+	}
+	wg.Wait()
+	close(errs)
+	var all error
+	for err := range errs {
+		all = errors.Join(all, err)
+	}
+	r.shared.telemetry.Shutdown()
+	return all
+}

@@ -1,0 +1,189 @@
+package vllmreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// Validate reports all mistakes at once.
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case c.Client.Endpoint == "" && len(c.Targets) == 0 && !c.Discovery.isSet():
+		add("endpoint", "no server to scrape; set endpoint to one, for example http://vllm-0:8000, list several under targets, or let discovery find them")
+	case c.Client.Endpoint != "" && len(c.Targets) > 0:
+		add("endpoint", "set either endpoint or targets; move this endpoint into the list of targets")
+	}
+	if c.Client.Endpoint != "" {
+		if _, err := parseEndpoint(c.Client.Endpoint); err != nil {
+			add("endpoint", "%v", err)
+		}
+	}
+	seen := map[string]int{}
+	for i := range c.Targets {
+		key := fmt.Sprintf("targets::%d::endpoint", i)
+		address, err := parseEndpoint(c.Targets[i].Client.Endpoint)
+		if err != nil {
+			add(key, "%v", err)
+			continue
+		}
+		if id := strings.ToLower(instanceID(address)); c.Targets[i].ResourceAttributes["service.instance.id"] == nil {
+			if first, ok := seen[id]; ok {
+				add(key, "the same server as targets::%d; remove one, or give it its own resource_attributes::service.instance.id", first)
+				continue
+			}
+			seen[id] = i
+		}
+		for name, value := range c.Targets[i].ResourceAttributes {
+			switch value.(type) {
+			case string, bool, int, int64, float64:
+			default:
+				add(fmt.Sprintf("targets::%d::resource_attributes::%s", i, name), "must be a text, a number or true or false, not %T", value)
+			}
+		}
+	}
+	c.Discovery.validate(add)
+	c.validateNumbers(add)
+	c.validateNames(add)
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
+	if interval := c.Controller.CollectionInterval; interval > 0 && interval < minInterval {
+		add("collection_interval", "%s is too short; write a unit, for example 15s", interval)
+	}
+	if c.Controller.InitialDelay < 0 {
+		add("initial_delay", "must not be negative")
+	}
+	c.validateProxy("proxy_url", c.Client.ProxyURL, add)
+	if c.Controller.CollectionInterval > 0 && c.Client.Timeout > c.Controller.CollectionInterval {
+		add("timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", c.Client.Timeout, c.Controller.CollectionInterval)
+	}
+	if c.Client.Timeout < 0 {
+		add("timeout", "must not be negative")
+	}
+	if c.Client.Timeout == 0 {
+		add("timeout", "must be more than 0, or a server that hangs would never be given up; the default is 10s")
+	}
+	for i := range c.Targets {
+		key := fmt.Sprintf("targets::%d::", i)
+		switch timeout := c.Targets[i].Client.Timeout; {
+		case timeout <= 0:
+			add(key+"timeout", "must be more than 0")
+		case timeout > c.Controller.CollectionInterval && timeout != c.Client.Timeout:
+			add(key+"timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", timeout, c.Controller.CollectionInterval)
+		}
+		if proxy := c.Targets[i].Client.ProxyURL; proxy != c.Client.ProxyURL {
+			c.validateProxy(key+"proxy_url", proxy, add)
+		}
+	}
+	if c.Limits.BodySize <= 0 {
+		add("limits::body_size", "must be more than 0; the default is 16MiB")
+	}
+	if c.Limits.Series <= 0 {
+		add("limits::series", "must be more than 0; the default is 50000")
+	}
+	if c.Limits.Adapters <= 0 {
+		add("limits::adapters", "must be more than 0; the default is 1000")
+	}
+	if c.Limits.Targets <= 0 {
+		add("limits::targets", "must be more than 0; the default is 1000")
+	}
+}
+
+// minInterval is the shortest interval that is no slip: a number without a unit
+// counts nanoseconds.
+const minInterval = time.Millisecond
+
+func (c *Config) validateProxy(key, proxy string, add func(key, format string, args ...any)) {
+	if proxy == "" {
+		return
+	}
+	// The error of url.Parse would repeat the address with its secrets.
+	if address, err := url.ParseRequestURI(proxy); err != nil || address.Host == "" {
+		add(key, "is not a URL; write for example http://proxy:3128")
+	}
+}
+
+func (c *Config) validateNames(add func(key, format string, args ...any)) {
+	if c.Naming != NamingCanonical && c.Naming != NamingWire {
+		add("naming", "%q is unknown; write canonical or wire", string(c.Naming))
+	}
+	if _, ok := planSources[c.Source]; !ok {
+		add("source", "%q is unknown; write auto, vllm, gateway or lora", string(c.Source))
+	}
+	for i, prefix := range c.Prefixes {
+		if prefix == "" {
+			add(fmt.Sprintf("prefixes::%d", i), "must not be empty")
+		}
+	}
+	if c.GenAI.Enabled && c.Naming == NamingWire {
+		add("gen_ai::enabled", "the mirror exists only with naming: canonical; switch one of them")
+	}
+	if c.GenAI.Enabled && c.GenAI.OperationName == "" {
+		add("gen_ai::operation_name", "must not be empty; write for example chat or text_completion")
+	}
+	if c.ServiceName == "" {
+		add("service_name", "must not be empty; to leave the attribute out, set resource_attributes::service.name::enabled to false")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
+		if known, nearest := knownMetric(name); !known {
+			add("metrics::"+name, "no metric has this name; did you mean %s?", nearest)
+		}
+	}
+}
+
+// knownMetric tells whether a switch names something that the receiver can
+// emit, and otherwise which name is nearest.
+func knownMetric(name string) (known bool, nearest string) {
+	if m, ok := catalog.ByName(name); ok && m.EmittedBy == "receiver" {
+		return true, ""
+	}
+	for _, prefix := range append([]string{catalog.Router.Name}, catalog.DisabledPrefixes...) {
+		if strings.HasPrefix(name, prefix) {
+			return true, ""
+		}
+	}
+	best := -1
+	for _, m := range catalog.All() {
+		if m.EmittedBy != "receiver" {
+			continue
+		}
+		if d := editDistance(name, m.Name); best < 0 || d < best {
+			best, nearest = d, m.Name
+		}
+	}
+	return false, nearest
+}
+
+// editDistance is the number of letters to insert, remove or change to get from
+// a to b (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
