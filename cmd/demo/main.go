@@ -1,0 +1,171 @@
+// Program demo shows the main job at work without a GPU: it starts a stand-in
+// vLLM server and the collector, reads the metrics back from the collector's
+// Prometheus endpoint, and prints what they say every few seconds. "make run"
+// builds what it needs and starts it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// options say what to start and where.
+type options struct {
+	collector, vllmsim, config string
+	// simAddr is where the stand-in server listens, promAddr where the collector
+	// offers Prometheus metrics; both are host:port.
+	simAddr, promAddr string
+	logs              string
+	every             time.Duration
+	// runFor ends the demonstration by itself; 0 means never.
+	runFor time.Duration
+}
+
+func main() {
+	// A child asks to be killed when the thread that started it ends, so that
+	// thread must live as long as the program.
+	runtime.LockOSThread()
+
+	var opts options
+	flag.StringVar(&opts.collector, "collector", "bin/otelcol-vllm", "the collector's `program`")
+	flag.StringVar(&opts.vllmsim, "vllmsim", "bin/vllmsim", "the stand-in server's `program`")
+	flag.StringVar(&opts.config, "config", "examples/quickstart.yaml", "the collector's configuration `file`")
+	flag.StringVar(&opts.simAddr, "sim-addr", "127.0.0.1:8000", "`host:port` of the stand-in server")
+	flag.StringVar(&opts.promAddr, "prometheus-addr", "127.0.0.1:9464", "`host:port` of the collector's Prometheus endpoint")
+	flag.StringVar(&opts.logs, "logs", "build/run", "`folder` for the logs of both programs")
+	flag.DurationVar(&opts.every, "every", 5*time.Second, "time between two lines of the summary")
+	flag.DurationVar(&opts.runFor, "for", 0, "end by itself after this time (0: run until Ctrl-C)")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := demonstrate(ctx, opts, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// startLimit is how long a started program may take until it shows something.
+const startLimit = 30 * time.Second
+
+// demonstrate runs everything until ctx ends, opts.runFor is over, or a program
+// ends by itself, which is an error. It has stopped both programs when it returns.
+func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
+	if err := checkFree("SIM_ADDR", opts.simAddr); err != nil {
+		return err
+	}
+	if err := checkFree("PROMETHEUS_ADDR", opts.promAddr); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(opts.logs, 0o755); err != nil {
+		return err
+	}
+
+	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim, "serve", "--listen", opts.simAddr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sim.stop()) }()
+
+	collector, err := start(opts.logs, "collector",
+		[]string{
+			"VLLM_ENDPOINT=http://" + opts.simAddr,
+			"PROMETHEUS_ADDR=" + opts.promAddr,
+		},
+		opts.collector, "--config", opts.config,
+		// A demonstration wants to see something soon.
+		"--config", "yaml:receivers::vllm::collection_interval: 1s",
+		"--config", "yaml:receivers::vllm::timeout: 1s",
+		// Samples carry the time of their scrape, so that rates are exact.
+		"--config", "yaml:exporters::prometheus::send_timestamps: true",
+		// The collector's own metrics would take another port.
+		"--config", "yaml:service::telemetry::metrics::level: none",
+	)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, collector.stop()) }()
+
+	fmt.Fprintf(out, `
+A stand-in vLLM server and the collector are running.
+  what the server says        curl http://%s/metrics
+  what the collector makes    curl http://%s/metrics
+  the collector's log         %s
+`, opts.simAddr, opts.promAddr, collector.logFile)
+	if opts.runFor == 0 {
+		fmt.Fprintln(out, "Ctrl-C ends both.")
+	}
+	return watch(ctx, opts, out, sim, collector)
+}
+
+// watch prints the summary until it is time to end.
+func watch(ctx context.Context, opts options, out io.Writer, sim, collector *program) error {
+	var over <-chan time.Time
+	if opts.runFor > 0 {
+		timer := time.NewTimer(opts.runFor)
+		defer timer.Stop()
+		over = timer.C
+	}
+	// Until the first metrics are there, look more often than lines are printed.
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+
+	began := time.Now()
+	reader := newReader("http://" + opts.promAddr + "/metrics")
+	table := newTable(out)
+	for {
+		select {
+		case <-ctx.Done():
+			fmt.Fprintln(out, "\nStopping.")
+			return nil
+		case <-over:
+			if table.lines == 0 {
+				return fmt.Errorf("no metrics came within %s: %w", opts.runFor, collector.explain(reader.lastError))
+			}
+			fmt.Fprintf(out, "\n%s are over, stopping.\n", opts.runFor)
+			return nil
+		case <-sim.ended:
+			return fmt.Errorf("the stand-in server ended by itself: %w", sim.explain(sim.err))
+		case <-collector.ended:
+			return fmt.Errorf("the collector ended by itself: %w", collector.explain(collector.err))
+		case <-tick.C:
+		}
+
+		now, err := reader.read(ctx)
+		switch {
+		case err == nil:
+			if table.lines == 0 {
+				tick.Reset(opts.every)
+				fmt.Fprintf(out, "First metrics after %.1f s.\n\n", time.Since(began).Seconds())
+			}
+			table.add(now)
+		case ctx.Err() == nil && table.lines == 0 && time.Since(began) > startLimit:
+			return fmt.Errorf("no metrics came within %s: %w", startLimit, collector.explain(err))
+		}
+	}
+}
+
+// checkFree says in words what to do when an address is taken. setting is the
+// variable of "make run" that changes it.
+func checkFree(setting, addr string) error {
+	listener, err := net.Listen("tcp", addr)
+	if err == nil {
+		return listener.Close()
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	return fmt.Errorf("%s is taken by another program; end that, or choose another port: make run %s=%s",
+		addr, setting, net.JoinHostPort(host, "<port>"))
+}
