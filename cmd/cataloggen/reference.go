@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/otlptranslator"
@@ -37,15 +38,14 @@ carries an old and a new family of one metric, the newer one wins.
 
 `
 
-// markdown returns the reference for users.
-func markdown(d *document) ([]byte, error) {
+// receiverReference returns the reference for users of the receiver.
+func receiverReference(d *document) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, introduction, codeList(d.DisabledPrefixes))
-	for _, t := range d.Topics {
-		fmt.Fprintf(&b, "- [%s](#%s)\n", t.Title, anchor(t.Title))
-	}
+	topics := d.topicsOf(metric.received)
+	writeContents(&b, topics)
 	b.WriteString("- [Info families](#info-families)\n- [Attributes](#attributes)\n")
-	for _, t := range d.Topics {
+	for _, t := range topics {
 		if err := writeTopic(&b, d, t); err != nil {
 			return nil, err
 		}
@@ -55,39 +55,77 @@ func markdown(d *document) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writeTopic writes two tables: what the metrics mean, and what they are called
-// elsewhere.
-func writeTopic(b *bytes.Buffer, d *document, t topic) error {
-	fmt.Fprintf(b, "\n## %s\n\n", t.Title)
-	if t.Intro != "" {
-		fmt.Fprintf(b, "%s\n\n", t.Intro)
+// topicsOf returns the topics that have a metric of the kind asked for.
+func (d *document) topicsOf(belongs func(metric) bool) []topic {
+	return slices.DeleteFunc(slices.Clone(d.Topics), func(t topic) bool {
+		return len(d.namesOf(t, belongs)) == 0
+	})
+}
+
+// namesOf returns the metrics of a topic that are of the kind asked for, in order.
+func (d *document) namesOf(t topic, belongs func(metric) bool) []string {
+	return slices.DeleteFunc(sortedNames(d.Metrics), func(name string) bool {
+		return d.Metrics[name].Topic != t.ID || !belongs(d.Metrics[name])
+	})
+}
+
+func writeContents(b *bytes.Buffer, topics []topic) {
+	for _, t := range topics {
+		fmt.Fprintf(b, "- [%s](#%s)\n", t.Title, anchor(t.Title))
 	}
-	var names []string
-	for _, name := range sortedNames(d.Metrics) {
-		if d.Metrics[name].Topic == t.ID {
-			names = append(names, name)
-		}
+}
+
+// writeHeading begins a topic.
+func writeHeading(b *bytes.Buffer, title, intro string) {
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	if intro != "" {
+		fmt.Fprintf(b, "%s\n\n", intro)
 	}
+}
+
+// writeMeanings writes the table of what the metrics mean.
+func writeMeanings(b *bytes.Buffer, d *document, names []string) {
 	b.WriteString("| Metric | Unit | Kind | Attributes | On | Meaning |\n|---|---|---|---|---|---|\n")
 	for _, name := range names {
 		m := d.Metrics[name]
-		on := "yes"
-		if !*m.Enabled {
-			on = "no"
-		}
 		meaning := strings.TrimSpace(m.Description + " " + m.ExtendedDocumentation)
 		fmt.Fprintf(b, "| `%s` | `%s` | %s | %s | %s | %s |\n",
-			name, m.Unit, m.kind(), codeList(m.Attributes), on, cell(meaning))
+			name, m.Unit, m.kind(), codeList(m.Attributes), m.on(), cell(meaning))
 	}
-	b.WriteString("\n| Metric | On the wire, oldest first | In a Prometheus backend |\n|---|---|---|\n")
+}
+
+// on says whether a metric is emitted without any configuration.
+func (m metric) on() string {
+	if *m.Enabled {
+		return "yes"
+	}
+	return "no"
+}
+
+// translated is a metric's name in a Prometheus backend.
+func translated(name string, m metric) (string, error) {
 	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
+	result, err := namer.Build(otlptranslator.Metric{Name: name, Unit: m.Unit, Type: translatorTypes[m.kind()]})
+	if err != nil {
+		return "", fmt.Errorf("metric %s: %w", name, err)
+	}
+	return result, nil
+}
+
+// writeTopic writes two tables: what the metrics mean, and what they are called
+// elsewhere.
+func writeTopic(b *bytes.Buffer, d *document, t topic) error {
+	names := d.namesOf(t, metric.received)
+	writeHeading(b, t.Title, t.Intro)
+	writeMeanings(b, d, names)
+	b.WriteString("\n| Metric | On the wire, oldest first | In a Prometheus backend |\n|---|---|---|\n")
 	for _, name := range names {
 		m := d.Metrics[name]
-		translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: m.Unit, Type: translatorTypes[m.kind()]})
+		translation, err := translated(name, m)
 		if err != nil {
-			return fmt.Errorf("metric %s: %w", name, err)
+			return err
 		}
-		backend := "`" + translated + "`"
+		backend := "`" + translation + "`"
 		if m.Exception != "" {
 			backend += "<br>Not the wire name: " + cell(m.Exception)
 		}
@@ -144,10 +182,23 @@ func writeAttributes(b *bytes.Buffer, d *document) {
 	for _, alias := range sortedNames(d.AttributeAliases) {
 		fmt.Fprintf(b, " The label `%s` of imitators becomes `%s`.", alias, d.AttributeAliases[alias])
 	}
-	b.WriteString("\n\n| Attribute | Type | Meaning | Values |\n|---|---|---|---|\n")
+	b.WriteString("\n\n")
+	writeAttributeTable(b, d, metric.received)
+}
+
+// writeAttributeTable lists the attributes that metrics of the kind asked for carry.
+func writeAttributeTable(b *bytes.Buffer, d *document, belongs func(metric) bool) {
+	carried := map[string]bool{}
+	for _, m := range d.Metrics {
+		for _, name := range m.Attributes {
+			carried[name] = carried[name] || belongs(m)
+		}
+	}
+	b.WriteString("| Attribute | Type | Meaning | Values |\n|---|---|---|---|\n")
 	for _, name := range sortedNames(d.Attributes) {
-		a := d.Attributes[name]
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, a.Type, cell(a.Description), codeList(a.Enum))
+		if a := d.Attributes[name]; carried[name] {
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, a.Type, cell(a.Description), codeList(a.Enum))
+		}
 	}
 }
 

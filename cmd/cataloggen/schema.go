@@ -60,7 +60,10 @@ type imitators struct {
 type topic struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
-	Intro string `yaml:"intro"`
+	// Intro stands above the topic's metrics in the receiver's reference,
+	// DerivedIntro in the processor's.
+	Intro        string `yaml:"intro"`
+	DerivedIntro string `yaml:"derived_intro"`
 }
 
 type attribute struct {
@@ -103,6 +106,11 @@ type metric struct {
 	Sources               []source      `yaml:"sources"`
 	Exception             string        `yaml:"exception"`
 	Sentinel              bool          `yaml:"sentinel"`
+	AlsoDerived           bool          `yaml:"also_derived"`
+	DerivedFrom           []string      `yaml:"derived_from"`
+	Formula               string        `yaml:"formula"`
+	Needs                 string        `yaml:"needs"`
+	BlindSpots            string        `yaml:"blind_spots"`
 }
 
 // measurements are the settings of a kind. The exposition formats know one
@@ -136,6 +144,12 @@ func (m metric) kind() string {
 		return "gauge"
 	}
 }
+
+// derived tells whether the processor computes the metric from others.
+func (m metric) derived() bool { return m.EmittedBy == componentProcessor || m.AlsoDerived }
+
+// received tells whether the receiver emits it.
+func (m metric) received() bool { return m.EmittedBy == componentReceiver }
 
 // parse decodes and checks the catalogue. Keys that the schema does not know
 // are errors, and so are keys out of order: a sorted file has one place for

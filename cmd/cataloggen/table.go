@@ -128,6 +128,9 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 		}
 		b.WriteString("},\n")
 	}
+	if m.derived() {
+		fmt.Fprintf(b, "DerivedFrom: %s,\nFormula: %q,\n", stringSlice(m.DerivedFrom), m.Formula)
+	}
 	if m.Exception != "" {
 		fmt.Fprintf(b, "Exception: %q,\n", m.Exception)
 	}

@@ -13,7 +13,13 @@ var (
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 	stabilities = []string{"development", "alpha", "beta", "stable"}
-	components  = []string{"receiver", "processor"}
+	components  = []string{componentReceiver, componentProcessor}
+)
+
+// The components that emit metrics.
+const (
+	componentReceiver  = "receiver"
+	componentProcessor = "processor"
 )
 
 // validate reports everything in the catalogue that contradicts its own
@@ -98,6 +104,7 @@ func (d *document) problems(name string, m metric) []string {
 	check(slices.Contains(components, m.EmittedBy), "emitted_by must be receiver or processor")
 	check(slices.ContainsFunc(d.Topics, func(t topic) bool { return t.ID == m.Topic }), "topic is not in topics")
 	problems = append(problems, m.kindProblems()...)
+	problems = append(problems, d.derivationProblems(name, m)...)
 	check(slices.IsSorted(m.Attributes), "attributes must be sorted")
 	for _, a := range m.Attributes {
 		_, declared := d.Attributes[a]

@@ -39,17 +39,28 @@ type Metric struct {
 	Enabled bool
 	// Stability is "development", "alpha", "beta" or "stable".
 	Stability string
-	// EmittedBy names the component: "receiver" or "processor".
+	// EmittedBy names the component: "receiver" or "processor". What the
+	// receiver emits the processor may derive as well, where its input lacks it.
 	EmittedBy string
 	// Sources are the families on the wire, oldest first. A newer source wins
 	// over an older one where a body carries both.
 	Sources []Source
+	// DerivedFrom are the metrics that the processor computes this one from,
+	// sorted: the receiver's, or counters of its own that come from those. Empty
+	// for what the processor does not derive.
+	DerivedFrom []string
+	// Formula is the computation in one line; the reference of the processor,
+	// metrics.md, explains its words.
+	Formula string
 	// Exception says why the name does not translate back to its wire name (the
 	// colon rule of docs/naming.md); empty where it does.
 	Exception string
 	// Sentinel is true where the wire value -1 means "not available".
 	Sentinel bool
 }
+
+// Derived tells whether the processor can compute the metric from others.
+func (m *Metric) Derived() bool { return len(m.DerivedFrom) > 0 }
 
 // Source is one family on the wire that becomes a metric.
 type Source struct {

@@ -118,10 +118,34 @@ func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
 	}
 }
 
-func TestOnlyRatiosHaveUnitOne(t *testing.T) {
+// notShares are the quotients with the unit 1 that can leave the range from 0 to
+// 1, and what their description must say instead.
+var notShares = map[string]string{
+	"vllm.input_output_ratio":          "can exceed 1",
+	"vllm.pool.imbalance.max_ratio":    "can exceed 1",
+	"vllm.pool.imbalance.stddev_ratio": "can exceed 1",
+	"vllm.slo.burn_rate":               "can exceed 1",
+	"vllm.slo.error_budget_remaining":  "can be negative",
+}
+
+func TestOnlyRatiosHaveUnitOneAndTellTheirRange(t *testing.T) {
 	for _, m := range All() {
-		assert.Equal(t, m.Unit == "1", strings.Contains(m.Description, "from 0 to 1"),
-			"%s has the unit %s and says: %s", m.Name, m.Unit, m.Description)
+		want := []string{}
+		switch phrase, leaves := notShares[m.Name]; {
+		case leaves:
+			assert.Equal(t, "1", m.Unit, m.Name)
+			assert.Equal(t, "processor", m.EmittedBy, "%s: on the wire only shares have the unit 1", m.Name)
+			want = append(want, phrase)
+		case m.Unit == "1":
+			want = append(want, "from 0 to 1")
+		}
+		got := []string{}
+		for _, phrase := range []string{"from 0 to 1", "can exceed 1", "can be negative"} {
+			if strings.Contains(m.Description, phrase) {
+				got = append(got, phrase)
+			}
+		}
+		assert.Equal(t, want, got, "%s has the unit %s and says: %s", m.Name, m.Unit, m.Description)
 	}
 }
 
@@ -135,6 +159,9 @@ func TestNoAttributeIsReservedByABackend(t *testing.T) {
 
 func TestOnlyWhatTheNamingRuleNamesIsOffByDefault(t *testing.T) {
 	for _, m := range All() {
+		if m.EmittedBy == "processor" {
+			continue // Their defaults are decided one by one: derived_test.go.
+		}
 		off := m.Name == "vllm.healthy" || strings.HasPrefix(m.Name, "gen_ai.") ||
 			m.Name == "inference_gateway.epp.inference_request_metric" ||
 			slices.ContainsFunc(DisabledPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) })

@@ -80,7 +80,10 @@ func TestEveryAttributeIsDeclared(t *testing.T) {
 
 func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 	t.Helper()
-	m := Metric{Name: name, Attributes: stringsOf(fields["attributes"])}
+	m := Metric{
+		Name: name, Attributes: stringsOf(fields["attributes"]),
+		DerivedFrom: stringsOf(fields["derived_from"]), Formula: text(fields["formula"]),
+	}
 	for key, value := range fields {
 		switch key {
 		case "enabled":
@@ -105,9 +108,11 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Kind = KindHistogram
 		case "summary":
 			m.Kind = KindSummary
-		case "attributes", "sources":
-		case "topic", "extended_documentation":
+		case "attributes", "sources", "derived_from", "formula":
+		case "topic", "extended_documentation", "needs", "blind_spots":
 			// For readers of metrics.md only.
+		case "also_derived":
+			assert.Equal(t, "receiver", fields["emitted_by"], "%s: what it says the table tells from DerivedFrom", name)
 		default:
 			t.Errorf("%s: the test does not know the key %q", name, key)
 		}

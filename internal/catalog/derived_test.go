@@ -1,0 +1,161 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// computed returns the metrics that only the processor emits.
+func computed() []Metric {
+	return slices.DeleteFunc(slices.Clone(All()), func(m Metric) bool { return m.EmittedBy != "processor" })
+}
+
+// latencies are the histograms that means and quantiles are derived from.
+var latencies = []string{
+	"vllm.time_to_first_token", "vllm.inter_token_latency", "vllm.e2e_request_latency",
+	"vllm.request.time_per_output_token", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time",
+}
+
+func TestWhatTheProcessorLeavesOffIsWhatCostsSeriesOrIsUncertain(t *testing.T) {
+	want := []string{"vllm.request.finished_ratio", "vllm.request.cancelled_estimate"}
+	for i, latency := range latencies {
+		want = append(want, latency+"_quantile_bound")
+		if i >= 3 {
+			want = append(want, latency+"_quantile")
+		}
+	}
+	var off []string
+	for _, m := range computed() {
+		if !m.Enabled {
+			off = append(off, m.Name)
+		}
+	}
+	assert.ElementsMatch(t, want, off)
+}
+
+func TestEveryLatencyHasAMeanAndQuantiles(t *testing.T) {
+	for _, latency := range latencies {
+		histogram, found := ByName(latency)
+		require.True(t, found, latency)
+		for suffix, extra := range map[string][]string{
+			"_mean": nil, "_quantile": {"quantile"}, "_quantile_bound": {"bound", "quantile"},
+		} {
+			m, found := ByName(latency + suffix)
+			require.True(t, found, latency+suffix)
+			assert.Contains(t, m.DerivedFrom, latency, m.Name)
+			assert.Equal(t, histogram.Unit, m.Unit, m.Name)
+			assert.ElementsMatch(t, append(extra, histogram.Attributes...), m.Attributes, m.Name)
+		}
+	}
+}
+
+// TestEveryDerivationLeadsToTheReceiver follows every input to what is read from
+// the wire.
+func TestEveryDerivationLeadsToTheReceiver(t *testing.T) {
+	require.NotEmpty(t, computed())
+	for _, m := range All() {
+		assert.Equal(t, m.Derived(), m.Formula != "", m.Name)
+		if m.EmittedBy == "processor" {
+			assert.True(t, m.Derived(), m.Name)
+			assert.Empty(t, m.Sources, m.Name)
+			assert.Contains(t, []Kind{KindGauge, KindSum}, m.Kind, m.Name)
+		}
+		for _, name := range m.DerivedFrom {
+			input, found := ByName(name)
+			require.True(t, found, "%s from %s", m.Name, name)
+			if input.EmittedBy == "receiver" {
+				assert.NotEmpty(t, input.Sources, "%s from %s", m.Name, name)
+				continue
+			}
+			assert.Equal(t, KindSum, input.Kind, "%s from %s", m.Name, name)
+			for _, origin := range input.DerivedFrom {
+				source, found := ByName(origin)
+				require.True(t, found, "%s from %s", name, origin)
+				assert.Equal(t, "receiver", source.EmittedBy, "%s from %s", name, origin)
+			}
+		}
+	}
+}
+
+func TestOnlyTheCapacityIsBothReceivedAndDerived(t *testing.T) {
+	var both []string
+	for _, m := range All() {
+		if m.EmittedBy == "receiver" && m.Derived() {
+			both = append(both, m.Name)
+		}
+	}
+	assert.Equal(t, []string{"vllm.kv_cache.capacity"}, both)
+}
+
+// TestDerivedNamesAreNobodysWireNames: a Prometheus that scrapes the same server
+// would store a series of the server and a derived one as one.
+func TestDerivedNamesAreNobodysWireNames(t *testing.T) {
+	wire := map[string]string{}
+	for _, m := range All() {
+		for _, s := range m.Sources {
+			family := strings.ReplaceAll(s.Family, ":", "_")
+			for _, suffix := range []string{"", "_bucket", "_sum", "_count", "_created"} {
+				wire[family+suffix] = s.Family
+			}
+		}
+	}
+	for _, m := range computed() {
+		translated := prometheusName(t, m)
+		assert.Empty(t, wire[translated], "%s translates to %s", m.Name, translated)
+	}
+}
+
+// TestTheEndingOfADerivedNameSaysWhatItIs holds the names to the table in
+// docs/naming.md.
+func TestTheEndingOfADerivedNameSaysWhatItIs(t *testing.T) {
+	seen := map[string]int{}
+	for _, m := range computed() {
+		switch {
+		case m.Name == "vllm.slo.burn_rate", strings.HasSuffix(m.Name, "_estimate"):
+		case strings.HasSuffix(m.Name, "_ratio"):
+			seen["ratio"]++
+			assert.Equal(t, "1", m.Unit, m.Name)
+		case strings.HasSuffix(m.Name, "_rate"), strings.HasSuffix(m.Name, "_throughput"):
+			seen["rate"]++
+			assert.True(t, strings.HasSuffix(m.Unit, "}/s"), "%s has the unit %s", m.Name, m.Unit)
+			assert.Contains(t, m.Formula, "/ elapsed", m.Name)
+		default:
+			assert.NotContains(t, m.Unit, "/s", m.Name)
+		}
+		quantile := strings.HasSuffix(m.Name, "_quantile") || strings.HasSuffix(m.Name, "_quantile_bound")
+		assert.Equal(t, quantile, slices.Contains(m.Attributes, "quantile"), m.Name)
+	}
+	assert.Len(t, seen, 2)
+}
+
+// TestAValueOfAPoolIsNamedAsThatOfAServer also makes sure that nothing of a pool
+// is by engine: a replica's engines are added up.
+func TestAValueOfAPoolIsNamedAsThatOfAServer(t *testing.T) {
+	twins := 0
+	for _, m := range computed() {
+		rest, isPool := strings.CutPrefix(m.Name, "vllm.pool.")
+		if !isPool {
+			continue
+		}
+		assert.Equal(t, KindGauge, m.Kind, m.Name)
+		assert.NotContains(t, m.Attributes, "engine", m.Name)
+		assert.Contains(t, m.Attributes, "model_name", m.Name)
+		server, found := ByName("vllm." + rest)
+		if !found {
+			continue
+		}
+		twins++
+		assert.Equal(t, server.Unit, m.Unit, m.Name)
+		assert.Subset(t, server.DerivedFrom, m.DerivedFrom, m.Name)
+		assert.Equal(t, without(server.Attributes, "engine"), m.Attributes, m.Name)
+	}
+	assert.Greater(t, twins, 10)
+}
+
+func without(list []string, item string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == item })
+}
