@@ -37,7 +37,9 @@ How the formulas are written:
   the bucket of a histogram's observations.
 - ` + "`quantile(q, h)`" + ` interpolates in the bucket that holds the rank, as
   Prometheus's histogram_quantile does: in the first bucket from 0, and in the open
-  one it is the highest finite bound.
+  one it is the highest finite bound. "less n zeros" takes n observations of 0 out
+  of every bucket and the count first. The setting ` + "`percentiles`" + ` can choose
+  another interpolation.
 - ` + "`last(x)`" + ` is the newest value of a gauge, ` + "`change(x)`" + ` how much it moved over the
   window, ` + "`elapsed`" + ` how many seconds the window really covers.
 - ` + "`over servers`" + ` goes over all servers of a pool, each with its engines added up.

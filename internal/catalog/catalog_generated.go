@@ -3642,14 +3642,14 @@ var metrics = []Metric{
 		Description: "Quantile of the time that a request spent in decode.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
-		Formula:     "quantile(q, decode_time without bucket(generation_tokens, 1) zeros)",
+		Formula:     "quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time that a request spent in decode.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
-		Formula:     "bounds of the bucket of quantile(q, decode_time without bucket(generation_tokens, 1) zeros)",
+		Formula:     "bounds of the bucket of quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
 	},
 	{
 		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3846,14 +3846,14 @@ var metrics = []Metric{
 		Description: "Quantile of the time per output token after the first, each request counting once.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
-		Formula:     "quantile(q, time_per_output_token without bucket(generation_tokens, 1) zeros)",
+		Formula:     "quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time per output token after the first, each request counting once.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
-		Formula:     "bounds of the bucket of quantile(q, time_per_output_token without bucket(generation_tokens, 1) zeros)",
+		Formula:     "bounds of the bucket of quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
 	},
 	{
 		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",

@@ -3,7 +3,9 @@ package normalize
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -52,6 +54,11 @@ func (b bodyMaker) body() (body string, options Options) {
 	return out.String(), options
 }
 
+// onTheWire are the metrics that come from families.
+var onTheWire = sync.OnceValue(func() []catalog.Metric {
+	return slices.DeleteFunc(slices.Clone(catalog.All()), func(m catalog.Metric) bool { return len(m.Sources) == 0 })
+})
+
 // family returns a name on the wire and its kind, mostly as the catalogue has it.
 func (b bodyMaker) family() (name, kind string) {
 	kinds := []string{"gauge", "counter", "histogram", "summary", ""}
@@ -62,10 +69,7 @@ func (b bodyMaker) family() (name, kind string) {
 		}
 		return name, pick(b, kinds)
 	}
-	m := pick(b, catalog.All())
-	if len(m.Sources) == 0 {
-		return "vllm:num_requests_running", "gauge"
-	}
+	m := pick(b, onTheWire())
 	name, kind = pick(b, m.Sources).Family, m.Kind.String()
 	if kind == "sum" {
 		kind = "counter"
