@@ -1,0 +1,100 @@
+package collect
+
+// Batch is what one resource said at one time.
+type Batch struct {
+	// Resource is the identity of the resource: service.name,
+	// service.instance.id and k8s.pod.uid where the instance is named, else all
+	// attributes.
+	Resource string
+	// Time is the points' time in nanoseconds since 1970.
+	Time int64
+	// Groups are the engines and models that the samples belong to.
+	Groups []Group
+	// Samples are the points, at most one for each series.
+	Samples []Sample
+	// Source is the index of the ResourceMetrics that the last point came from:
+	// what is derived from the batch belongs beside it.
+	Source int
+}
+
+// Group is one engine and model: the attributes that all inputs have in common.
+type Group struct {
+	// Key is the same for equal attributes.
+	Key string
+	// Attributes are sorted by name.
+	Attributes []Attribute
+}
+
+// Attribute is a name and a value.
+type Attribute struct{ Name, Value string }
+
+// Engine is the value of the attribute engine; empty without one.
+func (g *Group) Engine() string { return g.Value("engine") }
+
+// Value is the value of an attribute; empty without it.
+func (g *Group) Value(name string) string {
+	for _, a := range g.Attributes {
+		if a.Name == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Sample is one point.
+type Sample struct {
+	Input Input
+	// Group is an index into the batch's groups.
+	Group int
+	// Label is the values of the input's own attributes, in the order of
+	// Definition.Labels, joined by NUL.
+	Label string
+	// Delta is true where the point is the change since the previous one.
+	Delta bool
+	// Gone is true where the point says that its series has ended.
+	Gone bool
+	// Start is the point's start time in nanoseconds, 0 where it has none.
+	Start int64
+	// Value is the point's number, for counters and gauges.
+	Value float64
+	// Bounds, Counts, Count and Sum are the point of a distribution. The slices
+	// are the sample's own.
+	Bounds, Counts []float64
+	Count, Sum     float64
+	HasSum         bool
+
+	rank int
+}
+
+// Reason says why a point is not used. It passes through all the same.
+type Reason uint8
+
+// The reasons.
+const (
+	// TypeConflict: a known name with points of another kind, as Ray's gauge
+	// twin of a counter.
+	TypeConflict Reason = iota
+	// UnsupportedTemporality: neither cumulative nor delta.
+	UnsupportedTemporality
+	// NotANumber: a value that is NaN or infinite, or a negative count.
+	NotANumber
+	// BadHistogram: bounds out of order, or counts that do not fit them.
+	BadHistogram
+	// NoTimestamp: a point without a time.
+	NoTimestamp
+	// OlderName: the same series under an older name beside the newer one.
+	OlderName
+
+	// NumReasons is the number of reasons, for arrays over them.
+	NumReasons
+)
+
+// String is the reason as the processor's own telemetry spells it.
+func (r Reason) String() string {
+	return [NumReasons]string{
+		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name",
+	}[r]
+}
+
+// Report counts what was not used.
+type Report [NumReasons]int

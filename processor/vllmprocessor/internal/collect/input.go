@@ -1,0 +1,146 @@
+// Package collect reads what the processor needs out of the metrics that pass
+// through: the points of vLLM's metrics, under the names of the catalogue or of
+// the wire, grouped by resource and time. It is the first step of the way and
+// the only one besides emit that knows pdata. It changes nothing.
+package collect
+
+// Input is a metric that a derived metric is computed from.
+type Input uint8
+
+// The inputs. Their names and kinds are in the table below.
+const (
+	PromptTokens Input = iota
+	PromptTokensCached
+	PromptTokensBySource
+	GenerationTokens
+	RequestSuccess
+	Preemptions
+	PrefixCacheHits
+	PrefixCacheQueries
+	ExternalPrefixCacheHits
+	ExternalPrefixCacheQueries
+	MMCacheHits
+	MMCacheQueries
+	DraftTokens
+	AcceptedTokens
+	AcceptedTokensPerPosition
+	Drafts
+	EstimatedFLOPs
+	EstimatedReadBytes
+	EstimatedWriteBytes
+	HTTPRequests
+
+	Running
+	Waiting
+	WaitingByReason
+	KVCacheUtilization
+	KVCacheCapacity
+	KVCacheBlockSize
+	KVCacheBlocks
+	// CacheConfigTokens is the capacity as a label of vLLM's cache configuration
+	// tells it, in input that did not come from our receiver.
+	CacheConfigTokens
+
+	TimeToFirstToken
+	InterTokenLatency
+	E2ERequestLatency
+	TimePerOutputToken
+	QueueTime
+	PrefillTime
+	DecodeTime
+	InferenceTime
+	RequestPromptTokens
+	RequestGenerationTokens
+	IterationTokens
+
+	// NumInputs is the number of inputs, for arrays over them.
+	NumInputs
+)
+
+// Kind says how the values of an input behave.
+type Kind uint8
+
+// The kinds of inputs.
+const (
+	// Counter only grows, until its process restarts.
+	Counter Kind = iota
+	// Gauge is a state.
+	Gauge
+	// Distribution is a histogram with explicit bounds.
+	Distribution
+)
+
+// Definition describes an input.
+type Definition struct {
+	// Name is the metric's name in the catalogue; empty for one that no metric of
+	// ours stands for.
+	Name string
+	// Kind is what its points must be; others are counted as a type conflict.
+	Kind Kind
+	// Labels are the attributes that tell its series of one engine and model
+	// apart. All other attributes belong to the identity of the engine.
+	Labels []string
+	// Older are catalogue names of older servers that mean the same for every
+	// formula here.
+	Older []string
+}
+
+var definitions = [NumInputs]Definition{
+	PromptTokens:               {Name: "vllm.prompt_tokens"},
+	PromptTokensCached:         {Name: "vllm.prompt_tokens_cached"},
+	PromptTokensBySource:       {Name: "vllm.prompt_tokens_by_source", Labels: []string{"source"}},
+	GenerationTokens:           {Name: "vllm.generation_tokens"},
+	RequestSuccess:             {Name: "vllm.request.success", Labels: []string{"finished_reason"}},
+	Preemptions:                {Name: "vllm.num_preemptions"},
+	PrefixCacheHits:            {Name: "vllm.prefix_cache.hits", Older: []string{"vllm.gpu_prefix_cache.hits"}},
+	PrefixCacheQueries:         {Name: "vllm.prefix_cache.queries", Older: []string{"vllm.gpu_prefix_cache.queries"}},
+	ExternalPrefixCacheHits:    {Name: "vllm.external_prefix_cache.hits"},
+	ExternalPrefixCacheQueries: {Name: "vllm.external_prefix_cache.queries"},
+	MMCacheHits:                {Name: "vllm.mm_cache.hits"},
+	MMCacheQueries:             {Name: "vllm.mm_cache.queries"},
+	DraftTokens:                {Name: "vllm.spec_decode.num_draft_tokens"},
+	AcceptedTokens:             {Name: "vllm.spec_decode.num_accepted_tokens"},
+	AcceptedTokensPerPosition:  {Name: "vllm.spec_decode.num_accepted_tokens_per_pos", Labels: []string{"position"}},
+	Drafts:                     {Name: "vllm.spec_decode.num_drafts"},
+	EstimatedFLOPs:             {Name: "vllm.estimated_flops_per_gpu"},
+	EstimatedReadBytes:         {Name: "vllm.estimated_read_bytes_per_gpu"},
+	EstimatedWriteBytes:        {Name: "vllm.estimated_write_bytes_per_gpu"},
+	HTTPRequests:               {Name: "http_requests", Labels: []string{"status", "handler", "method"}},
+
+	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
+	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
+	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},
+	KVCacheUtilization: {Name: "vllm.kv_cache.utilization", Kind: Gauge},
+	KVCacheCapacity:    {Name: "vllm.kv_cache.capacity", Kind: Gauge},
+	KVCacheBlockSize:   {Name: "vllm.kv_cache.block_size", Kind: Gauge},
+	KVCacheBlocks:      {Name: "vllm.kv_cache.num_gpu_blocks", Kind: Gauge},
+	CacheConfigTokens:  {Kind: Gauge},
+
+	TimeToFirstToken:        {Name: "vllm.time_to_first_token", Kind: Distribution},
+	InterTokenLatency:       {Name: "vllm.inter_token_latency", Kind: Distribution},
+	E2ERequestLatency:       {Name: "vllm.e2e_request_latency", Kind: Distribution},
+	TimePerOutputToken:      {Name: "vllm.request.time_per_output_token", Kind: Distribution},
+	QueueTime:               {Name: "vllm.request.queue_time", Kind: Distribution},
+	PrefillTime:             {Name: "vllm.request.prefill_time", Kind: Distribution},
+	DecodeTime:              {Name: "vllm.request.decode_time", Kind: Distribution},
+	InferenceTime:           {Name: "vllm.request.inference_time", Kind: Distribution},
+	RequestPromptTokens:     {Name: "vllm.request.prompt_tokens", Kind: Distribution},
+	RequestGenerationTokens: {Name: "vllm.request.generation_tokens", Kind: Distribution},
+	IterationTokens:         {Name: "vllm.iteration_tokens", Kind: Distribution},
+}
+
+// Define describes an input.
+func (in Input) Define() *Definition { return &definitions[in] }
+
+// String is the input's name in the catalogue.
+func (in Input) String() string { return definitions[in].Name }
+
+// ByName returns the input with a name of the catalogue.
+func ByName(name string) (Input, bool) {
+	for in := range NumInputs {
+		if name != "" && definitions[in].Name == name {
+			return in, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,324 @@
+package derive
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Settings are the choices of a processor, and what is known about a resource.
+type Settings struct {
+	// Enabled says for each of Rows whether it is wanted.
+	Enabled []bool
+	// Quantiles are the quantiles of the latencies.
+	Quantiles []Quantile
+	// MeanConstrained uses sum and count to place a quantile in its bucket.
+	MeanConstrained bool
+	// PerEngineQuantiles keeps the quantiles of each engine where there are
+	// several.
+	PerEngineQuantiles bool
+	// MinCount is the least number of observations of a mean or quantile.
+	MinCount float64
+	// CapacityFromBlocks allows blocks times block size as the capacity of the KV
+	// cache.
+	CapacityFromBlocks bool
+	// Peak is what one GPU of the resource can do; 0 where that is not known.
+	Peak Peak
+}
+
+// Peak is what one GPU can do at best.
+type Peak struct {
+	// FLOPS are floating-point operations per second, Bandwidth bytes per second.
+	FLOPS, Bandwidth float64
+}
+
+// Quantile is a quantile that is asked for.
+type Quantile struct {
+	// Rank is from 0 to 1.
+	Rank float64
+	// Text is the value of the attribute quantile.
+	Text string
+}
+
+// NewQuantile writes the rank as the attribute does: "0.95".
+func NewQuantile(rank float64) Quantile {
+	return Quantile{Rank: rank, Text: strconv.FormatFloat(rank, 'g', -1, 64)}
+}
+
+// Value is one point of a derived metric.
+type Value struct {
+	// Row is the number of the metric in Rows.
+	Row int
+	// Group is the number of the engine and model, or the complement (^n) of the
+	// number of a roll-up.
+	Group int
+	// Extra is the values of the row's own attributes, joined by NUL.
+	Extra string
+	// Attributes are those of the engine and model.
+	Attributes []collect.Attribute
+	// Number is the value, unless Pending: then what was said before is neither
+	// repeated nor ended. Pending holds for all values of the row's own attributes
+	// in the group, and for all rows of the group where Row is AllRows.
+	Number  float64
+	Pending bool
+}
+
+// AllRows stands for every row in a pending value.
+const AllRows = -1
+
+// Evaluator computes derived metrics. It keeps memory between calls and is not
+// safe for concurrent use.
+type Evaluator struct {
+	// Absent counts the values that could not be told, by reason.
+	Absent [NumReasons]int
+
+	values      []Value
+	now, long   []window.View
+	members     []Member
+	one, merged histogram.Histogram
+}
+
+// Evaluate returns what can be said about a resource at its newest batch. The
+// result is valid until the next call.
+func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Value {
+	e.values = e.values[:0]
+	e.now = resource.Views(e.now, false)
+	e.long = resource.Views(e.long, true)
+	e.members = e.members[:0]
+	for i := range e.now {
+		e.members = append(e.members, Member{e.now[i], e.long[i]})
+	}
+	for group := range resource.PendingGroups() {
+		e.values = append(e.values, Value{Row: AllRows, Group: group, Pending: true})
+	}
+	for i := range e.members {
+		group := e.members[i].Now.Group()
+		in := scope{number: group.Number, attributes: group.Attributes, alone: true}
+		for up := range resource.Rollups() {
+			if up.Has(group) {
+				in.alone, in.misattributed = false, e.misattributed(up)
+			}
+		}
+		e.rows(settings, e.members[i:i+1], in)
+	}
+	for up, status := range resource.Rollups() {
+		e.rows(settings, e.of(up), scope{
+			number: ^up.Number, attributes: up.Attributes, status: status, rollup: true,
+		})
+	}
+	return e.values
+}
+
+// of returns the members of a roll-up that are in the newest batch.
+func (e *Evaluator) of(up *window.Rollup) []Member {
+	members := e.members[len(e.members):]
+	for i := range e.now {
+		if up.Has(e.now[i].Group()) {
+			members = append(members, e.members[i])
+		}
+	}
+	return members
+}
+
+// misattributed tells whether one engine has all drafts while others generate
+// too: some servers of v0.10 credit every engine's drafts to engine 0.
+func (e *Evaluator) misattributed(up *window.Rollup) bool {
+	credited, uncredited := 0, 0
+	for i := range e.now {
+		v := &e.now[i]
+		if !up.Has(v.Group()) {
+			continue
+		}
+		drafts, _ := v.Total(collect.Drafts)
+		generated, _ := v.Total(collect.GenerationTokens)
+		switch {
+		case drafts > 0:
+			credited++
+		case generated > 0:
+			uncredited++
+		}
+	}
+	return credited == 1 && uncredited > 0
+}
+
+// scope is what rows are evaluated for: one engine, or the engines of a model.
+type scope struct {
+	number     int
+	attributes []collect.Attribute
+	status     window.Status
+	rollup     bool
+	// alone is true for an engine without a roll-up beside it.
+	alone         bool
+	misattributed bool
+}
+
+func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
+	for number := range rows {
+		row := &rows[number]
+		if !settings.Enabled[number] || (in.rollup && row.Additive != nil) {
+			continue
+		}
+		if in.misattributed && row.speculative {
+			continue
+		}
+		switch {
+		case row.Quotient != nil:
+			e.quotient(settings, members, in, number, row)
+		case row.Additive != nil:
+			value, reason := row.Additive(settings, &members[0])
+			e.add(in, number, "", value, reason)
+		case row.Several != nil:
+			e.several(settings, members, in, number, row)
+		case in.rollup || in.alone || settings.PerEngineQuantiles:
+			e.quantiles(settings, members, in, number, row)
+		}
+	}
+}
+
+// add keeps a value or counts why there is none.
+func (e *Evaluator) add(in scope, row int, extra string, number float64, reason Reason) {
+	if reason == OK && (math.IsNaN(number) || math.IsInf(number, 0)) {
+		reason = Contradiction
+	}
+	if in.status == window.Pending && reason != Missing {
+		reason = Pending
+	}
+	if reason != OK {
+		e.Absent[reason]++
+		if reason != Pending {
+			return
+		}
+	}
+	e.values = append(e.values, Value{
+		Row: row, Group: in.number, Extra: extra, Attributes: in.attributes, Number: number, Pending: reason == Pending,
+	})
+}
+
+// sum adds the parts of one more engine. An engine that has nothing to say does
+// not take part; one whose part is pending holds up the whole.
+func (p *Parts) sum(other Parts) {
+	switch {
+	case p.Reason == Pending || other.Reason == Pending:
+		p.Reason = Pending
+	case other.Reason == OK && p.Reason == OK:
+		p.Numerator += other.Numerator
+		p.Denominator += other.Denominator
+	case other.Reason == OK:
+		*p = other
+	}
+}
+
+// divide returns the quotient of the parts.
+func (p *Parts) divide(settings *Settings, row *Row) (float64, Reason) {
+	switch {
+	case p.Reason != OK:
+		return 0, p.Reason
+	case p.Denominator <= 0:
+		return 0, Idle
+	case row.observations && p.Denominator < settings.MinCount:
+		return 0, FewObservations
+	}
+	return p.Numerator / p.Denominator, OK
+}
+
+func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, number int, row *Row) {
+	total := Parts{Reason: Missing}
+	for i := range members {
+		parts := row.Quotient(settings, &members[i])
+		if i == 0 {
+			total = parts
+		} else {
+			total.sum(parts)
+		}
+	}
+	value, reason := total.divide(settings, row)
+	e.add(in, number, "", value, reason)
+}
+
+// several evaluates a row with attributes of its own. They are few; the cap is
+// against a server that makes them up.
+func (e *Evaluator) several(settings *Settings, members []Member, in scope, number int, row *Row) {
+	type entry struct {
+		extra string
+		parts Parts
+	}
+	var room [maxExtras]entry
+	entries := room[:0]
+	reason := Missing
+	for i := range members {
+		said := row.Several(settings, &members[i], func(extra string, parts Parts) {
+			for k := range entries {
+				if entries[k].extra == extra {
+					entries[k].parts.sum(parts)
+					return
+				}
+			}
+			if len(entries) < maxExtras {
+				entries = append(entries, entry{extra, parts})
+			}
+		})
+		if said == Pending || i == 0 || reason != Pending && said == OK {
+			reason = said
+		}
+	}
+	if reason == Pending || len(entries) == 0 {
+		e.add(in, number, "", 0, reason)
+		return
+	}
+	for k := range entries {
+		value, reason := entries[k].parts.divide(settings, row)
+		e.add(in, number, entries[k].extra, value, reason)
+	}
+}
+
+// maxExtras is the most values of a row's own attributes for one engine.
+const maxExtras = 64
+
+func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, number int, row *Row) {
+	e.merged.Reset()
+	reason := Missing
+	for i := range members {
+		e.one.Reset()
+		said := row.Quantiles(&members[i], &e.one)
+		if said == OK {
+			e.merged.Add(&e.one)
+		}
+		if said == Pending || i == 0 || reason != Pending && said == OK {
+			reason = said
+		}
+	}
+	switch {
+	case reason != OK:
+	case e.merged.Count <= 0:
+		reason = Idle
+	case e.merged.Count < settings.MinCount:
+		reason = FewObservations
+	}
+	for _, q := range settings.Quantiles {
+		if row.bounds {
+			lower, upper, ok := e.merged.Interval(q.Rank)
+			e.bound(in, number, q.Text+"\x00lower", lower, ok, reason)
+			e.bound(in, number, q.Text+"\x00upper", upper, ok && !math.IsInf(upper, 1), reason)
+			continue
+		}
+		value, ok := 0.0, false
+		if reason == OK {
+			if settings.MeanConstrained {
+				value, ok = e.merged.MeanConstrained(q.Rank)
+			} else {
+				value, ok = e.merged.Quantile(q.Rank)
+			}
+		}
+		e.bound(in, number, q.Text, value, ok, reason)
+	}
+}
+
+func (e *Evaluator) bound(in scope, number int, extra string, value float64, ok bool, reason Reason) {
+	if reason == OK && !ok {
+		reason = Missing
+	}
+	e.add(in, number, extra, value, reason)
+}

@@ -1,0 +1,157 @@
+// Package derive computes what an operator decides by from the increases over a
+// window: ratios, rates, means and quantiles, for each engine and over the
+// engines of a model. It is pure. Each formula stands in a table; the catalogue
+// says in words what it means.
+package derive
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Member is one engine and model over the usual window and the long one.
+type Member struct {
+	Now, Long window.View
+}
+
+// Row is one derived metric.
+type Row struct {
+	// Metric is its name in the catalogue.
+	Metric string
+	// Extra are the names of its own attributes, besides those of the engine.
+	Extra []string
+
+	// One of these is set.
+
+	// Quotient is the parts of a ratio or mean: over several engines the parts
+	// are summed, then divided.
+	Quotient func(*Settings, *Member) Parts
+	// Additive is a value that may be summed over engines. It is told for each
+	// engine only, so that a sum over all series is right.
+	Additive func(*Settings, *Member) (float64, Reason)
+	// Several is the parts of a ratio for each value of its own attributes.
+	// It tells nothing unless it returns OK.
+	Several func(*Settings, *Member, func(extra string, parts Parts)) Reason
+	// Quantiles reads the distribution that the quantiles are of into an empty
+	// histogram.
+	Quantiles func(*Member, *histogram.Histogram) Reason
+
+	// observations is true where the denominator is a number of observations,
+	// which Settings.MinCount is compared with.
+	observations bool
+	// speculative is true where old servers credit all engines to one.
+	speculative bool
+	// bounds is true for the bounds of the bucket that holds the quantile.
+	bounds bool
+}
+
+// Parts are the numerator and the denominator of a quotient.
+type Parts struct {
+	Numerator, Denominator float64
+	Reason                 Reason
+}
+
+// Reason says why a value cannot be told.
+type Reason uint8
+
+const (
+	// OK: there is a value.
+	OK Reason = iota
+	// Missing: the server does not say what is needed.
+	Missing
+	// First: nothing to compare with yet.
+	First
+	// Pending: something of the previous batch is not in this one, yet.
+	Pending
+	// Gone: what is needed has ended.
+	Gone
+	// Idle: nothing happened that could be divided by.
+	Idle
+	// FewObservations: fewer than Settings.MinCount.
+	FewObservations
+	// Contradiction: the numbers do not belong together.
+	Contradiction
+
+	// NumReasons is the number of reasons, for arrays over them.
+	NumReasons
+)
+
+// String is the reason as the processor's own telemetry spells it.
+func (r Reason) String() string {
+	return [NumReasons]string{
+		"ok", "missing", "first", "pending", "gone", "idle", "few_observations", "contradiction",
+	}[r]
+}
+
+// because is the reason of a status.
+func because(status window.Status) Reason {
+	return [...]Reason{
+		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,
+	}[status]
+}
+
+// worst is the first of several reasons that is not OK; a pending one first.
+func worst(statuses ...window.Status) Reason {
+	reason := OK
+	for _, s := range statuses {
+		switch {
+		case s == window.Pending:
+			return Pending
+		case reason == OK:
+			reason = because(s)
+		}
+	}
+	return reason
+}
+
+// increases is the quotient of the increases of two counters.
+func increases(numerator, denominator collect.Input) func(*Settings, *Member) Parts {
+	return func(_ *Settings, m *Member) Parts {
+		n, has := m.Now.Increase(numerator)
+		d, hasToo := m.Now.Increase(denominator)
+		return Parts{n, d, worst(has, hasToo)}
+	}
+}
+
+// rate is the increase of a counter per second.
+func rate(in collect.Input) func(*Settings, *Member) (float64, Reason) {
+	return func(_ *Settings, m *Member) (float64, Reason) {
+		n, status := m.Now.Increase(in)
+		return perSecond(n, m.Now.Elapsed, because(status))
+	}
+}
+
+func perSecond(n, elapsed float64, reason Reason) (float64, Reason) {
+	if reason != OK {
+		return 0, reason
+	}
+	if elapsed <= 0 {
+		return 0, First
+	}
+	return n / elapsed, OK
+}
+
+// mean is the mean of a distribution's observations.
+func mean(in collect.Input) func(*Settings, *Member) Parts {
+	return func(_ *Settings, m *Member) Parts {
+		count, sum, hasSum, status := m.Now.Moments(in)
+		if status == window.Present && !hasSum {
+			return Parts{Reason: Missing}
+		}
+		return Parts{sum, count, because(status)}
+	}
+}
+
+// sums is the quotient of the sums of two distributions.
+func sums(numerator, denominator collect.Input) func(*Settings, *Member) Parts {
+	return func(_ *Settings, m *Member) Parts {
+		_, n, has, status := m.Now.Moments(numerator)
+		_, d, hasToo, statusToo := m.Now.Moments(denominator)
+		reason := worst(status, statusToo)
+		if reason == OK && !(has && hasToo) {
+			reason = Missing
+		}
+		return Parts{n, d, reason}
+	}
+}

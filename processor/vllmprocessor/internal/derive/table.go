@@ -1,0 +1,380 @@
+package derive
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Rows is every derived metric of a resource, in the order in which they are
+// emitted.
+func Rows() []Row { return rows }
+
+var rows = append([]Row{
+	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: increases(collect.PrefixCacheHits, collect.PrefixCacheQueries)},
+	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens)},
+	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries)},
+	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries)},
+
+	{Metric: "vllm.prompt_throughput", Additive: rate(collect.PromptTokens)},
+	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
+	{Metric: "vllm.generation_throughput", Additive: rate(collect.GenerationTokens)},
+	{Metric: "vllm.request_throughput", Additive: rate(collect.RequestSuccess)},
+	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
+	{Metric: "vllm.preemption_rate", Additive: rate(collect.Preemptions)},
+	{Metric: "vllm.arrival_rate", Additive: arrivalRate},
+
+	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
+	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},
+	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(collect.QueueTime, collect.E2ERequestLatency)},
+	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead, observations: true},
+	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
+	{Metric: "vllm.request.cancelled_estimate", Additive: cancelled},
+
+	{Metric: "vllm.tokens_per_iteration", Quotient: mean(collect.IterationTokens), observations: true},
+	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(collect.RequestPromptTokens), observations: true},
+	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens), observations: true},
+	{Metric: "vllm.input_output_ratio", Quotient: sums(collect.RequestPromptTokens, collect.RequestGenerationTokens)},
+
+	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(collect.AcceptedTokens, collect.DraftTokens), speculative: true},
+	{Metric: "vllm.spec_decode.mean_acceptance_length", Quotient: acceptanceLength, speculative: true},
+	{Metric: "vllm.spec_decode.position_acceptance_ratio", Extra: []string{"position"}, Several: acceptedAt, speculative: true},
+
+	{Metric: "vllm.kv_cache.capacity", Additive: capacity},
+	{Metric: "vllm.kv_cache.free", Additive: free},
+	{Metric: "vllm.model_flops_utilization", Quotient: flopsUtilization},
+	{Metric: "vllm.memory_bandwidth_utilization", Quotient: bandwidthUtilization},
+	{Metric: "vllm.http.error_ratio", Extra: []string{"status_class"}, Several: httpErrors},
+	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted},
+	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken, observations: true},
+}, latencyRows()...)
+
+// latencyRows are the mean, the quantiles and their bounds of each latency.
+func latencyRows() []Row {
+	var all []Row
+	for _, in := range []collect.Input{
+		collect.TimeToFirstToken, collect.InterTokenLatency, collect.E2ERequestLatency,
+		collect.TimePerOutputToken, collect.QueueTime, collect.PrefillTime, collect.DecodeTime,
+	} {
+		name := in.String()
+		read := distribution(in)
+		average := mean(in)
+		if in == collect.TimePerOutputToken || in == collect.DecodeTime {
+			read, average = withoutZeros(in), meanWithoutZeros(in)
+		}
+		all = append(all,
+			Row{Metric: name + "_mean", Quotient: average, observations: true},
+			Row{Metric: name + "_quantile", Extra: []string{"quantile"}, Quantiles: read},
+			Row{Metric: name + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
+		)
+	}
+	return all
+}
+
+func computed(_ *Settings, m *Member) (float64, Reason) {
+	n, status := m.Now.IncreaseOf(collect.PromptTokensBySource, "local_compute")
+	return perSecond(n, m.Now.Elapsed, because(status))
+}
+
+// firstTokens is the number of requests that got their first token.
+func firstTokens(v *window.View) (float64, window.Status) {
+	count, _, _, status := v.Moments(collect.TimeToFirstToken)
+	return count, status
+}
+
+func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
+	n, status := firstTokens(&m.Now)
+	return perSecond(n, m.Now.Elapsed, because(status))
+}
+
+// arrivalRate cannot be negative: where more requests left the queue unserved
+// than arrived, it says 0.
+func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
+	n, status := firstTokens(&m.Now)
+	change, statusToo := m.Now.Change(collect.Waiting)
+	return perSecond(max(n+change, 0), m.Now.Elapsed, worst(status, statusToo))
+}
+
+// queueWait is Little's law. Before v0.20 all waiting requests were waiting for
+// capacity; since then the reason says which are.
+func queueWait(_ *Settings, m *Member) Parts {
+	queue, status := m.Now.GaugeOf(collect.WaitingByReason, "capacity")
+	if status == window.Missing {
+		queue, status = m.Now.Gauge(collect.Waiting)
+	}
+	n, statusToo := firstTokens(&m.Now)
+	served, reason := perSecond(n, m.Now.Elapsed, worst(status, statusToo))
+	return Parts{queue, served, reason}
+}
+
+func preemptions(_ *Settings, m *Member) Parts {
+	n, status := m.Now.Increase(collect.Preemptions)
+	first, statusToo := firstTokens(&m.Now)
+	return Parts{n, first, worst(status, statusToo)}
+}
+
+// frontendOverhead needs one population: the same requests in all three
+// distributions.
+func frontendOverhead(_ *Settings, m *Member) Parts {
+	count, e2e, has, status := m.Now.Moments(collect.E2ERequestLatency)
+	queued, queue, hasQueue, statusQueue := m.Now.Moments(collect.QueueTime)
+	inferred, inference, hasInference, statusInference := m.Now.Moments(collect.InferenceTime)
+	reason := worst(status, statusQueue, statusInference)
+	switch {
+	case reason != OK:
+	case !(has && hasQueue && hasInference):
+		reason = Missing
+	case count != queued || count != inferred:
+		reason = Contradiction
+	}
+	return Parts{e2e - queue - inference, count, reason}
+}
+
+func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+	all, status := m.Now.Increase(collect.RequestSuccess)
+	if status != window.Present {
+		return because(status)
+	}
+	for why, n := range m.Now.Increases(collect.RequestSuccess) {
+		yield(why, Parts{n, all, OK})
+	}
+	return OK
+}
+
+// cancelled counts what got its first token and neither finished nor still
+// runs. Requests that run but have no token yet make it too low for a while.
+func cancelled(_ *Settings, m *Member) (float64, Reason) {
+	n, status := firstTokens(&m.Long)
+	done, statusDone := m.Long.Increase(collect.RequestSuccess)
+	change, statusChange := m.Long.Change(collect.Running)
+	return perSecond(max(n-done-change, 0), m.Long.Elapsed, worst(status, statusDone, statusChange))
+}
+
+func acceptanceLength(_ *Settings, m *Member) Parts {
+	accepted, status := m.Now.Increase(collect.AcceptedTokens)
+	drafts, statusToo := m.Now.Increase(collect.Drafts)
+	return Parts{drafts + accepted, drafts, worst(status, statusToo)}
+}
+
+func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+	drafts, status := m.Now.Increase(collect.Drafts)
+	_, statusToo := m.Now.Increase(collect.AcceptedTokensPerPosition)
+	if reason := worst(status, statusToo); reason != OK {
+		return reason
+	}
+	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
+		yield(position, Parts{accepted, drafts, OK})
+	}
+	return OK
+}
+
+// capacity is only for input without the metric that our receiver makes.
+func capacity(settings *Settings, m *Member) (float64, Reason) {
+	if _, status := m.Now.Gauge(collect.KVCacheCapacity); status != window.Missing {
+		return 0, Missing
+	}
+	if tokens, status := m.Now.Gauge(collect.CacheConfigTokens); status != window.Missing {
+		return tokens, because(status)
+	}
+	if !settings.CapacityFromBlocks {
+		return 0, Missing
+	}
+	blocks, status := m.Now.Gauge(collect.KVCacheBlocks)
+	size, statusToo := m.Now.Gauge(collect.KVCacheBlockSize)
+	return blocks * size, worst(status, statusToo)
+}
+
+func free(settings *Settings, m *Member) (float64, Reason) {
+	used, status := m.Now.Gauge(collect.KVCacheUtilization)
+	if status != window.Present {
+		return 0, because(status)
+	}
+	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
+	if status == window.Missing {
+		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
+	}
+	if status == window.Missing && settings.CapacityFromBlocks {
+		blocks, has := m.Now.Engine(collect.KVCacheBlocks)
+		size, hasToo := m.Now.Engine(collect.KVCacheBlockSize)
+		return blocks * size * (1 - used), worst(has, hasToo)
+	}
+	return tokens * (1 - used), because(status)
+}
+
+// flopsUtilization is absent where the server does not count: the counter then
+// stands at 0, or stands still while tokens are generated.
+func flopsUtilization(settings *Settings, m *Member) Parts {
+	return utilization(m, settings.Peak.FLOPS, collect.EstimatedFLOPs)
+}
+
+func bandwidthUtilization(settings *Settings, m *Member) Parts {
+	return utilization(m, settings.Peak.Bandwidth, collect.EstimatedReadBytes, collect.EstimatedWriteBytes)
+}
+
+func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
+	if peak <= 0 {
+		return Parts{Reason: Missing}
+	}
+	work, total := 0.0, 0.0
+	for _, in := range counters {
+		n, status := m.Now.Increase(in)
+		if status != window.Present {
+			return Parts{Reason: because(status)}
+		}
+		was, _ := m.Now.Total(in)
+		work += n
+		total += was
+	}
+	generated, _ := m.Now.Increase(collect.GenerationTokens)
+	if total == 0 || (work == 0 && generated > 0) {
+		return Parts{Reason: Missing}
+	}
+	return Parts{work, peak * m.Now.Elapsed, OK}
+}
+
+// unserved are the paths that say nothing about inference.
+var unserved = []string{
+	"/metrics", "/health", "/ping", "/load", "/version", "/server_info", "/v1/models", "/docs", "/openapi.json",
+	"/tokenize", "/detokenize",
+}
+
+// errorClasses are the classes of status that are errors.
+var errorClasses = []string{"4xx", "5xx"}
+
+func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+	if _, status := m.Now.Increase(collect.HTTPRequests); status != window.Present {
+		return because(status)
+	}
+	var all float64
+	var errors [2]float64
+	for label, n := range m.Now.Increases(collect.HTTPRequests) {
+		status, rest, _ := strings.Cut(label, "\x00")
+		handler, _, _ := strings.Cut(rest, "\x00")
+		if slices.Contains(unserved, handler) || status == "" {
+			continue
+		}
+		all += n
+		for i, class := range errorClasses {
+			if status[0] == class[0] {
+				errors[i] += n
+			}
+		}
+	}
+	for i, class := range errorClasses {
+		yield(class, Parts{errors[i], all, OK})
+	}
+	return OK
+}
+
+// wasted is the shares of work that led to nothing.
+func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+	drafted, status := m.Now.Increase(collect.DraftTokens)
+	accepted, statusToo := m.Now.Increase(collect.AcceptedTokens)
+	generated, statusAll := m.Now.Increase(collect.GenerationTokens)
+	drafts := worst(status, statusToo, statusAll)
+	prompts, lower, upper, abandoned := abandonedPrompts(m)
+	if drafts == Pending || abandoned == Pending {
+		return Pending
+	}
+	if drafts == OK {
+		yield("rejected_drafts\x00", Parts{drafted - accepted, drafted + generated, OK})
+	}
+	if abandoned == OK {
+		yield("abandoned_prefill\x00lower", Parts{lower, prompts, OK})
+		yield("abandoned_prefill\x00upper", Parts{upper, prompts, OK})
+		return OK
+	}
+	return drafts
+}
+
+// abandonedPrompts is the prompt tokens that no finished or running request
+// accounts for, at least and at most. A prompt is counted when its prefill
+// ends and again, by its request, when that finishes. So what was counted less
+// what finished is what the running requests hold now, less what they held when
+// the window began, and what was abandoned. No request is taken to hold more
+// than the bound of the highest bucket that a finished prompt fell into.
+func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) {
+	prompts, status := m.Long.Increase(collect.PromptTokens)
+	_, done, hasSum, statusDone := m.Long.Moments(collect.RequestPromptTokens)
+	now, statusNow := m.Long.Gauge(collect.Running)
+	change, statusChange := m.Long.Change(collect.Running)
+	if status == window.Present && statusDone == window.Missing {
+		// No request has ever finished.
+		done, hasSum, statusDone = 0, true, window.Present
+	}
+	if reason = worst(status, statusDone, statusNow, statusChange); reason != OK {
+		return 0, 0, 0, reason
+	}
+	if !hasSum {
+		return 0, 0, 0, Missing
+	}
+	before := now - change
+	held := 0.0
+	if now > 0 || before > 0 {
+		longest, known := m.Long.Highest(collect.RequestPromptTokens)
+		if !known {
+			return 0, 0, 0, Missing
+		}
+		held = longest
+	}
+	lower = math.Min(math.Max(prompts-done-now*held, 0), prompts)
+	upper = math.Min(math.Max(prompts-done+before*held, 0), prompts)
+	return prompts, lower, upper, OK
+}
+
+// interTokenPerToken is for servers with speculative decoding, where one
+// interval between outputs can bring several tokens.
+func interTokenPerToken(_ *Settings, m *Member) Parts {
+	drafts, status := m.Now.Increase(collect.Drafts)
+	_, sum, hasSum, statusSum := m.Now.Moments(collect.InterTokenLatency)
+	generated, statusGenerated := m.Now.Increase(collect.GenerationTokens)
+	first, statusFirst := firstTokens(&m.Now)
+	reason := worst(status, statusSum, statusGenerated, statusFirst)
+	if reason == OK && !hasSum {
+		reason = Missing
+	}
+	if reason == OK && drafts == 0 {
+		reason = Idle
+	}
+	return Parts{sum, generated - first, reason}
+}
+
+// distribution reads a distribution as it is.
+func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
+	return func(m *Member, dst *histogram.Histogram) Reason { return because(m.Now.AddTo(dst, in)) }
+}
+
+// withoutZeros leaves out the requests of at most one token, for which vLLM
+// records a time of 0.
+func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
+	return func(m *Member, dst *histogram.Histogram) Reason {
+		zeros, status := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
+			return reason
+		}
+		if !dst.RemoveZeros(zeros) {
+			return Contradiction
+		}
+		return OK
+	}
+}
+
+func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {
+	return func(_ *Settings, m *Member) Parts {
+		count, sum, hasSum, status := m.Now.Moments(in)
+		zeros, statusZeros := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		reason := worst(status, statusZeros)
+		switch {
+		case reason != OK:
+		case !hasSum:
+			reason = Missing
+		case zeros > count:
+			reason = Contradiction
+		}
+		return Parts{sum, count - zeros, reason}
+	}
+}

@@ -1,0 +1,39 @@
+package window
+
+// ring keeps the newest entries of a timeline, each a few numbers wide. The
+// number of its places is a power of two.
+type ring[T any] struct {
+	values []T
+	stride int
+}
+
+func (r *ring[T]) places() int64 { return int64(len(r.values) / r.stride) }
+
+// at is the entry with a sequence number. The caller makes sure that it is kept.
+func (r *ring[T]) at(seq int64) []T {
+	place := int(seq&(r.places()-1)) * r.stride
+	return r.values[place : place+r.stride : place+r.stride]
+}
+
+// oldest is the lowest sequence number that is kept when newest is the highest.
+func (r *ring[T]) oldest(newest int64) int64 { return newest - r.places() + 1 }
+
+// reserve makes places for keep entries, the one after newest included.
+func (r *ring[T]) reserve(newest, keep int64) {
+	places := r.places()
+	if places >= keep && places > 0 {
+		return
+	}
+	grown := ring[T]{stride: r.stride}
+	size := max(places, 2)
+	for size < keep {
+		size *= 2
+	}
+	grown.values = make([]T, int(size)*r.stride)
+	if places > 0 {
+		for seq := max(r.oldest(newest), 0); seq <= newest; seq++ {
+			copy(grown.at(seq), r.at(seq))
+		}
+	}
+	*r = grown
+}

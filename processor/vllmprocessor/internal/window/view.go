@@ -1,0 +1,404 @@
+package window
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+)
+
+// Status says whether a value can be told.
+type Status uint8
+
+const (
+	// Present: the value holds.
+	Present Status = iota
+	// Missing: the server has never said it.
+	Missing
+	// First: there is nothing to compare it with yet, as in the first batch of a
+	// resource or after a gap.
+	First
+	// Pending: it was there in the previous batch and is not in this one. It may
+	// come in a batch of its own, so it is given one scrape before it is gone.
+	Pending
+	// Gone: it was there once.
+	Gone
+)
+
+// View is one engine and model, seen from the newest batch over a window.
+type View struct {
+	resource *Resource
+	group    *Group
+	from     int64
+	// Elapsed is the real time between the newest batch and the one that it is
+	// compared with, in seconds; 0 where there is none.
+	Elapsed float64
+}
+
+// Views returns the engines and models with a value in the newest batch. With
+// long the window is the long one.
+func (r *Resource) Views(views []View, useLong bool) []View {
+	views = views[:0]
+	if r.seq == 0 {
+		return views
+	}
+	length := r.settings.Window
+	if useLong {
+		length = max(length, Long)
+	}
+	from := r.baseline(length)
+	elapsed := float64(r.Time()-r.times.at(from)[0]) / 1e9
+	for _, g := range r.groups {
+		if g.seq == r.seq && !g.ended {
+			views = append(views, View{r, g, from, elapsed})
+		}
+	}
+	return views
+}
+
+// Group is the engine and model that the view is of.
+func (v *View) Group() *Group { return v.group }
+
+// enroll puts a new group into its roll-up.
+func (r *Resource) enroll(g *Group) {
+	without := make([]collect.Attribute, 0, len(g.Attributes))
+	for _, a := range g.Attributes {
+		if a.Name != "engine" {
+			without = append(without, a)
+		}
+	}
+	if len(without) == len(g.Attributes) {
+		return
+	}
+	for _, up := range r.rollups {
+		if slices.Equal(up.Attributes, without) {
+			up.groups = append(up.groups, g)
+			return
+		}
+	}
+	r.rollups = append(r.rollups, &Rollup{Number: len(r.rollups), Attributes: without, groups: []*Group{g}})
+}
+
+// Rollups returns the roll-ups over several engines. One engine alone has none.
+// Pending is true where an engine of the previous batch is missing in this one,
+// and what is left would be taken for the whole.
+func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
+	return func(yield func(*Rollup, Status) bool) {
+		for _, up := range r.rollups {
+			engines, pending := 0, 0
+			for _, g := range up.groups {
+				switch {
+				case g.ended:
+				case g.seq == r.seq:
+					engines++
+				case g.seq == r.seq-1 && g.seq >= r.base:
+					pending++
+				}
+			}
+			status := Present
+			if pending > 0 {
+				status = Pending
+			}
+			if engines+pending > 1 && engines > 0 && !yield(up, status) {
+				return
+			}
+		}
+	}
+}
+
+// PendingGroups returns the numbers of the groups that had a value in the
+// previous batch and have none, nor an end, in the newest.
+func (r *Resource) PendingGroups() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, g := range r.groups {
+			if !g.ended && g.seq == r.seq-1 && g.seq >= r.base && !yield(g.Number) {
+				return
+			}
+		}
+	}
+}
+
+// Attributes returns those of a group by its number, or of a roll-up by the
+// complement (^n) of its number.
+func (r *Resource) Attributes(number int) []collect.Attribute {
+	if number < 0 {
+		return r.rollups[^number].Attributes
+	}
+	return r.groups[number].Attributes
+}
+
+// Has tells whether a group belongs to the roll-up.
+func (u *Rollup) Has(g *Group) bool { return slices.Contains(u.groups, g) }
+
+// status says whether a series has a value in the newest batch. A delta series
+// that is not sent has not changed.
+func (v *View) status(s *series) Status {
+	switch {
+	case s.ended:
+		return Gone
+	case s.newest == v.resource.seq || s.delta:
+		return Present
+	case s.newest == v.resource.seq-1:
+		return Pending
+	}
+	return Gone
+}
+
+// Gauge returns a state, summed over the input's own labels.
+func (v *View) Gauge(in collect.Input) (float64, Status) {
+	return v.Total(in)
+}
+
+// Total returns the running total of a counter, summed over its labels: what it
+// grew by since it was first seen, and what it was then.
+func (v *View) Total(in collect.Input) (float64, Status) {
+	return v.sum(in, func(s *series) (float64, Status) {
+		return s.totals.at(s.newest)[0], v.status(s)
+	})
+}
+
+// sum adds up what the series of an input say. A series that has gone adds
+// nothing unless all have.
+func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
+	all := v.group.inputs[in]
+	if len(all) == 0 {
+		return 0, Missing
+	}
+	total, present := 0.0, false
+	for _, s := range all {
+		if s.totals.places() == 0 {
+			continue
+		}
+		value, status := read(s)
+		switch status {
+		case Present:
+			present = true
+			total += value
+		case Gone:
+		default:
+			return 0, status
+		}
+	}
+	if !present {
+		return 0, Gone
+	}
+	return total, Present
+}
+
+// GaugeOf returns the state with one value of the input's label.
+func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
+	for _, s := range v.group.inputs[in] {
+		if s.label == label && s.totals.places() > 0 {
+			return s.totals.at(s.newest)[0], v.status(s)
+		}
+	}
+	return 0, Missing
+}
+
+// Change returns by how much a state, summed over its labels, is higher than it
+// was when the window began.
+func (v *View) Change(in collect.Input) (float64, Status) {
+	return v.sum(in, v.difference)
+}
+
+// Increase returns by how much a counter grew over the window, summed over its
+// labels.
+func (v *View) Increase(in collect.Input) (float64, Status) {
+	return v.sum(in, v.difference)
+}
+
+// difference compares a number with what it was when the window began.
+func (v *View) difference(s *series) (float64, Status) {
+	status := v.status(s)
+	if status == Pending || v.from == v.resource.seq && status == Present {
+		return 0, max(status, First)
+	}
+	was := s.total(v.from, v.resource.zeros(1))
+	if was == nil {
+		if status == Gone {
+			return 0, Gone
+		}
+		return 0, First
+	}
+	return s.totals.at(s.newest)[0] - was[0], status
+}
+
+// IncreaseOf returns the increase with one value of the input's label. A value
+// that the server has not shown has not increased, if it shows others.
+func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
+	_, status := v.Increase(in)
+	if status != Present {
+		return 0, status
+	}
+	for _, s := range v.group.inputs[in] {
+		if s.label == label && s.totals.places() > 0 {
+			value, _ := v.difference(s)
+			return value, Present
+		}
+	}
+	return 0, Present
+}
+
+// Increases goes through the series of a counter that have a value.
+func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, s := range v.group.inputs[in] {
+			if s.totals.places() == 0 {
+				continue
+			}
+			if value, status := v.difference(s); status == Present && !yield(s.label, value) {
+				return
+			}
+		}
+	}
+}
+
+// Engine returns a state of the view's engine that carries no model, as the
+// cache configuration does.
+func (v *View) Engine(in collect.Input) (float64, Status) {
+	if value, status := v.Gauge(in); status != Missing {
+		return value, status
+	}
+	engine := v.group.Engine()
+	for _, g := range v.resource.groups {
+		if len(g.inputs[in]) == 0 || len(g.Attributes) > 1 {
+			continue
+		}
+		if len(g.Attributes) == 0 || (g.Attributes[0].Name == "engine" && g.Engine() == engine) {
+			other := View{v.resource, g, v.from, v.Elapsed}
+			return other.Gauge(in)
+		}
+	}
+	return 0, Missing
+}
+
+// Moments returns how many observations a distribution got over the window, and
+// their sum; hasSum is false where the server does not tell it.
+func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
+	hasSum = true
+	status = v.distribution(in, func(h *histogram.Histogram) {
+		count += h.Count
+		sum += h.Sum
+		hasSum = hasSum && h.HasSum
+	})
+	return count, sum, hasSum, status
+}
+
+// AddTo adds what a distribution got over the window to dst.
+func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
+	return v.distribution(in, dst.Add)
+}
+
+// distribution calls add for each generation of buckets of a distribution.
+func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) Status {
+	all := v.group.inputs[in]
+	if len(all) == 0 || all[0].totals.places() == 0 {
+		return Missing
+	}
+	s := all[0]
+	if status := v.status(s); status != Present {
+		return status
+	}
+	if v.from == v.resource.seq || v.from < s.known {
+		return First
+	}
+	for generation := s; generation != nil; generation = generation.before {
+		if generation.newest < v.from {
+			break
+		}
+		zero := v.resource.zeros(generation.totals.stride)
+		was := generation.total(v.from, zero)
+		if was == nil {
+			return First
+		}
+		v.resource.subtract(generation, generation.totals.at(generation.newest), was)
+		add(&v.resource.increase)
+	}
+	return Present
+}
+
+// AtMost returns how many observations of a distribution over the window were at
+// most bound, which must be one of its bounds.
+func (v *View) AtMost(in collect.Input, bound float64) (count float64, status Status) {
+	known := true
+	status = v.distribution(in, func(h *histogram.Histogram) {
+		i := slices.Index(h.Bounds, bound)
+		known = known && i >= 0
+		for _, n := range h.Counts[:i+1] {
+			count += n
+		}
+	})
+	if status == Present && !known {
+		return 0, Missing
+	}
+	return count, status
+}
+
+// Highest returns the bound of the highest bucket that a distribution has ever
+// counted in; false where that is the open one, or where all are empty.
+func (v *View) Highest(in collect.Input) (float64, bool) {
+	all := v.group.inputs[in]
+	if len(all) == 0 || all[0].totals.places() == 0 {
+		return 0, false
+	}
+	s := all[0]
+	counts := s.totals.at(s.newest)
+	for i := len(counts) - 2; i >= 0; i-- {
+		if counts[i] > 0 {
+			if i == len(s.bounds) {
+				return 0, false
+			}
+			return s.bounds[i], true
+		}
+	}
+	return 0, false
+}
+
+// Step returns what a distribution counted since its previous point, and since
+// when; false where it has no previous one or no point in the newest batch.
+func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, ok bool) {
+	all := v.group.inputs[in]
+	if len(all) == 0 || len(all[0].step) == 0 || all[0].newest != v.resource.seq || all[0].ended {
+		return 0, nil, false
+	}
+	s := all[0]
+	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
+	return s.since, &v.resource.increase, true
+}
+
+// subtract leaves the difference of two totals in r.increase.
+func (r *Resource) subtract(s *series, is, was []float64) {
+	buckets := len(is) - 1
+	h := &r.increase
+	h.Bounds, h.Counts, h.Count = s.bounds, h.Counts[:0], 0
+	for i := range buckets {
+		n := is[i] - was[i]
+		h.Counts = append(h.Counts, n)
+		h.Count += n
+	}
+	h.Sum, h.HasSum = is[buckets]-was[buckets], !s.noSum
+}
+
+// zeros returns n zeros, which nobody may change.
+func (r *Resource) zeros(n int) []float64 {
+	if len(r.zero) < n {
+		r.zero = make([]float64, n)
+	}
+	return r.zero[:n]
+}
+
+// Trim gives back the memory of series that have not been seen for MaxStaleness.
+// That they existed is remembered, so that one that comes back is not taken for
+// a new one which counts from 0.
+func (r *Resource) Trim() {
+	for _, g := range r.groups {
+		for in := range g.inputs {
+			for _, s := range g.inputs[in] {
+				if r.Time()-s.time > int64(r.settings.MaxStaleness) {
+					s.totals.values, s.step, s.before = nil, nil, nil
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package vllmprocessor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// vllmProcessor is one instance in one pipeline.
+type vllmProcessor struct {
+	config    *Config
+	window    window.Settings
+	derive    derive.Settings
+	logger    *zap.Logger
+	version   string
+	now       func() time.Time
+	telemetry *telemetry
+
+	// mu guards what follows. A batch takes well under a millisecond, so one lock
+	// for all resources is enough.
+	mu        sync.Mutex
+	resources map[string]*resource
+	series    int
+	swept     time.Time
+	evaluator derive.Evaluator
+	warned    warnings
+}
+
+// resource is the state of one resource.
+type resource struct {
+	state  *window.Resource
+	memory emit.Memory
+	// arrived is when its last batch came, by our clock.
+	arrived time.Time
+	batches int
+}
+
+func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, error) {
+	p := &vllmProcessor{
+		config: config,
+		window: window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
+		derive: derive.Settings{
+			Enabled:            make([]bool, len(derive.Rows())),
+			MeanConstrained:    config.Percentiles.Interpolation == MeanConstrained,
+			PerEngineQuantiles: config.Percentiles.PerEngine,
+			MinCount:           float64(config.MinCount),
+			CapacityFromBlocks: config.CapacityFromBlocks,
+		},
+		logger:    settings.Logger,
+		version:   settings.BuildInfo.Version,
+		now:       time.Now,
+		resources: map[string]*resource{},
+	}
+	for _, q := range config.Quantiles {
+		p.derive.Quantiles = append(p.derive.Quantiles, derive.NewQuantile(q))
+	}
+	for i := range derive.Rows() {
+		p.derive.Enabled[i] = config.enabled(derive.Rows()[i].Metric)
+	}
+	builder, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	p.telemetry = newTelemetry(builder)
+	return p, nil
+}
+
+// enabled tells whether a metric is wanted.
+func (c *Config) enabled(name string) bool {
+	if chosen := c.Metrics[name].Enabled; chosen != nil {
+		return *chosen
+	}
+	metric, known := catalog.ByName(name)
+	return known && metric.Enabled
+}
+
+func (p *vllmProcessor) start(context.Context, component.Host) error {
+	return p.telemetry.observe(p)
+}
+
+func (p *vllmProcessor) shutdown(context.Context) error {
+	p.telemetry.Shutdown()
+	return nil
+}
+
+// process derives from the metrics that pass through and adds the values to the
+// resources that they come from.
+func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (pmetric.Metrics, error) {
+	batches, unread := collect.Read(metrics)
+	p.telemetry.unread(ctx, &unread)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	p.sweep(ctx, now)
+	for i := range batches {
+		p.batch(ctx, &batches[i], metrics, now)
+	}
+	p.telemetry.absent(ctx, &p.evaluator.Absent)
+	return metrics, nil
+}
+
+// batch takes one batch into the state of its resource and adds what is derived.
+func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics pmetric.Metrics, now time.Time) {
+	r := p.resources[batch.Resource]
+	if r == nil {
+		r = &resource{state: window.NewResource(p.window)}
+	}
+	before := r.state.Time()
+	report := r.state.Observe(batch, p.config.MaxSeries-p.series)
+	p.series += report.NewSeries
+	p.telemetry.observed(ctx, &report)
+	p.warnings(batch, r, &report, before)
+	if r.state.Series() > 0 {
+		p.resources[batch.Resource] = r
+	}
+	if !report.Changed {
+		return
+	}
+	r.arrived = now
+	values := p.evaluator.Evaluate(&p.derive, r.state)
+	added := pmetric.NewMetricSlice()
+	points, ends := r.memory.Write(values, batch.Time, r.state.Attributes, added)
+	p.telemetry.derived(ctx, points, ends)
+	if added.Len() == 0 {
+		return
+	}
+	scope := metrics.ResourceMetrics().At(batch.Source).ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(p.version)
+	added.MoveAndAppendTo(scope.Metrics())
+}
+
+// sweep forgets resources that have been silent for too long. It looks a few
+// times within that time.
+func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
+	if now.Sub(p.swept) < p.config.MaxStaleness/4 {
+		return
+	}
+	p.swept = now
+	for key, r := range p.resources {
+		if now.Sub(r.arrived) <= p.config.MaxStaleness {
+			r.state.Trim()
+			continue
+		}
+		p.series -= r.state.Series()
+		delete(p.resources, key)
+		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
+	}
+}
+
+// warnings are the sentences that are logged once.
+type warnings struct{ seriesLimit, window bool }
+
+// warnings says once what a user can mend.
+func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, report *window.Report, before int64) {
+	if report.Ignored[window.SeriesLimit] > 0 && !p.warned.seriesLimit {
+		p.warned.seriesLimit = true
+		p.logger.Warn(fmt.Sprintf("there are more series than max_series (%d), and nothing is derived from the others; "+
+			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
+	}
+	if before == 0 || batch.Time <= before || !report.Observed {
+		return
+	}
+	r.batches++
+	// One gap proves nothing, so two intervals have to be long.
+	interval := time.Duration(batch.Time - before)
+	if r.batches > 10 || 2*interval <= p.config.Window {
+		r.batches = 11
+		return
+	}
+	if r.batches == 2 && !p.warned.window {
+		p.warned.window = true
+		p.logger.Warn(fmt.Sprintf("the window (%s) is shorter than twice the time between two scrapes (%s), "+
+			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
+			p.config.Window, interval.Round(time.Millisecond), (2*interval).Round(time.Second)))
+	}
+}
