@@ -1,0 +1,43 @@
+package histogram
+
+import (
+	"math"
+	"slices"
+)
+
+// Within returns how many observations are certainly at most threshold, and how
+// many lie in the bucket that the threshold cuts, of which nothing can be said. On
+// a bound nothing is undecided. Without buckets all are undecided.
+func (h *Histogram) Within(threshold float64) (good, undecided float64) {
+	if math.IsNaN(threshold) || !h.wellFormed() {
+		return 0, h.Count
+	}
+	if math.IsInf(threshold, 1) {
+		return h.Count, 0
+	}
+	i, exact := slices.BinarySearch(h.Bounds, threshold)
+	for _, count := range h.Counts[:i] {
+		good += count
+	}
+	if exact {
+		return good + h.Counts[i], 0
+	}
+	return good, h.Counts[i]
+}
+
+// Nearest returns the greatest of the ascending bounds that is at most threshold
+// and the least that is at least threshold: -Inf and +Inf where there is none.
+func Nearest(bounds []float64, threshold float64) (below, above float64) {
+	below, above = math.Inf(-1), math.Inf(1)
+	i, exact := slices.BinarySearch(bounds, threshold)
+	switch {
+	case exact:
+		return threshold, threshold
+	case i > 0:
+		below = bounds[i-1]
+	}
+	if i < len(bounds) {
+		above = bounds[i]
+	}
+	return below, above
+}
