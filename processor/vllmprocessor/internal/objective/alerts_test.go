@@ -15,9 +15,9 @@ import (
 func TestBurnOf14FiresAndClearsAtTheTimesThatFollowFromIt(t *testing.T) {
 	t.Parallel()
 	const (
-		target  = 0.999
-		scrape  = 10 * second
-		fails   = 2 * hour
+		target   = 0.999
+		scrape   = 10 * second
+		fails    = 2 * hour
 		recovers = 2*hour + 20*minute
 	)
 	tracker := newTracker(Windows{Burn: []time.Duration{5 * time.Minute, time.Hour}, Budget: 30 * 24 * time.Hour})

@@ -36,8 +36,8 @@ func (e exact) seen(since, at int64) (length int64) {
 	slices.SortFunc(steps, func(a, b step) int { return int(a.from - b.from) })
 	until := since
 	for _, s := range steps {
-		if to := min(s.to, at); to > until {
-			length += to - max(s.from, until)
+		if from, to := max(s.from, until), min(s.to, at); to > from {
+			length += to - from
 			until = to
 		}
 	}
@@ -50,7 +50,13 @@ type feeder struct {
 	tracker *Tracker
 	exact   exact
 	now     int64
+	// grid is what all times are a multiple of: 1, or the width of a slot, so that
+	// steps end where slots do.
+	grid int64
 }
+
+// onGrid rounds a time down to the grid.
+func (f *feeder) onGrid(at int64) int64 { return at - at%max(f.grid, 1) }
 
 func (f *feeder) counts() Counts {
 	valid := float64(f.IntN(50))
@@ -72,9 +78,9 @@ func (f *feeder) walk(n int) {
 	for range n {
 		from := f.now
 		if f.IntN(20) == 0 {
-			from += f.Int64N(20 * minute)
+			from += f.onGrid(f.Int64N(20 * minute))
 		}
-		f.now = from + 1 + f.Int64N(30*second)
+		f.now = from + max(f.onGrid(f.Int64N(40*second)), f.grid, 1)
 		f.add(from, f.now)
 	}
 }
@@ -86,20 +92,24 @@ func TestWindowEqualsAnExactOneWhoseEdgeIsLessThanASlotAway(t *testing.T) {
 	}
 	for seed := range uint64(20) {
 		f := &feeder{Rand: rand.New(rand.NewPCG(seed, 3)), tracker: newTracker(windows), now: epoch}
+		if seed%2 == 1 {
+			f.grid = 2500 * int64(time.Millisecond)
+			f.now = f.onGrid(f.now)
+		}
 		for range 60 {
 			f.walk(f.IntN(60))
 			if f.IntN(10) == 0 {
-				f.now += f.Int64N(10 * hour)
+				f.now += f.onGrid(f.Int64N(10 * hour))
 			}
 			// A straggler, no older than the shortest window.
-			late := f.now - f.Int64N(5*minute)
+			late := f.onGrid(f.now - f.Int64N(5*minute))
 			seenUntil := f.tracker.seenUntil
 			if late <= seenUntil && f.IntN(2) == 0 {
 				f.add(late-second, late)
 			}
 			at := f.now
 			if f.IntN(3) == 0 {
-				at += f.Int64N(hour)
+				at += f.onGrid(f.Int64N(hour))
 			}
 			for i, window := range append(slices.Clone(windows.Burn), windows.Budget) {
 				reading := f.tracker.rings[i].over(at)
@@ -111,6 +121,25 @@ func TestWindowEqualsAnExactOneWhoseEdgeIsLessThanASlotAway(t *testing.T) {
 		}
 		total, _ := f.tracker.Totals()
 		require.Equal(t, f.exact.over(0, f.now), total)
+	}
+}
+
+func TestWhatIsForgottenIsWhatLiesInSlotsAfterTheTime(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		f := &feeder{Rand: rand.New(rand.NewPCG(seed, 16)), tracker: newTracker(Windows{Budget: time.Hour}), now: epoch}
+		f.walk(200)
+		ring := &f.tracker.rings[0]
+		cut := f.now - f.Int64N(90*minute)
+		ring.forget(cut)
+		end := (ring.number(cut) + 1) * ring.width
+		for _, at := range []int64{end, f.now, f.now + 10*minute} {
+			reading := ring.over(at)
+			// What the window had moved past before is not found again.
+			since := max(reading.Since, (ring.number(f.now)-ringSlots+1)*ring.width)
+			require.Equal(t, f.exact.over(since, min(end, at)), reading.Counts)
+			require.InDelta(t, float64(f.exact.seen(since, min(end, at)))/float64(at-reading.Since), reading.Coverage, 1e-12)
+		}
 	}
 }
 

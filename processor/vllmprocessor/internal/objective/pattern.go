@@ -66,9 +66,9 @@ type unmatched struct{ objective, pattern string }
 // WatchPatterns returns a watch over the patterns of the objectives.
 func WatchPatterns(objectives []Objective) *PatternWatch {
 	w := &PatternWatch{}
-	for i := range objectives {
-		for _, pattern := range objectives[i].Models {
-			w.unmatched = append(w.unmatched, unmatched{objectives[i].Name, pattern})
+	for _, o := range objectives {
+		for _, pattern := range o.Models {
+			w.unmatched = append(w.unmatched, unmatched{o.Name, pattern})
 		}
 	}
 	return w

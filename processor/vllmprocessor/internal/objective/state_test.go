@@ -3,6 +3,7 @@ package objective
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -44,6 +45,42 @@ func TestWindowsContinueAfterARestartAndSumsBeginAnew(t *testing.T) {
 	assert.Equal(t, before.Burn(0, now).Valid+7, after.Burn(0, now).Valid)
 	assert.InDelta(t, before.Burn(0, now).Coverage+1.0/60, after.Burn(0, now).Coverage, 1.0/slotsPerWindow,
 		"while the collector was down nothing was seen")
+}
+
+func TestTimeThatTheStateHasSeenIsNotSeenAgain(t *testing.T) {
+	t.Parallel()
+	before := newTracker(usual())
+	before.Add(epoch, epoch+30*minute, requests(1, 0, 0))
+	after := newTracker(usual())
+	require.Equal(t, RestoredAll, after.Restore(before.Encode(), epoch+31*minute))
+	after.Add(epoch+20*minute, epoch+40*minute, requests(1, 0, 0))
+	assert.InDelta(t, 40.0/60, after.Burn(0, epoch+40*minute).Coverage, 1.0/slotsPerWindow)
+}
+
+func TestStateWithWhatCannotBeIsDamaged(t *testing.T) {
+	t.Parallel()
+	for story, spoil := range map[string]func(*Tracker){
+		"more good than valid": func(t *Tracker) { t.rings[0].at(t.rings[0].newest).Good += 1e6 },
+		"a negative count":     func(t *Tracker) { t.rings[1].at(t.rings[1].newest).Undecided = -1 },
+		"not a number":         func(t *Tracker) { t.rings[1].at(t.rings[1].newest).Valid = math.NaN() },
+		"negative time":        func(t *Tracker) { t.rings[2].at(t.rings[2].newest).seen = -1 },
+		"a slot beyond time":   func(t *Tracker) { t.rings[2].newest = math.MaxInt64 / 1000 },
+		"a window of a second": func(t *Tracker) { t.rings[2].window = second },
+		"a long name":          func(t *Tracker) { t.metric = string(make([]byte, 2000)) },
+		"no window":            func(t *Tracker) { t.rings = nil },
+		"too many windows":     func(t *Tracker) { t.rings = slices.Repeat(t.rings, maxRings) },
+	} {
+		tracker := newTracker(usual())
+		tracker.Add(epoch, epoch+minute, requests(10, 1, 1))
+		spoil(tracker)
+		_, err := decodeState(tracker.Encode())
+		assert.ErrorIs(t, err, errDamaged, story)
+	}
+	state := newTracker(usual()).Encode()
+	state = append(state, 0)
+	seal(state)
+	_, err := decodeState(state)
+	assert.ErrorIs(t, err, errDamaged, "more than a state")
 }
 
 func TestStateOfANewTrackerCanBeRestored(t *testing.T) {
@@ -128,11 +165,9 @@ func TestOtherBudgetWindowTakesOverWhatItReaches(t *testing.T) {
 		after := NewTracker(&o, Windows{Burn: usual().Burn, Budget: time.Duration(days) * 24 * time.Hour}, now)
 		require.Equal(t, RestoredWindows, after.Restore(f.tracker.Encode(), now))
 		got := after.Budget(now)
-		// The old slots of 6 h are held whole, so the edge is off by one at most.
-		most, least := f.exact.over(got.Since-30*day/slotsPerWindow, now), f.exact.over(got.Since+30*day/slotsPerWindow, now)
-		if days >= 30 {
-			most, least = f.exact.over(0, now), f.exact.over(0, now)
-		}
+		// A slot of 6 h moves whole to its end: what the window holds is all there,
+		// and at most 6 h from before it.
+		most, least := f.exact.over(got.Since-30*day/slotsPerWindow, now), f.exact.over(got.Since, now)
 		assert.LessOrEqual(t, got.Valid, most.Valid, "%d days", days)
 		assert.GreaterOrEqual(t, got.Valid, least.Valid, "%d days", days)
 		assert.LessOrEqual(t, got.Coverage, 1.0)
@@ -212,6 +247,10 @@ func FuzzRestore(f *testing.F) {
 	f.Add(before.Encode(), last)
 	f.Add(newTracker(Windows{Budget: time.Minute}).Encode(), int64(0))
 	f.Add([]byte{'O', 1, 0, 0, 0, 0}, epoch)
+	small := newTracker(Windows{Burn: []time.Duration{time.Hour}, Budget: 24 * time.Hour})
+	small.Add(epoch, epoch+minute, requests(3, 1, 1))
+	small.Add(epoch+minute, epoch+2*minute, requests(5, 1, 1))
+	f.Add(small.Encode(), epoch+3*minute)
 	f.Fuzz(func(t *testing.T, state []byte, now int64) {
 		if len(state) < 6 {
 			return

@@ -85,7 +85,8 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 	}
 	outcome := Added
 	if t.longAgo(to) {
-		if t.behind++; t.behind >= stepsToBelieve {
+		t.behind++
+		if t.behind >= stepsToBelieve {
 			t.forget(from)
 			t.behind = 0
 			outcome = ClockSetBack

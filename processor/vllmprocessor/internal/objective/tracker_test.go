@@ -141,6 +141,35 @@ func TestClockSetBackIsBelievedAfterThreeSteps(t *testing.T) {
 	assert.Equal(t, 2.0, tracker.Budget(ahead).Valid+2, "nothing waits in the future")
 }
 
+func TestClockSetBackByMoreThanTheShortestWindowIsNoticed(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker(Windows{Burn: []time.Duration{time.Hour, 5 * time.Minute}, Budget: 24 * time.Hour})
+	tracker.Add(epoch, epoch+2*hour, requests(100, 0, 0))
+	tracker.Add(epoch+hour, epoch+hour+minute, requests(1, 0, 0))
+	tracker.Add(epoch+hour+minute, epoch+hour+2*minute, requests(1, 0, 0))
+	assert.Equal(t, ClockSetBack, tracker.Add(epoch+hour+2*minute, epoch+hour+3*minute, requests(1, 0, 0)))
+	assert.Equal(t, 1.0, tracker.Burn(1, epoch+hour+3*minute).Valid)
+	assert.Equal(t, 3.0, tracker.Budget(epoch+hour+3*minute).Valid, "the 100 came later than now")
+}
+
+func TestStepLongerThanItsWindowFillsItOnce(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker(Windows{Burn: []time.Duration{time.Hour}, Budget: 24 * time.Hour})
+	tracker.Add(epoch, epoch+10*day, requests(100, 0, 0))
+	now := epoch + 10*day
+	assert.InDelta(t, 1, tracker.Burn(0, now).Coverage, 1e-9)
+	assert.InDelta(t, 0.5, tracker.Burn(0, now+30*minute).Coverage, 1.0/slotsPerWindow)
+	assert.Equal(t, 100.0, tracker.Burn(0, now+30*minute).Valid, "a step counts whole, at its end")
+}
+
+func TestReadingAsOfAnEarlierTimeLeavesOutWhatCameLater(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker(Windows{Burn: []time.Duration{time.Hour}, Budget: 24 * time.Hour})
+	tracker.Add(epoch, epoch+minute, requests(1, 0, 0))
+	tracker.Add(epoch+minute, epoch+10*minute, requests(100, 0, 0))
+	assert.Equal(t, 1.0, tracker.Burn(0, epoch+2*minute).Valid)
+}
+
 func TestStragglersDoNotSetTheClockBack(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(Windows{Burn: []time.Duration{5 * time.Minute}, Budget: 24 * time.Hour})
@@ -163,8 +192,12 @@ func TestStepThatCannotBeIsLeftOut(t *testing.T) {
 		{Valid: 1, Good: -1},
 		{Valid: 1, Undecided: -1},
 		{Valid: 1, Good: 1, Undecided: 1},
-		{Valid: nan}, {Valid: 1, Good: nan}, {Valid: 1, Undecided: nan},
-		{Valid: inf}, {Valid: inf, Good: inf}, {Valid: 1, Good: inf},
+		{Valid: nan},
+		{Valid: 1, Good: nan},
+		{Valid: 1, Undecided: nan},
+		{Valid: inf},
+		{Valid: inf, Good: inf},
+		{Valid: 1, Good: inf},
 	} {
 		assert.Equal(t, Unsound, tracker.Add(epoch, epoch+1, c), "%v", c)
 	}

@@ -132,7 +132,8 @@ func ValidateAll(objectives []Objective, budget Duration, burn []Duration) error
 	seen := map[string]int{}
 	for i := range objectives {
 		name := objectives[i].Name
-		if seen[name]++; name != "" && seen[name] == 2 {
+		seen[name]++
+		if name != "" && seen[name] == 2 {
 			mistakes = append(mistakes, fmt.Errorf("several objectives are called %q; give each its own name, for example %q", name, name+"-2"))
 		}
 	}
