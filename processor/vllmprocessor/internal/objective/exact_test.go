@@ -133,7 +133,7 @@ func TestWhatIsForgottenIsWhatLiesInSlotsAfterTheTime(t *testing.T) {
 		cut := f.now - f.Int64N(90*minute)
 		ring.forget(cut)
 		end := (ring.number(cut) + 1) * ring.width
-		for _, at := range []int64{end, f.now, f.now + 10*minute} {
+		for _, at := range []int64{end - 1, end, f.now, f.now + 10*minute} {
 			reading := ring.over(at)
 			// What the window had moved past before is not found again.
 			since := max(reading.Since, (ring.number(f.now)-ringSlots+1)*ring.width)

@@ -83,6 +83,24 @@ func TestStateWithWhatCannotBeIsDamaged(t *testing.T) {
 	assert.ErrorIs(t, err, errDamaged, "more than a state")
 }
 
+func TestStateWithASlotTwiceIsDamaged(t *testing.T) {
+	t.Parallel()
+	budget := newRing(time.Hour)
+	budget.count(epoch, requests(10, 1, 1))
+	older := budget.encode(nil)
+	budget.count(epoch+budget.width, requests(10, 1, 1))
+	data := budget.encode(nil)
+	age := len(older)
+	require.Equal(t, byte(1), data[age], "the older slot comes last")
+	r := stateReader{data: slices.Clone(data)}
+	r.ring()
+	require.False(t, r.failed)
+	data[age] = 0
+	r = stateReader{data: data}
+	r.ring()
+	assert.True(t, r.failed)
+}
+
 func TestStateOfANewTrackerCanBeRestored(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, RestoredNothing, newTracker(usual()).Restore(newTracker(usual()).Encode(), epoch))
@@ -155,11 +173,10 @@ func TestOtherBudgetWindowTakesOverWhatItReaches(t *testing.T) {
 	t.Parallel()
 	for _, days := range []int{1, 3, 7, 28, 31, 90, 366} {
 		f := &feeder{Rand: rand.New(rand.NewPCG(12, 13)), tracker: newTracker(usual()), now: epoch}
-		for range 20 {
-			f.walk(300)
-			f.now += day
+		for range 20 * 24 * 4 {
+			f.now += 15 * minute
+			f.add(f.now-15*minute, f.now)
 		}
-		f.walk(100)
 		now := f.now
 		o := ttft()
 		after := NewTracker(&o, Windows{Burn: usual().Burn, Budget: time.Duration(days) * 24 * time.Hour}, now)
