@@ -5,9 +5,10 @@ import "strings"
 // indicator is a histogram that an objective can be about.
 type indicator struct {
 	metric string
-	// bounds are the finite bounds in seconds that vLLM gives it since 0.8.4. The
-	// sets before that had the same bounds, but ended earlier (at 10 s, 2.5 s and
-	// 60 s); an objective is checked against the real bounds again as it runs
+	// bounds are the finite bounds in seconds that vLLM gives it since 0.8.4. Older
+	// servers have a part of them and end earlier: at 10 s, 2.5 s and 60 s. So no
+	// threshold beyond these bounds can be decided anywhere, unless an operator
+	// chose own ones; the real bounds are checked as they come
 	// (Objective.Resolution).
 	bounds []float64
 	// finished is true where each request is observed once, at its end. Only then
@@ -15,7 +16,8 @@ type indicator struct {
 	finished bool
 }
 
-// The bucket sets of vLLM's time metrics: as in its vllm/v1/metrics/loggers.py.
+// The bucket sets of vLLM's time metrics, as bodies of its servers show them. A
+// test compares.
 var (
 	firstTokenBounds = []float64{
 		0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,

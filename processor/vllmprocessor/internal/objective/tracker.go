@@ -77,8 +77,9 @@ func (o Outcome) String() string {
 const stepsToBelieve = 3
 
 // Add records what was observed in (from, to]. Steps may come late and may
-// overlap: each counts in those windows that still hold its end. It allocates
-// nothing.
+// overlap: each counts in those windows that still hold its end. A step from far
+// in the future moves all windows there, so whoever has a clock should refuse
+// it. Add allocates nothing.
 func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 	if to <= from || !c.sound() {
 		return Unsound

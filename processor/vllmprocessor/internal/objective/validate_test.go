@@ -1,6 +1,11 @@
 package objective
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
@@ -97,6 +103,27 @@ func TestIndicatorsAreLatencyHistogramsOfTheCatalogue(t *testing.T) {
 		assert.Equal(t, "s", metric.Unit, metric.Name)
 		assert.Contains(t, metric.Attributes, "model_name", metric.Name)
 		assert.IsIncreasing(t, indicators[i].bounds, metric.Name)
+	}
+}
+
+func TestKnownBoundsAreThoseOfRecordedServers(t *testing.T) {
+	t.Parallel()
+	wire := map[string][]float64{
+		"time_to_first_token": firstTokenBounds, "inter_token_latency": perTokenBounds, "e2e_request_latency": requestBounds,
+		"request_queue_time": requestBounds, "request_inference_time": requestBounds, "request_prefill_time": requestBounds,
+		"request_decode_time": requestBounds, "request_time_per_output_token": perTokenBounds,
+	}
+	body, err := os.ReadFile(filepath.Join(capturetest.Dir(t), "inferguard-packet_b-vllm-v0.20.txt"))
+	require.NoError(t, err)
+	for family, want := range wire {
+		var got []float64
+		for _, found := range regexp.MustCompile(`(?m)^vllm:`+family+`_seconds_bucket\{.*\ble="([0-9.e+-]+)"`).FindAllSubmatch(body, -1) {
+			bound, err := strconv.ParseFloat(string(found[1]), 64)
+			require.NoError(t, err)
+			got = append(got, bound)
+		}
+		slices.Sort(got)
+		assert.Equal(t, want, slices.Compact(got), family)
 	}
 }
 
