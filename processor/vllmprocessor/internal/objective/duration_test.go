@@ -76,6 +76,14 @@ func TestObjectiveIsDecodedFromConfiguration(t *testing.T) {
 	require.NoError(t, o.Validate())
 }
 
+func TestCollectorFindsTheMistakesOfEachObjective(t *testing.T) {
+	t.Parallel()
+	config := struct {
+		Objectives []Objective `mapstructure:"objectives"`
+	}{[]Objective{ttft(), {Name: "e2e", Metric: "vllm.e2e_request_latency", Threshold: Duration(time.Minute), Target: 90}}}
+	assert.EqualError(t, confmap.Validate(&config), `objectives::1: objective "e2e": the target 90 is a percentage; write the share 0.9`)
+}
+
 func TestThresholdWithoutUnitIsAMistake(t *testing.T) {
 	t.Parallel()
 	for _, bare := range []any{2, 2.5} {
