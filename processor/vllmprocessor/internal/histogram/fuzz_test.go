@@ -25,6 +25,7 @@ func encoded(values ...float64) []byte {
 }
 
 func seeds(f *testing.F) {
+	f.Helper()
 	nan, inf := math.NaN(), math.Inf(1)
 	f.Add(encoded(1, 2, 4), encoded(3, 2, 1, 1), 12.0, 7.0, 0.5, 0.95)
 	f.Add(encoded(1, 2, 4), encoded(3, 0, 0, 0), 0.0, 3.0, 0.5, 1.0)

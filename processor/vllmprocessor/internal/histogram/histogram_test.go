@@ -174,36 +174,52 @@ func TestRemoveZeros(t *testing.T) {
 		exact bool
 	}{
 		"from the first bucket": {
-			Histogram{Bounds: []float64{1, 2}, Counts: []float64{5, 1, 0}, Count: 6, Sum: 3, HasSum: true}, 2,
-			Histogram{Bounds: []float64{1, 2}, Counts: []float64{3, 1, 0}, Count: 4, Sum: 3, HasSum: true}, true,
+			Histogram{Bounds: []float64{1, 2}, Counts: []float64{5, 1, 0}, Count: 6, Sum: 3, HasSum: true},
+			2,
+			Histogram{Bounds: []float64{1, 2}, Counts: []float64{3, 1, 0}, Count: 4, Sum: 3, HasSum: true},
+			true,
 		},
 		"more than there are": {
-			Histogram{Bounds: []float64{1, 2}, Counts: []float64{5, 1, 0}, Count: 6}, 7,
-			Histogram{Bounds: []float64{1, 2}, Counts: []float64{0, 1, 0}, Count: 1}, false,
+			Histogram{Bounds: []float64{1, 2}, Counts: []float64{5, 1, 0}, Count: 6},
+			7,
+			Histogram{Bounds: []float64{1, 2}, Counts: []float64{0, 1, 0}, Count: 1},
+			false,
 		},
 		"none": {
-			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6}, 0,
-			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6}, true,
+			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6},
+			0,
+			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6},
+			true,
 		},
 		"fewer than none": {
-			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6}, -1,
-			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6}, false,
+			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6},
+			-1,
+			Histogram{Bounds: []float64{1}, Counts: []float64{5, 1}, Count: 6},
+			false,
 		},
 		"from the bucket that holds 0": {
-			Histogram{Bounds: []float64{-1, 1}, Counts: []float64{5, 5, 0}, Count: 10}, 2,
-			Histogram{Bounds: []float64{-1, 1}, Counts: []float64{5, 3, 0}, Count: 8}, true,
+			Histogram{Bounds: []float64{-1, 1}, Counts: []float64{5, 5, 0}, Count: 10},
+			2,
+			Histogram{Bounds: []float64{-1, 1}, Counts: []float64{5, 3, 0}, Count: 8},
+			true,
 		},
 		"a bound of 0 is inclusive": {
-			Histogram{Bounds: []float64{0, 1}, Counts: []float64{5, 5, 0}, Count: 10}, 2,
-			Histogram{Bounds: []float64{0, 1}, Counts: []float64{3, 5, 0}, Count: 8}, true,
+			Histogram{Bounds: []float64{0, 1}, Counts: []float64{5, 5, 0}, Count: 10},
+			2,
+			Histogram{Bounds: []float64{0, 1}, Counts: []float64{3, 5, 0}, Count: 8},
+			true,
 		},
 		"without buckets, from the count": {
-			Histogram{Count: 10, Sum: 5, HasSum: true}, 2,
-			Histogram{Count: 8, Sum: 5, HasSum: true}, true,
+			Histogram{Count: 10, Sum: 5, HasSum: true},
+			2,
+			Histogram{Count: 8, Sum: 5, HasSum: true},
+			true,
 		},
 		"with the open bucket only": {
-			Histogram{Counts: []float64{10}, Count: 10}, 2,
-			Histogram{Counts: []float64{8}, Count: 8}, true,
+			Histogram{Counts: []float64{10}, Count: 10},
+			2,
+			Histogram{Counts: []float64{8}, Count: 8},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,14 +102,15 @@ func TestMeanConstrainedFallsBackToLinear(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	bounds, counts := []float64{1, 2, 4}, []float64{4, 4, 4, 0}
 	for name, h := range map[string]*Histogram{
-		"no sum":                       {Bounds: bounds, Counts: counts, Count: 12, Sum: 18},
-		"a sum too small":              {Bounds: bounds, Counts: counts, Count: 12, Sum: 11, HasSum: true},
-		"a sum too large":              {Bounds: bounds, Counts: counts, Count: 12, Sum: 29, HasSum: true},
-		"a negative sum":               {Bounds: bounds, Counts: counts, Count: 12, Sum: -1, HasSum: true},
-		"a sum of NaN":                 {Bounds: bounds, Counts: counts, Count: 12, Sum: nan, HasSum: true},
-		"an infinite sum":              {Bounds: bounds, Counts: []float64{4, 4, 4, 4}, Count: 16, Sum: inf, HasSum: true},
-		"a first bound that is not >0": {Bounds: []float64{0, 1, 4}, Counts: counts, Count: 12, Sum: 18, HasSum: true},
-		"a negative count":             {Bounds: bounds, Counts: []float64{5, -1, 8, 0}, Count: 12, Sum: 24, HasSum: true},
+		"no sum":                        {Bounds: bounds, Counts: counts, Count: 12, Sum: 18},
+		"a sum too small":               {Bounds: bounds, Counts: counts, Count: 12, Sum: 11, HasSum: true},
+		"a sum too large":               {Bounds: bounds, Counts: counts, Count: 12, Sum: 29, HasSum: true},
+		"a negative sum":                {Bounds: bounds, Counts: counts, Count: 12, Sum: -1, HasSum: true},
+		"a sum of NaN":                  {Bounds: bounds, Counts: counts, Count: 12, Sum: nan, HasSum: true},
+		"an infinite sum":               {Bounds: bounds, Counts: []float64{4, 4, 4, 4}, Count: 16, Sum: inf, HasSum: true},
+		"a first bound that is not >0":  {Bounds: []float64{0, 1, 4}, Counts: counts, Count: 12, Sum: 18, HasSum: true},
+		"a first bound below 0, unused": {Bounds: []float64{-1, 1, 2, 4}, Counts: []float64{0, 0, 6, 6, 0}, Count: 12, Sum: 24, HasSum: true},
+		"a negative count":              {Bounds: bounds, Counts: []float64{5, -0.25, 7.25, 0}, Count: 12, Sum: 24, HasSum: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, q := range []float64{0.1, 0.5, 0.8} {

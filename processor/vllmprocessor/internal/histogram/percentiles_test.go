@@ -150,6 +150,7 @@ var drawnSummary = sync.OnceValue(func() summary {
 
 func byDistribution() (table string, losses []string) {
 	var out strings.Builder
+	lostHere, rows := 0, 0
 	out.WriteString("| histogram | distribution | quantile | truth [s] | linear | mean_constrained | better, here | linear, decade | mean_constrained, decade | better, decade |\n")
 	out.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, set := range bucketSets {
@@ -164,6 +165,10 @@ func byDistribution() (table string, losses []string) {
 				}
 				fmt.Fprintf(&out, "| %s | %s | %v | %.3g | %s | %s | %s | %s",
 					set.name, d.name, q, truth, percent(here.linear), percent(here.constrained), here.better(), decade.columns())
+				rows++
+				if here.better() == "**linear**" {
+					lostHere++
+				}
 				if decade.better() == "**linear**" {
 					losses = append(losses, fmt.Sprintf("- %s, %s, quantile %v: %s against %s\n", set.name, d.name, q,
 						percent(decade.constrained/decade.n), percent(decade.linear/decade.n)))
@@ -171,7 +176,8 @@ func byDistribution() (table string, losses []string) {
 			}
 		}
 	}
-	return out.String(), losses
+	total := fmt.Sprintf("\n%d of %d rows lose over the decade, %d at the single position.\n", len(losses), rows, lostHere)
+	return out.String(), append(losses, total)
 }
 
 func TestMeanConstrainedIsBetterInTheMean(t *testing.T) {
