@@ -59,6 +59,7 @@ type scrape struct {
 }
 
 func record(t *testing.T, scenario string) recording {
+	t.Helper()
 	dir := filepath.Join(capturetest.Dir(t), "series", "inference-sim", scenario)
 	content, err := os.ReadFile(filepath.Join(dir, "truth.json"))
 	require.NoError(t, err)
@@ -74,6 +75,7 @@ type told map[string]float64
 
 // play sends the bodies of a file pattern through a processor.
 func (r recording) play(t *testing.T, file func(i int) string, change func(*Config)) told {
+	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	if change != nil {
 		change(cfg)
@@ -123,6 +125,7 @@ func readDerived(metrics pmetric.Metrics) told {
 // wirePoints turns a body into points under the names of the wire, cumulative
 // and without start times, as the stock Prometheus receiver does.
 func wirePoints(t *testing.T, body []byte, at time.Time) pmetric.Metrics {
+	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
 	require.NoError(t, err)
