@@ -99,7 +99,7 @@ func (w *world) schedule() {
 	r := w.random
 	interval := []int64{5, 10, 15}[r.IntN(3)] * second
 	t := origin
-	for range 40 + r.IntN(20) {
+	for range 22 + r.IntN(14) {
 		w.scrapes = append(w.scrapes, t)
 		step := interval + r.Int64N(second) - second/2
 		switch p := r.IntN(100); {
@@ -118,7 +118,7 @@ func (w *world) schedule() {
 func (w *world) restarts() {
 	r := w.random
 	all := append([]string{frontEnd}, w.engines...)
-	begin := origin - r.Int64N(600*second)
+	begin := origin - r.Int64N(200*second)
 	for _, e := range all {
 		w.lives[e] = []int64{begin}
 	}
