@@ -72,14 +72,18 @@ func translations(name string) []string {
 	if !known {
 		return nil
 	}
-	full := name
-	if suffix := unitSuffixes[metric.Unit]; !strings.Contains(name+"_", suffix+"_") {
+	var total string
+	if metric.Kind == catalog.KindSum {
+		total = "_total"
+	}
+	suffix := unitSuffixes[metric.Unit]
+	underscored := strings.ReplaceAll(name, ".", "_")
+	full := underscored
+	if !strings.Contains(name+"_", suffix+"_") {
+		// With underscores a name that has the word already does not get it again.
 		full += suffix
 	}
-	if metric.Kind == catalog.KindSum {
-		full += "_total"
-	}
-	return []string{strings.ReplaceAll(name, ".", "_"), strings.ReplaceAll(full, ".", "_"), full}
+	return []string{underscored, full + total, name + suffix + total}
 }
 
 // addFamilies calls add for each spelling of the families of a metric. Families
