@@ -27,22 +27,27 @@ func prometheusReceived(t *testing.T, scrapes []scrape) []pmetric.Metrics {
 	t.Helper()
 	out := make([]pmetric.Metrics, 0, len(scrapes))
 	for _, s := range scrapes {
-		metrics := pmetric.NewMetrics()
-		rm := metrics.ResourceMetrics().AppendEmpty()
-		for name, value := range map[string]string{
-			"service.name": "vllm", "service.instance.id": "127.0.0.1:8000", "server.port": "8000", "url.scheme": "http",
-		} {
-			rm.Resource().Attributes().PutStr(name, value)
-		}
-		sm := rm.ScopeMetrics().AppendEmpty()
-		sm.Scope().SetName("github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver")
-		reading := &promScrape{
-			at: pcommon.NewTimestampFromTime(s.at), types: map[string]model.MetricType{}, families: map[string]*promFamily{}, metrics: sm.Metrics(),
-		}
-		reading.read(t, s)
-		out = append(out, metrics)
+		out = append(out, fromPrometheus(t, s))
 	}
 	return out
+}
+
+func fromPrometheus(t testing.TB, s scrape) pmetric.Metrics {
+	t.Helper()
+	metrics := pmetric.NewMetrics()
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	put := rm.Resource().Attributes().PutStr
+	put("service.name", "vllm")
+	put("service.instance.id", "127.0.0.1:8000")
+	put("server.port", "8000")
+	put("url.scheme", "http")
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName("github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver")
+	reading := &promScrape{
+		at: pcommon.NewTimestampFromTime(s.at), types: map[string]model.MetricType{}, families: map[string]*promFamily{}, metrics: sm.Metrics(),
+	}
+	reading.read(t, s)
+	return metrics
 }
 
 type promScrape struct {
@@ -68,7 +73,7 @@ type promGroup struct {
 	bounds, cumulative         []float64
 }
 
-func (s *promScrape) read(t *testing.T, body scrape) {
+func (s *promScrape) read(t testing.TB, body scrape) {
 	t.Helper()
 	parser, err := textparse.New(body.body, body.contentType, labels.NewSymbolTable(), textparse.ParserOptions{
 		FallbackContentType: "text/plain", OpenMetricsSkipSTSeries: false,

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
@@ -127,25 +126,13 @@ var ended = math.Inf(-1)
 // counts, too.
 func values(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	t.Helper()
-	config := createDefaultConfig().(*Config)
-	config.Percentiles.PerEngine = true
-	config.CapacityFromBlocks = true
-	on := true
-	config.Metrics = map[string]MetricConfig{}
-	for _, m := range catalog.All() {
-		if m.Derived() {
-			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
-		}
-	}
-	require.NoError(t, config.Validate())
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
+	p := everything(t)
 	out := map[string]float64{}
 	for i, metrics := range input {
 		sent := pmetric.NewMetrics()
 		metrics.CopyTo(sent)
 		p.now = func() time.Time { return time.Unix(int64(i)*int64(interval/time.Second), 0) }
-		sent, err = p.process(t.Context(), sent)
+		sent, err := p.process(t.Context(), sent)
 		require.NoError(t, err)
 		for _, rm := range sent.ResourceMetrics().All() {
 			for _, sm := range rm.ScopeMetrics().All() {
