@@ -67,7 +67,7 @@ func (u *update) group(i int, create bool) *Group {
 	from := &u.batch.Groups[i]
 	g := u.index[from.Key]
 	if g == nil && create {
-		name := from.Engine()
+		name := process(from.Attributes)
 		e := u.engines[name]
 		if e == nil {
 			e = &engine{}
@@ -88,16 +88,7 @@ func (u *update) find(sample *collect.Sample, hint *int) *series {
 	if g == nil {
 		return nil
 	}
-	all := g.inputs[sample.Input]
-	for i := range all {
-		// The points of a metric come in the same order every time.
-		next := (*hint + i) % len(all)
-		if all[next].label == sample.Label {
-			*hint = next + 1
-			return all[next]
-		}
-	}
-	return nil
+	return g.find(sample.Input, sample.Label, hint)
 }
 
 // restarts finds the engines whose counters began anew: a value fell, its
@@ -258,7 +249,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		}
 		g := u.group(sample.Group, true)
 		s = u.create(sample, g, values)
-		g.inputs[sample.Input] = append(g.inputs[sample.Input], s)
+		g.include(sample.Input, s)
 		u.report.NewSeries++
 		u.Resource.series++
 		g.seq = u.seq

@@ -298,22 +298,29 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 }
 
 // Engine returns a state of the view's engine that carries no model, as the
-// cache configuration does.
+// cache configuration does: of the group whose attributes are all the view's,
+// too.
 func (v *View) Engine(in collect.Input) (float64, Status) {
 	if value, status := v.Gauge(in); status != Missing {
 		return value, status
 	}
-	engine := v.group.Engine()
 	for _, g := range v.resource.groups {
-		if len(g.inputs[in]) == 0 || len(g.Attributes) > 1 {
-			continue
-		}
-		if len(g.Attributes) == 0 || (g.Attributes[0].Name == "engine" && g.Engine() == engine) {
+		if len(g.inputs[in]) > 0 && v.group.covers(g) {
 			other := View{v.resource, g, v.from, v.Elapsed}
 			return other.Gauge(in)
 		}
 	}
 	return 0, Missing
+}
+
+// covers tells whether the group has all attributes of another one.
+func (g *Group) covers(other *Group) bool {
+	for _, a := range other.Attributes {
+		if !slices.Contains(g.Attributes, a) {
+			return false
+		}
+	}
+	return true
 }
 
 // Moments returns how many observations a distribution got over the window, and

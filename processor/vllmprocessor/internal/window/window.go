@@ -98,7 +98,7 @@ type Resource struct {
 	zero     []float64
 }
 
-// engine is what restarts as one: its counters fall together.
+// engine is what restarts as one, see process: its counters fall together.
 type engine struct {
 	// epoch is the number of restarts.
 	epoch int
@@ -119,6 +119,8 @@ type Group struct {
 	seq    int64   // of the newest value
 	ended  bool
 	inputs [collect.NumInputs][]*series
+	// labels finds series of the inputs that have many.
+	labels map[labelled]*series
 }
 
 // Rollup is the engines of one model: the groups that differ in nothing but the
