@@ -48,23 +48,32 @@ func (h *Histogram) Add(other *Histogram) {
 	if other.Count == 0 {
 		return
 	}
-	h.addBuckets(other)
 	h.Count += other.Count
 	h.Sum += other.Sum
 	h.HasSum = h.HasSum && other.HasSum
+	if h.wellFormed() && other.wellFormed() {
+		h.addBuckets(other)
+	} else {
+		h.keepNoBuckets()
+	}
 }
 
 func (h *Histogram) copyFrom(other *Histogram) {
+	h.Count, h.Sum, h.HasSum = other.Count, other.Sum, other.HasSum
+	if !other.wellFormed() {
+		h.keepNoBuckets()
+		return
+	}
 	h.Bounds = append(h.Bounds[:0], other.Bounds...)
 	h.Counts = append(h.Counts[:0], other.Counts...)
-	h.Count, h.Sum, h.HasSum = other.Count, other.Sum, other.HasSum
+}
+
+// keepNoBuckets leaves the open bucket, with all observations.
+func (h *Histogram) keepNoBuckets() {
+	h.Bounds, h.Counts = h.Bounds[:0], append(h.Counts[:0], h.Count)
 }
 
 func (h *Histogram) addBuckets(other *Histogram) {
-	if !h.wellFormed() || !other.wellFormed() {
-		h.Bounds, h.Counts = h.Bounds[:0], append(h.Counts[:0], h.Count+other.Count)
-		return
-	}
 	if slices.Equal(h.Bounds, other.Bounds) {
 		for i, count := range other.Counts {
 			h.Counts[i] += count

@@ -30,11 +30,11 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 func Nearest(bounds []float64, threshold float64) (below, above float64) {
 	below, above = math.Inf(-1), math.Inf(1)
 	i, exact := slices.BinarySearch(bounds, threshold)
-	switch {
-	case exact:
+	if exact {
 		return threshold, threshold
-	case i > 0:
-		below = bounds[i-1]
+	}
+	if smaller := bounds[:i]; len(smaller) > 0 {
+		below = smaller[len(smaller)-1]
 	}
 	if i < len(bounds) {
 		above = bounds[i]
