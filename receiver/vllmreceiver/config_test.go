@@ -110,6 +110,29 @@ targets:
 	assert.Equal(t, "vllm-2:443", instanceID(targets[1].address))
 }
 
+func TestAHeaderThatCannotBeSentIsToldWithoutItsValue(t *testing.T) {
+	cfg, err := decode(t, `
+headers: {Authorization: "Bearer abc\n"}
+targets:
+  - {endpoint: "http://a:8000"}
+  - {endpoint: "http://b:8000", headers: {"X Y": "1"}}
+`)
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.ErrorContains(t, err, `headers::"Authorization": the name or the value cannot be sent; remove line breaks`)
+	require.ErrorContains(t, err, `targets::1::headers::"X Y"`)
+	assert.NotContains(t, err.Error(), "targets::0")
+	assert.NotContains(t, err.Error(), "abc")
+}
+
+func TestAMetricThatNeedsTheHealthCheckSaysSo(t *testing.T) {
+	cfg, err := decode(t, `{endpoint: "http://a:8000", metrics: {vllm.healthy: {enabled: true}}}`)
+	require.NoError(t, err)
+	require.ErrorContains(t, confmap.Validate(cfg), "metrics::vllm.healthy: it comes from asking /health; set health_check: true as well")
+	cfg.HealthCheck = true
+	require.NoError(t, confmap.Validate(cfg))
+}
+
 func TestConfigMistakesAreAllToldAtOnce(t *testing.T) {
 	cfg, err := decode(t, `
 endpoint: vllm-0:8000

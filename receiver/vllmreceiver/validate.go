@@ -6,8 +6,12 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/collector/config/configopaque"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -44,6 +48,9 @@ func (c *Config) Validate() error {
 			}
 			seen[id] = i
 		}
+		if !slices.Equal(c.Targets[i].Client.Headers, c.Client.Headers) {
+			validateHeaders(fmt.Sprintf("targets::%d::", i), c.Targets[i].Client.Headers, add)
+		}
 		for name, value := range c.Targets[i].ResourceAttributes {
 			switch value.(type) {
 			case string, bool, int, int64, float64:
@@ -52,10 +59,22 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
+	validateHeaders("", c.Client.Headers, add)
 	c.Discovery.validate(add)
 	c.validateNumbers(add)
 	c.validateNames(add)
 	return errors.Join(errs...)
+}
+
+// validateHeaders finds headers that every request would fail with, as a secret
+// read from a file with the line break at its end.
+func validateHeaders(key string, headers configopaque.MapList, add func(key, format string, args ...any)) {
+	for _, header := range headers {
+		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(string(header.Value)) {
+			// The value may be a secret.
+			add(key+"headers::"+strconv.Quote(header.Name), "the name or the value cannot be sent; remove line breaks and control characters")
+		}
+	}
 }
 
 func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
@@ -126,6 +145,9 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		if prefix == "" {
 			add(fmt.Sprintf("prefixes::%d", i), "must not be empty")
 		}
+	}
+	if wanted := c.Metrics["vllm.healthy"].Enabled; wanted != nil && *wanted && !c.HealthCheck {
+		add("metrics::vllm.healthy", "it comes from asking /health; set health_check: true as well")
 	}
 	if c.GenAI.Enabled && c.Naming == NamingWire {
 		add("gen_ai::enabled", "the mirror exists only with naming: canonical; switch one of them")

@@ -50,8 +50,8 @@ func NewQuantile(rank float64) Quantile {
 
 // Value is one point of a derived metric.
 type Value struct {
-	// Row is the number of the metric in Rows.
-	Row int
+	// Row is the metric; nil stands for all metrics of the group.
+	Row *Row
 	// Group is the number of the engine and model, or the complement (^n) of the
 	// number of a roll-up.
 	Group int
@@ -59,15 +59,14 @@ type Value struct {
 	Extra string
 	// Attributes are those of the engine and model.
 	Attributes []collect.Attribute
+	// Start is when the counting began, in nanoseconds; only of a sum.
+	Start int64
 	// Number is the value, unless Pending: then what was said before is neither
 	// repeated nor ended. Pending holds for all values of the row's own attributes
-	// in the group, and for all rows of the group where Row is AllRows.
+	// in the group.
 	Number  float64
 	Pending bool
 }
-
-// AllRows stands for every row in a pending value.
-const AllRows = -1
 
 // Evaluator computes derived metrics. It keeps memory between calls and is not
 // safe for concurrent use.
@@ -92,7 +91,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		e.members = append(e.members, Member{e.now[i], e.long[i]})
 	}
 	for group := range resource.PendingGroups() {
-		e.values = append(e.values, Value{Row: AllRows, Group: group, Pending: true})
+		e.values = append(e.values, Value{Group: group, Pending: true})
 	}
 	for i := range e.members {
 		group := e.members[i].Now.Group()
@@ -166,20 +165,20 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 		}
 		switch {
 		case row.Quotient != nil:
-			e.quotient(settings, members, in, number, row)
+			e.quotient(settings, members, in, row)
 		case row.Additive != nil:
 			value, reason := row.Additive(settings, &members[0])
-			e.add(in, number, "", value, reason)
+			e.add(in, row, "", value, reason)
 		case row.Several != nil:
-			e.several(settings, members, in, number, row)
+			e.several(settings, members, in, row)
 		case in.rollup || in.alone || settings.PerEngineQuantiles:
-			e.quantiles(settings, members, in, number, row)
+			e.quantiles(settings, members, in, row)
 		}
 	}
 }
 
 // add keeps a value or counts why there is none.
-func (e *Evaluator) add(in scope, row int, extra string, number float64, reason Reason) {
+func (e *Evaluator) add(in scope, row *Row, extra string, number float64, reason Reason) {
 	if reason == OK && (math.IsNaN(number) || math.IsInf(number, 0)) {
 		reason = Contradiction
 	}
@@ -224,7 +223,7 @@ func (p *Parts) divide(settings *Settings, row *Row) (float64, Reason) {
 	return p.Numerator / p.Denominator, OK
 }
 
-func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, number int, row *Row) {
+func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row *Row) {
 	total := Parts{Reason: Missing}
 	for i := range members {
 		parts := row.Quotient(settings, &members[i])
@@ -235,12 +234,12 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, num
 		}
 	}
 	value, reason := total.divide(settings, row)
-	e.add(in, number, "", value, reason)
+	e.add(in, row, "", value, reason)
 }
 
 // several evaluates a row with attributes of its own. They are few; the cap is
 // against a server that makes them up.
-func (e *Evaluator) several(settings *Settings, members []Member, in scope, number int, row *Row) {
+func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
 	type entry struct {
 		extra string
 		parts Parts
@@ -265,19 +264,19 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, numb
 		}
 	}
 	if reason == Pending || len(entries) == 0 {
-		e.add(in, number, "", 0, reason)
+		e.add(in, row, "", 0, reason)
 		return
 	}
 	for k := range entries {
 		value, reason := entries[k].parts.divide(settings, row)
-		e.add(in, number, entries[k].extra, value, reason)
+		e.add(in, row, entries[k].extra, value, reason)
 	}
 }
 
 // maxExtras is the most values of a row's own attributes for one engine.
 const maxExtras = 64
 
-func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, number int, row *Row) {
+func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, row *Row) {
 	e.merged.Reset()
 	reason := Missing
 	for i := range members {
@@ -300,8 +299,8 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, nu
 	for _, q := range settings.Quantiles {
 		if row.bounds {
 			lower, upper, ok := e.merged.Interval(q.Rank)
-			e.bound(in, number, q.Text+"\x00lower", lower, ok, reason)
-			e.bound(in, number, q.Text+"\x00upper", upper, ok && !math.IsInf(upper, 1), reason)
+			e.bound(in, row, q.Text+"\x00lower", lower, ok, reason)
+			e.bound(in, row, q.Text+"\x00upper", upper, ok && !math.IsInf(upper, 1), reason)
 			continue
 		}
 		value, ok := 0.0, false
@@ -312,13 +311,13 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, nu
 				value, ok = e.merged.Quantile(q.Rank)
 			}
 		}
-		e.bound(in, number, q.Text, value, ok, reason)
+		e.bound(in, row, q.Text, value, ok, reason)
 	}
 }
 
-func (e *Evaluator) bound(in scope, number int, extra string, value float64, ok bool, reason Reason) {
+func (e *Evaluator) bound(in scope, row *Row, extra string, value float64, ok bool, reason Reason) {
 	if reason == OK && !ok {
 		reason = Missing
 	}
-	e.add(in, number, extra, value, reason)
+	e.add(in, row, extra, value, reason)
 }

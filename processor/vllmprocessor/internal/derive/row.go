@@ -22,7 +22,8 @@ type Row struct {
 	// Extra are the names of its own attributes, besides those of the engine.
 	Extra []string
 
-	// One of these is set.
+	// One of these is set in Rows. Rows that are computed elsewhere, as those of
+	// objectives and pools, have none.
 
 	// Quotient is the parts of a ratio or mean: over several engines the parts
 	// are summed, then divided.

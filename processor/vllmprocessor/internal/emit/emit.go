@@ -23,8 +23,9 @@ type Memory struct {
 }
 
 type series struct {
-	row, group int
-	extra      string
+	row   *derive.Row
+	group int
+	extra string
 }
 
 // Attributes returns the attributes of a group by its number.
@@ -34,7 +35,7 @@ type Attributes func(group int) []collect.Attribute
 // was written before and has no value now ends with one point that says so; one
 // that was written at the same time already, by another part of the same batch,
 // is left as it is. It returns the number of points and of ends.
-func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, metrics pmetric.MetricSlice) (points, ends int) {
+func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, metrics pmetric.MetricSlice) (written, ends int) {
 	if m.said == nil {
 		m.said = make(map[series]int64, len(values))
 	}
@@ -51,7 +52,7 @@ func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, m
 		}
 		m.said[key] = at
 		w.point(v)
-		points++
+		written++
 	}
 	var ended []series
 	for key, said := range m.said {
@@ -60,27 +61,27 @@ func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, m
 		}
 	}
 	slices.SortFunc(ended, func(a, b series) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.row, b.row), strings.Compare(a.extra, b.extra))
+		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.row.Metric, b.row.Metric), strings.Compare(a.extra, b.extra))
 	})
 	for _, key := range ended {
 		delete(m.said, key)
 		w.end(key, attributes(key.group))
 	}
-	return points, len(ended)
+	return written, len(ended)
 }
 
 type writer struct {
 	metrics pmetric.MetricSlice
 	at      pcommon.Timestamp
 	pending []series
-	// index has for each row the place of its metric, plus one.
-	index []int
+	// index has the place of each row's metric.
+	index map[*derive.Row]int
 }
 
 // isPending tells whether a series is neither written nor ended this time.
 func (w *writer) isPending(key series) bool {
 	for _, p := range w.pending {
-		if p.group == key.group && (p.row == derive.AllRows || p.row == key.row) {
+		if p.group == key.group && (p.row == nil || p.row == key.row) {
 			return true
 		}
 	}
@@ -90,13 +91,16 @@ func (w *writer) isPending(key series) bool {
 // point writes a value into the metric of its row.
 func (w *writer) point(v *derive.Value) {
 	if w.index == nil {
-		w.index = make([]int, len(derive.Rows()))
+		w.index = map[*derive.Row]int{}
 	}
-	if w.index[v.Row] == 0 {
+	at, known := w.index[v.Row]
+	if !known {
+		at = w.metrics.Len()
+		w.index[v.Row] = at
 		w.metric(v.Row)
-		w.index[v.Row] = w.metrics.Len()
 	}
-	point := w.metrics.At(w.index[v.Row] - 1).Gauge().DataPoints().AppendEmpty()
+	point := points(w.metrics.At(at)).AppendEmpty()
+	point.SetStartTimestamp(pcommon.Timestamp(v.Start))
 	point.SetTimestamp(w.at)
 	point.SetDoubleValue(v.Number)
 	label(point.Attributes(), v.Attributes, v.Row, v.Extra)
@@ -106,31 +110,45 @@ func (w *writer) point(v *derive.Value) {
 // exporter of the collector's contrib distribution reads no further in a metric
 // after the first point without a value, and would keep the other series.
 func (w *writer) end(key series, attributes []collect.Attribute) {
-	point := w.metric(key.row).Gauge().DataPoints().AppendEmpty()
+	point := points(w.metric(key.row)).AppendEmpty()
 	point.SetTimestamp(w.at)
 	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	label(point.Attributes(), attributes, key.row, key.extra)
 }
 
-func (w *writer) metric(row int) pmetric.Metric {
+// metric adds the metric of a row, as the catalogue describes it.
+func (w *writer) metric(row *derive.Row) pmetric.Metric {
 	metric := w.metrics.AppendEmpty()
-	described, _ := catalog.ByName(derive.Rows()[row].Metric)
+	described, _ := catalog.ByName(row.Metric)
 	metric.SetName(described.Name)
 	metric.SetDescription(described.Description)
 	metric.SetUnit(described.Unit)
-	metric.SetEmptyGauge()
+	if described.Kind == catalog.KindSum {
+		sum := metric.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	} else {
+		metric.SetEmptyGauge()
+	}
 	return metric
+}
+
+// points are those of a metric that metric has made.
+func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
+	if metric.Type() == pmetric.MetricTypeSum {
+		return metric.Sum().DataPoints()
+	}
+	return metric.Gauge().DataPoints()
 }
 
 // label sets the attributes of a point. A row's own attribute without a value is
 // left out.
-func label(to pcommon.Map, attributes []collect.Attribute, row int, extra string) {
-	names := derive.Rows()[row].Extra
-	to.EnsureCapacity(len(attributes) + len(names))
+func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra string) {
+	to.EnsureCapacity(len(attributes) + len(row.Extra))
 	for _, a := range attributes {
 		to.PutStr(a.Name, a.Value)
 	}
-	for _, name := range names {
+	for _, name := range row.Extra {
 		var value string
 		value, extra, _ = strings.Cut(extra, "\x00")
 		if value != "" {

@@ -86,11 +86,11 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (contentType s
 	defer cancel()
 	response, err := c.get(ctx, c.metrics, Accept)
 	if err != nil {
-		return "", transportError(ctx, err)
+		return "", c.withoutTLS(transportError(ctx, err))
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		return "", statusError(response, c.credentials)
+		return "", c.withoutTLS(statusError(response, c.credentials))
 	}
 	contentType = response.Header.Get("Content-Type")
 	if media, _, err := mime.ParseMediaType(contentType); err == nil && (media == "text/html" || media == "application/json") {

@@ -288,3 +288,28 @@ func TestVersion(t *testing.T) {
 		})
 	}
 }
+
+// A server that speaks TLS answers a plain request in one of three ways.
+func TestAPlainRequestToATLSServerIsToldFromOtherFailures(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	answers := map[string]string{
+		"400": "http://" + secure.Listener.Addr().String() + "/metrics",
+		"closed connection": serve(t, func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}),
+		"alert": serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if assert.NoError(t, err) {
+				_, _ = conn.Write([]byte("\x15\x03\x01\x00\x02\x02\x16\n\n"))
+				_ = conn.Close()
+			}
+		}),
+	}
+	for name, address := range answers {
+		t.Run(name, func(t *testing.T) {
+			_, err := client(t, address).Metrics(t.Context(), new(bytes.Buffer))
+			assert.ErrorContains(t, err, "; if the server speaks TLS, write https:// in the endpoint")
+		})
+	}
+}

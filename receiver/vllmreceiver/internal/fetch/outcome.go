@@ -178,6 +178,16 @@ func transportError(ctx context.Context, err error) *Error {
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
 }
 
+// withoutTLS adds what may be wrong where a plain request gets the answer of a
+// server that speaks TLS: a closed connection, an alert that is no HTTP, or 400.
+func (c *Client) withoutTLS(failure *Error) *Error {
+	answer := failure.cause != nil && strings.Contains(failure.cause.Error(), "malformed HTTP")
+	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
+		return failure
+	}
+	return newError(failure.Outcome, failure.cause, "%s; if the server speaks TLS, write https:// in the endpoint", failure.Message)
+}
+
 // harmless is the text of an error that is not known here, unless it may repeat
 // an address or what the server wrote.
 func harmless(err error) string {
