@@ -1,7 +1,6 @@
 package vllmreceiver
 
 import (
-	"strings"
 	"testing"
 	"time"
 
