@@ -194,6 +194,6 @@ func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, report *wind
 		p.warned.window = true
 		p.logger.Warn(fmt.Sprintf("the window (%s) is shorter than twice the time between two scrapes (%s), "+
 			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
-			p.config.Window, interval.Round(time.Millisecond), (2*interval).Round(time.Second)))
+			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second)))
 	}
 }

@@ -71,18 +71,18 @@ type Reason uint8
 
 // The reasons.
 const (
-	// TypeConflict: a known name with points of another kind, as Ray's gauge
+	// TypeConflict means: a known name with points of another kind, as Ray's gauge
 	// twin of a counter.
 	TypeConflict Reason = iota
-	// UnsupportedTemporality: neither cumulative nor delta.
+	// UnsupportedTemporality means: neither cumulative nor delta.
 	UnsupportedTemporality
-	// NotANumber: a value that is NaN or infinite, or a negative count.
+	// NotANumber means: a value that is NaN or infinite, or a negative count.
 	NotANumber
-	// BadHistogram: bounds out of order, or counts that do not fit them.
+	// BadHistogram means: bounds out of order, or counts that do not fit them.
 	BadHistogram
-	// NoTimestamp: a point without a time.
+	// NoTimestamp means: a point without a time.
 	NoTimestamp
-	// OlderName: the same series under an older name beside the newer one.
+	// OlderName means: the same series under an older name beside the newer one.
 	OlderName
 
 	// NumReasons is the number of reasons, for arrays over them.

@@ -57,21 +57,21 @@ type Parts struct {
 type Reason uint8
 
 const (
-	// OK: there is a value.
+	// OK means: there is a value.
 	OK Reason = iota
-	// Missing: the server does not say what is needed.
+	// Missing means: the server does not say what is needed.
 	Missing
-	// First: nothing to compare with yet.
+	// First means: nothing to compare with yet.
 	First
-	// Pending: something of the previous batch is not in this one, yet.
+	// Pending means: something of the previous batch is not in this one, yet.
 	Pending
-	// Gone: what is needed has ended.
+	// Gone means: what is needed has ended.
 	Gone
-	// Idle: nothing happened that could be divided by.
+	// Idle means: nothing happened that could be divided by.
 	Idle
-	// FewObservations: fewer than Settings.MinCount.
+	// FewObservations means: fewer than Settings.MinCount.
 	FewObservations
-	// Contradiction: the numbers do not belong together.
+	// Contradiction means: the numbers do not belong together.
 	Contradiction
 
 	// NumReasons is the number of reasons, for arrays over them.

@@ -86,6 +86,7 @@ func TestLookupUnderstandsLabelsAndDriverNames(t *testing.T) {
 		"NVIDIA-H100-PCIe":             "H100-PCIe",
 		"NVIDIA-H100-NVL":              "H100-NVL",
 		"NVIDIA-H200":                  "H200-SXM",
+		"NVIDIA-H200-NVL":              "H200-NVL",
 		"NVIDIA-A100-SXM4-80GB":        "A100-SXM-80GB",
 		"A100-SXM4-40GB":               "A100-SXM-40GB",
 		"NVIDIA-A100-80GB-PCIe":        "A100-PCIe-80GB",
@@ -109,7 +110,7 @@ func TestLookupUnderstandsLabelsAndDriverNames(t *testing.T) {
 func TestLookupRefusesToGuess(t *testing.T) {
 	for _, name := range []string{
 		"", "NVIDIA", "H100", "A100", "A100-80GB", "V100",
-		"NVIDIA-H200-NVL", "NVIDIA-H20", "NVIDIA-GH200-480GB", "NVIDIA-L40",
+		"NVIDIA-H20", "NVIDIA-H800", "NVIDIA-GH200-480GB", "NVIDIA-L40",
 		"NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "NVIDIA-H100-80GB-HBM3-MIG-3g.40gb",
 	} {
 		_, ok := Lookup(name)

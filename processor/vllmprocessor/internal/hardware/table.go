@@ -20,8 +20,8 @@ const tera = 1e12
 // only the number with sparsity, half of it stands here: this is how NVIDIA's
 // footnotes define the relation.
 //
-// Not here, because no data sheet of the vendor could be found for them: H20, H800,
-// A800, H200 NVL, GH200. Not here either: parts of a GPU (MIG).
+// Not here are GPUs without a public data sheet of the vendor (H20, H800, A800),
+// systems that share memory with a CPU (GH200), and parts of a GPU (MIG).
 var table = []Peak{
 	{
 		Name: "V100-PCIe", FP16: 112 * tera, MemoryBandwidth: 0.9 * tera,
@@ -101,6 +101,11 @@ var table = []Peak{
 		Source: "NVIDIA H200 Tensor Core GPU data sheet (with sparsity: 1979, 3958)",
 		// The card of the other form factor has "NVL" in its name.
 		aliases: []string{"NVIDIA-H200", "H200-SXM5-141GB", "H200-141GB"},
+	},
+	{
+		Name: "H200-NVL", BF16: 835.5 * tera, FP16: 835.5 * tera, FP8: 1670.5 * tera, MemoryBandwidth: 4.8 * tera,
+		Source:  "NVIDIA H200 Tensor Core GPU data sheet (with sparsity: 1671, 3341)",
+		aliases: []string{"NVIDIA-H200-NVL", "H200-NVL-141GB"},
 	},
 	{
 		Name: "B200", BF16: 2250 * tera, FP16: 2250 * tera, FP8: 4500 * tera, FP4: 9000 * tera, MemoryBandwidth: 7.7 * tera,

@@ -12,17 +12,17 @@ import (
 type Status uint8
 
 const (
-	// Present: the value holds.
+	// Present means: the value holds.
 	Present Status = iota
-	// Missing: the server has never said it.
+	// Missing means: the server has never said it.
 	Missing
-	// First: there is nothing to compare it with yet, as in the first batch of a
+	// First means: there is nothing to compare it with yet, as in the first batch of a
 	// resource or after a gap.
 	First
-	// Pending: it was there in the previous batch and is not in this one. It may
+	// Pending means: it was there in the previous batch and is not in this one. It may
 	// come in a batch of its own, so it is given one scrape before it is gone.
 	Pending
-	// Gone: it was there once.
+	// Gone means: it was there once.
 	Gone
 )
 

@@ -39,11 +39,11 @@ type Reason uint8
 
 // The reasons.
 const (
-	// OutOfOrder: older than what the resource has already said.
+	// OutOfOrder means: older than what the resource has already said.
 	OutOfOrder Reason = iota
-	// Duplicate: a second point of a series at one time.
+	// Duplicate means: a second point of a series at one time.
 	Duplicate
-	// SeriesLimit: a new series beyond the limit of the processor.
+	// SeriesLimit means: a new series beyond the limit of the processor.
 	SeriesLimit
 
 	// NumReasons is the number of reasons, for arrays over them.

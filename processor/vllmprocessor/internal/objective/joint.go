@@ -1,0 +1,76 @@
+package objective
+
+import "math"
+
+// JointPart is the part of one objective in several at once.
+type JointPart struct {
+	// Metric is the objective's metric.
+	Metric string
+	// Counts are what its window held.
+	Counts Counts
+}
+
+// JointReason says why a share of requests that met all objectives cannot be
+// told.
+type JointReason uint8
+
+// The reasons of JointAttainment.
+const (
+	JointKnown JointReason = iota
+	// JointSingle: there are less than two objectives.
+	JointSingle
+	// JointUnfinished: a histogram does not observe each request once, at its end.
+	JointUnfinished
+	// JointCountsDiffer: the histograms did not observe the same requests.
+	JointCountsDiffer
+	// JointIdle: no request finished.
+	JointIdle
+)
+
+// String is the reason as the end of a sentence "not known, because ...".
+func (r JointReason) String() string {
+	return [...]string{
+		"it is known",
+		"there are less than two objectives",
+		"one of the metrics does not count each request once at its end (vllm.time_to_first_token and vllm.inter_token_latency do not)",
+		"the metrics did not count the same number of requests",
+		"no request finished",
+	}[r]
+}
+
+// JointAttainment bounds the share of requests that met all objectives. The
+// histograms do not tell which requests were slow, so any overlap is possible:
+// at least max(0, sum of the lower ends - (n-1)), if no request failed two
+// objectives, at most the smallest upper end, if the failures were the same
+// requests. (These are Fréchet's bounds.)
+//
+// That holds only where all count the same requests: each once, when it
+// finishes. The time to the first token is counted at that token, so even with
+// equal counts its requests are other ones.
+func JointAttainment(parts []JointPart) (Interval, JointReason) {
+	if len(parts) < 2 {
+		return Interval{}, JointSingle
+	}
+	for i := range parts {
+		known, ok := indicatorOf(parts[i].Metric)
+		if !ok || !known.finished {
+			return Interval{}, JointUnfinished
+		}
+	}
+	first := parts[0].Counts.Valid
+	for i := range parts {
+		if math.Abs(parts[i].Counts.Valid-first) > rounding*first {
+			return Interval{}, JointCountsDiffer
+		}
+	}
+	lower, upper := 1-float64(len(parts)), 1.0
+	for i := range parts {
+		attainment, ok := parts[i].Counts.Attainment()
+		if !ok {
+			return Interval{}, JointIdle
+		}
+		lower += attainment.Lower
+		upper = min(upper, attainment.Upper)
+	}
+	return Interval{Lower: max(0, lower), Upper: upper}, JointKnown
+}

@@ -1,0 +1,90 @@
+package objective
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	e2e   = "vllm.e2e_request_latency"
+	queue = "vllm.request.queue_time"
+	tpot  = "vllm.request.time_per_output_token"
+)
+
+func TestJointAttainmentLiesBetweenAllOverlapsOfFailures(t *testing.T) {
+	t.Parallel()
+	got, reason := JointAttainment([]JointPart{{e2e, requests(100, 10, 0)}, {queue, requests(100, 20, 0)}, {tpot, requests(100, 5, 5)}})
+	assert.Equal(t, JointKnown, reason)
+	assert.InDelta(t, 0.6, got.Lower, 1e-12, "10, 20 and 10 other requests failed")
+	assert.InDelta(t, 0.8, got.Upper, 1e-12, "the 20 include all that failed")
+
+	got, _ = JointAttainment([]JointPart{{e2e, requests(100, 70, 0)}, {queue, requests(100, 60, 0)}})
+	assert.InDelta(t, 0, got.Lower, 1e-12)
+	assert.InDelta(t, 0.3, got.Upper, 1e-12)
+}
+
+func TestJointAttainmentIsAbsentWithAReason(t *testing.T) {
+	t.Parallel()
+	ten := requests(10, 1, 0)
+	for _, c := range []struct {
+		parts  []JointPart
+		reason JointReason
+		want   string
+	}{
+		{nil, JointSingle, "there are less than two objectives"},
+		{[]JointPart{{e2e, ten}}, JointSingle, "there are less than two objectives"},
+		{[]JointPart{{e2e, ten}, {"vllm.time_to_first_token", ten}}, JointUnfinished, "one of the metrics does not count each request once at its end (vllm.time_to_first_token and vllm.inter_token_latency do not)"},
+		{[]JointPart{{"vllm.inter_token_latency", ten}, {e2e, ten}}, JointUnfinished, JointUnfinished.String()},
+		{[]JointPart{{"other", ten}, {e2e, ten}}, JointUnfinished, JointUnfinished.String()},
+		{[]JointPart{{e2e, ten}, {queue, requests(11, 1, 0)}}, JointCountsDiffer, "the metrics did not count the same number of requests"},
+		{[]JointPart{{e2e, Counts{}}, {queue, Counts{}}}, JointIdle, "no request finished"},
+		{[]JointPart{{e2e, Counts{}}, {queue, ten}}, JointCountsDiffer, JointCountsDiffer.String()},
+	} {
+		_, reason := JointAttainment(c.parts)
+		assert.Equal(t, c.reason, reason)
+		assert.Equal(t, c.want, reason.String())
+	}
+}
+
+// Requests whose latencies are known one by one, and related in any way.
+func TestTrueJointAttainmentIsAlwaysWithinTheInterval(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(8, 9))
+	thresholds := []float64{4, 1, 0.06}
+	metrics := []string{e2e, queue, tpot}
+	sets := [][]float64{requestBounds, requestBounds, perTokenBounds}
+	for range 300 {
+		counts := make([]Counts, 3)
+		relation := r.Float64()
+		n, met := 1+r.IntN(200), 0.0
+		for range n {
+			shared := expNormal(r, 1)
+			all := true
+			for i := range thresholds {
+				latency := thresholds[i] * 0.5 * (relation*shared + (1-relation)*expNormal(r, 1))
+				all = all && latency <= thresholds[i]
+				lower, upper := bucketOf(sets[i], latency)
+				counts[i].Valid++
+				if upper <= thresholds[i] {
+					counts[i].Good++
+				} else if lower < thresholds[i] {
+					counts[i].Undecided++
+				}
+			}
+			if all {
+				met++
+			}
+		}
+		parts := make([]JointPart, 3)
+		for i := range parts {
+			parts[i] = JointPart{metrics[i], counts[i]}
+		}
+		got, reason := JointAttainment(parts)
+		require.Equal(t, JointKnown, reason)
+		require.LessOrEqual(t, got.Lower, met/float64(n)+1e-12)
+		require.GreaterOrEqual(t, got.Upper, met/float64(n)-1e-12)
+	}
+}

@@ -1,0 +1,171 @@
+package objective
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// The form of a saved state, version 1: the two bytes of stateHeader, then as
+// varints the metric (length and bytes), the threshold, the end of the newest
+// step, the number of rings, and per ring its window, the number of its newest
+// slot, how many slots are not empty, and for each of these its age in slots, its
+// seen time and its three counts; at the end a CRC-32 of all before it. The
+// version goes up when that or slotsPerWindow changes.
+var stateHeader = [2]byte{'O', 1}
+
+// MaxStateSize is more than any saved state needs, in bytes. One with a budget
+// window and two burn windows takes about 6 kB when all its slots are filled.
+const MaxStateSize = 64 << 10
+
+const maxRings = maxBurnWindows + 1
+
+// Encode returns the tracker's windows, for Restore. The sums since the start
+// are not in it: they begin anew.
+func (t *Tracker) Encode() []byte {
+	data := append([]byte(nil), stateHeader[:]...)
+	data = binary.AppendUvarint(data, uint64(len(t.metric)))
+	data = append(data, t.metric...)
+	data = binary.AppendVarint(data, int64(t.threshold))
+	data = binary.AppendVarint(data, t.seenUntil)
+	data = binary.AppendUvarint(data, uint64(len(t.rings)))
+	for i := range t.rings {
+		data = t.rings[i].encode(data)
+	}
+	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+}
+
+func (r *ring) encode(data []byte) []byte {
+	data = binary.AppendVarint(data, r.window)
+	data = binary.AppendVarint(data, r.newest)
+	filled := uint64(0)
+	for i := range r.slots {
+		if r.slots[i] != (slot{}) {
+			filled++
+		}
+	}
+	data = binary.AppendUvarint(data, filled)
+	for age := range int64(ringSlots) {
+		s := r.at(r.newest - age)
+		if *s == (slot{}) {
+			continue
+		}
+		data = binary.AppendUvarint(data, uint64(age))
+		data = binary.AppendVarint(data, s.seen)
+		for _, n := range [...]float64{s.Valid, s.Good, s.Undecided} {
+			// The low bits of a whole number's mantissa are 0: turned round, it is short.
+			data = binary.AppendUvarint(data, bits.ReverseBytes64(math.Float64bits(n)))
+		}
+	}
+	return data
+}
+
+// saved is a state that was read.
+type saved struct {
+	metric    string
+	threshold Duration
+	seenUntil int64
+	rings     []ring
+}
+
+var (
+	errDamaged = errors.New("damaged")
+	errVersion = errors.New("of another version")
+)
+
+// decodeState reads what Encode wrote. It accepts nothing that Encode cannot have
+// written and that would do harm: no count that is negative, no number out of
+// range, no memory beyond what the largest state takes.
+func decodeState(data []byte) (*saved, error) {
+	const checksum = 4
+	if len(data) < len(stateHeader)+checksum || len(data) > MaxStateSize || data[0] != stateHeader[0] {
+		return nil, errDamaged
+	}
+	body := data[:len(data)-checksum]
+	if crc32.ChecksumIEEE(body) != binary.LittleEndian.Uint32(data[len(body):]) {
+		return nil, errDamaged
+	}
+	if data[1] != stateHeader[1] {
+		return nil, errVersion
+	}
+	r := stateReader{data: body[len(stateHeader):]}
+	s := &saved{metric: string(r.bytes(1 << 10)), threshold: Duration(r.varint(0, math.MaxInt64)), seenUntil: r.varint(0, math.MaxInt64)}
+	for range r.uvarint(maxRings) {
+		s.rings = append(s.rings, r.ring())
+		if r.failed {
+			break
+		}
+	}
+	if r.failed || len(r.data) > 0 || len(s.rings) == 0 {
+		return nil, errDamaged
+	}
+	return s, nil
+}
+
+// stateReader takes values off the front of data. After the first that is
+// missing or out of range it has failed, and gives zeros.
+type stateReader struct {
+	data   []byte
+	failed bool
+}
+
+func (r *stateReader) fail() {
+	r.failed = true
+	r.data = nil
+}
+
+func (r *stateReader) uvarint(most uint64) uint64 {
+	v, n := binary.Uvarint(r.data)
+	if n <= 0 || v > most {
+		r.fail()
+		return 0
+	}
+	r.data = r.data[n:]
+	return v
+}
+
+func (r *stateReader) varint(least, most int64) int64 {
+	v, n := binary.Varint(r.data)
+	if n <= 0 || v < least || v > most {
+		r.fail()
+		return least
+	}
+	r.data = r.data[n:]
+	return v
+}
+
+func (r *stateReader) bytes(most uint64) []byte {
+	n := r.uvarint(most)
+	if n > uint64(len(r.data)) {
+		r.fail()
+		return nil
+	}
+	b := r.data[:n]
+	r.data = r.data[n:]
+	return b
+}
+
+func (r *stateReader) float() float64 {
+	return math.Float64frombits(bits.ReverseBytes64(r.uvarint(math.MaxUint64)))
+}
+
+func (r *stateReader) ring() ring {
+	read := newRing(time.Duration(r.varint(int64(minWindow), int64(maxWindow))))
+	read.newest = r.varint(0, math.MaxInt64/read.width-1)
+	age := int64(-1)
+	for range r.uvarint(ringSlots) {
+		next := int64(r.uvarint(ringSlots - 1))
+		s := slot{seen: r.varint(0, int64(maxWindow))}
+		s.Counts = Counts{Valid: r.float(), Good: r.float(), Undecided: r.float()}
+		if r.failed || next <= age || !s.sound() {
+			r.fail()
+			break
+		}
+		age = next
+		*read.at(read.newest - age) = s
+	}
+	return read
+}
