@@ -249,6 +249,9 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 	reason := Missing
 	for i := range members {
 		said := row.Several(settings, &members[i], func(extra string, parts Parts) {
+			if in.misattributed && extra == row.speculativeExtra {
+				return
+			}
 			for k := range entries {
 				if entries[k].extra == extra {
 					entries[k].parts.sum(parts)
@@ -262,6 +265,9 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 		if said == Pending || i == 0 || reason != Pending && said == OK {
 			reason = said
 		}
+	}
+	if reason == OK && len(entries) == 0 {
+		return // what it would say belongs to the roll-up
 	}
 	if reason == Pending || len(entries) == 0 {
 		e.add(in, row, "", 0, reason)
