@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -114,5 +116,7 @@ func compareGolden(t *testing.T, path string, metrics pmetric.Metrics) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "write it with go test -update, after the truth holds")
-	assert.Equal(t, string(want), string(got), path)
+	if string(want) != string(got) {
+		t.Errorf("%s differs:\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
+	}
 }
