@@ -59,6 +59,7 @@ type collector struct {
 	key     []byte
 	labels  [4]string
 	last    int
+	most    int
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
@@ -277,7 +278,9 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 	if !known {
 		at = len(c.batches)
 		c.index[key] = at
-		c.batches = append(c.batches, Batch{Resource: c.resource, Time: int64(timestamp)})
+		c.batches = append(c.batches, Batch{
+			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
+		})
 	}
 	batch := &c.batches[at]
 	batch.Source = c.source
@@ -286,7 +289,12 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		return
 	}
 	batch.Samples = append(batch.Samples, sample)
+	c.most = max(c.most, len(batch.Samples))
 }
+
+// minSamples is what a server with one engine has at least: room for them is
+// made at once, and for as many as the greatest batch so far.
+const minSamples = 48
 
 // replaces settles the points of one series under several names: the newest
 // name counts. Only a name that is not the catalogue's can have such a twin.

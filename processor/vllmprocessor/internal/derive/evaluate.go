@@ -78,6 +78,13 @@ type Evaluator struct {
 	now, long   []window.View
 	members     []Member
 	one, merged histogram.Histogram
+	entries     []entry
+}
+
+// entry is the parts of one value of a row's own attributes.
+type entry struct {
+	extra string
+	parts Parts
 }
 
 // Evaluate returns what can be said about a resource at its newest batch. The
@@ -240,12 +247,7 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 // several evaluates a row with attributes of its own. They are few; the cap is
 // against a server that makes them up.
 func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
-	type entry struct {
-		extra string
-		parts Parts
-	}
-	var room [maxExtras]entry
-	entries := room[:0]
+	entries := e.entries[:0]
 	reason := Missing
 	for i := range members {
 		said := row.Several(settings, &members[i], func(extra string, parts Parts) {
@@ -266,6 +268,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 			reason = said
 		}
 	}
+	e.entries = entries
 	if reason == OK && len(entries) == 0 {
 		return // what it would say belongs to the roll-up
 	}
