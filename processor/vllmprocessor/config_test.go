@@ -49,26 +49,34 @@ func fromFile(t *testing.T, name string) *Config {
 
 func TestEveryKeyIsRead(t *testing.T) {
 	on, off := true, false
-	assert.Equal(t, &Config{
-		Window: 2 * time.Minute, Quantiles: []float64{0.5, 0.9}, MinCount: 5, MaxStaleness: 10 * time.Minute,
-		MaxSeries: 20000, CapacityFromBlocks: true,
-		Percentiles: PercentilesConfig{Interpolation: MeanConstrained, PerEngine: true},
-		Hardware: []HardwareConfig{
-			{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
-			{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
-			{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
-		},
-		Metrics: map[string]MetricConfig{
-			"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
-		},
-	}, fromFile(t, "vllm"))
+	want := createDefaultConfig().(*Config)
+	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
+	want.Quantiles, want.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
+	want.CapacityFromBlocks = true
+	want.Percentiles = PercentilesConfig{Interpolation: MeanConstrained, PerEngine: true}
+	want.Hardware = []HardwareConfig{
+		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
+		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
+		{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
+	}
+	want.Metrics = map[string]MetricConfig{
+		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
+	}
+	assert.Equal(t, want, fromFile(t, "vllm"))
 }
 
 func TestAnEmptyConfigurationIsComplete(t *testing.T) {
-	assert.Equal(t, &Config{
-		Window: time.Minute, Quantiles: []float64{0.5, 0.95, 0.99}, MinCount: 1, MaxStaleness: 5 * time.Minute,
-		MaxSeries: 100_000, Percentiles: PercentilesConfig{Interpolation: Linear},
-	}, fromFile(t, "vllm/empty"))
+	cfg := fromFile(t, "vllm/empty")
+	assert.Equal(t, createDefaultConfig(), cfg)
+	assert.Equal(t, time.Minute, cfg.Window)
+	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Quantiles)
+	assert.Equal(t, 1, cfg.MinCount)
+	assert.Equal(t, 5*time.Minute, cfg.MaxStaleness)
+	assert.Equal(t, 100_000, cfg.MaxSeries)
+	assert.Equal(t, PercentilesConfig{Interpolation: Linear}, cfg.Percentiles)
+	assert.False(t, cfg.CapacityFromBlocks)
+	assert.Empty(t, cfg.Hardware)
+	assert.Empty(t, cfg.Metrics)
 }
 
 func TestALongWindowAloneIsNoMistake(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -38,9 +39,7 @@ func newRig(t testing.TB, config string) *rig {
 	r.logs = logs
 	settings := metadatatest.NewSettings(r.telemetry)
 	settings.Logger = zap.New(core)
-	var err error
-	r.processor, err = newProcessor(configured(t, config), settings)
-	require.NoError(t, err)
+	r.processor = create(t, configured(t, config), settings)
 	require.NoError(t, r.processor.start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
 		require.NoError(t, r.processor.shutdown(t.Context()))
@@ -57,6 +56,13 @@ func (r *rig) tell(text string) {
 		_, err := r.processor.process(r.t.Context(), call.input)
 		require.NoError(r.t, err)
 	}
+}
+
+func create(t testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
+	t.Helper()
+	p, err := newProcessor(config, settings)
+	require.NoError(t, err)
+	return p
 }
 
 func (r *rig) messages() []string {
@@ -205,8 +211,7 @@ func TestMetricsOfOthersAreNoState(t *testing.T) {
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
-	p, err := newProcessor(configured(t, ""), metadatatest.NewSettings(componenttest.NewTelemetry()))
-	require.NoError(t, err)
+	p := create(t, configured(t, ""), metadatatest.NewSettings(componenttest.NewTelemetry()))
 	require.NoError(t, p.shutdown(t.Context()))
 	require.NoError(t, p.shutdown(t.Context()))
 }

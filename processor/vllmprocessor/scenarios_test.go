@@ -46,8 +46,7 @@ func tell(t *testing.T, folder string) {
 	if !os.IsNotExist(err) {
 		require.NoError(t, err)
 	}
-	p, err := newProcessor(configured(t, string(config)), processortest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
+	p := create(t, configured(t, string(config)), processortest.NewNopSettings(metadata.Type))
 	output := pmetric.NewMetrics()
 	var inputs []string
 	for i := range story.calls {

@@ -99,8 +99,7 @@ func setTime(metrics pmetric.Metrics, at time.Time) {
 // scrapes of a server.
 func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]bool {
 	t.Helper()
-	p, err := newProcessor(configured(t, config), processortest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
+	p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
 	series := map[string]bool{}
 	for i, batch := range scraped(t, sim, 12) {
 		p.now = func() time.Time { return storyBegin.Add(time.Duration(i) * 15 * time.Second) }
