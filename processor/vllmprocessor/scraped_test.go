@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -123,6 +124,7 @@ func TestTheCostInSeries(t *testing.T) {
 	all.SpecDecode, all.FlopsCounters = true, true
 	many, manyAll := plain, all
 	many.Engines, manyAll.Engines = 8, 8
+	readme := readReadme(t)
 	for _, c := range []struct {
 		name   string
 		sim    vllmsim.Config
@@ -130,17 +132,19 @@ func TestTheCostInSeries(t *testing.T) {
 		want   int
 	}{
 		{"one engine", plain, "", 36},
-		{"one engine with speculation and peaks", all, peaks, 45},
+		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 45},
 		{"eight engines", many, "", 228},
-		{"eight engines with speculation and peaks", manyAll, peaks, 309},
-		{"eight engines, quantiles of each", many, "percentiles: {per_engine: true}", 300},
+		{"eight engines, with speculation and `hardware`", manyAll, peaks, 309},
+		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // the time goes by between scrapes
 			series := slices.Sorted(maps.Keys(derivedSeries(t, c.sim, c.config)))
 			// Abandoned prefill, two series, is told until the first prompt lies beyond
 			// the last bound, which is a matter of chance here.
 			series = slices.DeleteFunc(series, func(s string) bool { return strings.Contains(s, "abandoned_prefill") })
-			assert.Equal(t, c.want, len(series), "%s", strings.Join(series, "\n"))
+			assert.Len(t, series, c.want)
+			assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", c.name, c.want))
 		})
 	}
 }
