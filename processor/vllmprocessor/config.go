@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -28,11 +29,13 @@ const (
 type Config struct {
 	// Window is the time that increases are taken over.
 	Window time.Duration `mapstructure:"window"`
-	// Quantiles are the quantiles of the latencies, from 0 to 1.
+	// Quantiles are the quantiles of the latencies, from 0 to 1. With none, none
+	// are told.
 	Quantiles []float64 `mapstructure:"quantiles"`
 	// MinCount is the least number of observations of a mean or quantile.
 	MinCount int `mapstructure:"min_count"`
-	// MaxStaleness is the age after which what a resource said is forgotten.
+	// MaxStaleness is the age after which what a resource said is forgotten. Where
+	// it is not set and the window is long, it is two windows.
 	MaxStaleness time.Duration `mapstructure:"max_staleness"`
 	// MaxSeries is the most input series whose state is kept; a histogram counts
 	// as one.
@@ -42,6 +45,9 @@ type Config struct {
 	CapacityFromBlocks bool `mapstructure:"capacity_from_blocks"`
 	// Percentiles has the choices for quantiles.
 	Percentiles PercentilesConfig `mapstructure:"percentiles"`
+	// Hardware says what the GPUs of the resources can do; the first that matches
+	// counts.
+	Hardware []HardwareConfig `mapstructure:"hardware"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 
@@ -77,9 +83,25 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// minWindow is the shortest window: servers are not scraped more often than once
-// a second.
-const minWindow = time.Second
+// Unmarshal makes a long window alone no mistake.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	if !conf.IsSet("max_staleness") {
+		c.MaxStaleness = max(c.MaxStaleness, 2*c.Window)
+	}
+	return nil
+}
+
+const (
+	// minWindow is the shortest window: servers are not scraped more often than
+	// once a second.
+	minWindow = time.Second
+	// withoutUnit is the longest time that is a slip: a number without a unit
+	// counts nanoseconds.
+	withoutUnit = 100 * time.Microsecond
+)
 
 // Validate reports all mistakes at once.
 func (c *Config) Validate() error {
@@ -87,10 +109,20 @@ func (c *Config) Validate() error {
 	add := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
-	if c.Window < minWindow {
+	switch {
+	case c.Window <= 0:
+		add("window", "must be more than 0; write for example 1m")
+	case c.Window <= withoutUnit:
+		add("window", "%d has no unit; write %ds", c.Window, c.Window)
+	case c.Window < minWindow:
 		add("window", "%s is too short; write at least twice the time between two scrapes, for example 1m", c.Window)
 	}
-	if c.MaxStaleness < c.Window {
+	switch {
+	case c.MaxStaleness <= 0:
+		add("max_staleness", "must be more than 0; write for example 5m")
+	case c.MaxStaleness <= withoutUnit:
+		add("max_staleness", "%d has no unit; write %ds", c.MaxStaleness, c.MaxStaleness)
+	case c.MaxStaleness < c.Window:
 		add("max_staleness", "%s is shorter than window (%s), so that a window could never be filled; write at least %s", c.MaxStaleness, c.Window, c.Window)
 	}
 	if c.MinCount < 1 {
@@ -105,6 +137,7 @@ func (c *Config) Validate() error {
 	default:
 		add("percentiles::interpolation", "%q is not known; write linear or mean_constrained", c.Percentiles.Interpolation)
 	}
+	c.validateHardware(add)
 	c.validateMetrics(add)
 	return errors.Join(errs...)
 }
@@ -115,7 +148,7 @@ func (c *Config) validateQuantiles(add func(key, format string, args ...any)) {
 		key := fmt.Sprintf("quantiles::%d", i)
 		switch {
 		case q > 1 && q <= 100:
-			add(key, "%g is not from 0 to 1; write %g for the %gth percentile", q, q/100, q)
+			add(key, "%g is not from 0 to 1; write %.6g for p%g", q, q/100, q)
 		case !(q >= 0 && q <= 1):
 			add(key, "%g is not from 0 to 1; write for example 0.95", q)
 		case seen[q]:
@@ -127,28 +160,31 @@ func (c *Config) validateQuantiles(add func(key, format string, args ...any)) {
 
 func (c *Config) validateMetrics(add func(key, format string, args ...any)) {
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
-		metric, known := catalog.ByName(name)
 		key := "metrics::" + name
-		switch {
-		case !known:
-			add(key, "there is no such metric%s; processor/vllmprocessor/metrics.md lists them", similar(name))
-		case !derives(metric):
-			add(key, "this metric is the receiver's; switch it there")
-		case c.Metrics[name].Enabled == nil:
-			add(key, "say {enabled: true} or {enabled: false}")
+		if mistake := unknownMetric(name); mistake != "" {
+			add(key, "%s", mistake)
+		} else if c.Metrics[name].Enabled == nil {
+			add(key, "write {enabled: true} or {enabled: false}")
 		}
 	}
 }
 
-// derives tells whether a metric is this processor's.
-func derives(metric *catalog.Metric) bool { return metric.Derived() }
-
-// similar names a metric that was probably meant.
-func similar(name string) string {
-	for _, m := range catalog.All() {
-		if derives(&m) && (strings.HasSuffix(m.Name, "."+name) || strings.ReplaceAll(m.Name, ".", "_") == strings.ReplaceAll(name, ".", "_")) {
-			return fmt.Sprintf(" (do you mean %s?)", m.Name)
+// unknownMetric says what is wrong with the name of a switch; empty where it
+// names something that the processor derives.
+func unknownMetric(name string) string {
+	const receivers = "write the switch under receivers::vllm::metrics"
+	if metric, known := catalog.ByName(name); known {
+		if metric.Derived() {
+			return ""
 		}
+		return "the receiver emits this metric; " + receivers
 	}
-	return ""
+	if matches := catalog.BySource(name); len(matches) > 0 {
+		return fmt.Sprintf("this is vLLM's own name of %s, which the receiver emits; %s", matches[0].Metric.Name, receivers)
+	}
+	meant := name
+	if !strings.HasPrefix(name, "vllm") {
+		meant = "vllm." + name
+	}
+	return fmt.Sprintf("no metric has this name; did you mean %s?", catalog.Nearest(meant, (*catalog.Metric).Derived))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -26,6 +27,7 @@ type vllmProcessor struct {
 	derive    derive.Settings
 	logger    *zap.Logger
 	version   string
+	hardware  []hardware.Rule
 	now       func() time.Time
 	telemetry *telemetry
 
@@ -49,6 +51,10 @@ type resource struct {
 }
 
 func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, error) {
+	rules, err := config.rules()
+	if err != nil {
+		return nil, err
+	}
 	p := &vllmProcessor{
 		config: config,
 		window: window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
@@ -61,6 +67,7 @@ func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, 
 		},
 		logger:    settings.Logger,
 		version:   settings.BuildInfo.Version,
+		hardware:  rules,
 		now:       time.Now,
 		resources: map[string]*resource{},
 	}
@@ -130,6 +137,8 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 		return
 	}
 	r.arrived = now
+	source := metrics.ResourceMetrics().At(batch.Source)
+	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
@@ -137,7 +146,7 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	if added.Len() == 0 {
 		return
 	}
-	scope := metrics.ResourceMetrics().At(batch.Source).ScopeMetrics().AppendEmpty()
+	scope := source.ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	scope.Scope().SetVersion(p.version)
 	added.MoveAndAppendTo(scope.Metrics())

@@ -1,7 +1,6 @@
 package vllmreceiver
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +167,10 @@ metrics:
 func TestConfigMistakes(t *testing.T) {
 	tests := []struct{ name, config, want string }{
 		{"nothing to scrape", `{}`, "endpoint: no server to scrape"},
+		{
+			"a metric of the processor", `{endpoint: "http://a", metrics: {vllm.prompt_throughput: {enabled: false}}}`,
+			"metrics::vllm.prompt_throughput: the processor derives this metric; switch it under processors::vllm::metrics",
+		},
 		{"both ways", `{endpoint: "http://a", targets: [{endpoint: "http://b"}]}`, "set either endpoint or targets"},
 		{"a target without address", `{targets: [{timeout: 1s}]}`, "targets::0::endpoint: is missing"},
 		{"the same target twice", `{targets: [{endpoint: "http://a:1"}, {endpoint: "http://a:1/metrics"}]}`, "targets::1::endpoint: the same server as targets::0"},
@@ -216,13 +219,6 @@ func TestEveryInfoAttributeOfTheCatalogueHasASwitch(t *testing.T) {
 				assert.Contains(t, infoSetters, attribute.Attribute)
 			}
 		}
-	}
-}
-
-func TestEditDistance(t *testing.T) {
-	for pair, want := range map[string]int{"a a": 0, "kitten sitting": 3, "abc ": 3, " abc": 3, "flaw lawn": 2} {
-		a, b, _ := strings.Cut(pair, " ")
-		assert.Equal(t, want, editDistance(a, b), pair)
 	}
 }
 

@@ -159,53 +159,26 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		add("service_name", "must not be empty; to leave the attribute out, set resource_attributes::service.name::enabled to false")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
-		if known, nearest := knownMetric(name); !known {
-			add("metrics::"+name, "no metric has this name; did you mean %s?", nearest)
+		if mistake := unknownMetric(name); mistake != "" {
+			add("metrics::"+name, "%s", mistake)
 		}
 	}
 }
 
-// knownMetric tells whether a switch names something that the receiver can
-// emit, and otherwise which name is nearest.
-func knownMetric(name string) (known bool, nearest string) {
-	if m, ok := catalog.ByName(name); ok && m.EmittedBy == "receiver" {
-		return true, ""
+// unknownMetric says what is wrong with the name of a switch; empty where it
+// names something that the receiver can emit.
+func unknownMetric(name string) string {
+	emitted := func(m *catalog.Metric) bool { return m.EmittedBy == "receiver" }
+	if m, ok := catalog.ByName(name); ok {
+		if emitted(m) {
+			return ""
+		}
+		return "the processor derives this metric; switch it under processors::vllm::metrics"
 	}
 	for _, prefix := range append([]string{catalog.Router.Name}, catalog.DisabledPrefixes...) {
 		if strings.HasPrefix(name, prefix) {
-			return true, ""
+			return ""
 		}
 	}
-	best := -1
-	for _, m := range catalog.All() {
-		if m.EmittedBy != "receiver" {
-			continue
-		}
-		if d := editDistance(name, m.Name); best < 0 || d < best {
-			best, nearest = d, m.Name
-		}
-	}
-	return false, nearest
-}
-
-// editDistance is the number of letters to insert, remove or change to get from
-// a to b (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf("no metric has this name; did you mean %s?", catalog.Nearest(name, emitted))
 }

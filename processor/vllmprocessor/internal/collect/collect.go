@@ -53,6 +53,8 @@ type collector struct {
 	labels [maxLabels]string
 	// last is the group of the point before.
 	last int
+	// most is the number of samples of the greatest batch so far.
+	most int
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {

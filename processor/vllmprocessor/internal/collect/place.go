@@ -35,7 +35,9 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 	if !known {
 		at = len(c.batches)
 		c.index[key] = at
-		c.batches = append(c.batches, Batch{Resource: c.resource, Time: int64(timestamp)})
+		c.batches = append(c.batches, Batch{
+			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
+		})
 		c.pending = append(c.pending, pending{})
 	}
 	batch := &c.batches[at]
@@ -46,7 +48,12 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		return
 	}
 	batch.Samples = append(batch.Samples, sample)
+	c.most = max(c.most, len(batch.Samples))
 }
+
+// minSamples is what a server with one engine has at least: room for them is
+// made at once, and for as many as the greatest batch so far.
+const minSamples = 48
 
 // pidLabel names the process of a gauge that vLLM's multi-process mode tells for
 // each API server. It tells nothing about the engine.

@@ -79,6 +79,15 @@ type Evaluator struct {
 	members     []Member
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
+	entries     []entry
+}
+
+// entry is the parts of one value of a row's own attributes.
+type entry struct {
+	extra string
+	parts Parts
+	// member is the last one that has spoken of it.
+	member int
 }
 
 // Evaluate returns what can be said about a resource at its newest batch. The
@@ -239,14 +248,7 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 // several evaluates a row with attributes of its own. They are few; the cap is
 // against a server that makes them up.
 func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
-	type entry struct {
-		extra string
-		parts Parts
-		// member is the last one that has spoken of it.
-		member int
-	}
-	var room [maxExtras]entry
-	entries := room[:0]
+	entries := e.entries[:0]
 	reason := Missing
 	// before is what the members so far say of any other value, rest what the
 	// present one does.
@@ -258,7 +260,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 				rest = parts
 				return
 			}
-			if in.misattributed && extra == rejectedDrafts {
+			if in.misattributed && extra == row.speculativeExtra {
 				return
 			}
 			for k := range entries {
@@ -283,8 +285,9 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 			reason = said
 		}
 	}
+	e.entries = entries
 	if reason == OK && len(entries) == 0 {
-		reason = Missing
+		return // what it would say belongs to the roll-up
 	}
 	if reason == Pending || len(entries) == 0 {
 		e.add(in, row, "", 0, reason)

@@ -44,6 +44,8 @@ type Row struct {
 	observations bool
 	// speculative is true where old servers credit all engines to one.
 	speculative bool
+	// speculativeExtra is the one value of its own attributes for which that holds.
+	speculativeExtra string
 	// bounds is true for the bounds of the bucket that holds the quantile.
 	bounds bool
 }

@@ -49,7 +49,7 @@ var rows = append([]Row{
 	{Metric: "vllm.model_flops_utilization", Quotient: flopsUtilization},
 	{Metric: "vllm.memory_bandwidth_utilization", Quotient: bandwidthUtilization},
 	{Metric: "vllm.http.error_ratio", Extra: []string{"status_class"}, Several: httpErrors},
-	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted},
+	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted, speculativeExtra: rejectedDrafts},
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken, observations: true},
 }, latencyRows()...)
 
@@ -275,6 +275,8 @@ func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 	return OK
 }
 
+// rejectedDrafts is the reason of tokens that were drafted for nothing; it has no
+// bound.
 const rejectedDrafts = "rejected_drafts\x00"
 
 // wasted is the shares of work that led to nothing.

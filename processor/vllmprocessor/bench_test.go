@@ -1,0 +1,175 @@
+package vllmprocessor
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+)
+
+// fleet is what a batch brings of some busy servers, in place: next makes it the
+// batch 15 s later.
+type fleet struct {
+	first, metrics pmetric.Metrics
+	batches        int
+}
+
+func newFleet(b *testing.B, servers, engines int) *fleet {
+	b.Helper()
+	one := scraped(b, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
+	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
+	for i := range servers {
+		rm := f.metrics.ResourceMetrics().AppendEmpty()
+		one.ResourceMetrics().At(0).CopyTo(rm)
+		rm.Resource().Attributes().PutStr("service.instance.id", "vllm-"+strconv.Itoa(i)+":8000")
+	}
+	return f
+}
+
+// next takes out what the processor added and lets the servers work for another
+// 15 s: a 40th of what they had done in the ten minutes before the first batch.
+func (f *fleet) next() time.Time {
+	f.batches++
+	takeAdded(f.metrics)
+	at := storyBegin.Add(time.Duration(f.batches) * 15 * time.Second)
+	setTime(f.metrics, at)
+	template := f.first.ResourceMetrics().At(0).ScopeMetrics()
+	for _, rm := range f.metrics.ResourceMetrics().All() {
+		for i := range template.Len() {
+			from, to := template.At(i).Metrics(), rm.ScopeMetrics().At(i).Metrics()
+			for k := range from.Len() {
+				grow(from.At(k), to.At(k), f.batches)
+			}
+		}
+	}
+	return at
+}
+
+func grow(from, to pmetric.Metric, batches int) {
+	switch from.Type() {
+	case pmetric.MetricTypeSum:
+		for i, p := range from.Sum().DataPoints().All() {
+			q := to.Sum().DataPoints().At(i)
+			if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+				q.SetIntValue(p.IntValue() + int64(batches)*(p.IntValue()/40))
+			} else {
+				q.SetDoubleValue(p.DoubleValue() * (1 + float64(batches)/40))
+			}
+		}
+	case pmetric.MetricTypeHistogram:
+		for i, p := range from.Histogram().DataPoints().All() {
+			growHistogram(p, to.Histogram().DataPoints().At(i), batches)
+		}
+	default:
+	}
+}
+
+func growHistogram(from, to pmetric.HistogramDataPoint, batches int) {
+	var count uint64
+	counts := to.BucketCounts()
+	for i, n := range from.BucketCounts().All() {
+		counts.SetAt(i, n+uint64(batches)*((n+39)/40))
+		count += counts.At(i)
+	}
+	to.SetCount(count)
+	to.SetSum(from.Sum() * float64(count) / max(float64(from.Count()), 1))
+}
+
+func benchProcessor(b *testing.B) *vllmProcessor {
+	b.Helper()
+	return create(b, createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type))
+}
+
+// pass sends the next batch and returns how long the processor took.
+func (f *fleet) pass(b *testing.B, p *vllmProcessor) time.Duration {
+	b.Helper()
+	at := f.next()
+	p.now = func() time.Time { return at }
+	began := time.Now()
+	_, err := p.process(b.Context(), f.metrics)
+	took := time.Since(began)
+	require.NoError(b, err)
+	return took
+}
+
+// A batch of some servers on a filled window. The ratio to what it takes to
+// marshal the same batch, as each exporter does at least once, is the claim; not
+// the times.
+func BenchmarkBatch(b *testing.B) {
+	for _, engines := range []int{1, 8} {
+		for _, servers := range []int{1, 100, 1000} {
+			if engines*servers > 1000 {
+				servers = 200 // what 2 GB of memory hold
+			}
+			b.Run(fmt.Sprintf("engines=%d/servers=%d", engines, servers), func(b *testing.B) {
+				p, f := benchProcessor(b), newFleet(b, servers, engines)
+				for range 25 { // longer than the long window
+					f.pass(b, p)
+				}
+				input := servers * f.first.DataPointCount()
+				b.ReportAllocs()
+				var processing, marshalling []time.Duration
+				for b.Loop() {
+					b.StopTimer()
+					at := f.next()
+					p.now = func() time.Time { return at }
+					b.StartTimer()
+					began := time.Now()
+					_, err := p.process(b.Context(), f.metrics)
+					processing = append(processing, time.Since(began))
+					b.StopTimer()
+					require.NoError(b, err)
+					began = time.Now()
+					_, err = new(pmetric.ProtoMarshaler).MarshalMetrics(f.metrics)
+					marshalling = append(marshalling, time.Since(began))
+					require.NoError(b, err)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(median(processing))/float64(median(marshalling)), "x-marshal")
+				b.ReportMetric(float64(median(processing).Nanoseconds())/1e3/float64(servers), "us/server")
+				b.ReportMetric(float64(f.metrics.DataPointCount()-input)/float64(servers), "added/server")
+			})
+		}
+	}
+}
+
+// median is what a machine with other work on it disturbs least.
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// What the processor keeps of a server whose window is filled.
+func BenchmarkState(b *testing.B) {
+	for _, engines := range []int{1, 8} {
+		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
+			const servers = 100
+			p, f := benchProcessor(b), newFleet(b, servers, engines)
+			var filled, dropped runtime.MemStats
+			for b.Loop() {
+				for range 25 {
+					f.pass(b, p)
+				}
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&filled)
+			series := p.series
+			clear(p.resources)
+			runtime.GC()
+			runtime.ReadMemStats(&dropped)
+			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/servers, "B/server")
+			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/float64(series), "B/series")
+			b.ReportMetric(float64(series)/servers, "series/server")
+			runtime.KeepAlive(f)
+		})
+	}
+}

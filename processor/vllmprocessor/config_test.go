@@ -1,0 +1,190 @@
+package vllmprocessor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// decode reads a configuration as the collector does.
+func decode(t testing.TB, text string) (*Config, error) {
+	t.Helper()
+	var raw map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &raw))
+	cfg := createDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// configured returns a valid configuration.
+func configured(t testing.TB, text string) *Config {
+	t.Helper()
+	cfg, err := decode(t, text)
+	require.NoError(t, err)
+	require.NoError(t, confmap.Validate(cfg))
+	return cfg
+}
+
+func fromFile(t *testing.T, name string) *Config {
+	t.Helper()
+	file, err := confmaptest.LoadConf("testdata/config.yaml")
+	require.NoError(t, err)
+	section, err := file.Sub(name)
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, section.Unmarshal(cfg))
+	require.NoError(t, confmap.Validate(cfg))
+	return cfg
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	on, off := true, false
+	want := createDefaultConfig().(*Config)
+	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
+	want.Quantiles, want.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
+	want.CapacityFromBlocks = true
+	want.Percentiles = PercentilesConfig{Interpolation: MeanConstrained, PerEngine: true}
+	want.Hardware = []HardwareConfig{
+		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
+		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
+		{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
+	}
+	want.Metrics = map[string]MetricConfig{
+		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
+	}
+	assert.Equal(t, want, fromFile(t, "vllm"))
+}
+
+func TestAnEmptyConfigurationIsComplete(t *testing.T) {
+	cfg := fromFile(t, "vllm/empty")
+	assert.Equal(t, createDefaultConfig(), cfg)
+	assert.Equal(t, time.Minute, cfg.Window)
+	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Quantiles)
+	assert.Equal(t, 1, cfg.MinCount)
+	assert.Equal(t, 5*time.Minute, cfg.MaxStaleness)
+	assert.Equal(t, 100_000, cfg.MaxSeries)
+	assert.Equal(t, PercentilesConfig{Interpolation: Linear}, cfg.Percentiles)
+	assert.False(t, cfg.CapacityFromBlocks)
+	assert.Empty(t, cfg.Hardware)
+	assert.Empty(t, cfg.Metrics)
+}
+
+func TestALongWindowAloneIsNoMistake(t *testing.T) {
+	assert.Equal(t, 20*time.Minute, fromFile(t, "vllm/long_window").MaxStaleness)
+	assert.Equal(t, 5*time.Minute, configured(t, "window: 2m").MaxStaleness)
+	assert.Equal(t, 10*time.Minute, configured(t, "{window: 10m, max_staleness: 10m}").MaxStaleness)
+}
+
+func TestNoQuantilesAndTheUtmostQuantilesAreAllowed(t *testing.T) {
+	assert.Empty(t, configured(t, "quantiles: []").Quantiles)
+	assert.Equal(t, []float64{0, 1}, configured(t, "quantiles: [0, 1]").Quantiles)
+}
+
+// Each mistake is told by its key and says what to write instead.
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct{ config, want string }{
+		{`window: 0`, "window: must be more than 0; write for example 1m"},
+		{`window: -1m`, "window: must be more than 0; write for example 1m"},
+		{`window: 60`, "window: 60 has no unit; write 60s"},
+		{`window: 100ms`, "window: 100ms is too short; write at least twice the time between two scrapes, for example 1m"},
+		{`max_staleness: 0`, "max_staleness: must be more than 0; write for example 5m"},
+		{`max_staleness: 300`, "max_staleness: 300 has no unit; write 300s"},
+		{`max_staleness: 30s`, "max_staleness: 30s is shorter than window (1m0s), so that a window could never be filled; write at least 1m0s"},
+		{`min_count: 0`, "min_count: must be at least 1, not 0: there is no mean of no observations"},
+		{`max_series: 0`, "max_series: must be at least 1, not 0; the default is 100000"},
+		{`quantiles: [95]`, "quantiles::0: 95 is not from 0 to 1; write 0.95 for p95"},
+		{`quantiles: [0.5, 99.9]`, "quantiles::1: 99.9 is not from 0 to 1; write 0.999 for p99.9"},
+		{`quantiles: [-0.5]`, "quantiles::0: -0.5 is not from 0 to 1; write for example 0.95"},
+		{`quantiles: [950]`, "quantiles::0: 950 is not from 0 to 1; write for example 0.95"},
+		{`quantiles: [.nan]`, "quantiles::0: NaN is not from 0 to 1; write for example 0.95"},
+		{`quantiles: [0.9, 0.90]`, "quantiles::1: 0.9 is there twice; remove one"},
+		{`percentiles: {interpolation: cubic}`, `percentiles::interpolation: "cubic" is not known; write linear or mean_constrained`},
+		{`metrics: {vllm.promt_throughput: {enabled: true}}`, "metrics::vllm.promt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
+		{`metrics: {prompt_throughput: {enabled: true}}`, "metrics::prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
+		{`metrics: {vllm_prompt_throughput: {enabled: true}}`, "metrics::vllm_prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
+		{
+			`metrics: {vllm.prompt_tokens: {enabled: true}}`,
+			"metrics::vllm.prompt_tokens: the receiver emits this metric; write the switch under receivers::vllm::metrics",
+		},
+		{
+			`metrics: {"vllm:prompt_tokens_total": {enabled: true}}`,
+			"metrics::vllm:prompt_tokens_total: this is vLLM's own name of vllm.prompt_tokens, which the receiver emits; " +
+				"write the switch under receivers::vllm::metrics",
+		},
+		{`metrics: {vllm.prompt_throughput: {}}`, "metrics::vllm.prompt_throughput: write {enabled: true} or {enabled: false}"},
+		{
+			`hardware: [{gpu: H100, dtype: bf16}]`,
+			`hardware::0: gpu "H100" is not known, or fits several; write one of V100-PCIe, V100-SXM, T4, `,
+		},
+		{`hardware: [{gpu: H100-SXM, dtype: fp4}]`, `hardware::0: dtype "fp4" is not known for H100-SXM; write one of bf16, fp16, fp8, or give flops`},
+		{`hardware: [{gpu: H100-SXM, flops: 989e12}]`, "hardware::0: gives gpu as well as numbers; write either gpu, or flops and memory_bandwidth"},
+		{`hardware: [{match: {host.name: a}}]`, "hardware::0: write gpu, one of V100-PCIe, "},
+		{`hardware: [{dtype: bf16, flops: 989e12}]`, "hardware::0::dtype: belongs to gpu; flops are already those of one type, so remove it"},
+		{`hardware: [{flops: 989}]`, "hardware::0::flops: 989 is too small or no number; write operations per second, for example 989e12"},
+		{`hardware: [{flops: .nan}]`, "hardware::0::flops: NaN is too small or no number; write operations per second, for example 989e12"},
+		{`hardware: [{memory_bandwidth: 3.35}]`, "hardware::0::memory_bandwidth: 3.35 is too small or no number; write bytes per second, for example 3.35e12"},
+		{`hardware: [{memory_bandwidth: .inf}]`, "hardware::0::memory_bandwidth: +Inf is too small or no number; write bytes per second, for example 3.35e12"},
+		{
+			`hardware: [{flops: 989e12, match: {host.name: ""}}]`,
+			`hardware::0::match: "host.name": "" matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*`,
+		},
+		{`hardware: [{flops: 989e12}, {gpu: T4}]`, "hardware::0: has no match, so that hardware::1 is never reached; write it last"},
+	} {
+		t.Run(c.config, func(t *testing.T) {
+			cfg, err := decode(t, c.config)
+			require.NoError(t, err)
+			err = confmap.Validate(cfg)
+			require.Error(t, err)
+			told := strings.Split(err.Error(), "\n")
+			assert.Len(t, told, 1, "one mistake, one sentence")
+			if strings.HasSuffix(c.want, ", ") {
+				assert.Contains(t, told[0], c.want)
+				assert.Contains(t, told[0], "H100-SXM, H100-NVL")
+			} else {
+				assert.Equal(t, c.want, told[0])
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	cfg, err := decode(t, "{window: -1s, quantiles: [50], max_series: -1}")
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.Error(t, err)
+	for _, key := range []string{"window: ", "quantiles::0: ", "max_series: "} {
+		assert.Contains(t, err.Error(), key)
+	}
+}
+
+// A slip of the pen in a key or a type does not pass as the default.
+func TestWhatIsNotAKeyIsRejected(t *testing.T) {
+	for _, c := range []struct{ config, want string }{
+		{`windows: 1m`, "windows"},
+		{`percentiles: {per_engines: true}`, "per_engines"},
+		{`hardware: [{gpus: T4}]`, "gpus"},
+		{`metrics: {vllm.prompt_throughput: {enable: true}}`, "enable"},
+		{`metrics: {vllm.prompt_throughput: true}`, "metrics[vllm.prompt_throughput]"},
+		{`window: soon`, "window"},
+	} {
+		_, err := decode(t, c.config)
+		assert.ErrorContains(t, err, c.want, c.config)
+	}
+}
+
+// What the reference says about which component a metric's switch belongs to.
+func TestEveryDerivedMetricHasASwitch(t *testing.T) {
+	for _, m := range catalog.All() {
+		assert.Equal(t, m.Derived(), unknownMetric(m.Name) == "", m.Name)
+	}
+}

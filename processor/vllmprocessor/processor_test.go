@@ -1,0 +1,253 @@
+package vllmprocessor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
+)
+
+// rig is a processor whose clock is that of the batches, with its log and its
+// own telemetry.
+type rig struct {
+	t         testing.TB
+	processor *vllmProcessor
+	logs      *observer.ObservedLogs
+	telemetry *componenttest.Telemetry
+}
+
+func newRig(t testing.TB, config string) *rig {
+	t.Helper()
+	r := &rig{t: t, telemetry: componenttest.NewTelemetry()}
+	core, logs := observer.New(zap.DebugLevel)
+	r.logs = logs
+	settings := metadatatest.NewSettings(r.telemetry)
+	settings.Logger = zap.New(core)
+	r.processor = create(t, configured(t, config), settings)
+	require.NoError(t, r.processor.start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		require.NoError(t, r.processor.shutdown(t.Context()))
+		require.NoError(t, r.telemetry.Shutdown(context.WithoutCancel(t.Context())))
+	})
+	return r
+}
+
+// tell sends the batches of a story.
+func (r *rig) tell(text string) {
+	r.t.Helper()
+	for _, call := range readStory(r.t, text).calls {
+		r.processor.now = func() time.Time { return call.at }
+		_, err := r.processor.process(r.t.Context(), call.input)
+		require.NoError(r.t, err)
+	}
+}
+
+func create(t testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
+	t.Helper()
+	p, err := newProcessor(config, settings)
+	require.NoError(t, err)
+	return p
+}
+
+func (r *rig) messages() []string {
+	var all []string
+	for _, entry := range r.logs.All() {
+		all = append(all, entry.Level.String()+": "+entry.Message)
+	}
+	return all
+}
+
+// every is a story of a server that is scraped at these times.
+func every(seconds ...int) string {
+	var b strings.Builder
+	for _, s := range seconds {
+		fmt.Fprintf(&b, "at %d\ncounter vllm.generation_tokens{0} %d\n", s, s)
+	}
+	return b.String()
+}
+
+func TestAWindowThatIsTooShortIsToldOnce(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(every(0, 40, 80, 120, 160))
+	assert.Equal(t, []string{
+		"warn: the window (1m0s) is shorter than twice the time between two scrapes (40s), so that a single missed scrape " +
+			"leaves nothing to derive; set window to 1m20s or more, or scrape more often",
+	}, r.messages())
+}
+
+func TestAWindowOfTwoScrapesIsEnough(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(every(0, 30, 60, 90))
+	assert.Empty(t, r.messages())
+}
+
+func TestOneMissedScrapeProvesNoShortWindow(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(every(0, 55, 70, 85, 140, 155))
+	assert.Empty(t, r.messages())
+}
+
+func TestTheSeriesLimitIsToldOnceAndCounted(t *testing.T) {
+	r := newRig(t, "max_series: 1")
+	batch := "counter vllm.generation_tokens{0} 1\ncounter vllm.prompt_tokens{0} 1\ncounter vllm.num_preemptions{0} 1\n"
+	r.tell("at 0\n" + batch + "at 15\n" + batch)
+	assert.Equal(t, []string{
+		"warn: there are more series than max_series (1), and nothing is derived from the others; " +
+			"raise it, or keep metrics that are not vLLM's from this processor",
+	}, r.messages())
+	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{"series_limit": 4}), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(1), loosely...)
+}
+
+var loosely = []metricdatatest.Option{metricdatatest.IgnoreTimestamp()}
+
+func reasons(counts map[string]int64) (all []metricdata.DataPoint[int64]) {
+	for why, n := range counts {
+		all = append(all, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("reason", why))})
+	}
+	return all
+}
+
+func one(n int64) []metricdata.DataPoint[int64] { return []metricdata.DataPoint[int64]{{Value: n}} }
+
+func TestWhatIsNotUsedIsCountedByReason(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(`
+at 30
+counter vllm.generation_tokens{0} 1
+counter vllm.generation_tokens{0} 2     # duplicate
+counter vllm.prompt_tokens{0} -1        # not_a_number
+counter vllm:num_preemptions_total{0} 1 # older_name: the next line is newer
+counter vllm.num_preemptions{0} 1
+gauge vllm.request.success{0} 1         # type_conflict
+counter vllm.time_to_first_token{0} 1   # type_conflict
+histogram vllm.inter_token_latency{0} 2:1 1:1 inf:0 sum:1 # bad_histogram
+at 15
+counter vllm.generation_tokens{0} 0     # out_of_order
+`)
+	metrics := readStory(t, "at 45\ncounter vllm.generation_tokens{0} 5\ncounter vllm.prompt_tokens{0} 5").calls[0].input
+	all := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+	all.At(0).Sum().DataPoints().At(0).SetTimestamp(0)
+	all.At(1).Sum().SetAggregationTemporality(pmetric.AggregationTemporalityUnspecified)
+	_, err := r.processor.process(t.Context(), metrics)
+	require.NoError(t, err)
+	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{
+		"duplicate": 1, "not_a_number": 1, "older_name": 1, "type_conflict": 2, "bad_histogram": 1, "out_of_order": 1,
+		"no_timestamp": 1, "unsupported_temporality": 1,
+	}), loosely...)
+	assert.Empty(t, r.messages(), "what is wrong with single points is counted, not logged")
+}
+
+func TestWhatIsDerivedEndedResetAndForgottenIsCounted(t *testing.T) {
+	r := newRig(t, "min_count: 3")
+	r.tell(`
+at 0
+counter vllm.generation_tokens{0} 100
+counter vllm.prefix_cache.hits{0} 0
+counter vllm.prefix_cache.queries{0} 0
+histogram vllm.inter_token_latency{0} 1:0 inf:0 sum:0
+server vllm-1:8000
+counter vllm.generation_tokens{0} 100
+at 15   # a throughput and a ratio; two observations are too few for a mean and three quantiles
+counter vllm.generation_tokens{0} 200
+counter vllm.prefix_cache.hits{0} 1
+counter vllm.prefix_cache.queries{0} 2
+histogram vllm.inter_token_latency{0} 1:2 inf:0 sum:1
+at 75   # the cache is idle: its ratio ends; the engine has restarted
+counter vllm.generation_tokens{0} 7
+counter vllm.prefix_cache.hits{0} 1
+counter vllm.prefix_cache.queries{0} 2
+histogram vllm.inter_token_latency{0} 1:2 inf:0 sum:1
+`)
+	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(2), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(5), loosely...)
+	r.tell("at 310\ncounter vllm.generation_tokens{0} 7") // the other server has been silent for more than 5m
+	metadatatest.AssertEqualProcessorVllmExpiredResources(t, r.telemetry, one(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(4), loosely...)
+	metadatatest.AssertEqualProcessorVllmResets(t, r.telemetry, one(1), loosely...)
+}
+
+// The two counters of points, over batches whose values the story derives.
+func TestPointsAndEndsAreCounted(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(`
+at 0
+counter vllm.prefix_cache.hits{0} 0
+counter vllm.prefix_cache.queries{0} 0
+at 15
+counter vllm.prefix_cache.hits{0} 1
+counter vllm.prefix_cache.queries{0} 2
+at 75
+counter vllm.prefix_cache.hits{0} 1
+counter vllm.prefix_cache.queries{0} 2
+`)
+	metadatatest.AssertEqualProcessorVllmDerivedPoints(t, r.telemetry, one(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmEndedSeries(t, r.telemetry, one(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmAbsentValues(t, r.telemetry, reasons(map[string]int64{"first": 1, "idle": 1}), loosely...)
+}
+
+func TestMetricsOfOthersAreNoState(t *testing.T) {
+	r := newRig(t, "")
+	r.tell("at 0\ncounter node.cpu.time{0} 1\ngauge node.memory{0} 1\nat 15\ncounter node.cpu.time{0} 2")
+	assert.Empty(t, r.processor.resources)
+	assert.Zero(t, r.processor.series)
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	p := create(t, configured(t, ""), metadatatest.NewSettings(componenttest.NewTelemetry()))
+	require.NoError(t, p.shutdown(t.Context()))
+	require.NoError(t, p.shutdown(t.Context()))
+}
+
+// Receivers and pipelines call at the same time, for one server and for several.
+func TestBatchesMayComeAtTheSameTime(t *testing.T) {
+	sink := new(consumertest.MetricsSink)
+	telemetry := componenttest.NewTelemetry()
+	p, err := NewFactory().CreateMetrics(t.Context(), metadatatest.NewSettings(telemetry), createDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	var group sync.WaitGroup
+	const workers, batches = 8, 20
+	for worker := range workers {
+		group.Go(func() {
+			for i := range batches {
+				text := fmt.Sprintf("at %d\ncounter vllm.generation_tokens{0} %d\nserver shared\ncounter vllm.generation_tokens{%d} %d\n",
+					i*15, i*150, worker, i*150)
+				text = strings.Replace(text, "\n", fmt.Sprintf("\nserver vllm-%d:8000\n", worker), 1)
+				assert.NoError(t, p.ConsumeMetrics(t.Context(), readStory(t, text).calls[0].input))
+			}
+		})
+	}
+	group.Wait()
+	metadatatest.AssertEqualProcessorVllmResources(t, telemetry, one(workers+1), loosely...)
+	require.NoError(t, p.Shutdown(t.Context()))
+	last := map[string]float64{}
+	for _, metrics := range sink.AllMetrics() {
+		for key, value := range points(t, takeAdded(metrics)) {
+			if !strings.HasPrefix(key, "shared") {
+				last[key] = value
+			}
+		}
+	}
+	assert.Len(t, last, workers*(batches-1))
+	for key, value := range last {
+		assert.InDelta(t, 10, value, 1e-9, key)
+	}
+}

@@ -1,0 +1,150 @@
+package vllmprocessor
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// scraped is what the receiver makes of n scrapes of a busy stand-in server,
+// with times 15 s apart as the stand-in's load has them.
+func scraped(t testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
+	t.Helper()
+	config.Seed = 1
+	server, err := vllmsim.New(config)
+	require.NoError(t, err)
+	server.Advance(10 * time.Minute)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.Targets()[0].ServeHTTP(w, r)
+		if r.URL.Path == "/metrics" {
+			server.Advance(15 * time.Second)
+		}
+	}))
+	defer web.Close()
+	factory := vllmreceiver.NewFactory()
+	cfg := factory.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"endpoint": web.URL, "collection_interval": "100ms", "initial_delay": "0s",
+	}).Unmarshal(cfg))
+	sink := new(consumertest.MetricsSink)
+	receiver, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+	var batches []pmetric.Metrics
+	require.Eventually(t, func() bool {
+		batches = slices.DeleteFunc(slices.Clone(sink.AllMetrics()), func(m pmetric.Metrics) bool {
+			return m.MetricCount() < 20 // a scrape that took longer than the interval
+		})
+		return len(batches) >= n
+	}, 30*time.Second, 5*time.Millisecond)
+	require.NoError(t, receiver.Shutdown(t.Context()))
+	batches = batches[:n]
+	for _, batch := range batches {
+		// Beside a scrape there may be the failure of the one before.
+		batch.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+			return rm.ScopeMetrics().At(0).Metrics().Len() < 20
+		})
+	}
+	for i := range batches {
+		setTime(batches[i], storyBegin.Add(time.Duration(i)*15*time.Second))
+	}
+	return batches
+}
+
+// setTime gives all points a time.
+func setTime(metrics pmetric.Metrics, at time.Time) {
+	stamp := pcommon.NewTimestampFromTime(at)
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					for _, p := range m.Gauge().DataPoints().All() {
+						p.SetTimestamp(stamp)
+					}
+				case pmetric.MetricTypeSum:
+					for _, p := range m.Sum().DataPoints().All() {
+						p.SetTimestamp(stamp)
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, p := range m.Histogram().DataPoints().All() {
+						p.SetTimestamp(stamp)
+					}
+				default:
+				}
+			}
+		}
+	}
+}
+
+// derivedSeries is the number of series that are derived in the course of some
+// scrapes of a server.
+func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]bool {
+	t.Helper()
+	p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
+	series := map[string]bool{}
+	for i, batch := range scraped(t, sim, 12) {
+		p.now = func() time.Time { return storyBegin.Add(time.Duration(i) * 15 * time.Second) }
+		batch, err := p.process(t.Context(), batch)
+		require.NoError(t, err)
+		for key := range points(t, takeAdded(batch)) {
+			_, key, _ = strings.Cut(key, " ") // the server
+			_, key, _ = strings.Cut(key, " ") // the time
+			series[key] = true
+		}
+	}
+	return series
+}
+
+// What one server costs a backend, as the README states it.
+func TestTheCostInSeries(t *testing.T) {
+	const peaks = "hardware: [{gpu: H100-SXM}]"
+	// No connector and no images.
+	plain := vllmsim.Config{Version: "0.24.0"}
+	all := plain
+	all.SpecDecode, all.FlopsCounters = true, true
+	many, manyAll := plain, all
+	many.Engines, manyAll.Engines = 8, 8
+	readme := readReadme(t)
+	for _, c := range []struct {
+		name   string
+		sim    vllmsim.Config
+		config string
+		want   int
+	}{
+		{"one engine", plain, "", 36},
+		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 45},
+		{"eight engines", many, "", 228},
+		{"eight engines, with speculation and `hardware`", manyAll, peaks, 309},
+		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 300},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // the time goes by between scrapes
+			series := slices.Sorted(maps.Keys(derivedSeries(t, c.sim, c.config)))
+			// Abandoned prefill, two series, is told until the first prompt lies beyond
+			// the last bound, which is a matter of chance here.
+			series = slices.DeleteFunc(series, func(s string) bool { return strings.Contains(s, "abandoned_prefill") })
+			assert.Len(t, series, c.want)
+			assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", c.name, c.want))
+		})
+	}
+}
