@@ -10,6 +10,8 @@ type series struct {
 	// ended is true after a point that said so.
 	ended bool
 	noSum bool
+	// older is true where the newest point came under an older metric's name.
+	older bool
 	// epoch is that of its engine when it was observed last.
 	epoch int
 	// start and time are those of the newest point, in nanoseconds.
