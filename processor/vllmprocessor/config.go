@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	Percentiles PercentilesConfig `mapstructure:"percentiles"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
+	// Pool adds up servers; there are no pools without it.
+	Pool configoptional.Optional[PoolConfig] `mapstructure:"pool"`
 
 	_ struct{}
 }
@@ -74,6 +77,7 @@ func createDefaultConfig() component.Config {
 		MaxStaleness: 5 * time.Minute,
 		MaxSeries:    100_000,
 		Percentiles:  PercentilesConfig{Interpolation: Linear},
+		Pool:         configoptional.Default(defaultPoolConfig()),
 	}
 }
 
@@ -106,6 +110,7 @@ func (c *Config) Validate() error {
 		add("percentiles::interpolation", "%q is not known; write linear or mean_constrained", c.Percentiles.Interpolation)
 	}
 	c.validateMetrics(add)
+	c.validatePool(add)
 	return errors.Join(errs...)
 }
 
