@@ -20,6 +20,7 @@ import (
 // said is one engine at one time: values by input, distributions by input.
 type said struct {
 	engine, model string
+	start         float64 // in seconds; 0 where it says none
 	values        map[collect.Input]float64
 	distributions map[collect.Input]dist
 }
@@ -88,6 +89,10 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...said) {
 	s := f.server(key)
 	batch := collect.Batch{Resource: key, Time: at(seconds)}
 	for i, e := range engines {
+		var start int64
+		if e.start != 0 {
+			start = at(e.start)
+		}
 		group := collect.Group{Key: e.engine + "/" + e.model}
 		if e.engine != "" {
 			group.Attributes = append(group.Attributes, collect.Attribute{Name: "engine", Value: e.engine})
@@ -97,7 +102,7 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...said) {
 		}
 		batch.Groups = append(batch.Groups, group)
 		for in, value := range e.values {
-			sample := collect.Sample{Input: in, Group: i, Gone: gone, Value: value}
+			sample := collect.Sample{Input: in, Group: i, Gone: gone, Start: start, Value: value}
 			switch in {
 			case collect.PromptTokensBySource:
 				sample.Label = "local_compute"
@@ -112,7 +117,7 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...said) {
 				count += n
 			}
 			batch.Samples = append(batch.Samples, collect.Sample{
-				Input: in, Group: i, Gone: gone,
+				Input: in, Group: i, Gone: gone, Start: start,
 				Bounds: slices.Clone(d.bounds), Counts: slices.Clone(d.counts), Count: count, Sum: d.sum, HasSum: true,
 			})
 		}
