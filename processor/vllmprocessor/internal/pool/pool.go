@@ -102,11 +102,9 @@ func New(settings Settings) *Pools {
 // GroupBy, empty where it has none. What is only late in this batch keeps its
 // last value, as the derived series of the resource do.
 func (p *Pools) Observe(key string, resource *window.Resource, attributes []string, arrived int64) {
-	r := p.index[key]
-	if r == nil {
+	r, known := p.index[key]
+	if !known {
 		r = &replica{key: key}
-		p.index[key] = r
-		p.servers = append(p.servers, r)
 	}
 	if r.state != resource {
 		// It was forgotten meanwhile and has begun anew.
@@ -126,7 +124,11 @@ func (p *Pools) Observe(key string, resource *window.Resource, attributes []stri
 	for _, e := range r.engines {
 		e.current = false
 	}
-	if len(r.engines) == 0 {
+	switch {
+	case len(r.engines) > 0 && !known:
+		p.index[key] = r
+		p.servers = append(p.servers, r)
+	case len(r.engines) == 0 && known:
 		p.remove(func(other *replica) bool { return other == r })
 	}
 }
