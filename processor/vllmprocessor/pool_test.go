@@ -295,6 +295,40 @@ func TestAConsumerThatBlocksHoldsUpNeitherInputNorShutdown(t *testing.T) {
 	}
 }
 
+func TestAConsumerThatTakesNothingIsGivenUpAtTheNextInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := &stubborn{heeds: true, release: make(chan struct{})}
+		p := pooled(t, next)
+		require.NoError(t, p.Start(t.Context(), host()))
+		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		assert.EqualValues(t, 4, next.calls.Load())
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
+
+func TestServersAreNotTakenForOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := new(consumertest.MetricsSink)
+		p := pooled(t, sink, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"zone"} })
+		require.NoError(t, p.Start(t.Context(), host()))
+		time.Sleep(15*time.Second - 1)
+		both := gauges("a", map[string]float64{"vllm.num_requests.running": 3})
+		both.ResourceMetrics().At(0).Resource().Attributes().PutStr("zone", "north")
+		gauges("b", map[string]float64{"vllm.num_requests.running": 4}).ResourceMetrics().MoveAndAppendTo(both.ResourceMetrics())
+		require.NoError(t, p.ConsumeMetrics(t.Context(), both))
+		sink.Reset()
+		time.Sleep(1)
+		synctest.Wait()
+		require.Len(t, sink.AllMetrics(), 1)
+		assert.Equal(t, map[string]string{
+			"replicas north": "1", "running north": "3", "replicas": "1", "running": "4",
+		}, poolPoints(t, sink.AllMetrics()[0]))
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
+
 func TestTheShutdownsOwnDeadlineCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &stubborn{release: make(chan struct{})}

@@ -35,9 +35,7 @@ func quantiles(distribution int) func(*Pools, *group, func(string, float64)) {
 		p.merged.Reset()
 		for _, s := range g.servers {
 			for _, e := range s {
-				if d := &e.distributions[distribution]; d.reason == derive.OK {
-					p.merged.Add(&d.counts)
-				}
+				p.merged.Add(&e.distributions[distribution])
 			}
 		}
 		for _, q := range p.settings.Derive.Quantiles {

@@ -58,24 +58,20 @@ type Pools struct {
 // replica is one server.
 type replica struct {
 	key     string
-	state   *window.Resource
 	arrived int64
 	engines []*engine
 }
 
 // engine is what one engine and model of a replica adds.
 type engine struct {
-	number        int
-	key           string
-	attributes    []collect.Attribute
-	parts         []derive.Parts
-	distributions []distribution
-	current       bool
-}
-
-type distribution struct {
-	counts histogram.Histogram
-	reason derive.Reason
+	number     int
+	key        string
+	attributes []collect.Attribute
+	parts      []derive.Parts
+	// distributions are empty where the engine cannot tell them.
+	distributions []histogram.Histogram
+	// current is true for an engine of the batch that is being taken in.
+	current bool
 }
 
 // group is one pool.
@@ -105,10 +101,6 @@ func (p *Pools) Observe(key string, resource *window.Resource, attributes []stri
 	r, known := p.index[key]
 	if !known {
 		r = &replica{key: key}
-	}
-	if r.state != resource {
-		// It was forgotten meanwhile and has begun anew.
-		r.state, r.engines = resource, nil
 	}
 	r.arrived = arrived
 	p.now, p.long = resource.Views(p.now, false), resource.Views(p.long, true)
@@ -142,13 +134,10 @@ func (p *Pools) engine(r *replica, number int) *engine {
 	}
 	e := &engine{
 		number: number, parts: make([]derive.Parts, len(p.table.parts)),
-		distributions: make([]distribution, len(p.table.distributions)),
+		distributions: make([]histogram.Histogram, len(p.table.distributions)),
 	}
 	for i := range e.parts {
 		e.parts[i].Reason = derive.Missing
-	}
-	for i := range e.distributions {
-		e.distributions[i].reason = derive.Missing
 	}
 	r.engines = append(r.engines, e)
 	return e
@@ -170,11 +159,9 @@ func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
 		if reason == derive.Pending {
 			continue
 		}
-		d := &e.distributions[i]
-		d.reason = reason
-		d.counts.Reset()
+		e.distributions[i].Reset()
 		if reason == derive.OK {
-			d.counts.Add(&p.merged)
+			e.distributions[i].Add(&p.merged)
 		}
 	}
 	e.join(p, m.Now.Group(), attributes)
@@ -182,12 +169,15 @@ func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
 
 // join settles which pool the engine belongs to.
 func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
-	p.key = p.key[:0]
-	for i, name := range p.settings.GroupBy {
-		value := g.Value(name)
-		if value == "" {
-			value = attributes[i]
+	value := func(i int) string {
+		if of := g.Value(p.settings.GroupBy[i]); of != "" {
+			return of
 		}
+		return attributes[i]
+	}
+	p.key = p.key[:0]
+	for i := range p.settings.GroupBy {
+		value := value(i)
 		p.found[i] = p.found[i] || (value != "" && e.current)
 		p.key = append(append(p.key, value...), 0)
 	}
@@ -196,11 +186,7 @@ func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
 	}
 	e.key, e.attributes = string(p.key), []collect.Attribute{}
 	for i, name := range p.settings.GroupBy {
-		value := g.Value(name)
-		if value == "" {
-			value = attributes[i]
-		}
-		if value != "" {
+		if value := value(i); value != "" {
 			e.attributes = append(e.attributes, collect.Attribute{Name: name, Value: value})
 		}
 	}

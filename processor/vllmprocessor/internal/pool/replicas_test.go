@@ -123,6 +123,25 @@ func TestWhatIsLateInABatchKeepsItsLastValue(t *testing.T) {
 	assert.Equal(t, before, f.tell(12))
 	f.scrape("a", 20, generated("0", 40), generated("1", 60))
 	assert.Equal(t, before, f.tell(20))
+	f.scrape("a", 22, said{engine: "0", model: "m", values: map[collect.Input]float64{collect.GenerationTokens: 44}})
+	assert.Equal(t, before, f.tell(22), "the states are late")
+}
+
+func TestADistributionThatIsLateKeepsWhatItSaid(t *testing.T) {
+	f := newFleet(t)
+	latency := func(n float64) said {
+		return said{engine: "0", model: "m", distributions: map[collect.Input]dist{
+			collect.E2ERequestLatency: {[]float64{1, 2}, []float64{n, n, 0}, n},
+		}}
+	}
+	f.scrape("a", 0, latency(0))
+	f.scrape("a", 10, latency(6))
+	before := f.tell(10)
+	assert.Equal(t, 1.0, before["e2e_request_latency_quantile m 0.5"])
+	f.scrape("a", 12, running("m", 1))
+	assert.Equal(t, 1.0, f.tell(12)["e2e_request_latency_quantile m 0.5"])
+	f.scrape("a", 14, running("m", 1))
+	assert.NotContains(t, f.tell(14), "e2e_request_latency_quantile m 0.5", "it has been away twice")
 }
 
 func TestAMetricThatStaysAwayLeavesThePool(t *testing.T) {
@@ -144,6 +163,18 @@ func TestARestartOfOneServerIsNoHoleInThePool(t *testing.T) {
 	f.scrape("a", 40, generated("0", 60)) // began anew: 60 since
 	f.scrape("b", 40, generated("0", 1200))
 	assert.Equal(t, (200+60)/40.0+200/40.0, f.tell(40)["generation_throughput m"])
+}
+
+func TestAServerThatComesBackTakesPartAgain(t *testing.T) {
+	f := newFleet(t)
+	f.scrape("a", 0, running("m", 3))
+	f.end("a", 15, running("m", 0))
+	assert.Empty(t, f.tell(16))
+	f.scrape("a", 30, running("m", 4))
+	assert.Equal(t, 4.0, f.tell(31)["running m"])
+	assert.Empty(t, f.tell(1000))
+	f.scrape("a", 1015, running("m", 5))
+	assert.Equal(t, 5.0, f.tell(1016)["running m"])
 }
 
 func TestAServerThatWasForgottenBeginsAnew(t *testing.T) {
@@ -195,6 +226,34 @@ func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 		f.pools.Observe("blocks", s.state, s.attributes, at(seconds))
 	}
 	assert.Equal(t, 0.25, f.tell(10)["prefix_cache.hit_ratio m"])
+}
+
+func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
+	f := newFleet(t)
+	cache := func(older bool, seconds, hits, queries float64) {
+		s := f.server("a")
+		batch := collect.Batch{
+			Resource: "a", Time: at(seconds),
+			Groups: []collect.Group{{Key: "0", Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}}},
+			Samples: []collect.Sample{
+				{Input: collect.Running, Value: 1},
+				{Input: collect.PrefixCacheHits, Older: older, Value: hits},
+				{Input: collect.PrefixCacheQueries, Older: older, Value: queries},
+			},
+		}
+		if hits == 0 {
+			batch.Samples = batch.Samples[:1]
+		}
+		s.state.Observe(&batch, 10)
+		f.pools.Observe("a", s.state, s.attributes, at(seconds))
+	}
+	cache(true, 0, 0, 0)
+	cache(true, 10, 5, 10)
+	assert.NotContains(t, f.tell(10), "prefix_cache.hit_ratio m", "counted from 0 on, but blocks")
+	cache(true, 20, 10, 20)
+	assert.NotContains(t, f.tell(20), "prefix_cache.hit_ratio m")
+	cache(false, 30, 15, 30)
+	assert.Contains(t, f.tell(30), "prefix_cache.hit_ratio m")
 }
 
 func TestServersAreGroupedByAttributesOfPointsAndResources(t *testing.T) {
@@ -255,6 +314,19 @@ func TestWhatNoPoolIsMadeOfMakesNoPool(t *testing.T) {
 	f.scrape("a", 10, http)
 	assert.Empty(t, f.tell(10))
 	assert.Nil(t, f.pools.NotFound(), "there is no server yet")
+	f.server("a").attributes[0] = "of a front end"
+	f.scrape("a", 20, http)
+	f.scrape("b", 20, running("", 1))
+	assert.Equal(t, []string{"model_name"}, f.pools.NotFound())
+}
+
+func TestAnAttributeThatArrivesLateMovesTheServer(t *testing.T) {
+	f := newFleet(t, func(s *pool.Settings) { s.GroupBy = []string{"zone"} })
+	f.scrape("a", 0, running("m", 1))
+	assert.Equal(t, map[string]float64{"replicas": 1, "running": 1}, f.tell(0))
+	f.server("a").attributes[0] = "north"
+	f.scrape("a", 15, running("m", 2))
+	assert.Equal(t, map[string]float64{"replicas north": 1, "running north": 2}, f.tell(15))
 }
 
 func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
@@ -262,6 +334,8 @@ func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
 	assert.Nil(t, f.pools.NotFound())
 	f.scrape("a", 0, running("m", 1))
 	assert.Equal(t, []string{"zone"}, f.pools.NotFound())
+	f.end("a", 1, running("m", 1))
+	assert.Nil(t, f.pools.NotFound(), "a has left")
 	f.server("b", "", "north")
 	f.scrape("b", 0, running("m", 1))
 	assert.Empty(t, f.pools.NotFound())
