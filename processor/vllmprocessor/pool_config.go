@@ -9,7 +9,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// PoolConfig adds up servers that share attributes.
+// PoolConfig adds up servers that share attributes. A pool is what comes through
+// one pipeline of one collector: its points belong to the resource of that
+// collector, which must have a service.instance.id of its own where several
+// write to one backend, and to the component, which the attribute
+// otelcol.component.id of the resource names.
 type PoolConfig struct {
 	// GroupBy are the names of attributes, of points or of resources: servers
 	// with equal values make a pool. A server that lacks an attribute belongs to

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -73,9 +74,7 @@ func (l *life) say(engine int) said {
 		values:        map[collect.Input]float64{collect.Running: l.running, collect.Waiting: l.waiting, collect.KVCacheUtilization: l.utilization},
 		distributions: map[collect.Input]dist{collect.E2ERequestLatency: {bounds, l.observed, l.sum}},
 	}
-	for in, n := range l.shown {
-		s.values[in] = n
-	}
+	maps.Copy(s.values, l.shown)
 	return s
 }
 
@@ -166,17 +165,18 @@ func assertHappened(t *testing.T, seed uint64, got map[string]float64, servers [
 		want["e2e_request_latency_quantile m 0.95"] = interpolate(buckets, 0.95*count)
 	}
 	for name, values := range map[string][]float64{"running": running, "generation_throughput": generated, "kv_cache_utilization": used} {
-		if len(values) > 1 && total(values) > 0 {
-			// The mean of squares less the square of the mean.
-			n, most, squares := float64(len(values)), 0.0, 0.0
-			for _, v := range values {
-				squares += v * v / n
-				most = math.Max(most, v)
-			}
-			average := total(values) / n
-			want["imbalance.max_ratio m "+name] = most / average
-			want["imbalance.stddev_ratio m "+name] = math.Sqrt(math.Max(squares-average*average, 0)) / average
+		if len(values) < 2 || total(values) == 0 {
+			continue
 		}
+		// The mean of squares less the square of the mean.
+		n, most, squares := float64(len(values)), 0.0, 0.0
+		for _, v := range values {
+			squares += v * v / n
+			most = math.Max(most, v)
+		}
+		average := total(values) / n
+		want["imbalance.max_ratio m "+name] = most / average
+		want["imbalance.stddev_ratio m "+name] = math.Sqrt(math.Max(squares-average*average, 0)) / average
 	}
 	for name, value := range want {
 		assert.InDelta(t, value, got[name], 1e-6*math.Max(1, math.Abs(value)), "%s of seed %d", name, seed)
