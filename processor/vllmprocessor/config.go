@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -50,6 +51,8 @@ type Config struct {
 	Hardware []HardwareConfig `mapstructure:"hardware"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
+	// Pool adds up servers; there are no pools without it.
+	Pool configoptional.Optional[PoolConfig] `mapstructure:"pool"`
 
 	_ struct{}
 }
@@ -80,6 +83,7 @@ func createDefaultConfig() component.Config {
 		MaxStaleness: 5 * time.Minute,
 		MaxSeries:    100_000,
 		Percentiles:  PercentilesConfig{Interpolation: Linear},
+		Pool:         configoptional.Default(defaultPoolConfig()),
 	}
 }
 
@@ -139,6 +143,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateHardware(add)
 	c.validateMetrics(add)
+	c.validatePool(add)
 	return errors.Join(errs...)
 }
 

@@ -23,7 +23,7 @@ func NewFactory() processor.Factory {
 func createMetricsProcessor(
 	ctx context.Context, settings processor.Settings, cfg component.Config, next consumer.Metrics,
 ) (processor.Metrics, error) {
-	p, err := newProcessor(cfg.(*Config), settings)
+	p, err := newProcessor(cfg.(*Config), settings, next)
 	if err != nil {
 		return nil, err
 	}

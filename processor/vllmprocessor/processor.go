@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
@@ -39,6 +40,8 @@ type vllmProcessor struct {
 	swept     time.Time
 	evaluator derive.Evaluator
 	warned    warnings
+	// pools is nil where none are configured.
+	pools *poolTicker
 }
 
 // resource is the state of one resource.
@@ -50,7 +53,7 @@ type resource struct {
 	batches int
 }
 
-func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, error) {
+func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
 	rules, err := config.rules()
 	if err != nil {
 		return nil, err
@@ -82,6 +85,7 @@ func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, 
 		return nil, err
 	}
 	p.telemetry = newTelemetry(builder)
+	p.pools = newPoolTicker(p, settings, next)
 	return p, nil
 }
 
@@ -95,10 +99,15 @@ func (c *Config) enabled(name string) bool {
 }
 
 func (p *vllmProcessor) start(context.Context, component.Host) error {
-	return p.telemetry.observe(p)
+	if err := p.telemetry.observe(p); err != nil {
+		return err
+	}
+	p.pools.start()
+	return nil
 }
 
-func (p *vllmProcessor) shutdown(context.Context) error {
+func (p *vllmProcessor) shutdown(ctx context.Context) error {
+	p.pools.shutdown(ctx)
 	p.telemetry.Shutdown()
 	return nil
 }
@@ -139,6 +148,7 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	r.arrived = now
 	source := metrics.ResourceMetrics().At(batch.Source)
 	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
+	p.pools.observe(batch.Resource, r, source.Resource().Attributes())
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)

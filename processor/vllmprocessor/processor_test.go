@@ -60,7 +60,7 @@ func (r *rig) tell(text string) {
 
 func create(t testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
 	t.Helper()
-	p, err := newProcessor(config, settings)
+	p, err := newProcessor(config, settings, consumertest.NewNop())
 	require.NoError(t, err)
 	return p
 }

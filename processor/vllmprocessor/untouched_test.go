@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -31,7 +32,7 @@ func everything(t testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type))
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(t, err)
 	return p
 }

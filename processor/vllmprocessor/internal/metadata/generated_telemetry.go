@@ -33,6 +33,8 @@ type TelemetryBuilder struct {
 	ProcessorVllmEndedSeries      metric.Int64Counter
 	ProcessorVllmExpiredResources metric.Int64Counter
 	ProcessorVllmIgnoredPoints    metric.Int64Counter
+	ProcessorVllmPoolLeftOut      metric.Int64Counter
+	ProcessorVllmPoolLostPoints   metric.Int64Counter
 	ProcessorVllmResets           metric.Int64Counter
 	ProcessorVllmResources        metric.Int64ObservableGauge
 	ProcessorVllmSeries           metric.Int64ObservableGauge
@@ -134,6 +136,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorVllmIgnoredPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ignored_points",
 		metric.WithDescription("Points of known metrics that no value is derived from, by reason. They pass through all the same. [Development]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmPoolLeftOut, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_pool_left_out",
+		metric.WithDescription("Times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]"),
+		metric.WithUnit("{replica}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmPoolLostPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_pool_lost_points",
+		metric.WithDescription("Points of pools that the next component did not take. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

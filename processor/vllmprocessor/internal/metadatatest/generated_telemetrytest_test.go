@@ -33,6 +33,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorVllmEndedSeries.Add(context.Background(), 1)
 	tb.ProcessorVllmExpiredResources.Add(context.Background(), 1)
 	tb.ProcessorVllmIgnoredPoints.Add(context.Background(), 1)
+	tb.ProcessorVllmPoolLeftOut.Add(context.Background(), 1)
+	tb.ProcessorVllmPoolLostPoints.Add(context.Background(), 1)
 	tb.ProcessorVllmResets.Add(context.Background(), 1)
 	AssertEqualProcessorVllmAbsentValues(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -47,6 +49,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmIgnoredPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmPoolLeftOut(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmPoolLostPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmResets(t, testTel,

@@ -276,6 +276,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.accumulate(s, g, sample, values)
 	}
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
+	s.older = sample.Older
 	if kind == collect.Distribution && !sample.HasSum {
 		s.noSum = u.seq
 	}
@@ -286,7 +287,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 // from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
-		label: sample.Label, delta: sample.Delta, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
+		label: sample.Label, delta: sample.Delta, older: sample.Older, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
 	}

@@ -297,6 +297,12 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 	}
 }
 
+// Older tells whether an input came under the name of an older metric, which can
+// have another unit.
+func (v *View) Older(in collect.Input) bool {
+	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
+}
+
 // Engine returns a state of the view's engine that carries no model, as the
 // cache configuration does: of the group whose attributes are all the view's,
 // too.
