@@ -235,6 +235,9 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	total := Parts{Reason: Missing}
 	for i := range members {
 		parts := row.Quotient(settings, &members[i])
+		if row.share && parts.Reason == OK && parts.Numerator > parts.Denominator {
+			parts.Reason = Contradiction
+		}
 		if i == 0 {
 			total = parts
 		} else {

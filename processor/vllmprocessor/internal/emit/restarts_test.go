@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
 func tokens(engine string, value float64) sample {
@@ -110,6 +111,13 @@ func TestARestartThatShowsInTheSecondPartHoldsForTheFirst(t *testing.T) {
 	s.at(10, generated("0", 20))
 	got := s.at(20, tokens("0", 250), generated("0", 40))
 	assert.Equal(t, said{"prompt_throughput{engine=0}": 12.5, "generation_throughput{engine=0}": 2}, got)
+}
+
+func TestARestartThatNoNumberShowsMakesNoRatioAboveOne(t *testing.T) {
+	s := newServer(t, cached)
+	s.at(0, hits("0", 0), tokens("0", 50))
+	assert.Empty(t, s.at(10, hits("0", 40), tokens("0", 60)))
+	assert.Equal(t, 1, s.evaluator.Absent[derive.Contradiction])
 }
 
 func TestAServerThatRestartsWithNewBucketsEveryTimeIsBounded(t *testing.T) {
