@@ -60,6 +60,25 @@ func TestEnginesThatAreMadeUpFillNoMemoryBeyondTheLimit(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
+func TestManyLabelsInAnyOrderAreFoundQuickly(t *testing.T) {
+	r := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
+	const labels = 50_000
+	made := func(at int64, step int, value float64) *collect.Batch {
+		b := &collect.Batch{Time: at, Groups: []collect.Group{{Key: "k"}}}
+		for i := range labels {
+			b.Samples = append(b.Samples, collect.Sample{Input: collect.HTTPRequests, Label: fmt.Sprint(i * step % labels), Value: value})
+		}
+		return b
+	}
+	begin := time.Now()
+	r.Observe(made(1e10, 1, 1), math.MaxInt)
+	r.Observe(made(2e10, 48_611, 3), math.MaxInt)
+	assert.Less(t, time.Since(begin), 5*time.Second)
+	views := r.Views(nil, false)
+	increase, _ := views[0].Increase(collect.HTTPRequests)
+	assert.Equal(t, 2.0*labels, increase)
+}
+
 func TestFrequentBatchesFillNoMemory(t *testing.T) {
 	r := window.NewResource(window.Settings{Window: time.Second, MaxStaleness: 5 * time.Minute})
 	before := heap()
