@@ -42,6 +42,9 @@ type Row struct {
 	// observations is true where the denominator is a number of observations,
 	// which Settings.MinCount is compared with.
 	observations bool
+	// share is true where the numerator is a part of the denominator. More than
+	// all is a restart that no number shows.
+	share bool
 	// speculative is true where old servers credit all engines to one.
 	speculative bool
 	// speculativeExtra is the one value of its own attributes for which that holds.

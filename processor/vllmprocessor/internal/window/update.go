@@ -74,6 +74,7 @@ func (u *update) group(i int, create bool) *Group {
 			u.engines[name] = e
 		}
 		g = &Group{Group: *from, Number: len(u.Resource.groups), engine: e}
+		e.groups = append(e.groups, g)
 		u.index[from.Key] = g
 		u.Resource.groups = append(u.Resource.groups, g)
 		u.enroll(g)
@@ -134,10 +135,7 @@ func (u *update) restarts() {
 // restart begins a new epoch of an engine. What an earlier part of the same
 // batch took for a continuation was none.
 func (u *update) restart(e *engine) {
-	for _, g := range u.Resource.groups {
-		if g.engine != e {
-			continue
-		}
+	for _, g := range e.groups {
 		for in := range g.inputs {
 			for _, s := range g.inputs[in] {
 				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {
@@ -190,8 +188,8 @@ func (u *update) frontRestarted(front *engine) bool {
 
 // ends tells whether the batch, or one before it, says that an engine is gone.
 func (u *update) ends(e *engine) bool {
-	for _, g := range u.Resource.groups {
-		if g.engine == e && !g.ended && !u.endsGroup(g) {
+	for _, g := range e.groups {
+		if !g.ended && !u.endsGroup(g) {
 			return false
 		}
 	}
