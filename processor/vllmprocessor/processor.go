@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -38,13 +39,17 @@ type vllmProcessor struct {
 	series    int
 	swept     time.Time
 	evaluator derive.Evaluator
-	warned    warnings
+	// objectives is nil without any.
+	objectives *objectives
+	warned     warnings
 }
 
 // resource is the state of one resource.
 type resource struct {
 	state  *window.Resource
 	memory emit.Memory
+	// measured is nil without objectives.
+	measured *measured
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
@@ -94,13 +99,15 @@ func (c *Config) enabled(name string) bool {
 	return known && metric.Enabled
 }
 
-func (p *vllmProcessor) start(context.Context, component.Host) error {
-	return p.telemetry.observe(p)
+// start opens the storage of the objectives.
+func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
+	return errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host))
 }
 
-func (p *vllmProcessor) shutdown(context.Context) error {
+func (p *vllmProcessor) shutdown(ctx context.Context) error {
+	err := p.objectives.shutdown(ctx)
 	p.telemetry.Shutdown()
-	return nil
+	return err
 }
 
 // process derives from the metrics that pass through and adds the values to the
@@ -142,7 +149,8 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
-	p.telemetry.derived(ctx, points, ends)
+	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
+	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
 	if added.Len() == 0 {
 		return
 	}
@@ -165,6 +173,7 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 			continue
 		}
 		p.series -= r.state.Series()
+		p.objectives.expire(r)
 		delete(p.resources, key)
 		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 	}
