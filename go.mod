@@ -49,6 +49,7 @@ require (
 )
 
 require (
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.opentelemetry.io/collector/component/componentstatus v0.158.0 // indirect
 	go.opentelemetry.io/collector/pdata/testdata v0.158.0 // indirect
 	go.opentelemetry.io/collector/processor/xprocessor v0.158.0 // indirect

@@ -40,6 +40,8 @@ const (
 // state of the one that began first is kept.
 type archive struct {
 	budget time.Duration
+	// limit is the most states that are kept of silent resources.
+	limit  int
 	now    func() time.Time
 	logger *zap.Logger
 	client storage.Client
@@ -67,7 +69,7 @@ type savedState struct {
 
 func newArchive(budget time.Duration, now func() time.Time, logger *zap.Logger) *archive {
 	return &archive{
-		budget: budget, now: now, logger: logger, failed: func() {},
+		budget: budget, limit: maxTrackers, now: now, logger: logger, failed: func() {},
 		states: map[string]savedState{}, owners: map[string]*objectives{},
 	}
 }
@@ -96,7 +98,7 @@ func (a *archive) end(key string, state []byte, user *objectives) {
 		return
 	}
 	a.states[key] = savedState{state, newest}
-	if len(a.states) > maxTrackers+maxTrackers/10 {
+	if len(a.states) > a.limit+a.limit/10 {
 		a.prune()
 	}
 }
@@ -113,11 +115,11 @@ func (a *archive) prune() {
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) <= maxTrackers {
+	if len(keys) <= a.limit {
 		return
 	}
 	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(a.states[x].newest, a.states[y].newest) })
-	for _, key := range keys[:len(keys)-maxTrackers] {
+	for _, key := range keys[:len(keys)-a.limit] {
 		delete(a.states, key)
 	}
 }

@@ -33,9 +33,10 @@ type objectives struct {
 	served map[string]*resource
 
 	evaluator slo.Evaluator
-	trackers  int
-	patterns  *objective.PatternWatch
-	told      map[string]bool
+	// trackers are counted; there are at most limit.
+	trackers, limit int
+	patterns        *objective.PatternWatch
+	told            map[string]bool
 }
 
 // measured is the part of a resource's state that objectives have.
@@ -58,7 +59,7 @@ func (p *vllmProcessor) measure(id component.ID, shared *archives) error {
 	o := &objectives{
 		plan: plan, config: p.config, id: id, logger: p.logger, telemetry: p.telemetry, archives: shared,
 		archive: newArchive(time.Duration(p.config.BudgetWindow), now, p.logger),
-		lock:    &p.mu, served: p.resources,
+		lock:    &p.mu, served: p.resources, limit: maxTrackers,
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	o.archive.failed = func() { p.telemetry.ProcessorVllmFailedSaves.Add(context.Background(), 1) }
@@ -197,9 +198,9 @@ type keeper struct {
 
 // Begin continues what was saved of a tracker.
 func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
-	if k.trackers >= maxTrackers {
+	if k.trackers >= k.limit {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
-			"split the servers among several collectors, or write fewer objectives or narrower models", maxTrackers))
+			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
 		return "", false
 	}
 	k.trackers++

@@ -200,13 +200,14 @@ func TestBatchesCloseTogetherCountOnce(t *testing.T) {
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.take(body("one:8000", "m", noon, []string{firstToken}, engines))
 	p.scrape(engines, "m", 1)
-	// Two batches within a 120th of the window: the second lacks the histogram.
+	// Batches within a 120th of the window: the last lacks the histogram.
 	p.at = p.at.Add(100 * time.Millisecond)
-	p.take(body("one:8000", "m", p.at, nil, engines))
+	engines["0"].firstTokenTook(p.at, 1)
+	p.take(body("one:8000", "m", p.at, []string{firstToken}, engines))
 	p.at = p.at.Add(100 * time.Millisecond)
 	p.take(body("one:8000", "m", p.at, nil, engines))
 	got := p.scrape(engines, "m", 1)
-	assert.Equal(t, 2.0, got.values[valid])
+	assert.Equal(t, 3.0, got.values[valid])
 }
 
 func TestRequestsOfOneTokenAreGood(t *testing.T) {
