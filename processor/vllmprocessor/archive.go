@@ -165,7 +165,7 @@ func (a *archive) run() {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				a.save(ctx)
+				a.save(context.Background())
 			}
 		}
 	}()

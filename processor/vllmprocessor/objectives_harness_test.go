@@ -165,7 +165,7 @@ func (i *instance) end() {
 }
 
 // take passes metrics through and returns what was told about objectives.
-func (i *instance) take(metrics pmetric.Metrics) told {
+func (i *instance) take(metrics pmetric.Metrics) sloSaid {
 	i.t.Helper()
 	out, err := i.process(context.Background(), metrics)
 	require.NoError(i.t, err)
@@ -180,15 +180,15 @@ func (i *instance) sentences(level zapcore.Level) (said []string) {
 	return said
 }
 
-// told is what was said about objectives, as name{attributes}.
-type told struct {
+// sloSaid is what was said about objectives, as name{attributes}.
+type sloSaid struct {
 	values map[string]float64
 	starts map[string]time.Time
 	ended  []string
 }
 
-func listen(metrics pmetric.Metrics) told {
-	all := told{map[string]float64{}, map[string]time.Time{}, nil}
+func listen(metrics pmetric.Metrics) sloSaid {
+	all := sloSaid{map[string]float64{}, map[string]time.Time{}, nil}
 	for i := range metrics.ResourceMetrics().Len() {
 		scopes := metrics.ResourceMetrics().At(i).ScopeMetrics()
 		for j := range scopes.Len() {
@@ -200,7 +200,7 @@ func listen(metrics pmetric.Metrics) told {
 	return all
 }
 
-func (all *told) hear(metric pmetric.Metric) {
+func (all *sloSaid) hear(metric pmetric.Metric) {
 	name, ours := strings.CutPrefix(metric.Name(), "vllm.slo.")
 	if !ours {
 		return

@@ -62,7 +62,7 @@ const (
 )
 
 // shows passes a body of a server through and waits half a minute before that.
-func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...float64) told {
+func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...float64) sloSaid {
 	i.t.Helper()
 	i.at = i.at.Add(30 * time.Second)
 	for _, e := range engines {
@@ -277,7 +277,7 @@ func TestAStorageThatIsNoneStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestShutdownWithoutStart(t *testing.T) {
+func TestObjectivesShutDownWithoutStart(t *testing.T) {
 	newInstance(t, kept(), &archives{}).end()
 }
 
@@ -295,7 +295,7 @@ func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
 	// is out of order until the resource is forgotten. Then it goes on, without what
 	// lies in the future.
 	ago := -20 * time.Minute
-	back := func(seconds float64) told {
+	back := func(seconds float64) sloSaid {
 		p.at = p.at.Add(30 * time.Second)
 		engines["0"].firstTokenTook(p.at.Add(ago), seconds)
 		return p.take(body("one:8000", "m", p.at.Add(ago), []string{firstToken}, engines))
@@ -304,7 +304,7 @@ func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
 	for range 12 {
 		assert.Empty(t, back(1).values)
 	}
-	var got told
+	var got sloSaid
 	for range 3 {
 		got = back(3)
 	}
@@ -324,7 +324,7 @@ func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
 	assert.Empty(t, p.take(body("one:8000", "m", far, []string{firstToken}, engines)).values)
 	assert.Contains(t, strings.Join(p.sentences(zapcore.WarnLevel), "\n"), "ahead of this machine's clock")
 	// What follows is older than that batch, until the resource is forgotten.
-	var got told
+	var got sloSaid
 	for range 30 {
 		got = p.shows("one:8000", engines)
 	}
@@ -372,6 +372,7 @@ func TestManyPipelinesAtOnce(t *testing.T) {
 		p.begin(hostWith{stateID, store})
 		all = append(all, p)
 	}
+	all[0].objectives.archive.now = func() time.Time { return noon }
 	var done sync.WaitGroup
 	for n, p := range all {
 		done.Go(func() {

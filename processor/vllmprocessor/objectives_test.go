@@ -117,7 +117,7 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // scrape is half a minute after the previous one, with new first tokens before it.
-func (i *instance) scrape(engines map[string]*engineLog, model string, seconds ...float64) told {
+func (i *instance) scrape(engines map[string]*engineLog, model string, seconds ...float64) sloSaid {
 	i.t.Helper()
 	i.at = i.at.Add(30 * time.Second)
 	for _, e := range engines {
