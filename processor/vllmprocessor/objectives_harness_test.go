@@ -127,12 +127,12 @@ func within(objectives ...objective.Objective) *Config {
 // instance is a processor with a clock that the test moves.
 type instance struct {
 	*vllmProcessor
-	t    *testing.T
+	t    testing.TB
 	logs *observer.ObservedLogs
 	at   time.Time
 }
 
-func newInstance(t *testing.T, config *Config, shared *archives) *instance {
+func newInstance(t testing.TB, config *Config, shared *archives) *instance {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)

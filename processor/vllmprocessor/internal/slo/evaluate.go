@@ -145,8 +145,8 @@ func (w *writer) sums(o *planned, t *objective.Tracker) {
 }
 
 func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.Reason) {
-	attainment, any := recent.Attainment()
-	if reason == derive.OK && !any {
+	attainment, known := recent.Attainment()
+	if reason == derive.OK && !known {
 		reason = derive.Idle
 	}
 	w.interval(&attainmentRow, o.Name+"\x00", attainment, reason)
@@ -169,8 +169,8 @@ func (w *writer) windows(o *planned, t *objective.Tracker, at int64) {
 }
 
 func burnRate(o *planned, reading *objective.Reading) (objective.Interval, derive.Reason) {
-	attainment, any := reading.Attainment()
-	if !any {
+	attainment, known := reading.Attainment()
+	if !known {
 		return objective.Interval{}, derive.Idle
 	}
 	return objective.BurnRate(attainment, o.Target), derive.OK
