@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -129,6 +130,7 @@ type instance struct {
 	*vllmProcessor
 	t    testing.TB
 	logs *observer.ObservedLogs
+	own  *componenttest.Telemetry
 	at   time.Time
 }
 
@@ -137,11 +139,14 @@ func newInstance(t testing.TB, config *Config, shared *archives) *instance {
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewIDWithName(metadata.Type, "one")
+	own := componenttest.NewTelemetry()
+	t.Cleanup(func() { _ = own.Shutdown(context.Background()) })
+	settings.TelemetrySettings = own.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
 	p, err := newProcessor(config, settings)
 	require.NoError(t, err)
 	require.NoError(t, p.measure(settings.ID, shared))
-	i := &instance{vllmProcessor: p, t: t, logs: logs, at: noon}
+	i := &instance{vllmProcessor: p, t: t, logs: logs, own: own, at: noon}
 	p.now = func() time.Time { return i.at }
 	return i
 }
@@ -172,7 +177,20 @@ func (i *instance) take(metrics pmetric.Metrics) sloSaid {
 	return listen(out)
 }
 
-// warnings are the sentences that were logged at a level.
+// counted is the value of one of the processor's own metrics, by its reason.
+func (i *instance) counted(name, reason string) (n int64) {
+	i.t.Helper()
+	metric, err := i.own.GetMetric(name)
+	require.NoError(i.t, err)
+	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+		if value, has := point.Attributes.Value("reason"); !has || value.AsString() == reason {
+			n += point.Value
+		}
+	}
+	return n
+}
+
+// sentences are what was logged at a level.
 func (i *instance) sentences(level zapcore.Level) (said []string) {
 	for _, entry := range i.logs.FilterLevelExact(level).All() {
 		said = append(said, entry.Message)

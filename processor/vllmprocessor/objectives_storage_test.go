@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -252,6 +253,7 @@ func TestAWriteThatFailsLosesNothing(t *testing.T) {
 	p.at = p.at.Add(10 * time.Minute)
 	p.objectives.archive.save(context.Background())
 	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is said again after a while")
+	assert.Equal(t, int64(6), p.counted("otelcol_processor_vllm_failed_saves", ""))
 	store.set(false)
 	p.end()
 	assert.True(t, store.closed)
@@ -323,6 +325,7 @@ func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
 	far := p.at.Add(60 * 24 * time.Hour)
 	assert.Empty(t, p.take(body("one:8000", "m", far, []string{firstToken}, engines)).values)
 	assert.Contains(t, strings.Join(p.sentences(zapcore.WarnLevel), "\n"), "ahead of this machine's clock")
+	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "ahead_of_clock"))
 	// What follows is older than that batch, until the resource is forgotten.
 	var got sloSaid
 	for range 30 {
@@ -349,6 +352,10 @@ func TestTrackersAreBounded(t *testing.T) {
 	assert.Equal(t, 2, said)
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "more than 2 objectives on models of resources")
+	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "tracker_limit"))
+	trackers, err := p.own.GetMetric("otelcol_processor_vllm_objective_trackers")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), trackers.Data.(metricdata.Gauge[int64]).DataPoints[0].Value)
 }
 
 func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {

@@ -195,6 +195,25 @@ func TestABatchInPartsIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestAnEngineThatMissesAScrapeLosesNothing(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
+	engines := map[string]*engineLog{"0": {born: noon}, "1": {born: noon}}
+	p.take(body("one:8000", "m", noon, []string{firstToken}, engines))
+	// Neither engine is in the second batch alone; the third has both again.
+	p.at = p.at.Add(30 * time.Second)
+	engines["0"].firstTokenTook(p.at, 1)
+	engines["1"].firstTokenTook(p.at, 9)
+	got := p.take(body("one:8000", "m", p.at, []string{firstToken}, map[string]*engineLog{"0": engines["0"]}))
+	assert.Empty(t, got.values, "half of it is no whole")
+	assert.Empty(t, got.ended)
+	got = p.scrape(engines, "m", 1)
+	assert.Equal(t, []float64{4, 3}, []float64{got.values[valid], got.values[good]})
+	assert.Equal(t, noon, got.starts[valid])
+	// All was seen: 60 s until now, since the last half minute before that hour.
+	since := p.at.Add(-time.Hour).Truncate(30 * time.Second)
+	assert.InDelta(t, 60/p.at.Sub(since).Seconds(), got.values[coveredHour], 1e-9)
+}
+
 func TestBatchesCloseTogetherCountOnce(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
 	engines := map[string]*engineLog{"0": {born: noon}}

@@ -87,11 +87,15 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	number := v.Group().Number
 	for i := range p.objectives {
 		in := p.objectives[i].input
+		if _, _, _, status := v.Moments(in); status == window.Missing {
+			continue
+		}
+		// Known from its first batch on, so that it is missed in the next.
+		at := s.place(v.Group())
 		since, histogram, ok := v.Step(in)
 		if !ok || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
-		at := s.place(v.Group())
 		if p.objectives[i].Matches(s.groups[at].model) {
 			s.add(step{at, i, since, r.Time(), counts(histogram, p.objectives[i].Threshold), histogram.Bounds})
 		}
