@@ -90,7 +90,7 @@ func (a *archive) end(key string, state []byte, user *objectives) {
 	newest, sound := objective.StateAge(state)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.owners[key] != user {
+	if owner := a.owners[key]; owner != nil && owner != user {
 		return
 	}
 	delete(a.owners, key)
@@ -208,6 +208,10 @@ func (a *archive) encode(users []*objectives, live []map[string][]byte) []byte {
 	}
 	for i, user := range users {
 		for key, state := range live[i] {
+			if a.owners[key] == nil {
+				// The one that it belonged to has ended.
+				a.owners[key] = user
+			}
 			if a.owners[key] == user {
 				all[key] = state
 				// The tracker has it now.

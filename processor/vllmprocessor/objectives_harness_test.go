@@ -190,6 +190,14 @@ func (i *instance) counted(name, reason string) (n int64) {
 	return n
 }
 
+// windows are the burn windows of the configuration.
+func (o *objectives) windows() (windows []time.Duration) {
+	for _, window := range o.config.BurnWindows {
+		windows = append(windows, time.Duration(window))
+	}
+	return windows
+}
+
 // sentences are what was logged at a level.
 func (i *instance) sentences(level zapcore.Level) (said []string) {
 	for _, entry := range i.logs.FilterLevelExact(level).All() {

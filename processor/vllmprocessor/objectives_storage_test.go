@@ -159,6 +159,46 @@ func TestAResourceThatComesBackContinues(t *testing.T) {
 	assert.Equal(t, 2.0, got.values[valid])
 }
 
+func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
+	store, shared := &memory{}, &archives{}
+	first, second := newInstance(t, kept(), shared), newInstance(t, kept(), shared)
+	first.begin(hostWith{stateID, store})
+	second.begin(hostWith{stateID, store})
+	engines := map[string]*engineLog{"0": {born: noon}}
+	saved := func() (valid float64) {
+		first.objectives.archive.save(context.Background())
+		states, err := objective.DecodeArchive(store.data[archiveKey])
+		require.NoError(t, err)
+		require.Len(t, states, 1)
+		o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
+		for _, state := range states {
+			tracker := objective.NewTracker(&o, objective.Windows{Burn: first.objectives.windows(), Budget: 720 * time.Hour}, 0)
+			require.Equal(t, objective.RestoredAll, tracker.Restore(state, first.at.UnixNano()))
+			valid = tracker.Budget(first.at.UnixNano()).Valid
+		}
+		return valid
+	}
+	first.shows("one:8000", engines)
+	first.shows("one:8000", engines, 1)
+	// The other pipeline begins when the first has counted already.
+	for range 2 {
+		first.shows("one:8000", engines, 1)
+		second.at = first.at
+		second.take(body("one:8000", "m", first.at, []string{firstToken}, engines))
+	}
+	assert.Equal(t, 3.0, saved())
+	// When the first sees it no more, what the other has is better than nothing.
+	first.at = first.at.Add(10 * time.Minute)
+	first.take(body("else:8000", "m", first.at, nil, engines))
+	require.Zero(t, first.objectives.trackers)
+	second.shows("one:8000", engines, 1, 1)
+	assert.Equal(t, 3.0, saved())
+	second.shows("one:8000", engines, 1, 1)
+	assert.Equal(t, 5.0, saved())
+	second.end()
+	first.end()
+}
+
 func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
 	a := newArchive(24*time.Hour, func() time.Time { return noon }, nil)
 	user := &objectives{archive: a}
@@ -180,7 +220,7 @@ func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
 	assert.Len(t, a.states, 3)
 	assert.NotContains(t, a.states, "old")
 	assert.NotContains(t, a.states, "a", "the oldest goes where there are too many")
-	a.end("d", nil, &objectives{})
+	a.end("d", []byte("damaged"), user)
 	assert.Contains(t, a.states, "d")
 }
 

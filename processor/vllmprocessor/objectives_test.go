@@ -214,6 +214,32 @@ func TestAnEngineThatMissesAScrapeLosesNothing(t *testing.T) {
 	assert.InDelta(t, 60/p.at.Sub(since).Seconds(), got.values[coveredHour], 1e-9)
 }
 
+func TestASumBeginsWithTheOldestOfItsSteps(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
+	old, young := &engineLog{born: noon}, &engineLog{born: noon}
+	p.take(body("one:8000", "m", noon, []string{firstToken}, map[string]*engineLog{"1": old}))
+	p.at = p.at.Add(30 * time.Second)
+	p.take(body("one:8000", "m", p.at, nil, map[string]*engineLog{"1": old}))
+	// One engine has a step of a minute, the other one, which is new, of half.
+	got := p.scrape(map[string]*engineLog{"0": young, "1": old}, "m", 1)
+	assert.Equal(t, 2.0, got.values[valid])
+	assert.Equal(t, noon, got.starts[valid])
+	since := p.at.Add(-time.Hour).Truncate(30 * time.Second)
+	assert.InDelta(t, 60/p.at.Sub(since).Seconds(), got.values[coveredHour], 1e-9)
+}
+
+func TestAServerWithoutAHistogramIsNoContradiction(t *testing.T) {
+	p := run(t, within(promise("whole", wholeTime, 10*time.Second, 0.9), promise("tpot", perToken, 50*time.Millisecond, 0.95)))
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.take(body("one:8000", "m", noon, []string{wholeTime}, engines))
+	p.at = p.at.Add(30 * time.Second)
+	engines["0"].serve(p.at, map[string]float64{wholeTime: 2})
+	got := p.take(body("one:8000", "m", p.at, []string{wholeTime}, engines))
+	assert.Equal(t, 1.0, got.values["valid{model_name=m,objective=whole}"])
+	assert.NotContains(t, got.values, "joint_attainment{bound=lower,model_name=m}")
+	assert.Empty(t, p.sentences(zapcore.WarnLevel))
+}
+
 func TestBatchesCloseTogetherCountOnce(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
 	engines := map[string]*engineLog{"0": {born: noon}}
