@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -42,12 +43,16 @@ type vllmProcessor struct {
 	warned    warnings
 	// pools is nil where none are configured.
 	pools *poolTicker
+	// objectives is nil without any.
+	objectives *objectives
 }
 
 // resource is the state of one resource.
 type resource struct {
 	state  *window.Resource
 	memory emit.Memory
+	// measured is nil without objectives.
+	measured *measured
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
@@ -98,8 +103,9 @@ func (c *Config) enabled(name string) bool {
 	return known && metric.Enabled
 }
 
-func (p *vllmProcessor) start(context.Context, component.Host) error {
-	if err := p.telemetry.observe(p); err != nil {
+// start opens the storage of the objectives and begins with the pools.
+func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
+	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host)); err != nil {
 		return err
 	}
 	p.pools.start()
@@ -108,8 +114,9 @@ func (p *vllmProcessor) start(context.Context, component.Host) error {
 
 func (p *vllmProcessor) shutdown(ctx context.Context) error {
 	p.pools.shutdown(ctx)
+	err := p.objectives.shutdown(ctx)
 	p.telemetry.Shutdown()
-	return nil
+	return err
 }
 
 // process derives from the metrics that pass through and adds the values to the
@@ -152,7 +159,8 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
-	p.telemetry.derived(ctx, points, ends)
+	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
+	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
 	if added.Len() == 0 {
 		return
 	}
@@ -175,6 +183,7 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 			continue
 		}
 		p.series -= r.state.Series()
+		p.objectives.expire(r)
 		delete(p.resources, key)
 		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 	}

@@ -91,7 +91,9 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// because is the reason of a status.
+// Because is the reason of a status.
+func Because(status window.Status) Reason { return because(status) }
+
 func because(status window.Status) Reason {
 	return [...]Reason{
 		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,
