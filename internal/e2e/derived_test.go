@@ -30,7 +30,7 @@ func TestDerivedValuesEqualTheNumbersInTheBodies(t *testing.T) {
 	assert.Greater(t, values, 100*(scrapes-1))
 	moved := map[string]bool{}
 	for _, page := range o.pages {
-		for series, value := range page {
+		for series, value := range page.series {
 			moved[metricName(series)] = moved[metricName(series)] || value != 0
 		}
 	}
@@ -101,7 +101,7 @@ func TestARestartedCollectorTellsNothingOfTheTimeBefore(t *testing.T) {
 	assert.Empty(t, second.Complaints())
 	all := second.scraped(t)
 	require.GreaterOrEqual(t, all[0].number, before)
-	for series := range second.pages[all[0].at/1e6] {
+	for series := range second.pages[all[0].at/1e6].series {
 		assert.Contains(t, []string{numberingOnPage, "vllm_kv_cache_free"}, metricName(series), "the first scrape is the baseline only")
 	}
 	scrapes, values := second.compare(t)

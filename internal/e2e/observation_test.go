@@ -113,12 +113,22 @@ func (s *recorded) idle() {
 	s.step = 0
 }
 
-// seen is what the endpoint showed, by the time of the samples in milliseconds.
-type seen map[int64]exposed
+// seen is what the endpoint showed of one time.
+type seen struct {
+	series exposed
+	// looks is how often the number of the body was there.
+	looks int
+}
 
-// look adds a page. The exporter takes a scrape metric by metric, so a page can
-// show a part of one; later pages show the rest.
-func (all seen) look(t *testing.T, page []byte) {
+// wholly is how many looks show all of a scrape for sure: the exporter takes it
+// metric by metric, and the number comes before what is derived.
+const wholly = 3
+
+// sight is what the endpoint showed, by the time of the samples in milliseconds.
+type sight map[int64]*seen
+
+// look adds a page.
+func (all sight) look(t *testing.T, page []byte) {
 	t.Helper()
 	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
 	for {
@@ -137,9 +147,12 @@ func (all seen) look(t *testing.T, page []byte) {
 			continue
 		}
 		if all[*at] == nil {
-			all[*at] = exposed{}
+			all[*at] = &seen{series: exposed{}}
 		}
-		all[*at][bare(set).String()] = value
+		if set.Get(model.MetricNameLabel) == numberingOnPage {
+			all[*at].looks++
+		}
+		all[*at].series[bare(set).String()] = value
 	}
 }
 
@@ -149,7 +162,7 @@ type observation struct {
 	*collectortest.Process
 	server     *recorded
 	addr, file string
-	pages      seen
+	pages      sight
 	// page is the newest.
 	page []byte
 }
@@ -157,7 +170,7 @@ type observation struct {
 func observe(t *testing.T, server *recorded) *observation {
 	t.Helper()
 	o := &observation{
-		server: server, addr: collectortest.FreeAddr(t), file: filepath.Join(t.TempDir(), "metrics.json"), pages: seen{},
+		server: server, addr: collectortest.FreeAddr(t), file: filepath.Join(t.TempDir(), "metrics.json"), pages: sight{},
 	}
 	o.Process = collectortest.CollectorWith(t, fmt.Sprintf(derivedConfig, server.addr, o.addr, o.file))
 	return o
@@ -216,8 +229,8 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 	all, texts := o.scraped(t), o.server.handedOut()
 	for i, s := range all {
 		page := o.pages[s.at/1e6]
-		if page[labels.FromStrings(model.MetricNameLabel, numberingOnPage).String()] != float64(s.number) {
-			// The machine was too busy to look at the endpoint in time.
+		if page == nil || page.looks < wholly {
+			// It was the last, or the machine was too busy to look in time.
 			t.Logf("nobody looked while scrape %d was shown", s.number)
 			continue
 		}
@@ -228,8 +241,9 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 		window := span{
 			from: parseBody(t, texts[from.number]), to: parseBody(t, texts[s.number]), seconds: float64(s.at-from.at) / 1e9,
 		}
+		require.Equal(t, float64(s.number), page.series[labels.FromStrings(model.MetricNameLabel, numberingOnPage).String()])
 		want := expected(window, derivedModel, []string{"0", "1"}, []string{"0.5", "0.95", "0.99"})
-		values += same(t, s.number, want, page)
+		values += same(t, s.number, want, page.series)
 		scrapes++
 	}
 	return scrapes, values
@@ -284,11 +298,11 @@ func abandoned(series string) bool { return strings.Contains(series, `reason="ab
 // whatever their time.
 func (o *observation) derivedNow(t *testing.T) map[string]int {
 	t.Helper()
-	one := seen{}
+	one := sight{}
 	one.look(t, o.page)
 	names := map[string]int{}
 	for _, page := range one {
-		for series := range page {
+		for series := range page.series {
 			if name := metricName(series); name != numberingOnPage {
 				names[name]++
 			}
