@@ -108,3 +108,20 @@ func TestARestartedCollectorTellsNothingOfTheTimeBefore(t *testing.T) {
 	t.Logf("%d values of %d scrapes compared", values, scrapes)
 	assert.GreaterOrEqual(t, scrapes, 4)
 }
+
+// A restart of the server loses nothing of what it did on either side: what it
+// counted before is in the window, and what it counts since is from 0.
+func TestARestartedServerLosesNothingOfTheWindow(t *testing.T) {
+	t.Parallel()
+	server := serveRecorded(t)
+	o := observe(t, server)
+	o.more(t, 6)
+	server.restart(t)
+	o.more(t, 7)
+	o.Stop(t)
+	assert.Empty(t, o.Errors())
+
+	scrapes, values := o.compare(t)
+	t.Logf("%d values of %d scrapes compared", values, scrapes)
+	assert.GreaterOrEqual(t, scrapes, 8)
+}

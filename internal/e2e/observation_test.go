@@ -64,20 +64,28 @@ type recorded struct {
 	mu     sync.Mutex
 	step   time.Duration
 	bodies [][]byte
+	// life is the number of the first body after the restart; 0 without one.
+	life int
 }
 
 func serveRecorded(t *testing.T) *recorded {
 	t.Helper()
-	simulated, err := vllmsim.New(vllmsim.Config{
-		Version: "0.24.0", Engines: 2, SpecDecode: true, Rate: 6, KVCacheTokens: 24000, Period: time.Minute, Seed: 7,
-	})
-	require.NoError(t, err)
-	simulated.Advance(5 * time.Minute)
-	s := &recorded{simulated: simulated, step: 7 * time.Second}
+	s := &recorded{simulated: simulate(t, 7), step: 7 * time.Second}
+	s.simulated.Advance(5 * time.Minute)
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.http.Close)
 	s.addr = strings.TrimPrefix(s.http.URL, "http://")
 	return s
+}
+
+// simulate makes a server that has just started.
+func simulate(t *testing.T, seed uint64) *vllmsim.Server {
+	t.Helper()
+	simulated, err := vllmsim.New(vllmsim.Config{
+		Version: "0.24.0", Engines: 2, SpecDecode: true, Rate: 6, KVCacheTokens: 24000, Period: time.Minute, Seed: seed,
+	})
+	require.NoError(t, err)
+	return simulated
 }
 
 func (s *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -111,6 +119,15 @@ func (s *recorded) idle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.step = 0
+}
+
+// restart puts a new server in the place of the old one.
+func (s *recorded) restart(t *testing.T) {
+	t.Helper()
+	fresh := simulate(t, 8)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.simulated, s.life = fresh, len(s.bodies)
 }
 
 // seen is what the endpoint showed of one time.
@@ -240,6 +257,11 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 		}
 		window := span{
 			from: parseBody(t, texts[from.number]), to: parseBody(t, texts[s.number]), seconds: float64(s.at-from.at) / 1e9,
+		}
+		for _, before := range all[:i] {
+			if life := o.server.life; from.number < life && life <= s.number && before.number < life {
+				window.last = parseBody(t, texts[before.number])
+			}
 		}
 		require.Equal(t, float64(s.number), page.series[labels.FromStrings(model.MetricNameLabel, numberingOnPage).String()])
 		want := expected(window, derivedModel, []string{"0", "1"}, []string{"0.5", "0.95", "0.99"})

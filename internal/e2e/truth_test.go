@@ -71,13 +71,18 @@ samples:
 // engine is empty, for all.
 type span struct {
 	from, to body
-	seconds  float64
-	engine   string
+	// last is the last body before a restart of the server; nil without one.
+	last    body
+	seconds float64
+	engine  string
 }
 
-// grew is by how much a counter grew.
+// grew is by how much a counter grew. After a restart it counts from 0.
 func (s span) grew(name string, matching ...string) float64 {
 	matching = append(matching, "engine", s.engine)
+	if s.last != nil {
+		return s.last.sum(name, matching...) - s.from.sum(name, matching...) + s.to.sum(name, matching...)
+	}
 	return s.to.sum(name, matching...) - s.from.sum(name, matching...)
 }
 
