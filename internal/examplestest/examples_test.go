@@ -99,9 +99,9 @@ func TestQuickstartOffersMetricsToPrometheus(t *testing.T) {
 	})
 
 	var page string
-	c.WaitFor(t, "the second scrape", func() bool {
+	c.WaitFor(t, "what is derived from two scrapes", func() bool {
 		page = string(collectortest.Get(t, "http://"+addr+"/metrics"))
-		return vllm.scrapes.Load() > 1 && strings.Contains(page, "vllm_num_requests_running{")
+		return strings.Contains(page, "\nvllm_time_to_first_token_quantile_seconds{")
 	})
 	c.Stop(t)
 
@@ -110,6 +110,7 @@ func TestQuickstartOffersMetricsToPrometheus(t *testing.T) {
 		`(?m)^vllm_generation_tokens_total\{.*model_name="m".*\} \d+00$`,
 		`(?m)^vllm_time_to_first_token_seconds_bucket\{.*le="0\.5".*\} \d+$`,
 		`(?m)^vllm_up\{.*\} 1$`,
+		`(?m)^vllm_time_to_first_token_quantile_seconds\{.*quantile="0\.5".*\} 0\.25$`,
 	} {
 		assert.Regexp(t, want, page)
 	}
@@ -136,7 +137,8 @@ func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
 	var page string
 	c.WaitFor(t, "metrics of all targets", func() bool {
 		page = string(collectortest.Get(t, "http://"+addr+"/metrics"))
-		return strings.Count(page, "\nvllm_num_requests_running{") == 3
+		return strings.Count(page, "\nvllm_num_requests_running{") == 3 &&
+			strings.Count(page, "\nvllm_time_to_first_token_mean_seconds{") == 3
 	})
 	c.Stop(t)
 
@@ -200,7 +202,9 @@ func TestOTLPVendorReceivesCumulativeMetrics(t *testing.T) {
 		"VLLM_ENDPOINT": vllm.serve(t),
 		"OTLP_ENDPOINT": vendor.url, "OTLP_API_KEY": "secret-key",
 	}, soon)
-	c.WaitFor(t, "the counter", func() bool { return len(vendor.metrics()["vllm.generation_tokens"]) > 1 })
+	c.WaitFor(t, "the counter and what is derived", func() bool {
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+	})
 	c.Stop(t)
 
 	metrics := vendor.metrics()
@@ -209,6 +213,7 @@ func TestOTLPVendorReceivesCumulativeMetrics(t *testing.T) {
 	for _, m := range metrics["vllm.generation_tokens"] {
 		assert.Equal(t, pmetric.AggregationTemporalityCumulative, m.Sum().AggregationTemporality())
 	}
+	derives(t, metrics)
 	assert.Empty(t, vendor.errors())
 	assert.Empty(t, c.Complaints())
 	assert.NotContains(t, c.Log(), "secret-key")
@@ -222,7 +227,9 @@ func TestDeltaVendorReceivesNothingCumulative(t *testing.T) {
 		"VLLM_ENDPOINT": vllm.serve(t),
 		"OTLP_ENDPOINT": vendor.url, "OTLP_AUTHORIZATION": "Api-Token secret-key",
 	}, soon)
-	c.WaitFor(t, "some deltas", func() bool { return len(vendor.metrics()["vllm.generation_tokens"]) > 1 })
+	c.WaitFor(t, "some deltas and what is derived", func() bool {
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+	})
 	c.Stop(t)
 
 	metrics := vendor.metrics()
@@ -250,6 +257,7 @@ func TestDeltaVendorReceivesNothingCumulative(t *testing.T) {
 			assert.Equal(t, 100.0, value)
 		}
 	}
+	derives(t, metrics)
 	assert.Empty(t, vendor.errors())
 	assert.Empty(t, c.Complaints())
 }
@@ -272,7 +280,8 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 		return all.String()
 	}
 	c.WaitFor(t, "a write request with samples", func() bool {
-		return strings.Contains(received(), "vllm_num_requests_running")
+		return strings.Contains(received(), "vllm_num_requests_running") &&
+			strings.Contains(received(), "vllm_time_to_first_token_mean_seconds")
 	})
 	time.Sleep(500 * time.Millisecond)
 	c.Stop(t)
@@ -286,6 +295,22 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 	}
 	assert.Empty(t, prometheus.errors())
 	assert.Empty(t, c.Complaints())
+}
+
+// derivedMean is a derived metric that the test's server has.
+const derivedMean = "vllm.time_to_first_token_mean"
+
+// derives checks that the mean of the server's observations arrives as a gauge:
+// each of them is of one second.
+func derives(t *testing.T, metrics map[string][]pmetric.Metric) {
+	t.Helper()
+	require.Contains(t, names(metrics), derivedMean)
+	for _, m := range metrics[derivedMean] {
+		require.Equal(t, pmetric.MetricTypeGauge, m.Type())
+		for _, point := range m.Gauge().DataPoints().All() {
+			assert.Equal(t, 1.0, point.DoubleValue())
+		}
+	}
 }
 
 func names(metrics map[string][]pmetric.Metric) []string {
