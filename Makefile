@@ -160,7 +160,7 @@ validate: build ## Check every example with the built binary's "validate"
 		QUEUE_DIR=build/queue $(BIN)/$(SMALL) validate --config "$$example" || exit 1; \
 	done
 
-# A real Prometheus server, which two end-to-end tests run. Only Debian and its
+# A real Prometheus server, which some end-to-end tests run. Only Debian and its
 # kin have the package. It is unpacked, not installed: no service is started, and
 # only fetching apt's lists needs root. Without it the tests are skipped, except
 # for root, who can always get it.

@@ -55,6 +55,10 @@ func main() {
 	}
 }
 
+// window is the time that the processor derives over: short, so that the load of
+// the stand-in server is seen to change.
+const window = 10 * time.Second
+
 // startLimit is how long a started program may take until it shows something.
 const startLimit = 30 * time.Second
 
@@ -86,7 +90,8 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 		// A demonstration wants to see something soon.
 		"--config", "yaml:receivers::vllm::collection_interval: 1s",
 		"--config", "yaml:receivers::vllm::timeout: 1s",
-		// Samples carry the time of their scrape, so that rates are exact.
+		"--config", "yaml:processors::vllm::window: "+window.String(),
+		// Samples carry the time of their scrape, which is that of a line.
 		"--config", "yaml:exporters::prometheus::send_timestamps: true",
 		// The collector's own metrics would take another port.
 		"--config", "yaml:service::telemetry::metrics::level: none",
@@ -122,7 +127,7 @@ func watch(ctx context.Context, opts options, out io.Writer, sim, collector *pro
 
 	began := time.Now()
 	reader := newReader("http://" + opts.promAddr + "/metrics")
-	table := newTable(out)
+	table := newTable(out, window)
 	for {
 		select {
 		case <-ctx.Done():
@@ -149,6 +154,8 @@ func watch(ctx context.Context, opts options, out io.Writer, sim, collector *pro
 				fmt.Fprintf(out, "First metrics after %.1f s.\n\n", time.Since(began).Seconds())
 			}
 			table.add(now)
+		case ctx.Err() == nil && table.lines > 0:
+			table.silent(time.Now())
 		case ctx.Err() == nil && table.lines == 0 && time.Since(began) > startLimit:
 			return fmt.Errorf("no metrics came within %s: %w", startLimit, collector.explain(err))
 		}

@@ -45,17 +45,13 @@ func play(how string, args []string) int {
 		<-ctx.Done()
 		return 0
 	}
-	began := time.Now()
 	server := &http.Server{
 		Addr:              os.Getenv("PROMETHEUS_ADDR"),
 		ReadHeaderTimeout: time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			now := time.Now()
-			// Exactly 100 tokens a second, by the time that the sample carries.
-			fmt.Fprintf(w, "# TYPE vllm_up gauge\nvllm_up 1 %[1]d\n"+
-				"# TYPE vllm_num_requests_running gauge\nvllm_num_requests_running 5 %[1]d\n"+
-				"# TYPE vllm_generation_tokens_total counter\nvllm_generation_tokens_total %[2]f %[1]d\n",
-				now.UnixMilli(), 100*float64(now.UnixMilli()-began.UnixMilli())/1000)
+			fmt.Fprintf(w, "# TYPE vllm_num_requests_running gauge\nvllm_num_requests_running 5 %[1]d\n"+
+				"# TYPE vllm_generation_throughput_per_second gauge\nvllm_generation_throughput_per_second 100 %[1]d\n",
+				time.Now().UnixMilli())
 		}),
 	}
 	go func() { _ = server.ListenAndServe() }()
@@ -95,7 +91,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 
 	assert.Contains(t, out.String(), "curl http://"+opts.promAddr+"/metrics")
 	assert.Contains(t, out.String(), nameGeneration, "the legend names the metrics as exported")
-	assert.Regexp(t, `(?m)^\S+  1/1 +5 +- +- +- +100 `, out.String(), "5 running, 100 tokens a second")
+	assert.Regexp(t, `(?m)^\S+ +5 +- +- +- +100 `, out.String(), "5 running, 100 tokens a second")
 	require.NoError(t, checkFree("", opts.promAddr), "the collector is gone")
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))

@@ -14,37 +14,38 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics that the summary shows, as the Prometheus exporter writes them.
+// The metrics that the summary shows, as the Prometheus exporter writes them: the
+// first three are the server's own, the others what the processor derives.
 const (
-	nameUp          = "vllm_up"
-	nameRunning     = "vllm_num_requests_running"
-	nameWaiting     = "vllm_num_requests_waiting"
-	nameKVCache     = "vllm_kv_cache_utilization_ratio"
-	namePrompt      = "vllm_prompt_tokens_total"
-	nameGeneration  = "vllm_generation_tokens_total"
-	nameSuccess     = "vllm_request_success_total"
-	nameFirstToken  = "vllm_time_to_first_token_seconds"
-	nameInterToken  = "vllm_inter_token_latency_seconds"
-	namePrefixHits  = "vllm_prefix_cache_hits_total"
-	namePrefixAsked = "vllm_prefix_cache_queries_total"
+	nameRunning = "vllm_num_requests_running"
+	nameWaiting = "vllm_num_requests_waiting"
+	nameKVCache = "vllm_kv_cache_utilization_ratio"
+
+	namePrompt      = "vllm_prompt_throughput_per_second"
+	nameGeneration  = "vllm_generation_throughput_per_second"
+	nameRequests    = "vllm_request_throughput_per_second"
+	nameTTFT        = "vllm_time_to_first_token_mean_seconds"
+	nameTTFTRank    = "vllm_time_to_first_token_quantile_seconds"
+	nameITL         = "vllm_inter_token_latency_mean_seconds"
+	nameITLRank     = "vllm_inter_token_latency_quantile_seconds"
+	namePrefixRatio = "vllm_prefix_cache_hit_ratio"
+	nameQueueWait   = "vllm_request_queue_wait_estimate_seconds"
 )
 
 // reading is what one look at the endpoint says. A number that is not there is NaN.
 type reading struct {
 	// at is the newest time that a sample carries, zero where none does.
 	at time.Time
-	// up of targets answer.
-	up, targets int
 	// running and waiting are requests over all engines, kvCache is the fullest
 	// engine's fraction.
 	running, waiting, kvCache float64
-	// What follows only rises: tokens and requests since the server started.
-	prompt, generation, success, prefixHits, prefixAsked float64
-	firstToken, interToken                               totals
+	// Per second, over all engines: tokens in and out, and requests that ended.
+	prompt, generation, requests float64
+	// Seconds, over the engines of the model: mean and 0.95 quantile.
+	ttft, ttft95, itl, itl95 float64
+	// prefixRatio is from 0 to 1, queueWait in seconds.
+	prefixRatio, queueWait float64
 }
-
-// totals are the sum (in seconds) and the count of a histogram's observations.
-type totals struct{ sum, count float64 }
 
 // reader reads the collector's Prometheus endpoint.
 type reader struct {
@@ -97,21 +98,17 @@ func interpret(body io.Reader) (reading, error) {
 		kvCache:     math.NaN(),
 		prompt:      sum(families[namePrompt]),
 		generation:  sum(families[nameGeneration]),
-		success:     sum(families[nameSuccess]),
-		prefixHits:  sum(families[namePrefixHits]),
-		prefixAsked: sum(families[namePrefixAsked]),
-		firstToken:  observations(families[nameFirstToken]),
-		interToken:  observations(families[nameInterToken]),
+		requests:    sum(families[nameRequests]),
+		ttft:        overall(families[nameTTFT], ""),
+		ttft95:      overall(families[nameTTFTRank], "0.95"),
+		itl:         overall(families[nameITL], ""),
+		itl95:       overall(families[nameITLRank], "0.95"),
+		prefixRatio: overall(families[namePrefixRatio], ""),
+		queueWait:   overall(families[nameQueueWait], ""),
 	}
 	for _, series := range families[nameKVCache].GetMetric() {
 		if used := number(series); math.IsNaN(now.kvCache) || used > now.kvCache {
 			now.kvCache = used
-		}
-	}
-	for _, series := range families[nameUp].GetMetric() {
-		now.targets++
-		if number(series) > 0 {
-			now.up++
 		}
 	}
 	for _, family := range families {
@@ -147,14 +144,30 @@ func sum(family *dto.MetricFamily) float64 {
 	return total
 }
 
-func observations(family *dto.MetricFamily) totals {
-	if len(family.GetMetric()) == 0 {
-		return totals{math.NaN(), math.NaN()}
-	}
-	var all totals
+// overall is the value over all engines: that of the series without an engine,
+// or of the only one. Where several servers or models have one each it is NaN,
+// because their values cannot be put together. quantile chooses among the series
+// of a family that has several.
+func overall(family *dto.MetricFamily, quantile string) float64 {
+	var chosen, engines []float64
 	for _, series := range family.GetMetric() {
-		all.sum += series.GetHistogram().GetSampleSum()
-		all.count += float64(series.GetHistogram().GetSampleCount())
+		labels := map[string]string{}
+		for _, pair := range series.GetLabel() {
+			labels[pair.GetName()] = pair.GetValue()
+		}
+		switch {
+		case labels["quantile"] != quantile:
+		case labels["engine"] == "":
+			chosen = append(chosen, number(series))
+		default:
+			engines = append(engines, number(series))
+		}
 	}
-	return all
+	if len(chosen) == 0 {
+		chosen = engines
+	}
+	if len(chosen) != 1 {
+		return math.NaN()
+	}
+	return chosen[0]
 }

@@ -12,37 +12,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twoEngines is what the exporter would offer for one server with two engines,
-// of which only the gauges of the second differ.
+// twoEngines is what the exporter would offer for one server with two engines.
 const twoEngines = `
-# TYPE vllm_up gauge
-vllm_up{instance="a"} 1 1700000010000
-vllm_up{instance="b"} 0 1700000010000
 # TYPE vllm_num_requests_running gauge
 vllm_num_requests_running{engine="0"} 3 1700000010000
 vllm_num_requests_running{engine="1"} 4 1700000010500
 # TYPE vllm_kv_cache_utilization_ratio gauge
 vllm_kv_cache_utilization_ratio{engine="0"} 0.25 1700000010000
 vllm_kv_cache_utilization_ratio{engine="1"} 0.75 1700000010000
-# TYPE vllm_generation_tokens_total counter
-vllm_generation_tokens_total{engine="0"} 1000 1700000010000
-vllm_generation_tokens_total{engine="1"} 500 1700000010000
-# TYPE vllm_time_to_first_token_seconds histogram
-vllm_time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 4 1700000010000
-vllm_time_to_first_token_seconds_sum{engine="0"} 1 1700000010000
-vllm_time_to_first_token_seconds_count{engine="0"} 4 1700000010000
+# TYPE vllm_generation_throughput_per_second gauge
+vllm_generation_throughput_per_second{engine="0"} 1000 1700000010000
+vllm_generation_throughput_per_second{engine="1"} 500 1700000010000
+# TYPE vllm_time_to_first_token_mean_seconds gauge
+vllm_time_to_first_token_mean_seconds{engine="0"} 1 1700000010000
+vllm_time_to_first_token_mean_seconds{engine="1"} 3 1700000010000
+vllm_time_to_first_token_mean_seconds{} 1.5 1700000010000
+# TYPE vllm_time_to_first_token_quantile_seconds gauge
+vllm_time_to_first_token_quantile_seconds{quantile="0.5"} 2 1700000010000
+vllm_time_to_first_token_quantile_seconds{quantile="0.95"} 8 1700000010000
+# TYPE vllm_prefix_cache_hit_ratio gauge
+vllm_prefix_cache_hit_ratio{engine="0"} 0.5 1700000010000
+# TYPE vllm_inter_token_latency_mean_seconds gauge
+vllm_inter_token_latency_mean_seconds{instance="a"} 0.1 1700000010000
+vllm_inter_token_latency_mean_seconds{instance="b"} 0.2 1700000010000
 `
 
-func TestEnginesAreAddedUpAndTheFullestCacheCounts(t *testing.T) {
+func TestEnginesArePutTogetherAsTheirNumbersAllow(t *testing.T) {
 	now, err := interpret(strings.NewReader(twoEngines))
 	require.NoError(t, err)
 
-	assert.Equal(t, 1, now.up)
-	assert.Equal(t, 2, now.targets)
-	assert.Equal(t, 7.0, now.running)
-	assert.Equal(t, 0.75, now.kvCache)
-	assert.Equal(t, 1500.0, now.generation)
-	assert.Equal(t, totals{sum: 1, count: 4}, now.firstToken)
+	assert.Equal(t, 7.0, now.running, "requests are added up")
+	assert.Equal(t, 0.75, now.kvCache, "the fullest cache counts")
+	assert.Equal(t, 1500.0, now.generation, "rates are added up")
+	assert.Equal(t, 1.5, now.ttft, "the mean over engines is the processor's")
+	assert.Equal(t, 8.0, now.ttft95)
+	assert.Equal(t, 0.5, now.prefixRatio, "the only one there is")
+	assert.True(t, math.IsNaN(now.itl), "the means of two servers cannot be put together")
 	assert.Equal(t, time.UnixMilli(1700000010500), now.at, "the newest sample dates the reading")
 	assert.True(t, math.IsNaN(now.waiting), "what is not in the body is NaN, not 0")
 }

@@ -10,96 +10,86 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lastLine adds the readings to a table and returns the words of its last line
-// by column.
-func lastLine(t *testing.T, readings ...reading) []string {
-	t.Helper()
+var (
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	nan  = math.NaN()
+)
+
+// busy is what a server under load says.
+var busy = reading{
+	at: noon, running: 7, waiting: 2, kvCache: 0.625,
+	prompt: 5000.4, generation: 1000, requests: 2.54,
+	ttft: 0.0304, ttft95: 1.25, itl: 0.0086, itl95: 0.00991,
+	prefixRatio: 0.25, queueWait: 0.7872,
+}
+
+// lines are those of a table below its legend.
+func lines(readings ...reading) []string {
 	var out strings.Builder
-	tab := newTable(&out)
+	tab := newTable(&out, 10*time.Second)
 	for _, r := range readings {
 		tab.add(r)
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return strings.Fields(lines[len(lines)-1])
+	_, below, _ := strings.Cut(out.String(), "\n\n")
+	return strings.Split(strings.TrimRight(below, "\n"), "\n")
 }
 
-func TestTableShowsRatesBetweenTwoReadings(t *testing.T) {
-	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	before := reading{
-		at: start, up: 1, targets: 1, running: 1, waiting: 0, kvCache: 0.1,
-		prompt: 1000, generation: 2000, success: 10, prefixHits: 50, prefixAsked: 100,
-		firstToken: totals{2, 10}, interToken: totals{20, 2000},
-	}
-	after := reading{
-		at: start.Add(10 * time.Second), up: 1, targets: 1, running: 7, waiting: 2, kvCache: 0.625,
-		prompt: 6000, generation: 12000, success: 35, prefixHits: 100, prefixAsked: 300,
-		firstToken: totals{7, 30}, interToken: totals{220, 12000},
-	}
-
-	assert.Equal(t, []string{
-		"03:04:15", "1/1", "7", "2", "62.5", "%",
-		"500",       // 5000 prompt tokens in 10 s
-		"1000",      // 10000 generated tokens in 10 s
-		"2.5",       // 25 requests in 10 s
-		"250", "ms", // 5 s of waiting over 20 first tokens
-		"20.0", "ms", // 200 s over 10000 tokens
-		"25", "%", // 50 hits of 200 queries
-	}, lastLine(t, before, after))
+func last(readings ...reading) string {
+	all := lines(readings...)
+	return strings.Join(strings.Fields(all[len(all)-1]), " ")
 }
 
-func TestTableShowsADashForWhatIsNotKnown(t *testing.T) {
-	nan := math.NaN()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	full := reading{
-		at: at, up: 1, targets: 1, running: 1, waiting: 1, kvCache: 0.5,
-		prompt: 100, generation: 100, success: 100, prefixHits: 100, prefixAsked: 100,
-		firstToken: totals{100, 100}, interToken: totals{100, 100},
-	}
-	restarted := full
-	restarted.at = at.Add(5 * time.Second)
-	restarted.prompt, restarted.generation, restarted.success = 10, 10, 10
-	restarted.prefixHits, restarted.prefixAsked = 10, 10
-	restarted.firstToken, restarted.interToken = totals{10, 10}, totals{10, 10}
-	idle := full
-	idle.at = at.Add(5 * time.Second)
-	bare := reading{
-		at: at, running: 1, waiting: nan, kvCache: nan,
-		prompt: nan, generation: nan, success: nan, prefixHits: nan, prefixAsked: nan,
-		firstToken: totals{nan, nan}, interToken: totals{nan, nan},
-	}
+func TestTableShowsWhatIsDerivedInItsUnits(t *testing.T) {
+	assert.Equal(t, "12:00:00 7 2 62 % 5000 1000 2.5 30 1250 8.6 9.9 25 % 787ms", last(busy))
+	long := busy
+	long.queueWait = 12.34
+	assert.Equal(t, "12.3s", strings.Fields(last(long))[14])
+}
 
-	for name, tc := range map[string]struct {
-		readings []reading
-		want     string
-	}{
-		"no rate from one reading": {
-			[]reading{full}, "03:04:05 1/1 1 1 50.0 % - - - - - -",
-		},
-		"no rate over a restart of the server": {
-			[]reading{full, restarted}, "03:04:10 1/1 1 1 50.0 % - - - - - -",
-		},
-		"an idle server has rates but no latencies": {
-			[]reading{full, idle}, "03:04:10 1/1 1 1 50.0 % 0 0 0.0 - - -",
-		},
-		"no rate where no scrape lies between": {
-			[]reading{full, full}, "03:04:05 1/1 1 1 50.0 % - - - - - -",
-		},
-		"a server with hardly any metrics": {
-			[]reading{bare}, "03:04:05 0/0 1 - - - - - - - -",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, strings.Join(lastLine(t, tc.readings...), " "))
-		})
+func TestTableSaysWhyThereIsNothingToShow(t *testing.T) {
+	first := busy
+	first.prompt, first.generation, first.requests = nan, nan, nan
+	first.ttft, first.ttft95, first.itl, first.itl95, first.prefixRatio, first.queueWait = nan, nan, nan, nan, nan, nan
+	idle := first
+	idle.prompt, idle.generation, idle.requests = 0, 0, 0
+	decoding := idle
+	decoding.generation, decoding.itl, decoding.itl95 = 30, 0.01, 0.02
+
+	assert.Equal(t, "12:00:00 7 2 62 % rates and latencies need two scrapes", last(first))
+	assert.Equal(t, "12:00:00 7 2 62 % 0 0 0 no traffic in the last 10s", last(idle))
+	assert.Equal(t, "12:00:00 7 2 62 % 0 30 0.0 - - 10.0 20.0 - -", last(decoding), "no request got its first token")
+
+	var out strings.Builder
+	newTable(&out, time.Second).silent(noon)
+	assert.Equal(t, "12:00:00  the server does not answer\n", out.String())
+}
+
+func TestEveryLineFitsIntoATerminalBelowItsHead(t *testing.T) {
+	full := busy
+	full.running, full.waiting, full.kvCache, full.prompt, full.generation, full.requests = 1024, 9999, 1, 999999, 99999, 999.9
+	full.ttft, full.ttft95, full.itl, full.itl95, full.prefixRatio, full.queueWait = 99.9, 99.9, 0.9, 0.9, 1, 999
+	var out strings.Builder
+	tab := newTable(&out, 10*time.Second)
+	tab.add(full)
+	for line := range strings.Lines(out.String()) {
+		assert.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	all := lines(full)
+	require.Len(t, all, 3)
+	for name, value := range map[string]string{"run": "1024", "cache": "100 %", "req/s": "999.9", "hits": "100 %", "wait": "999s"} {
+		end := strings.LastIndex(all[1], name) + len(name)
+		assert.Equal(t, value, strings.TrimLeft(all[2][end-len(value):end], " "), "%s stands below its name", name)
 	}
 }
 
 func TestHeadComesAgainAfterAScreenful(t *testing.T) {
+	readings := make([]reading, headEvery+1)
+	assert.Len(t, lines(readings...), headEvery+1+2*2)
+
 	var out strings.Builder
-	tab := newTable(&out)
-	for range headEvery + 1 {
-		tab.add(reading{})
+	tab := newTable(&out, time.Second)
+	for _, r := range readings {
+		tab.add(r)
 	}
-	require.Equal(t, 2, strings.Count(out.String(), "TTFT mean  "))
-	assert.Equal(t, 1, strings.Count(out.String(), nameFirstToken), "the legend comes once")
+	assert.Equal(t, 1, strings.Count(out.String(), nameTTFT), "the legend comes once")
 }

@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // recorder stands in for a backend: it takes OTLP, remote writes and requests
@@ -147,6 +149,23 @@ type point struct {
 	count           uint64
 	bounds, buckets int
 }
+
+// derived tells whether the processor made the point.
+func (p point) derived() bool {
+	_, sent := p.attributes.Get(sent)
+	return !sent && derivedNames()[p.name]
+}
+
+// derivedNames are the names of derived metrics, also as Prometheus has them.
+var derivedNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, m := range catalog.All() {
+		if m.Derived() {
+			names[m.Name], names[prometheusName(m)] = true, true
+		}
+	}
+	return names
+})
 
 // points are all points that came by OTLP, in the order of their arrival.
 func (r *recorder) points() []point {

@@ -17,12 +17,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
+
+// root is the repository's top folder.
+const root = "../.."
 
 // environment points a configuration at the recorder.
 func environment(t *testing.T, b backend, url string) map[string]string {
 	t.Helper()
-	env := map[string]string{"QUEUE_DIR": t.TempDir(), "OUTBOX_ADDR": freeAddr(t), "VLLM_ENDPOINT": "http://" + freeAddr(t)}
+	env := map[string]string{"QUEUE_DIR": t.TempDir(), "OUTBOX_ADDR": collectortest.FreeAddr(t), "VLLM_ENDPOINT": "http://" + collectortest.FreeAddr(t)}
 	for name, value := range b.env {
 		env[name] = strings.ReplaceAll(value, "URL", url)
 	}
@@ -73,7 +78,7 @@ func TestEveryConfigurationIsValidAsItIs(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.file, func(t *testing.T) {
 			t.Parallel()
-			command := exec.CommandContext(t.Context(), binary(t), "validate", "--config", b.config())
+			command := exec.CommandContext(t.Context(), collectortest.Binary(t), "validate", "--config", b.config())
 			command.Env = []string{"QUEUE_DIR=" + t.TempDir()}
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, "%s", output)
@@ -87,13 +92,13 @@ func TestEveryConfigurationStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.file, func(t *testing.T) {
 			t.Parallel()
-			c := startCollector(t, environment(t, b, "http://"+freeAddr(t)), b.config(),
+			c := collectortest.Collector(t, environment(t, b, "http://"+collectortest.FreeAddr(t)), b.config(),
 				"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 1s")
-			c.waitFor(t, "the start of all components", c.ready)
-			c.waitFor(t, "the report of the failing target", func() bool {
-				return strings.Contains(c.log.String(), "connection refused")
+			c.WaitFor(t, "the start of all components", c.Ready)
+			c.WaitFor(t, "the report of the failing target", func() bool {
+				return strings.Contains(c.Log(), "connection refused")
 			})
-			c.stop(t)
+			c.Stop(t)
 		})
 	}
 }
@@ -122,16 +127,16 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.file, func(t *testing.T) {
 			t.Parallel()
-			backend, addr := newRecorder(t), freeAddr(t)
-			c := startCollector(t, environment(t, b, backend.url), b.config(), b.feed(addr))
-			c.waitFor(t, "the start of all components", c.ready)
+			backend, addr := newRecorder(t), collectortest.FreeAddr(t)
+			c := collectortest.Collector(t, environment(t, b, backend.url), b.config(), b.feed(addr))
+			c.WaitFor(t, "the start of all components", c.Ready)
 			b.scrape(t, addr)
-			c.waitFor(t, "the last batch", func() bool { return b.complete(backend.received()) })
-			c.stop(t)
+			c.WaitFor(t, "the last batch", func() bool { return b.complete(backend.received()) })
+			c.Stop(t)
 
 			got := backend.received()
 			assert.Empty(t, backend.errs)
-			assert.Empty(t, c.complaints())
+			assert.Empty(t, c.Complaints())
 			for _, r := range got.requests {
 				require.Equal(t, b.path, r.path)
 				for name, want := range b.headers {
@@ -143,7 +148,7 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 				assert.Empty(t, broken[:min(len(broken), 5)], "%s (%s), broken %d times", r.says, r.source, len(broken))
 			}
 			for _, secret := range []string{"secret", "MTIzOnNlY3JldA==", accessToken} {
-				assert.NotContains(t, c.log.String(), secret)
+				assert.NotContains(t, c.Log(), secret)
 			}
 			tokens(t, b, backend)
 		})
@@ -155,25 +160,25 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 func TestNothingIsLostWhileTheBackendIsAway(t *testing.T) {
 	for _, end := range []struct {
 		how string
-		do  func(*process, *testing.T)
-	}{{"killed", (*process).kill}, {"stopped", (*process).stop}} {
+		do  func(*collectortest.Process, *testing.T)
+	}{{"killed", (*collectortest.Process).Kill}, {"stopped", (*collectortest.Process).Stop}} {
 		for _, b := range backends {
 			t.Run(b.file+" "+end.how, func(t *testing.T) {
 				t.Parallel()
-				backend, addr := newRecorder(t), freeAddr(t)
+				backend, addr := newRecorder(t), collectortest.FreeAddr(t)
 				backend.refuse(true)
 				env := environment(t, b, backend.url)
-				c := startCollector(t, env, b.config(), b.feed(addr))
-				c.waitFor(t, "the start of all components", c.ready)
+				c := collectortest.Collector(t, env, b.config(), b.feed(addr))
+				c.WaitFor(t, "the start of all components", c.Ready)
 				b.scrape(t, addr)
 				end.do(c, t)
 				require.Empty(t, backend.received().requests)
 
 				backend.refuse(false)
-				c = startCollector(t, env, b.config(), b.feed(addr))
-				c.waitFor(t, "everything", func() bool { return b.complete(backend.received()) })
-				c.stop(t)
-				assert.Empty(t, c.complaints())
+				c = collectortest.Collector(t, env, b.config(), b.feed(addr))
+				c.WaitFor(t, "everything", func() bool { return b.complete(backend.received()) })
+				c.Stop(t)
+				assert.Empty(t, c.Complaints())
 			})
 		}
 	}

@@ -27,6 +27,9 @@ const (
 	notNumbers = "vllm.test.not_numbers"
 	// reserved is a gauge with reservedAttributes.
 	reserved = "vllm.test.reserved"
+	// sent is an attribute of the derived metrics that the test sends. Those
+	// without it come from the processor, which derives from what the test sends.
+	sent = "sent"
 )
 
 // reservedAttributes belong to Google's monitored resource.
@@ -53,8 +56,9 @@ var resourceAttributes = map[string]string{
 var bounds = []float64{0.001, 0.01, 0.1, 0.5, 1, 2.5, 10, 80}
 
 // catalogue is scrape number n, counted from 1, of a server that has everything
-// the catalogue knows, what the processor derives included. Everything counts from began; counters stand at n times
-// 100, histograms have n observations in every bucket.
+// the catalogue knows, what the processor derives included. Everything counts
+// from began; counters stand at n times 100, histograms have n observations in
+// every bucket.
 func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	all := pmetric.NewMetrics()
 	rm := all.ResourceMetrics().AppendEmpty()
@@ -75,6 +79,9 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	attributes := func(m catalog.Metric, to pcommon.Map) {
 		for _, name := range m.Attributes {
 			to.PutStr(name, plausible(name))
+		}
+		if m.Derived() {
+			to.PutStr(sent, "by-the-test")
 		}
 	}
 	for _, m := range catalog.All() {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
@@ -143,30 +143,16 @@ scrape_configs:
 `
 
 // startPrometheus runs a real server and returns its address.
-func startPrometheus(t *testing.T, config string) (*process, string) {
+func startPrometheus(t *testing.T, config string) (*collectortest.Process, string) {
 	t.Helper()
 	program := tool(t, "prometheus")
-	dir, addr := t.TempDir(), freeAddr(t)
+	dir, addr := t.TempDir(), collectortest.FreeAddr(t)
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	p := start(t, nil, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	p := collectortest.Start(t, nil, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+addr, "--web.enable-remote-write-receiver", "--log.level=warn")
-	p.waitFor(t, "Prometheus", func() bool { return len(get("http://"+addr+"/-/ready")) > 0 })
+	p.WaitFor(t, "Prometheus", func() bool { return len(collectortest.Get(t, "http://"+addr+"/-/ready")) > 0 })
 	return p, addr
-}
-
-// get reads a page; nothing as long as it is not there.
-func get(address string) []byte {
-	response, err := http.Get(address)
-	if err != nil {
-		return nil
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return nil
-	}
-	return body
 }
 
 // answer is the result of a query: values by series and time.
@@ -179,7 +165,7 @@ func ask(t *testing.T, addr, query string, from, to time.Time) answer {
 		"query": {query}, "step": {step.String()},
 		"start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)},
 	}
-	body := get("http://" + addr + "/api/v1/query_range?" + parameters.Encode())
+	body := collectortest.Get(t, "http://"+addr+"/api/v1/query_range?"+parameters.Encode())
 	require.NotEmpty(t, body, "Prometheus refuses %s", query)
 	var decoded struct {
 		Data struct {
@@ -226,8 +212,8 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 	t.Cleanup(offered.Close)
 
 	prometheus, addr := startPrometheus(t, fmt.Sprintf(prometheusConfig, strings.TrimPrefix(offered.URL, "http://")))
-	exporter := freeAddr(t)
-	c := startCollector(t, map[string]string{"VLLM_ENDPOINT": vllm.URL, "PROMETHEUS_ADDR": exporter},
+	exporter := collectortest.FreeAddr(t)
+	c := collectortest.Collector(t, map[string]string{"VLLM_ENDPOINT": vllm.URL, "PROMETHEUS_ADDR": exporter},
 		filepath.Join(root, "examples", "quickstart.yaml"), "yaml:receivers::vllm::collection_interval: 300ms")
 	at := began
 	var page []byte
@@ -235,8 +221,8 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 		body := server.show(t, number)
 		marker := fmt.Sprintf("} %d\n", number)
 		seen := 0
-		c.waitFor(t, "the collector's page", func() bool {
-			page = get("http://" + exporter + "/metrics")
+		c.WaitFor(t, "the collector's page", func() bool {
+			page = collectortest.Get(t, "http://"+exporter+"/metrics")
 			_, rest, _ := bytes.Cut(page, []byte("\nvllm_comparison_number{"))
 			line, _, _ := bytes.Cut(rest, []byte("\n"))
 			if !strings.HasSuffix(string(line)+"\n", marker) {
@@ -250,15 +236,15 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 			return server.read() > seen
 		})
 		both.publish(at, body, page)
-		prometheus.waitFor(t, "Prometheus's scrapes", func() bool {
+		prometheus.WaitFor(t, "Prometheus's scrapes", func() bool {
 			return stored(ask(t, addr, `{__name__=~"vllm[:_]comparison_number"}`, at, at), number) == 2
 		})
 		simulated.Advance(step)
 		at = at.Add(step)
 	}
 	last := at.Add(-step)
-	c.stop(t)
-	for _, complaint := range c.complaints() {
+	c.Stop(t)
+	for _, complaint := range c.Complaints() {
 		// On a busy machine a scrape may be late; it is made again.
 		assert.Contains(t, complaint, "did not answer within the timeout")
 	}
@@ -274,7 +260,7 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 	assert.Greater(t, compared, len(queries)*36)
 	t.Logf("%d numbers of %d queries compared", compared, len(queries))
 	lint(t, page)
-	prometheus.stop(t)
+	prometheus.Stop(t)
 }
 
 // stored counts the series of an answer that hold this number.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
@@ -47,8 +48,8 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	}
 	env := environment(t, file, "http://"+addr)
 	env["VLLM_ENDPOINT"] = vllm.URL
-	c := startCollector(t, env, file.config(), "yaml:receivers::vllm::collection_interval: 1s")
-	c.waitFor(t, "both jobs", func() bool {
+	c := collectortest.Collector(t, env, file.config(), "yaml:receivers::vllm::collection_interval: 1s")
+	c.WaitFor(t, "both jobs", func() bool {
 		now := time.Now()
 		return len(ask(t, addr, `vllm_comparison_number{job="vllm"}`, now, now)) == 1 &&
 			len(ask(t, addr, `{__name__="vllm:comparison_number",job="direct"}`, now, now)) == 1
@@ -62,11 +63,11 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	}
 	assert.Greater(t, compared, 100)
 	t.Logf("%d numbers compared", compared)
-	assert.Empty(t, prometheus.log.String(), "Prometheus's warnings")
-	c.stop(t)
-	prometheus.stop(t)
+	assert.Empty(t, prometheus.Log(), "Prometheus's warnings")
+	c.Stop(t)
+	prometheus.Stop(t)
 	// The last batch may meet the closing end of the queue; it stays on disk.
-	for _, complaint := range c.complaints() {
+	for _, complaint := range c.Complaints() {
 		assert.Contains(t, complaint, "otlp_http/outbox")
 	}
 }

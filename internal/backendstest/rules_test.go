@@ -203,12 +203,12 @@ func starts(got received) []string {
 	return broken
 }
 
-// byName are the points of the catalogue's metrics in the order of their time.
-// Each has one series.
+// byName are the points of the catalogue's metrics in the order of their time,
+// as the test sent them. Each has one series.
 func byName(got received) map[string][]point {
 	streams := map[string][]point{}
 	for _, p := range got.points {
-		if !strings.HasPrefix(p.name, "vllm.test.") && !strings.HasPrefix(p.name, "vllm_test_") {
+		if !strings.HasPrefix(p.name, "vllm.test.") && !strings.HasPrefix(p.name, "vllm_test_") && !p.derived() {
 			streams[p.name] = append(streams[p.name], p)
 		}
 	}
@@ -271,6 +271,61 @@ func missing(got received, nameOf func(catalog.Metric) string) []string {
 		default:
 			demand(name+"_count", "{request}", 100*n, 0)
 			demand(name+"_sum", m.Unit, 100*n, 0)
+		}
+	}
+	return broken
+}
+
+// derived demands what the processor makes of the test's scrapes: for the second
+// and the third, values that follow from how counters and histograms rise.
+func derived(got received) []string {
+	return derivedAs(func(m catalog.Metric) string { return m.Name })(got)
+}
+
+// derivedAs is derived with other names.
+func derivedAs(nameOf func(catalog.Metric) string) func(received) []string {
+	return func(got received) []string {
+		values := map[string][]float64{}
+		for _, p := range got.points {
+			if p.derived() && !p.noValue {
+				name := p.name
+				if q, found := p.attributes.Get("quantile"); found {
+					name += " " + q.AsString()
+				}
+				values[name] = append(values[name], p.value)
+			}
+		}
+		return follow(values, nameOf)
+	}
+}
+
+// follow compares values by name and quantile with what follows from the scrapes.
+func follow(values map[string][]float64, nameOf func(catalog.Metric) string) []string {
+	var broken []string
+	for _, want := range []struct {
+		metric, quantile string
+		value            float64
+	}{
+		{"vllm.prefix_cache.hit_ratio", "", 1},
+		{"vllm.time_to_first_token_mean", "", 94.1 / float64(len(bounds)+1)},
+		// One observation in each bucket: the middle one lies in the middle of the
+		// fifth of nine buckets, from 0.5 to 1; the last is open.
+		{"vllm.time_to_first_token_quantile", " 0.5", 0.75},
+		{"vllm.time_to_first_token_quantile", " 0.95", 80},
+	} {
+		metric, known := catalog.ByName(want.metric)
+		if !known {
+			broken = append(broken, want.metric+" is not in the catalogue")
+			continue
+		}
+		found := values[nameOf(*metric)+want.quantile]
+		if len(found) != scrapeCount-1 {
+			broken = append(broken, fmt.Sprintf("%s%s: %d values of %d scrapes after the first", want.metric, want.quantile, len(found), scrapeCount-1))
+		}
+		for _, value := range found {
+			if math.Abs(value-want.value) > 1e-9*want.value {
+				broken = append(broken, fmt.Sprintf("%s%s is %v, not %v", want.metric, want.quantile, value, want.value))
+			}
 		}
 	}
 	return broken

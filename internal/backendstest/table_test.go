@@ -37,6 +37,7 @@ const (
 
 var (
 	complete   = rule{"the whole catalogue arrives, with units and values", ours, arrives}
+	deriving   = rule{"what the processor derives arrives, with the values that follow", ours, derived}
 	starting   = rule{"starts are before ends, deltas follow one another", "https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality", starts}
 	buckets    = rule{"histograms keep their explicit buckets", ours, explicit}
 	valuesOnly = rule{"no point says NaN, infinity or \"no value\"", ours, onlyValues}
@@ -51,7 +52,7 @@ var backends = []backend{
 			"dd-api-key": "secret", "dd-otel-metric-config": `{"resource_attributes_as_tags": true}`,
 		},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"deltas only", "https://docs.datadoghq.com/opentelemetry/setup/otlp_ingest/metrics/", temporalities(delta, delta)},
 			{"nothing without a delta form", "https://docs.datadoghq.com/opentelemetry/setup/otlp_ingest/metrics/", kinds(gauges, sums, histograms)},
 			{"names of ASCII letters, digits, _ and ., at most 200", "https://docs.datadoghq.com/metrics/custom_metrics/", names(dottedName, 200)},
@@ -64,7 +65,7 @@ var backends = []backend{
 		path:    "/api/v2/otlp/v1/metrics",
 		headers: map[string]string{"Authorization": "Api-Token secret"},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"cumulative counters and histograms are refused", "https://docs.dynatrace.com/managed/shortlink/otel-getstarted-metrics-ingest", temporalities(delta, delta)},
 			{"summaries are not mapped", "https://docs.dynatrace.com/managed/shortlink/otel-getstarted-metrics-ingest", kinds(gauges, sums, histograms)},
 			{"keys of letters, digits, - and _ in sections, at most 255", "https://docs.dynatrace.com/docs/shortlink/metric-ingestion-protocol", names(`^[a-zA-Z_][a-zA-Z0-9_-]*(\.[a-zA-Z0-9_][a-zA-Z0-9_-]*)*$`, 255)},
@@ -85,7 +86,7 @@ var backends = []backend{
 		// The base64 of "123:secret".
 		headers: map[string]string{"Authorization": "Basic MTIzOnNlY3JldA=="},
 		rules: []rule{
-			complete, starting, buckets,
+			complete, deriving, starting, buckets,
 			{"cumulative only, as Prometheus", "https://grafana.com/docs/grafana-cloud/send-data/otlp/otlp-format-considerations/", temporalities(cumulative, cumulative)},
 			{"no exponential histograms", "https://grafana.com/docs/grafana-cloud/send-data/otlp/otlp-format-considerations/", kinds(gauges, sums, histograms, summaries)},
 			{"names stay valid and apart after the translation", "https://grafana.com/docs/grafana-cloud/send-data/otlp/otlp-format-considerations/", prometheusNames},
@@ -103,6 +104,7 @@ var backends = []backend{
 		headers: map[string]string{"Authorization": "Bearer " + accessToken, "x-goog-user-project": "my-project"},
 		rules: []rule{
 			{"the whole catalogue arrives, with units and values, under the names of Prometheus's translation", ours, arrivesAs(prometheusName)},
+			{"what the processor derives arrives as well", ours, derivedAs(prometheusName)},
 			starting, buckets, valuesOnly,
 			{"names of letters, digits, _, :, . and /", googleNames, names(`^[a-zA-Z][a-zA-Z0-9_:./]*$`, 200)},
 			{"attributes of letters, digits, _ and .", googleNames, attributeForm(`^[a-zA-Z_][a-zA-Z0-9_.]*$`, 512, 1024)},
@@ -135,7 +137,7 @@ var backends = []backend{
 		path:    "/dcr/streams/metrics",
 		headers: map[string]string{"Authorization": "Bearer " + accessToken},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"at most 10 dimensions", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/metrics-custom-overview", attributeCount(10)},
 			{"the resource still tells replicas apart", ours, resource(map[string]string{"service.instance.id": "vllm-1:8000", "k8s.pod.name": "vllm-1"})},
 			{"cumulative, for PromQL", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/prometheus-opentelemetry-best-practices", temporalities(cumulative, cumulative)},
@@ -148,7 +150,7 @@ var backends = []backend{
 		path:    "/v1/metrics",
 		headers: map[string]string{"api-key": "secret"},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"deltas become counts", "https://docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-best-practices-metrics/", temporalities(delta, delta)},
 			{"no deltas that can fall", "https://docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-best-practices-metrics/", each(func(p point) string {
 				if p.kind == sums && !p.monotonic {
@@ -181,7 +183,7 @@ var backends = []backend{
 		path:    "/v1/metrics",
 		headers: map[string]string{"x-honeycomb-team": "secret", "x-honeycomb-dataset": "vllm"},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"gauges, sums and histograms", "https://docs.honeycomb.io/getting-data-in/metrics/", kinds(gauges, sums, histograms)},
 			{"cumulative or delta, but one of them", "https://docs.honeycomb.io/investigate/query/apply-temporal-aggregation", temporalities(cumulative, cumulative)},
 		},
@@ -192,7 +194,7 @@ var backends = []backend{
 		path:    "/v1/metrics",
 		headers: map[string]string{"Authorization": "ApiKey secret"},
 		rules: []rule{
-			complete, starting, buckets, valuesOnly,
+			complete, deriving, starting, buckets, valuesOnly,
 			{"histograms as deltas before 9.5.3, counters cumulative", "https://www.elastic.co/observability-labs/blog/opentelemetry-histograms-elastic-cloud-hosted", temporalities(cumulative, delta)},
 			{"no name is a dotted prefix of another, because dots make objects", "https://www.elastic.co/docs/reference/elasticsearch/mapping-reference/object", func(got received) []string {
 				var broken []string
@@ -214,7 +216,7 @@ var backends = []backend{
 		env:  map[string]string{"PROMETHEUS_URL": "URL"},
 		path: "/api/v1/otlp/v1/metrics",
 		rules: []rule{
-			complete, starting, buckets,
+			complete, deriving, starting, buckets,
 			{"cumulative only", "https://prometheus.io/docs/guides/opentelemetry/", temporalities(cumulative, cumulative)},
 			{"names stay valid and apart after the translation", "https://prometheus.io/docs/guides/opentelemetry/", prometheusNames},
 			{"job and instance", "https://prometheus.io/docs/guides/opentelemetry/", resource(map[string]string{"service.name": "vllm", "service.instance.id": "vllm-1:8000"})},
@@ -240,6 +242,7 @@ var backends = []backend{
 // remoteWrite are the rules of the protocol.
 var remoteWrite = []rule{
 	{"the whole catalogue arrives under translated names, with its values", ours, written},
+	{"what the processor derives arrives, with the values that follow", ours, writtenDerived},
 	{"valid names; sorted labels without doubles; job and instance", "https://prometheus.io/docs/specs/prw/remote_write_spec/#labels", labelForm},
 	{"samples of a series in the order of time", "https://prometheus.io/docs/specs/prw/remote_write_spec/#ordering", inOrder},
 	{"series end with a staleness marker", "https://prometheus.io/docs/specs/prw/remote_write_spec/#stale-markers", writtenEnds},

@@ -31,6 +31,9 @@ func written(got received) []string {
 	last, samples := map[string]prompb.Sample{}, map[string]int{}
 	for _, series := range got.series {
 		name := label(series, "__name__")
+		if derivedNames()[name] && label(series, sent) == "" {
+			continue
+		}
 		if le := label(series, "le"); le != "" {
 			name += " " + le
 		}
@@ -69,6 +72,24 @@ func written(got received) []string {
 		}
 	}
 	return broken
+}
+
+// writtenDerived demands what the processor makes of the test's scrapes.
+func writtenDerived(got received) []string {
+	values := map[string][]float64{}
+	for _, series := range got.series {
+		name := label(series, "__name__")
+		if !derivedNames()[name] || label(series, sent) != "" {
+			continue
+		}
+		if q := label(series, "quantile"); q != "" {
+			name += " " + q
+		}
+		for _, sample := range series.Samples {
+			values[name] = append(values[name], sample.Value)
+		}
+	}
+	return follow(values, prometheusName)
 }
 
 // labelForm demands valid names, sorted labels without doubles, and the labels

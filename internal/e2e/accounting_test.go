@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/e2e/audit"
 )
 
@@ -58,8 +59,8 @@ func account(t *testing.T, pages []*page) {
 	for i := range pages {
 		targets[i] = fmt.Sprintf("{endpoint: 'http://%s/%d/metrics'}", host, i)
 	}
-	c := startCollector(t, fmt.Sprintf(accountingConfig, strings.Join(targets, ", "), canonical, wire))
-	c.waitFor(t, "two scrapes of every page by both receivers", func() bool {
+	c := collectortest.CollectorWith(t, fmt.Sprintf(accountingConfig, strings.Join(targets, ", "), canonical, wire))
+	c.WaitFor(t, "two scrapes of every page by both receivers", func() bool {
 		for _, p := range pages {
 			// One more than two, because the last one may not have been sent yet.
 			if p.asked.Load() < 6 {
@@ -68,8 +69,8 @@ func account(t *testing.T, pages []*page) {
 		}
 		return true
 	})
-	c.stop(t)
-	assert.Empty(t, c.errors())
+	c.Stop(t)
+	assert.Empty(t, c.Errors())
 
 	for _, naming := range []struct{ name, file string }{{"canonical", canonical}, {"wire", wire}} {
 		found := scrapes(t, naming.file)

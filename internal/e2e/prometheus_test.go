@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
 
 // exposed are the series of a page of metrics: the value of each by its name and
@@ -45,21 +45,6 @@ func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels
 		_, _, value := p.Series()
 		series[keep(set).String()] = value
 	}
-}
-
-// get reads the Prometheus endpoint of the collector; nothing as long as it is
-// not there.
-func get(addr string) []byte {
-	response, err := http.Get("http://" + addr + "/metrics")
-	if err != nil {
-		return nil
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return nil
-	}
-	return body
 }
 
 // of keeps the series of one target, and takes away what the exporter adds.
@@ -118,15 +103,15 @@ func TestDashboardsForVLLMWorkThroughPrometheus(t *testing.T) {
 	}
 	require.NotNil(t, p)
 	host := servePages(t, []*page{p})
-	canonicalAddr, wireAddr := freeAddr(t), freeAddr(t)
-	c := startCollector(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
+	canonicalAddr, wireAddr := collectortest.FreeAddr(t), collectortest.FreeAddr(t)
+	c := collectortest.CollectorWith(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
 	var canonical, wire []byte
-	c.waitFor(t, "both endpoints", func() bool {
-		canonical, wire = get(canonicalAddr), get(wireAddr)
+	c.WaitFor(t, "both endpoints", func() bool {
+		canonical, wire = collectortest.Get(t, "http://"+canonicalAddr+"/metrics"), collectortest.Get(t, "http://"+wireAddr+"/metrics")
 		return strings.Contains(string(canonical), "vllm_prompt_tokens_total") && strings.Contains(string(wire), "prompt_tokens_total")
 	})
-	c.stop(t)
-	assert.Empty(t, c.errors())
+	c.Stop(t)
+	assert.Empty(t, c.Errors())
 
 	instance := host + "/0/metrics"
 	body := parsePage(t, p.body, bare)

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
 
 const restartConfig = `
@@ -89,12 +91,12 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 		fmt.Appendf(nil, createdFormat, 3, firstLife, moreEngines),
 		fmt.Appendf(nil, createdFormat, 4, secondLife, ""))
 
-	addr, file := freeAddr(t), filepath.Join(t.TempDir(), "metrics.json")
-	c := startCollector(t, fmt.Sprintf(restartConfig, restarted.addr, vanishing.addr, created.addr, addr, file))
-	c.waitFor(t, "three scrapes of all", func() bool {
+	addr, file := collectortest.FreeAddr(t), filepath.Join(t.TempDir(), "metrics.json")
+	c := collectortest.CollectorWith(t, fmt.Sprintf(restartConfig, restarted.addr, vanishing.addr, created.addr, addr, file))
+	c.WaitFor(t, "three scrapes of all", func() bool {
 		return restarted.asked[0].Load() > 2 && vanishing.asked[0].Load() > 2 && created.asked[0].Load() > 2
 	})
-	page := get(addr)
+	page := collectortest.Get(t, "http://"+addr+"/metrics")
 	up := labels.FromStrings(model.MetricNameLabel, "vllm_up").String()
 	for _, s := range []*server{restarted, vanishing, created} {
 		assert.Equal(t, 1.0, parsePage(t, page, of(s.addr))[up], "all are up")
@@ -111,13 +113,13 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 	created.life.Store(1)
 	vanishing.http.CloseClientConnections()
 	vanishing.http.Close()
-	c.waitFor(t, "three scrapes of the second lives, and the end of the vanished one", func() bool {
-		page = get(addr)
+	c.WaitFor(t, "three scrapes of the second lives, and the end of the vanished one", func() bool {
+		page = collectortest.Get(t, "http://"+addr+"/metrics")
 		return restarted.asked[1].Load() > 2 && created.asked[1].Load() > 2 &&
 			parsePage(t, page, of(vanishing.addr))[up] == 0
 	})
-	c.stop(t)
-	assert.Empty(t, c.errors())
+	c.Stop(t)
+	assert.Empty(t, c.Errors())
 
 	t.Run("the vanished target's series end in Prometheus", func(t *testing.T) {
 		left := parsePage(t, page, of(vanishing.addr))
@@ -127,7 +129,7 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 		for series := range left {
 			assert.Regexp(t, `__name__="(vllm_scrape_(duration_seconds|samples)|target_info)"`, series)
 		}
-		assert.Equal(t, 1, strings.Count(c.log.String(), "connection refused"), "and the log says so once")
+		assert.Equal(t, 1, strings.Count(c.Log(), "connection refused"), "and the log says so once")
 	})
 	t.Run("vanished series of a living target end in Prometheus", func(t *testing.T) {
 		left := parsePage(t, page, of(created.addr))

@@ -25,6 +25,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
 
 const tlsConfig = `
@@ -70,12 +72,12 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "metrics.json")
 	require.NoError(t, os.WriteFile(token, []byte(oldToken), 0o600))
-	c := startCollector(t, fmt.Sprintf(tlsConfig, token, server, ca, file))
+	c := collectortest.CollectorWith(t, fmt.Sprintf(tlsConfig, token, server, ca, file))
 
-	c.waitFor(t, "the refusal of the old token", func() bool { return refused.Load() > 1 })
+	c.WaitFor(t, "the refusal of the old token", func() bool { return refused.Load() > 1 })
 	require.NoError(t, os.WriteFile(token, []byte(newToken), 0o600))
-	c.waitFor(t, "scrapes with the new token", func() bool { return answered.Load() > 2 })
-	c.stop(t)
+	c.WaitFor(t, "scrapes with the new token", func() bool { return answered.Load() > 2 })
+	c.Stop(t)
 
 	all := scrapes(t, file)
 	trusted := all[server+"/custom/metrics"]
@@ -102,7 +104,7 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 	}
 	assert.NotEmpty(t, all[server+"/other/metrics"])
 
-	said := c.log.String()
+	said := c.Log()
 	assert.Equal(t, 1, strings.Count(said, "Scraping works again"))
 	assert.Contains(t, said, "401")
 	assert.Regexp(t, `(?i)certificate`, said)
@@ -110,7 +112,7 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 		assert.NotContains(t, said, secret)
 		assert.NotContains(t, string(read(t, file)), secret)
 	}
-	assert.Empty(t, c.errors())
+	assert.Empty(t, c.Errors())
 }
 
 // serveTLS starts a server with a certificate of its own authority and returns

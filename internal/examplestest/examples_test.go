@@ -16,10 +16,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
 )
 
 func example(name string) string { return filepath.Join(root, "examples", name) }
+
+// startExample runs an example. env is all of the environment that it sees, but
+// for a queue of its own; settings, each as "path::to::key: value", stand over
+// the example.
+func startExample(t *testing.T, file string, env map[string]string, settings ...string) *collectortest.Process {
+	t.Helper()
+	// A queue in the working folder would be found by the next test.
+	all := map[string]string{"QUEUE_DIR": t.TempDir()}
+	maps.Copy(all, env)
+	configs := []string{
+		file,
+		// A test does not wait for the intervals of production.
+		"yaml:receivers::vllm::collection_interval: 1s",
+		"yaml:receivers::vllm::timeout: 1s",
+	}
+	for _, setting := range settings {
+		configs = append(configs, "yaml:"+setting)
+	}
+	return collectortest.Collector(t, all, configs...)
+}
 
 func examples(t *testing.T) []string {
 	t.Helper()
@@ -37,7 +58,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			output, err := exec.CommandContext(t.Context(), binary(t), "validate", "--config", file).CombinedOutput()
+			output, err := exec.CommandContext(t.Context(), collectortest.Binary(t), "validate", "--config", file).CombinedOutput()
 			require.NoError(t, err, "%s", output)
 		})
 	}
@@ -48,24 +69,24 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			c := startCollector(t, file, map[string]string{
-				"VLLM_ENDPOINT":    "http://" + freeAddr(t),
-				"VLLM_1_ENDPOINT":  "https://" + freeAddr(t),
-				"VLLM_2_ENDPOINT":  "https://" + freeAddr(t),
-				"VLLM_3_ENDPOINT":  "https://" + freeAddr(t),
-				"KUBERNETES_API":   "http://" + freeAddr(t),
-				"PROMETHEUS_ADDR":  freeAddr(t),
-				"OTLP_ENDPOINT":    "http://" + freeAddr(t),
-				"REMOTE_WRITE_URL": "http://" + freeAddr(t),
+			c := startExample(t, file, map[string]string{
+				"VLLM_ENDPOINT":    "http://" + collectortest.FreeAddr(t),
+				"VLLM_1_ENDPOINT":  "https://" + collectortest.FreeAddr(t),
+				"VLLM_2_ENDPOINT":  "https://" + collectortest.FreeAddr(t),
+				"VLLM_3_ENDPOINT":  "https://" + collectortest.FreeAddr(t),
+				"KUBERNETES_API":   "http://" + collectortest.FreeAddr(t),
+				"PROMETHEUS_ADDR":  collectortest.FreeAddr(t),
+				"OTLP_ENDPOINT":    "http://" + collectortest.FreeAddr(t),
+				"REMOTE_WRITE_URL": "http://" + collectortest.FreeAddr(t),
 				"STATE_DIR":        t.TempDir(),
 			})
-			c.waitFor(t, "the start of all components", c.ready)
-			c.waitFor(t, "the report of the failing target", func() bool {
-				return strings.Contains(c.log.String(), "connection refused")
+			c.WaitFor(t, "the start of all components", c.Ready)
+			c.WaitFor(t, "the report of the failing target", func() bool {
+				return strings.Contains(c.Log(), "connection refused")
 			})
-			c.stop(t)
+			c.Stop(t)
 
-			assert.Empty(t, c.complaints("connection refused", "dropping data", "Dropping data"))
+			assert.Empty(t, c.Complaints("connection refused", "dropping data", "Dropping data"))
 		})
 	}
 }
@@ -73,27 +94,28 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 func TestQuickstartOffersMetricsToPrometheus(t *testing.T) {
 	t.Parallel()
 	vllm := &vllmServer{path: "/metrics"}
-	addr := freeAddr(t)
-	c := startCollector(t, example("quickstart.yaml"), map[string]string{
+	addr := collectortest.FreeAddr(t)
+	c := startExample(t, example("quickstart.yaml"), map[string]string{
 		"VLLM_ENDPOINT": vllm.serve(t), "PROMETHEUS_ADDR": addr,
 	})
 
 	var page string
-	c.waitFor(t, "the second scrape", func() bool {
-		page = get(t, "http://"+addr+"/metrics")
-		return vllm.scrapes.Load() > 1 && strings.Contains(page, "vllm_num_requests_running{")
+	c.WaitFor(t, "what is derived from two scrapes", func() bool {
+		page = string(collectortest.Get(t, "http://"+addr+"/metrics"))
+		return strings.Contains(page, "\nvllm_time_to_first_token_quantile_seconds{")
 	})
-	c.stop(t)
+	c.Stop(t)
 
 	for _, want := range []string{
 		`(?m)^vllm_num_requests_running\{.*engine="0".*\} 3$`,
 		`(?m)^vllm_generation_tokens_total\{.*model_name="m".*\} \d+00$`,
 		`(?m)^vllm_time_to_first_token_seconds_bucket\{.*le="0\.5".*\} \d+$`,
 		`(?m)^vllm_up\{.*\} 1$`,
+		`(?m)^vllm_time_to_first_token_quantile_seconds\{.*quantile="0\.5".*\} 0\.25$`,
 	} {
 		assert.Regexp(t, want, page)
 	}
-	assert.Empty(t, c.complaints())
+	assert.Empty(t, c.Complaints())
 }
 
 func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
@@ -102,8 +124,8 @@ func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
 	first := &vllmServer{path: "/metrics", token: "secret-token"}
 	second := &vllmServer{path: "/metrics", token: "secret-token"}
 	third := &vllmServer{path: "/engine/metrics", token: "secret-token"}
-	addr := freeAddr(t)
-	c := startCollector(t, example("many-targets-tls.yaml"), map[string]string{
+	addr := collectortest.FreeAddr(t)
+	c := startExample(t, example("many-targets-tls.yaml"), map[string]string{
 		"VLLM_1_ENDPOINT": ca.serve(t, first, "127.0.0.1"),
 		"VLLM_2_ENDPOINT": ca.serve(t, second, "127.0.0.1"),
 		// Reached by its address, known by its name.
@@ -114,11 +136,12 @@ func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
 	})
 
 	var page string
-	c.waitFor(t, "metrics of all targets", func() bool {
-		page = get(t, "http://"+addr+"/metrics")
-		return strings.Count(page, "\nvllm_num_requests_running{") == 3
+	c.WaitFor(t, "metrics of all targets", func() bool {
+		page = string(collectortest.Get(t, "http://"+addr+"/metrics"))
+		return strings.Count(page, "\nvllm_num_requests_running{") == 3 &&
+			strings.Count(page, "\nvllm_time_to_first_token_mean_seconds{") == 3
 	})
-	c.stop(t)
+	c.Stop(t)
 
 	for pod, environment := range map[string]string{"vllm-1": "production", "vllm-2": "production", "vllm-3": "staging"} {
 		line := lineWith(page, "vllm_num_requests_running{", `k8s_pod_name="`+pod+`"`)
@@ -128,8 +151,8 @@ func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
 	for _, server := range []*vllmServer{first, second, third} {
 		assert.Zero(t, server.refused.Load(), "every request carries the token")
 	}
-	assert.Empty(t, c.complaints())
-	assert.NotContains(t, c.log.String(), "secret-token")
+	assert.Empty(t, c.Complaints())
+	assert.NotContains(t, c.Log(), "secret-token")
 }
 
 func TestDiscoveryScrapesThePodsThatKubernetesHas(t *testing.T) {
@@ -151,37 +174,39 @@ func TestDiscoveryScrapesThePodsThatKubernetesHas(t *testing.T) {
 	api := kubeapitest.New(t)
 	api.Apply(kubeapitest.Pods, pod("llama-0", nil))
 	api.Apply(kubeapitest.Pods, pod("starting", func(p *kubeapitest.Pod) { p.IP, p.Unready = "127.0.0.9", true }))
-	addr := freeAddr(t)
-	c := startCollector(t, example("discovery-kubernetes.yaml"), map[string]string{
+	addr := collectortest.FreeAddr(t)
+	c := startExample(t, example("discovery-kubernetes.yaml"), map[string]string{
 		"VLLM_NAMESPACE": "inference", "VLLM_PORT": port, "KUBERNETES_API": api.URL, "PROMETHEUS_ADDR": addr,
 	})
 
-	c.waitFor(t, "the pod's metrics", func() bool {
-		return lineWith(get(t, "http://"+addr+"/metrics"), "vllm_num_requests_running{", `k8s_pod_name="llama-0"`) != ""
+	c.WaitFor(t, "the pod's metrics", func() bool {
+		return lineWith(string(collectortest.Get(t, "http://"+addr+"/metrics")), "vllm_num_requests_running{", `k8s_pod_name="llama-0"`) != ""
 	})
-	line := lineWith(get(t, "http://"+addr+"/metrics"), "vllm_num_requests_running{", `k8s_pod_name="llama-0"`)
+	line := lineWith(string(collectortest.Get(t, "http://"+addr+"/metrics")), "vllm_num_requests_running{", `k8s_pod_name="llama-0"`)
 	for _, want := range []string{`k8s_namespace_name="inference"`, `k8s_node_name="node-1"`, `k8s_container_name="vllm"`, `team="search"`} {
 		assert.Contains(t, line, want)
 	}
 	api.Delete(kubeapitest.Pods, "inference", "llama-0")
-	c.waitFor(t, "the end of the pod's series", func() bool {
-		return !strings.Contains(get(t, "http://"+addr+"/metrics"), "llama-0")
+	c.WaitFor(t, "the end of the pod's series", func() bool {
+		return !strings.Contains(string(collectortest.Get(t, "http://"+addr+"/metrics")), "llama-0")
 	})
-	c.stop(t)
-	assert.Empty(t, c.complaints())
-	assert.NotContains(t, c.log.String(), "127.0.0.9", "a pod that is not ready is not scraped")
+	c.Stop(t)
+	assert.Empty(t, c.Complaints())
+	assert.NotContains(t, c.Log(), "127.0.0.9", "a pod that is not ready is not scraped")
 }
 
 func TestOTLPVendorReceivesCumulativeMetrics(t *testing.T) {
 	t.Parallel()
 	vllm, vendor := &vllmServer{path: "/metrics"}, &backend{header: "api-key", value: "secret-key"}
 	vendor.serve(t)
-	c := startCollector(t, example("otlp-vendor.yaml"), map[string]string{
+	c := startExample(t, example("otlp-vendor.yaml"), map[string]string{
 		"VLLM_ENDPOINT": vllm.serve(t),
 		"OTLP_ENDPOINT": vendor.url, "OTLP_API_KEY": "secret-key",
 	}, soon)
-	c.waitFor(t, "the counter", func() bool { return len(vendor.metrics()["vllm.generation_tokens"]) > 1 })
-	c.stop(t)
+	c.WaitFor(t, "the counter and what is derived", func() bool {
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+	})
+	c.Stop(t)
 
 	metrics := vendor.metrics()
 	assert.Contains(t, names(metrics), "vllm.num_requests.running")
@@ -189,21 +214,24 @@ func TestOTLPVendorReceivesCumulativeMetrics(t *testing.T) {
 	for _, m := range metrics["vllm.generation_tokens"] {
 		assert.Equal(t, pmetric.AggregationTemporalityCumulative, m.Sum().AggregationTemporality())
 	}
+	derives(t, metrics)
 	assert.Empty(t, vendor.errors())
-	assert.Empty(t, c.complaints())
-	assert.NotContains(t, c.log.String(), "secret-key")
+	assert.Empty(t, c.Complaints())
+	assert.NotContains(t, c.Log(), "secret-key")
 }
 
 func TestDeltaVendorReceivesNothingCumulative(t *testing.T) {
 	t.Parallel()
 	vllm, vendor := &vllmServer{path: "/metrics"}, &backend{header: "Authorization", value: "Api-Token secret-key"}
 	vendor.serve(t)
-	c := startCollector(t, example("delta-vendor.yaml"), map[string]string{
+	c := startExample(t, example("delta-vendor.yaml"), map[string]string{
 		"VLLM_ENDPOINT": vllm.serve(t),
 		"OTLP_ENDPOINT": vendor.url, "OTLP_AUTHORIZATION": "Api-Token secret-key",
 	}, soon)
-	c.waitFor(t, "some deltas", func() bool { return len(vendor.metrics()["vllm.generation_tokens"]) > 1 })
-	c.stop(t)
+	c.WaitFor(t, "some deltas and what is derived", func() bool {
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+	})
+	c.Stop(t)
 
 	metrics := vendor.metrics()
 	require.Contains(t, names(metrics), "vllm.generation_tokens")
@@ -230,15 +258,16 @@ func TestDeltaVendorReceivesNothingCumulative(t *testing.T) {
 			assert.Equal(t, 100.0, value)
 		}
 	}
+	derives(t, metrics)
 	assert.Empty(t, vendor.errors())
-	assert.Empty(t, c.complaints())
+	assert.Empty(t, c.Complaints())
 }
 
 func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 	t.Parallel()
 	vllm, prometheus := &vllmServer{path: "/metrics"}, &backend{header: "X-Scope-OrgID", value: "team-a"}
 	prometheus.serve(t)
-	c := startCollector(t, example("prometheus-remote-write.yaml"), map[string]string{
+	c := startExample(t, example("prometheus-remote-write.yaml"), map[string]string{
 		"VLLM_ENDPOINT":    vllm.serve(t),
 		"REMOTE_WRITE_URL": prometheus.url + "/api/v1/write", "REMOTE_WRITE_TENANT": "team-a",
 	})
@@ -251,11 +280,12 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 		}
 		return all.String()
 	}
-	c.waitFor(t, "a write request with samples", func() bool {
-		return strings.Contains(received(), "vllm_num_requests_running")
+	c.WaitFor(t, "a write request with samples", func() bool {
+		return strings.Contains(received(), "vllm_num_requests_running") &&
+			strings.Contains(received(), "vllm_time_to_first_token_mean_seconds")
 	})
 	time.Sleep(500 * time.Millisecond)
-	c.stop(t)
+	c.Stop(t)
 
 	// Strings stand as they are in the protocol's encoding.
 	for _, want := range []string{
@@ -265,7 +295,23 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 		assert.Contains(t, received(), want)
 	}
 	assert.Empty(t, prometheus.errors())
-	assert.Empty(t, c.complaints())
+	assert.Empty(t, c.Complaints())
+}
+
+// derivedMean is a derived metric that the test's server has.
+const derivedMean = "vllm.time_to_first_token_mean"
+
+// derives checks that the mean of the server's observations arrives as a gauge:
+// each of them is of one second.
+func derives(t *testing.T, metrics map[string][]pmetric.Metric) {
+	t.Helper()
+	require.Contains(t, names(metrics), derivedMean)
+	for _, m := range metrics[derivedMean] {
+		require.Equal(t, pmetric.MetricTypeGauge, m.Type())
+		for _, point := range m.Gauge().DataPoints().All() {
+			assert.Equal(t, 1.0, point.DoubleValue())
+		}
+	}
 }
 
 func names(metrics map[string][]pmetric.Metric) []string {

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
 
 // pausing is a vLLM server that can be made to take a scrape and not answer it.
@@ -43,7 +45,7 @@ func (s *pausing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *pausing) start(t *testing.T) string {
 	t.Helper()
-	server := &http.Server{Handler: s, ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: collectortest.Patience}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() { _ = server.Serve(listener) }()
@@ -83,9 +85,9 @@ func (l *leaving) come(t *testing.T) {
 		var err error
 		listener, err = net.Listen("tcp", l.addr)
 		return err == nil
-	}, patience, 50*time.Millisecond)
+	}, collectortest.Patience, 50*time.Millisecond)
 	l.addr = listener.Addr().String()
-	l.server = &http.Server{Handler: l, ReadHeaderTimeout: patience}
+	l.server = &http.Server{Handler: l, ReadHeaderTimeout: collectortest.Patience}
 	go func(s *http.Server) { _ = s.Serve(listener) }(l.server)
 }
 
@@ -219,8 +221,8 @@ func outage(t *testing.T, file string, silent, killed bool) {
 		flush = "exporters::otlp_http::sending_queue::batch::flush_timeout: 2s"
 	}
 	truth := []string{filepath.Join(dir, "first.json"), filepath.Join(dir, "second.json")}
-	start := func(life int) *collector {
-		return startCollector(t, example(file), env,
+	start := func(life int) *collectortest.Process {
+		return startExample(t, example(file), env,
 			"receivers::vllm::collection_interval: 500ms", "receivers::vllm::initial_delay: 0s",
 			"receivers::vllm::timeout: 500ms",
 			"exporters::otlp_http::timeout: 500ms", flush,
@@ -229,13 +231,13 @@ func outage(t *testing.T, file string, silent, killed bool) {
 			"exporters::file::path: "+truth[life], "exporters::file::flush_interval: 20ms",
 			"service::pipelines::metrics::exporters: [otlp_http, file]")
 	}
-	moreScrapes := func(c *collector, n int64) {
+	moreScrapes := func(c *collectortest.Process, n int64) {
 		until := vllm.scrapes.Load() + n
-		c.waitFor(t, "more scrapes", func() bool { return vllm.scrapes.Load() >= until })
+		c.WaitFor(t, "more scrapes", func() bool { return vllm.scrapes.Load() >= until })
 	}
 
 	first := start(0)
-	first.waitFor(t, "the first points", func() bool { return len(vendor.scrapeTimes()) > 1 })
+	first.WaitFor(t, "the first points", func() bool { return len(vendor.scrapeTimes()) > 1 })
 	if silent {
 		vendor.silent.Store(true)
 	} else {
@@ -243,12 +245,11 @@ func outage(t *testing.T, file string, silent, killed bool) {
 	}
 	moreScrapes(first, 5)
 	vllm.paused.Store(true)
-	first.waitFor(t, "a scrape under way", func() bool { return vllm.waiting.Load() > 0 })
+	first.WaitFor(t, "a scrape under way", func() bool { return vllm.waiting.Load() > 0 })
 	if killed {
-		require.NoError(t, first.cmd.Process.Kill())
-		require.Error(t, <-first.ended, "it did not end by itself")
+		first.Kill(t)
 	} else {
-		first.stop(t)
+		first.Stop(t)
 	}
 	before := vllm.scrapes.Load()
 	confirmed := len(vendor.scrapeTimes())
@@ -266,13 +267,13 @@ func outage(t *testing.T, file string, silent, killed bool) {
 	}
 	moreScrapes(second, 2)
 	vllm.paused.Store(true)
-	second.waitFor(t, "a scrape under way", func() bool { return vllm.waiting.Load() > 0 })
+	second.WaitFor(t, "a scrape under way", func() bool { return vllm.waiting.Load() > 0 })
 	all := int(vllm.scrapes.Load())
 	// At most so long: what is missing then is named below.
-	for until := time.Now().Add(patience / 3); time.Now().Before(until) && len(vendor.scrapeTimes()) < all; {
+	for until := time.Now().Add(collectortest.Patience / 3); time.Now().Before(until) && len(vendor.scrapeTimes()) < all; {
 		time.Sleep(50 * time.Millisecond)
 	}
-	second.stop(t)
+	second.Stop(t)
 
 	assert.GreaterOrEqual(t, len(vendor.scrapeTimes()), all, "a scrape for each answer of the server")
 	arrived, want := vendor.arrived(), accepted(t, truth...)

@@ -35,7 +35,7 @@ type configuration struct {
 		} `yaml:"sending_queue"`
 	}
 	Service struct {
-		Pipelines map[string]struct{ Processors []string }
+		Pipelines map[string]struct{ Receivers, Processors []string }
 	}
 }
 
@@ -147,7 +147,12 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 		say(exporter.Retry.MaxElapsedTime == nil || *exporter.Retry.MaxElapsedTime != 0, "exporter %s gives up", name)
 	}
 	for name, pipeline := range config.Service.Pipelines {
-		say(!slices.Equal(pipeline.Processors, []string{"memory_limiter"}), "pipeline %s has other processors than memory_limiter", name)
+		wanted := []string{"memory_limiter"}
+		if slices.Contains(pipeline.Receivers, "vllm") {
+			// Gateways have nothing that it derives from.
+			wanted = append(wanted, "vllm")
+		}
+		say(!slices.Equal(pipeline.Processors, wanted), "pipeline %s has other processors than %v", name, wanted)
 	}
 
 	soft, err := resource.ParseQuantity(strings.TrimSuffix(values["GOMEMLIMIT"], "B"))

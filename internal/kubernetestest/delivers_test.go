@@ -3,7 +3,6 @@
 package kubernetestest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
 )
 
 // limit is how long a test waits for something that takes a second or two.
@@ -79,24 +79,6 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// lockedBuffer is written by the process and read by the test.
-type lockedBuffer struct {
-	guard  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.guard.Lock()
-	defer b.guard.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.guard.Lock()
-	defer b.guard.Unlock()
-	return b.buffer.String()
-}
-
 // start runs an overlay's configuration as it is, but for intervals, and for the
 // ports and folders that are the pod's own: those are replaced, old by new. It
 // returns the environment, and what stops the collector.
@@ -123,7 +105,7 @@ func start(t *testing.T, overlay, endpoint string, replaced map[string]string) (
 		}
 	}
 	cmd := run(t, text+"  telemetry: {metrics: {level: none}}\n", env)
-	log := &lockedBuffer{}
+	log := &collectortest.Log{}
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
 	return env, func() {

@@ -13,26 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// binary is the built distribution: OTELCOL_VLLM_BIN, or where "make build" puts
-// it. OTELCOL_VLLM_REQUIRED turns its absence into a failure.
-func binary(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("OTELCOL_VLLM_BIN")
-	if file == "" {
-		file = filepath.Join(root, "bin", "otelcol-vllm")
-	}
-	if _, err := os.Stat(file); err != nil {
-		if os.Getenv("OTELCOL_VLLM_REQUIRED") != "" {
-			require.NoError(t, err, "the built binary is required")
-		}
-		t.Skip("the distribution is not built; run make build:", err)
-	}
-	file, err := filepath.Abs(file)
-	require.NoError(t, err)
-	return file
-}
+	"github.com/otelcol-vllm/otelcol-vllm/internal/collectortest"
+)
 
 // run is the collector with a configuration and an environment, and nothing of this
 // process's own.
@@ -42,7 +25,7 @@ func run(t *testing.T, config string, env map[string]string, args ...string) *ex
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, binary(t), append(args, "--config", file)...)
+	cmd := exec.CommandContext(ctx, collectortest.Binary(t), append(args, "--config", file)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
