@@ -315,16 +315,16 @@ func (o *observed) quantile(q, zeros float64) (value, lower, upper float64, ok b
 	}
 	below := 0.0
 	for _, bound := range bounds {
-		if n := atMost(bound); n > below && n >= rank {
+		n := atMost(bound)
+		if n > below && n >= rank {
 			for _, b := range bounds {
 				if b < bound {
 					lower = b
 				}
 			}
 			return lower + (bound-lower)*(rank-below)/(n-below), lower, bound, true
-		} else {
-			below = n
 		}
+		below = n
 	}
 	return 0, 0, 0, false
 }

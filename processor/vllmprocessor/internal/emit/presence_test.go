@@ -58,7 +58,7 @@ func TestAResourceThatEndsTellsNoValueAgain(t *testing.T) {
 
 func TestAnIdleServerHasRatesOfZeroAndNoRatios(t *testing.T) {
 	s := newServer(t, prompts, cached, "vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile")
-	idle := func(seconds float64, n float64) said {
+	idle := func(seconds, n float64) said {
 		return s.at(seconds, hits("0", n), tokens("0", 2*n), distribution("0", collect.TimeToFirstToken, n, []float64{1}, n, 0))
 	}
 	idle(0, 0)
@@ -91,11 +91,11 @@ func TestAGapLongerThanAnythingIsRememberedHidesARestart(t *testing.T) {
 	s := newServer(t, prompts, generations)
 	s.at(0, tokens("0", 1000), generated("0", 10))
 	s.at(10, tokens("0", 1010), generated("0", 20))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": ended}, s.at(400, tokens("0", 700)), "the other may still come")
+	assert.Equal(t, said{"prompt_throughput{engine=0}": ended}, s.at(400, tokens("0", 2000)), "the other may still come")
 	// A part with a number that fell, later: what was forgotten cannot restart anything.
-	s.at(410, tokens("0", 710), generated("0", 5))
+	s.at(410, tokens("0", 2010), generated("0", 5))
 	assert.Zero(t, s.report.Resets)
-	got := s.at(420, tokens("0", 720), generated("0", 15))
+	got := s.at(420, tokens("0", 2020), generated("0", 15))
 	assert.Equal(t, 1.0, got["prompt_throughput{engine=0}"])
 }
 

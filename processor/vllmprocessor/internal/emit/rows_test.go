@@ -101,6 +101,7 @@ func TestUtilizationIsAbsentWhereTheServerDoesNotCountWork(t *testing.T) {
 			number("0", collect.EstimatedReadBytes, "", flops/20), number("0", collect.EstimatedWriteBytes, "", flops/20))
 	}
 	assert.Empty(t, work(0, 0, 0))
+	assert.Empty(t, work(5, 0, 0), "idle, and nothing was ever counted")
 	assert.Empty(t, work(10, 0, 100), "they stand at 0 without the server's flag")
 	assert.Equal(t, said{"model_flops_utilization{engine=0}": 0.25, "memory_bandwidth_utilization{engine=0}": 0.25}, work(20, 500, 200))
 	for seconds := 30.0; seconds < 80; seconds += 10 {
