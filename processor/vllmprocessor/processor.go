@@ -141,7 +141,7 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
-	points, ends := r.memory.Write(values, batch.Time, r.state.Attributes, added)
+	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
 	p.telemetry.derived(ctx, points, ends)
 	if added.Len() == 0 {
 		return

@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -45,15 +46,18 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 
 func TestTheReadmeExplainsEveryReason(t *testing.T) {
 	readme := readReadme(t)
+	explained := func(reason fmt.Stringer) {
+		assert.True(t, strings.Contains(readme, "| `"+reason.String()+"` |"), "the README does not explain %s", reason)
+	}
 	for r := range collect.NumReasons {
-		assert.Contains(t, readme, "| `"+r.String()+"` |")
+		explained(r)
 	}
 	for r := range window.NumReasons {
-		assert.Contains(t, readme, "| `"+r.String()+"` |")
+		explained(r)
 	}
 	for r := range derive.NumReasons {
 		if r != derive.OK && r != derive.Missing { // neither is counted
-			assert.Contains(t, readme, "| `"+r.String()+"` |")
+			explained(r)
 		}
 	}
 }

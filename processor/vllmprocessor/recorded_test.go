@@ -48,11 +48,11 @@ func (c *client) rejected() (n float64) {
 
 // recording is one scenario: bodies of a server, and the client's truth.
 type recording struct {
-	Scrapes []scrape `json:"scrapes"`
+	Scrapes []recordedScrape `json:"scrapes"`
 	dir     string
 }
 
-type scrape struct {
+type recordedScrape struct {
 	File   string  `json:"file"`
 	Time   float64 `json:"time"`
 	Client client  `json:"client_cumulative"`
@@ -298,7 +298,7 @@ func TestRecordedDataParallelRanksAddUp(t *testing.T) {
 	first, last, total := both[0], both[len(both)-1], 0.0
 	for _, rank := range []string{"rank0-", "rank1-"} {
 		r.Scrapes = slices.Clone(both)
-		r.Scrapes = slices.DeleteFunc(r.Scrapes, func(s scrape) bool { return !strings.HasPrefix(s.File, rank) })
+		r.Scrapes = slices.DeleteFunc(r.Scrapes, func(s recordedScrape) bool { return !strings.HasPrefix(s.File, rank) })
 		require.Len(t, r.Scrapes, 4)
 		_, _, seconds := r.between()
 		total += r.play(t, r.file, nil)["vllm.request_throughput"] * seconds

@@ -63,7 +63,12 @@ type Sample struct {
 	Count, Sum     float64
 	HasSum         bool
 
+	// rank is that of the name, see names.go.
 	rank int
+	// process is the one that told it, where vLLM says so.
+	process string
+	// contradicted is true where another process told it, too.
+	contradicted bool
 }
 
 // Reason says why a point is not used. It passes through all the same.
@@ -84,6 +89,9 @@ const (
 	NoTimestamp
 	// OlderName means: the same series under an older name beside the newer one.
 	OlderName
+	// SeveralProcesses: a gauge that each API server of a server tells, where none
+	// of them is right.
+	SeveralProcesses
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -93,6 +101,7 @@ const (
 func (r Reason) String() string {
 	return [NumReasons]string{
 		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name",
+		"several_processes",
 	}[r]
 }
 

@@ -3,13 +3,9 @@ package collect
 import (
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Read returns the batches in metrics, the older before the newer for each
@@ -20,6 +16,7 @@ func Read(metrics pmetric.Metrics) ([]Batch, Report) {
 	for i := range resources.Len() {
 		c.readResource(i, resources.At(i))
 	}
+	c.dropContradictions()
 	slices.SortStableFunc(c.batches, func(a, b Batch) int {
 		switch {
 		case a.Time < b.Time:
@@ -37,33 +34,31 @@ type batchKey struct {
 	time     int64
 }
 
-type sampleKey struct {
-	input Input
-	group int
-	label string
-}
-
 type collector struct {
 	batches []Batch
+	// pending is beside each of batches.
+	pending []pending
 	index   map[batchKey]int
 	report  Report
+	// contradictions is true where a sample has to be taken back.
+	contradictions bool
 
 	// Of the resource that is being read.
 	source   int
 	resource string
-	// seen finds the samples that several names of one input could double. It is
-	// made only for a body that has such a name.
-	seen map[int]map[sampleKey]int
 
-	scratch []Attribute
-	key     []byte
-	labels  [4]string
-	last    int
-	most    int
+	// Of the point that is being read.
+	rest   []Attribute
+	key    []byte
+	labels [maxLabels]string
+	// last is the group of the point before.
+	last int
+	// most is the number of samples of the greatest batch so far.
+	most int
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
-	c.source, c.resource, c.seen = index, "", nil
+	c.source, c.resource = index, ""
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
 		metrics := scopes.At(i).Metrics()
@@ -87,36 +82,6 @@ func (c *collector) identify(resource pcommon.Resource) {
 	if c.resource == "" {
 		c.resource = Identity(resource.Attributes())
 	}
-}
-
-// Identity is the key of a resource: service.name, service.instance.id and
-// k8s.pod.uid where an instance is named, because other attributes can arrive
-// late or change while the server lives; else all attributes.
-func Identity(attributes pcommon.Map) string {
-	var b strings.Builder
-	if instance, named := attributes.Get("service.instance.id"); named && instance.AsString() != "" {
-		for _, name := range []string{"service.name", "service.instance.id", "k8s.pod.uid"} {
-			if value, ok := attributes.Get(name); ok {
-				b.WriteString(value.AsString())
-			}
-			b.WriteByte(0)
-		}
-		return b.String()
-	}
-	names := make([]string, 0, attributes.Len())
-	for name := range attributes.All() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	b.WriteByte(1)
-	for _, name := range names {
-		value, _ := attributes.Get(name)
-		b.WriteString(name)
-		b.WriteByte(0)
-		b.WriteString(value.AsString())
-		b.WriteByte(0)
-	}
-	return b.String()
 }
 
 func (c *collector) readMetric(metric pmetric.Metric, n named) {
@@ -220,154 +185,17 @@ func (s *Sample) readBuckets(point pmetric.HistogramDataPoint) bool {
 			return false
 		}
 	}
-	var total uint64
+	left := point.Count()
 	for i := range counts.Len() {
+		if counts.At(i) > left {
+			// Also what a receiver makes of a body that was read while it changed:
+			// the last bucket, less than none, becomes a huge number.
+			return false
+		}
 		s.Counts[min(i, n)] += float64(counts.At(i))
-		total += counts.At(i)
+		left -= counts.At(i)
 	}
-	return total == point.Count()
-}
-
-// readCacheConfig reads the numbers that stand in labels of vLLM's cache
-// configuration, for input that did not come from our receiver.
-func (c *collector) readCacheConfig(metric pmetric.Metric) {
-	var points pmetric.NumberDataPointSlice
-	switch metric.Type() {
-	case pmetric.MetricTypeGauge:
-		points = metric.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		points = metric.Sum().DataPoints()
-	default:
-		return
-	}
-	for i := range points.Len() {
-		point := points.At(i)
-		if point.Flags().NoRecordedValue() {
-			continue
-		}
-		engine := pcommon.NewMap()
-		if value, ok := point.Attributes().Get("engine"); ok {
-			engine.PutStr("engine", value.AsString())
-		}
-		for label, in := range map[string]Input{
-			"block_size": KVCacheBlockSize, "num_gpu_blocks": KVCacheBlocks, "kv_cache_size_tokens": CacheConfigTokens,
-		} {
-			value, ok := point.Attributes().Get(label)
-			if !ok {
-				continue
-			}
-			number, err := strconv.ParseFloat(value.AsString(), 64)
-			if err != nil || !finite(number) || number < 0 {
-				continue // "None" says that it is not set
-			}
-			c.add(point.Timestamp(), engine, Sample{Input: in, Value: number, rank: rankWire})
-		}
-	}
+	return left == 0
 }
 
 func finite(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
-
-// add puts a sample into the batch of its time.
-func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample Sample) {
-	if timestamp == 0 {
-		c.report[NoTimestamp]++
-		return
-	}
-	key := batchKey{c.resource, int64(timestamp)}
-	at, known := c.index[key]
-	if !known {
-		at = len(c.batches)
-		c.index[key] = at
-		c.batches = append(c.batches, Batch{
-			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
-		})
-	}
-	batch := &c.batches[at]
-	batch.Source = c.source
-	sample.Group, sample.Label = c.place(batch, attributes, sample.Input.Define())
-	if c.replaces(at, batch, &sample) {
-		return
-	}
-	batch.Samples = append(batch.Samples, sample)
-	c.most = max(c.most, len(batch.Samples))
-}
-
-// minSamples is what a server with one engine has at least: room for them is
-// made at once, and for as many as the greatest batch so far.
-const minSamples = 48
-
-// replaces settles the points of one series under several names: the newest
-// name counts. Only a name that is not the catalogue's can have such a twin.
-func (c *collector) replaces(at int, batch *Batch, sample *Sample) bool {
-	if c.seen == nil {
-		c.seen = map[int]map[sampleKey]int{}
-	}
-	twins := c.seen[at]
-	if twins == nil {
-		if sample.rank == rankCanonical {
-			return false
-		}
-		twins = make(map[sampleKey]int, len(batch.Samples))
-		for i := range batch.Samples {
-			s := &batch.Samples[i]
-			twins[sampleKey{s.Input, s.Group, s.Label}] = i
-		}
-		c.seen[at] = twins
-	}
-	key := sampleKey{sample.Input, sample.Group, sample.Label}
-	i, twin := twins[key]
-	if !twin {
-		twins[key] = len(batch.Samples)
-		return false
-	}
-	if other := &batch.Samples[i]; other.rank != sample.rank {
-		c.report[OlderName]++
-		if other.rank < sample.rank {
-			*other = *sample
-		}
-		return true
-	}
-	// The same name twice: the window keeps the first and counts the other.
-	return false
-}
-
-// place returns the group of a point and the values of the input's own labels.
-func (c *collector) place(batch *Batch, attributes pcommon.Map, definition *Definition) (group int, label string) {
-	c.scratch = c.scratch[:0]
-	labels := c.labels[:len(definition.Labels)]
-	clear(labels)
-	for name, value := range attributes.All() {
-		if alias, imitator := catalog.AttributeAliases[name]; imitator {
-			name = alias
-		}
-		if i := slices.Index(definition.Labels, name); i >= 0 {
-			labels[i] = value.AsString()
-			continue
-		}
-		c.scratch = append(c.scratch, Attribute{name, value.AsString()})
-	}
-	slices.SortFunc(c.scratch, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
-	c.key = c.key[:0]
-	for _, a := range c.scratch {
-		c.key = append(append(append(append(c.key, a.Name...), 0), a.Value...), 0)
-	}
-	switch len(labels) {
-	case 0:
-	case 1:
-		label = labels[0]
-	default:
-		label = strings.Join(labels, "\x00")
-	}
-	// A body goes through the engines metric by metric: the next is likely the
-	// one after the last.
-	for i := range batch.Groups {
-		next := (c.last + 1 + i) % len(batch.Groups)
-		if batch.Groups[next].Key == string(c.key) {
-			c.last = next
-			return next, label
-		}
-	}
-	c.last = len(batch.Groups)
-	batch.Groups = append(batch.Groups, Group{Key: string(c.key), Attributes: slices.Clone(c.scratch)})
-	return len(batch.Groups) - 1, label
-}

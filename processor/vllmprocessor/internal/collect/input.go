@@ -85,6 +85,9 @@ type Definition struct {
 	Older []string
 }
 
+// maxLabels is the most labels of an input.
+const maxLabels = 3
+
 var definitions = [NumInputs]Definition{
 	PromptTokens:               {Name: "vllm.prompt_tokens"},
 	PromptTokensCached:         {Name: "vllm.prompt_tokens_cached"},

@@ -17,20 +17,22 @@ type named struct {
 }
 
 // Ranks of the names of one input, from the bottom: older metrics of the
-// catalogue, the families of the wire from the oldest on, the catalogue's name.
+// catalogue, the families of the wire from the oldest on, the catalogue's name
+// as an exporter to Prometheus writes it, and the catalogue's name.
 const (
-	rankOlder     = 0
-	rankWire      = 1
-	rankCanonical = 1000
+	rankOlder      = 0
+	rankWire       = 1
+	rankTranslated = 999
+	rankCanonical  = 1000
 )
 
 // cacheConfigFamily is the info metric whose labels hold the capacity of the KV
 // cache. Our receiver turns the labels into metrics; others pass it on.
 const cacheConfigFamily = "vllm:cache_config_info"
 
-// inputs maps every name under which an input can arrive: the catalogue's, and
-// each family of the wire with any prefix of a deployment, also without the
-// suffix that some receivers and translators cut off.
+// inputs maps every name under which an input can arrive: the catalogue's, what
+// exporters to Prometheus make of it, and each family of the wire with any
+// prefix of a deployment, also without the suffix that some receivers cut off.
 var inputs = sync.OnceValue(func() map[string]named {
 	index := map[string]named{}
 	add := func(name string, in Input, rank int) {
@@ -45,13 +47,44 @@ var inputs = sync.OnceValue(func() map[string]named {
 		}
 		for _, older := range definition.Older {
 			addFamilies(older, func(family string, _ int) { add(family, in, rankOlder) })
-			add(older, in, rankOlder)
+			for _, name := range append(translations(older), older) {
+				add(name, in, rankOlder)
+			}
 		}
 		addFamilies(definition.Name, func(family string, rank int) { add(family, in, rankWire+rank) })
+		for _, name := range translations(definition.Name) {
+			add(name, in, rankTranslated)
+		}
 		add(definition.Name, in, rankCanonical)
 	}
 	return index
 })
+
+// unitSuffixes are the words that exporters to Prometheus append for a unit. A
+// share gets its word only as a gauge.
+var unitSuffixes = map[string]string{"s": "_seconds", "By": "_bytes", "1": "_ratio"}
+
+// translations returns a name of the catalogue as exporters to Prometheus write
+// it, by OpenTelemetry's rules: with the unit and _total, with
+// underscores for dots or, where the server takes them, with the dots.
+func translations(name string) []string {
+	metric, known := catalog.ByName(name)
+	if !known {
+		return nil
+	}
+	var total string
+	if metric.Kind == catalog.KindSum {
+		total = "_total"
+	}
+	suffix := unitSuffixes[metric.Unit]
+	underscored := strings.ReplaceAll(name, ".", "_")
+	full := underscored
+	if !strings.Contains(name+"_", suffix+"_") {
+		// With underscores a name that has the word already does not get it again.
+		full += suffix
+	}
+	return []string{underscored, full + total, name + suffix + total}
+}
 
 // addFamilies calls add for each spelling of the families of a metric. Families
 // that mean the metric only in some versions are left to the lowest rank.
@@ -89,7 +122,11 @@ func spellings(family string) []string {
 	return all
 }
 
-var cacheConfigNames = sync.OnceValue(func() []string { return spellings(cacheConfigFamily) })
+// cacheConfigNames also has the name without its end, which the Prometheus
+// receiver gives a family of OpenMetrics's type info.
+var cacheConfigNames = sync.OnceValue(func() []string {
+	return append(spellings(cacheConfigFamily), spellings(strings.TrimSuffix(cacheConfigFamily, "_info"))...)
+})
 
 // lookUp returns the input that a metric's name means.
 func lookUp(name string) (named, bool) {

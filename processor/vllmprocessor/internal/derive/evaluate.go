@@ -77,6 +77,7 @@ type Evaluator struct {
 	values      []Value
 	now, long   []window.View
 	members     []Member
+	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
 	entries     []entry
 }
@@ -85,6 +86,8 @@ type Evaluator struct {
 type entry struct {
 	extra string
 	parts Parts
+	// member is the last one that has spoken of it.
+	member int
 }
 
 // Evaluate returns what can be said about a resource at its newest batch. The
@@ -100,29 +103,37 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	for group := range resource.PendingGroups() {
 		e.values = append(e.values, Value{Group: group, Pending: true})
 	}
+	if e.scopes == nil {
+		e.scopes = map[*window.Rollup]scope{}
+	}
+	clear(e.scopes)
+	for up, status := range resource.Rollups() {
+		e.scopes[up] = scope{misattributed: misattributed(resource, up)}
+		if status == window.Pending {
+			e.values = append(e.values, Value{Group: ^up.Number, Pending: true})
+		}
+	}
 	for i := range e.members {
 		group := e.members[i].Now.Group()
 		in := scope{number: group.Number, attributes: group.Attributes, alone: true}
-		for up := range resource.Rollups() {
-			if up.Has(group) {
-				in.alone, in.misattributed = false, e.misattributed(up)
-			}
+		if up, several := e.scopes[group.Rollup()]; several {
+			in.alone, in.misattributed = false, up.misattributed
 		}
 		e.rows(settings, e.members[i:i+1], in)
 	}
 	for up, status := range resource.Rollups() {
-		e.rows(settings, e.of(up), scope{
-			number: ^up.Number, attributes: up.Attributes, status: status, rollup: true,
-		})
+		if status == window.Present {
+			e.rows(settings, e.of(up), scope{number: ^up.Number, attributes: up.Attributes, rollup: true})
+		}
 	}
 	return e.values
 }
 
-// of returns the members of a roll-up that are in the newest batch.
+// of returns the members of a roll-up, all of which are in the newest batch.
 func (e *Evaluator) of(up *window.Rollup) []Member {
 	members := e.members[len(e.members):]
-	for i := range e.now {
-		if up.Has(e.now[i].Group()) {
+	for i := range e.members {
+		if e.members[i].Now.Group().Rollup() == up {
 			members = append(members, e.members[i])
 		}
 	}
@@ -131,19 +142,13 @@ func (e *Evaluator) of(up *window.Rollup) []Member {
 
 // misattributed tells whether one engine has all drafts while others generate
 // too: some servers of v0.10 credit every engine's drafts to engine 0.
-func (e *Evaluator) misattributed(up *window.Rollup) bool {
+func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	credited, uncredited := 0, 0
-	for i := range e.now {
-		v := &e.now[i]
-		if !up.Has(v.Group()) {
-			continue
-		}
-		drafts, _ := v.Total(collect.Drafts)
-		generated, _ := v.Total(collect.GenerationTokens)
+	for g := range resource.Groups(up) {
 		switch {
-		case drafts > 0:
+		case g.Ever(collect.Drafts) > 0:
 			credited++
-		case generated > 0:
+		case g.Ever(collect.GenerationTokens) > 0:
 			uncredited++
 		}
 	}
@@ -154,7 +159,6 @@ func (e *Evaluator) misattributed(up *window.Rollup) bool {
 type scope struct {
 	number     int
 	attributes []collect.Attribute
-	status     window.Status
 	rollup     bool
 	// alone is true for an engine without a roll-up beside it.
 	alone         bool
@@ -188,9 +192,6 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 func (e *Evaluator) add(in scope, row *Row, extra string, number float64, reason Reason) {
 	if reason == OK && (math.IsNaN(number) || math.IsInf(number, 0)) {
 		reason = Contradiction
-	}
-	if in.status == window.Pending && reason != Missing {
-		reason = Pending
 	}
 	if reason != OK {
 		e.Absent[reason]++
@@ -249,21 +250,37 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
 	entries := e.entries[:0]
 	reason := Missing
+	// before is what the members so far say of any other value, rest what the
+	// present one does.
+	before, rest := Parts{Reason: Missing}, Parts{}
 	for i := range members {
+		rest = Parts{Reason: Missing}
 		said := row.Several(settings, &members[i], func(extra string, parts Parts) {
+			if extra == others {
+				rest = parts
+				return
+			}
 			if in.misattributed && extra == row.speculativeExtra {
 				return
 			}
 			for k := range entries {
 				if entries[k].extra == extra {
 					entries[k].parts.sum(parts)
+					entries[k].member = i
 					return
 				}
 			}
 			if len(entries) < maxExtras {
-				entries = append(entries, entry{extra, parts})
+				parts.sum(before)
+				entries = append(entries, entry{extra, parts, i})
 			}
 		})
+		for k := range entries {
+			if entries[k].member != i {
+				entries[k].parts.sum(rest)
+			}
+		}
+		before.sum(rest)
 		if said == Pending || i == 0 || reason != Pending && said == OK {
 			reason = said
 		}
@@ -281,6 +298,10 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 		e.add(in, row, entries[k].extra, value, reason)
 	}
 }
+
+// others stands for all values of a row's own attributes that a member does not
+// speak of: they are 0 there. It is no text, so it is no value either.
+const others = "\xff"
 
 // maxExtras is the most values of a row's own attributes for one engine.
 const maxExtras = 64

@@ -31,7 +31,8 @@ type Row struct {
 	// Additive is a value that may be summed over engines. It is told for each
 	// engine only, so that a sum over all series is right.
 	Additive func(*Settings, *Member) (float64, Reason)
-	// Several is the parts of a ratio for each value of its own attributes.
+	// Several is the parts of a ratio for each value of its own attributes, and
+	// for others where an engine that does not show a value has 0 of it.
 	// It tells nothing unless it returns OK.
 	Several func(*Settings, *Member, func(extra string, parts Parts)) Reason
 	// Quantiles reads the distribution that the quantiles are of into an empty

@@ -142,6 +142,7 @@ func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
 		yield(why, Parts{n, all, OK})
 	}
+	yield(others, Parts{0, all, OK})
 	return OK
 }
 
@@ -169,6 +170,7 @@ func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
 		yield(position, Parts{accepted, drafts, OK})
 	}
+	yield(others, Parts{0, drafts, OK})
 	return OK
 }
 
@@ -229,7 +231,10 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 		work += n
 		total += was
 	}
-	generated, _ := m.Now.Increase(collect.GenerationTokens)
+	generated, status := m.Now.Increase(collect.GenerationTokens)
+	if status == window.Pending {
+		return Parts{Reason: Pending}
+	}
 	if total == 0 || (work == 0 && generated > 0) {
 		return Parts{Reason: Missing}
 	}
@@ -333,16 +338,13 @@ func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) 
 // interTokenPerToken is for servers with speculative decoding, where one
 // interval between outputs can bring several tokens.
 func interTokenPerToken(_ *Settings, m *Member) Parts {
-	drafts, status := m.Now.Increase(collect.Drafts)
+	_, status := m.Now.Increase(collect.Drafts)
 	_, sum, hasSum, statusSum := m.Now.Moments(collect.InterTokenLatency)
 	generated, statusGenerated := m.Now.Increase(collect.GenerationTokens)
 	first, statusFirst := firstTokens(&m.Now)
 	reason := worst(status, statusSum, statusGenerated, statusFirst)
 	if reason == OK && !hasSum {
 		reason = Missing
-	}
-	if reason == OK && drafts == 0 {
-		reason = Idle
 	}
 	return Parts{sum, generated - first, reason}
 }

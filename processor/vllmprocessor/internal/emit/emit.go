@@ -18,9 +18,13 @@ import (
 
 // Memory is what the derived series of one resource said last.
 type Memory struct {
-	// said has the time at which each series was written last.
-	said map[series]int64
+	said map[series]saying
+	// writes counts the calls.
+	writes int64
 }
+
+// saying is when a series had a value last: at which time, and in which call.
+type saying struct{ of, write int64 }
 
 type series struct {
 	row   *derive.Row
@@ -31,14 +35,17 @@ type series struct {
 // Attributes returns the attributes of a group by its number.
 type Attributes func(group int) []collect.Attribute
 
-// Write appends the values to metrics, at a time in nanoseconds. A series that
-// was written before and has no value now ends with one point that says so; one
-// that was written at the same time already, by another part of the same batch,
-// is left as it is. It returns the number of points and of ends.
-func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, metrics pmetric.MetricSlice) (written, ends int) {
+// Write appends values to metrics. They hold for a time in nanoseconds, which is
+// earlier than that of the batch where the batch only says what has ended: then
+// no value is repeated. A series that was written before and has no value now
+// ends with one point that says so, at the batch's time. One that was written at
+// the same time already, by another part of the same batch, is left as it is. It
+// returns the number of points and of ends.
+func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attributes, metrics pmetric.MetricSlice) (written, ends int) {
 	if m.said == nil {
-		m.said = make(map[series]int64, len(values))
+		m.said = make(map[series]saying, len(values))
 	}
+	m.writes++
 	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
 	for i := range values {
 		v := &values[i]
@@ -47,16 +54,22 @@ func (m *Memory) Write(values []derive.Value, at int64, attributes Attributes, m
 			w.pending = append(w.pending, key)
 			continue
 		}
-		if said, known := m.said[key]; known && said == at {
+		said, known := m.said[key]
+		switch {
+		case known && said.of == of:
+		case of != at:
+			// What has become tellable by the end of something else is told with the
+			// next values.
 			continue
+		default:
+			w.point(v)
+			written++
 		}
-		m.said[key] = at
-		w.point(v)
-		written++
+		m.said[key] = saying{of, m.writes}
 	}
 	var ended []series
 	for key, said := range m.said {
-		if said != at && !w.isPending(key) {
+		if said.write != m.writes && said.of != at && !w.isPending(key) {
 			ended = append(ended, key)
 		}
 	}

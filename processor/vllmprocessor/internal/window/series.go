@@ -9,7 +9,8 @@ type series struct {
 	delta bool
 	// ended is true after a point that said so.
 	ended bool
-	noSum bool
+	// noSum is the number of the newest batch in which a distribution had no sum.
+	noSum int64
 	// epoch is that of its engine when it was observed last.
 	epoch int
 	// start and time are those of the newest point, in nanoseconds.

@@ -40,16 +40,17 @@ func (u *update) run() {
 	}
 	for _, g := range u.groups {
 		if g != nil {
-			g.ended = !g.alive(u.seq)
+			g.ended = !g.alive()
 		}
 	}
 }
 
-// alive tells whether a series of the group has a value now.
-func (g *Group) alive(seq int64) bool {
+// alive tells whether a series that had a value when the group had its newest
+// has not ended since.
+func (g *Group) alive() bool {
 	for in := range g.inputs {
 		for _, s := range g.inputs[in] {
-			if s.newest == seq && !s.ended {
+			if s.newest == g.seq && !s.ended {
 				return true
 			}
 		}
@@ -66,7 +67,7 @@ func (u *update) group(i int, create bool) *Group {
 	from := &u.batch.Groups[i]
 	g := u.index[from.Key]
 	if g == nil && create {
-		name := from.Engine()
+		name := process(from.Attributes)
 		e := u.engines[name]
 		if e == nil {
 			e = &engine{}
@@ -87,16 +88,7 @@ func (u *update) find(sample *collect.Sample, hint *int) *series {
 	if g == nil {
 		return nil
 	}
-	all := g.inputs[sample.Input]
-	for i := range all {
-		// The points of a metric come in the same order every time.
-		next := (*hint + i) % len(all)
-		if all[next].label == sample.Label {
-			*hint = next + 1
-			return all[next]
-		}
-	}
-	return nil
+	return g.find(sample.Input, sample.Label, hint)
 }
 
 // restarts finds the engines whose counters began anew: a value fell, its
@@ -104,7 +96,6 @@ func (u *update) find(sample *collect.Sample, hint *int) *series {
 // equal to the point's own time says that the start is not known, as after a
 // restart of the collector that reads the server, and proves nothing.
 func (u *update) restarts() {
-	u.batches++
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
@@ -115,9 +106,11 @@ func (u *update) restarts() {
 		if g == nil {
 			continue
 		}
-		g.engine.seen = u.batches
-		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || s.epoch != g.engine.epoch ||
-			slices.Contains(restarted, g.engine) {
+		if e := g.engine; e.seen != u.seq {
+			e.before, e.seen = e.seen, u.seq
+		}
+		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || u.stale(s) ||
+			s.epoch != g.engine.epoch || slices.Contains(restarted, g.engine) {
 			continue
 		}
 		moved := sample.Start != s.start && sample.Start >= s.time && sample.Start < u.batch.Time
@@ -128,24 +121,96 @@ func (u *update) restarts() {
 	if len(restarted) == 0 {
 		return
 	}
-	if front := u.engines[""]; front != nil && !slices.Contains(restarted, front) && len(restarted) == u.enginesSeen() {
-		// When all engines have restarted, so has the server before them.
-		restarted = append(restarted, front)
-	}
 	for _, e := range restarted {
-		e.epoch++
+		u.restart(e)
 	}
 	u.report.Resets = len(restarted)
+	if front := u.engines[""]; front != nil && u.frontRestarted(front) {
+		u.restart(front)
+		u.report.Resets++
+	}
 }
 
-// enginesSeen is the number of named engines in the batch.
-func (u *update) enginesSeen() (n int) {
-	for name, e := range u.engines {
-		if name != "" && e.seen == u.batches {
-			n++
+// restart begins a new epoch of an engine. What an earlier part of the same
+// batch took for a continuation was none.
+func (u *update) restart(e *engine) {
+	for _, g := range u.Resource.groups {
+		if g.engine != e {
+			continue
+		}
+		for in := range g.inputs {
+			for _, s := range g.inputs[in] {
+				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {
+					s.begin(collect.Input(in), u)
+				}
+			}
 		}
 	}
-	return n
+	e.epoch++
+	e.restarted = u.seq
+}
+
+// begin corrects a series that was taken for a continuation in this batch.
+func (s *series) begin(in collect.Input, u *update) {
+	s.epoch++
+	if s.created >= u.seq || s.known >= u.seq {
+		return
+	}
+	was, total := s.totals.at(u.seq-1), s.totals.at(u.seq)
+	s.offset = slices.Clone(was)
+	for i, v := range s.raw {
+		total[i] = was[i] + v
+	}
+	u.keepStep(s, in, s.since, total, was)
+}
+
+// frontRestarted tells whether the server before the engines has restarted
+// without a sign of its own: when all engines have. One that was in the previous
+// batch may still come. A restart that the front end has shown since the engines
+// were seen last is the same.
+func (u *update) frontRestarted(front *engine) bool {
+	if front.restarted == u.seq {
+		return false
+	}
+	restarted := false
+	for name, e := range u.engines {
+		switch {
+		case name == "":
+		case e.restarted == u.seq:
+			if front.restarted > e.before {
+				return false
+			}
+			restarted = true
+		case e.seen == u.seq, e.seen == u.seq-1 && !u.ends(e):
+			return false
+		}
+	}
+	return restarted
+}
+
+// ends tells whether the batch, or one before it, says that an engine is gone.
+func (u *update) ends(e *engine) bool {
+	for _, g := range u.Resource.groups {
+		if g.engine == e && !g.ended && !u.endsGroup(g) {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *update) endsGroup(g *Group) bool {
+	for i := range u.batch.Samples {
+		if u.batch.Samples[i].Gone && u.groups[u.batch.Samples[i].Group] == g {
+			return true
+		}
+	}
+	return false
+}
+
+// stale tells whether too much time has passed since a series was observed to
+// compare it with what it was.
+func (u *update) stale(s *series) bool {
+	return u.batch.Time-s.time > int64(u.settings.MaxStaleness) || s.newest < u.base
 }
 
 // numbers returns the numbers of a sample as a series keeps them. The slice is
@@ -156,14 +221,21 @@ func (u *update) numbers(sample *collect.Sample) []float64 {
 		u.values = append(u.values, sample.Value)
 		return u.values
 	}
-	u.values = append(append(u.values, sample.Counts...), sample.Sum)
+	sum := sample.Sum
+	if !sample.HasSum {
+		sum = 0
+	}
+	u.values = append(append(u.values, sample.Counts...), sum)
 	return u.values
 }
 
 // apply takes a value into its series.
 func (u *update) apply(sample *collect.Sample, s *series) {
-	g := u.group(sample.Group, true)
 	kind := sample.Input.Define().Kind
+	if len(sample.Bounds) > maxBounds {
+		u.report.Ignored[TooManyBuckets]++
+		return
+	}
 	if s == nil {
 		// A point of this batch may have made it already.
 		hint := 0
@@ -175,8 +247,9 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 			u.report.Ignored[SeriesLimit]++
 			return
 		}
+		g := u.group(sample.Group, true)
 		s = u.create(sample, g, values)
-		g.inputs[sample.Input] = append(g.inputs[sample.Input], s)
+		g.include(sample.Input, s)
 		u.report.NewSeries++
 		u.Resource.series++
 		g.seq = u.seq
@@ -186,8 +259,15 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.report.Ignored[Duplicate]++
 		return
 	}
+	g := u.group(sample.Group, true)
 	switch {
-	case u.batch.Time-s.time > int64(u.settings.MaxStaleness) || s.newest < u.base || s.delta != sample.Delta:
+	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
+		// It has not been sent since the long silence, so it had not changed.
+		u.forget(s, sample, values)
+		copy(s.totals.at(u.seq), values)
+		s.known = u.base
+		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
+	case s.delta != sample.Delta || s.newest < u.base || s.totals.places() == 0 || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
 		u.place(s, sample)
@@ -196,7 +276,9 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.accumulate(s, g, sample, values)
 	}
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
-	s.noSum = s.noSum || (kind == collect.Distribution && !sample.HasSum)
+	if kind == collect.Distribution && !sample.HasSum {
+		s.noSum = u.seq
+	}
 	g.seq = u.seq
 }
 
@@ -207,7 +289,9 @@ func (u *update) create(sample *collect.Sample, g *Group, values []float64) *ser
 		label: sample.Label, delta: sample.Delta, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
-		noSum: sample.Input.Define().Kind == collect.Distribution && !sample.HasSum,
+	}
+	if sample.Input.Define().Kind == collect.Distribution && !sample.HasSum {
+		s.noSum = u.seq
 	}
 	s.totals.reserve(u.seq-1, 2)
 	total := s.totals.at(u.seq)
@@ -249,15 +333,20 @@ func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 
 // place makes room for the newest number of a series.
 func (u *update) place(s *series, sample *collect.Sample) {
-	keep := u.keep
-	if long[sample.Input] {
-		keep = u.keepLong
-	}
+	keep := u.reach(sample.Input)
 	s.totals.reserve(s.newest, min(keep, u.seq-s.created+1))
 	s.fill(u.seq)
-	if s.before != nil && s.before.newest <= u.seq-u.keep {
+	if s.before != nil && s.before.newest <= u.seq-keep {
 		s.before = nil
 	}
+}
+
+// reach is how many batches an input is kept for.
+func (u *update) reach(in collect.Input) int64 {
+	if long[in] {
+		return u.keepLong
+	}
+	return u.keep
 }
 
 // accumulate continues the running total of a counter or distribution.
@@ -265,13 +354,13 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 	restarted := !sample.Delta && s.epoch != g.engine.epoch
 	if !slices.Equal(s.bounds, sample.Bounds) {
 		// The old buckets keep what they counted; the new ones begin at 0.
-		before := *s
+		before, keep := *s, u.reach(sample.Input)
 		*s = series{
 			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq, noSum: s.noSum,
 			bounds: sample.Bounds, totals: ring[float64]{stride: len(values)}, before: &before, time: s.time,
 		}
 		for depth, older := 0, s; older != nil; depth, older = depth+1, older.before {
-			if depth == generations || (older.before != nil && older.before.newest <= u.seq-u.keep) {
+			if depth == generations || (older.before != nil && older.before.newest <= u.seq-keep) {
 				older.before = nil
 			}
 		}
@@ -308,6 +397,10 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 	}
 	u.keepStep(s, sample.Input, s.time, total, step)
 }
+
+// maxBounds is the most bounds of a distribution. Servers have a few dozen; the
+// cap is against one that makes them up.
+const maxBounds = 1000
 
 // keepStep keeps what a distribution counted since the time of its last point.
 func (u *update) keepStep(s *series, in collect.Input, since int64, total, last []float64) {

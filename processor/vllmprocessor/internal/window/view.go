@@ -3,6 +3,7 @@ package window
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
@@ -71,18 +72,23 @@ func (r *Resource) enroll(g *Group) {
 	if len(without) == len(g.Attributes) {
 		return
 	}
-	for _, up := range r.rollups {
-		if slices.Equal(up.Attributes, without) {
-			up.groups = append(up.groups, g)
-			return
-		}
+	var key strings.Builder
+	for _, a := range without {
+		key.WriteString(a.Name + "\x00" + a.Value + "\x00")
 	}
-	r.rollups = append(r.rollups, &Rollup{Number: len(r.rollups), Attributes: without, groups: []*Group{g}})
+	up := r.rollupOf[key.String()]
+	if up == nil {
+		up = &Rollup{Number: len(r.rollups), Attributes: without}
+		r.rollupOf[key.String()] = up
+		r.rollups = append(r.rollups, up)
+	}
+	up.groups = append(up.groups, g)
+	g.rollup = up
 }
 
 // Rollups returns the roll-ups over several engines. One engine alone has none.
-// Pending is true where an engine of the previous batch is missing in this one,
-// and what is left would be taken for the whole.
+// One is Pending where an engine of the previous batch is missing in this one,
+// and what is left, if anything, would be taken for the whole.
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
@@ -92,7 +98,7 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 				case g.ended:
 				case g.seq == r.seq:
 					engines++
-				case g.seq == r.seq-1 && g.seq >= r.base:
+				case g.seq == r.seq-1:
 					pending++
 				}
 			}
@@ -100,7 +106,7 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 			if pending > 0 {
 				status = Pending
 			}
-			if engines+pending > 1 && engines > 0 && !yield(up, status) {
+			if engines+pending > 1 && !yield(up, status) {
 				return
 			}
 		}
@@ -112,7 +118,7 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 func (r *Resource) PendingGroups() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, g := range r.groups {
-			if !g.ended && g.seq == r.seq-1 && g.seq >= r.base && !yield(g.Number) {
+			if !g.ended && g.seq == r.seq-1 && !yield(g.Number) {
 				return
 			}
 		}
@@ -128,8 +134,21 @@ func (r *Resource) Attributes(number int) []collect.Attribute {
 	return r.groups[number].Attributes
 }
 
-// Has tells whether a group belongs to the roll-up.
-func (u *Rollup) Has(g *Group) bool { return slices.Contains(u.groups, g) }
+// Groups goes through the engines of the roll-up that are in the newest batch or
+// may still come.
+func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
+	return func(yield func(*Group) bool) {
+		for _, g := range u.groups {
+			if !g.ended && g.seq >= r.seq-1 && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// Rollup is that of the engines of the same model; nil where the group has no
+// engine.
+func (g *Group) Rollup() *Rollup { return g.rollup }
 
 // status says whether a series has a value in the newest batch. A delta series
 // that is not sent has not changed.
@@ -154,12 +173,27 @@ func (v *View) Gauge(in collect.Input) (float64, Status) {
 // grew by since it was first seen, and what it was then.
 func (v *View) Total(in collect.Input) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) {
-		return s.totals.at(s.newest)[0], v.status(s)
+		status := v.status(s)
+		if status == Gone {
+			return 0, Gone
+		}
+		return s.totals.at(s.newest)[0], status
 	})
 }
 
-// sum adds up what the series of an input say. A series that has gone adds
-// nothing unless all have.
+// Ever returns what a counter of an engine was ever seen to count, also where the
+// newest batch does not have it.
+func (g *Group) Ever(in collect.Input) (total float64) {
+	for _, s := range g.inputs[in] {
+		if s.totals.places() > 0 {
+			total += s.totals.at(s.newest)[0]
+		}
+	}
+	return total
+}
+
+// sum adds up what the series of an input say. Of one that has gone it adds what
+// it grew in the window; there is no sum when all have gone.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
@@ -176,6 +210,7 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 			present = true
 			total += value
 		case Gone:
+			total += value
 		default:
 			return 0, status
 		}
@@ -199,7 +234,13 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 // Change returns by how much a state, summed over its labels, is higher than it
 // was when the window began.
 func (v *View) Change(in collect.Input) (float64, Status) {
-	return v.sum(in, v.difference)
+	return v.sum(in, func(s *series) (float64, Status) {
+		value, status := v.difference(s)
+		if status == Gone {
+			return 0, Gone
+		}
+		return value, status
+	})
 }
 
 // Increase returns by how much a counter grew over the window, summed over its
@@ -211,7 +252,7 @@ func (v *View) Increase(in collect.Input) (float64, Status) {
 // difference compares a number with what it was when the window began.
 func (v *View) difference(s *series) (float64, Status) {
 	status := v.status(s)
-	if status == Pending || v.from == v.resource.seq && status == Present {
+	if status == Pending || v.from == v.resource.seq {
 		return 0, max(status, First)
 	}
 	was := s.total(v.from, v.resource.zeros(1))
@@ -240,14 +281,16 @@ func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
 	return 0, Present
 }
 
-// Increases goes through the series of a counter that have a value.
+// Increases goes through the series of a counter that have a value, or have gone
+// but grew in the window before that.
 func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, s := range v.group.inputs[in] {
 			if s.totals.places() == 0 {
 				continue
 			}
-			if value, status := v.difference(s); status == Present && !yield(s.label, value) {
+			value, status := v.difference(s)
+			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
 				return
 			}
 		}
@@ -255,22 +298,29 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 }
 
 // Engine returns a state of the view's engine that carries no model, as the
-// cache configuration does.
+// cache configuration does: of the group whose attributes are all the view's,
+// too.
 func (v *View) Engine(in collect.Input) (float64, Status) {
 	if value, status := v.Gauge(in); status != Missing {
 		return value, status
 	}
-	engine := v.group.Engine()
 	for _, g := range v.resource.groups {
-		if len(g.inputs[in]) == 0 || len(g.Attributes) > 1 {
-			continue
-		}
-		if len(g.Attributes) == 0 || (g.Attributes[0].Name == "engine" && g.Engine() == engine) {
+		if len(g.inputs[in]) > 0 && v.group.covers(g) {
 			other := View{v.resource, g, v.from, v.Elapsed}
 			return other.Gauge(in)
 		}
 	}
 	return 0, Missing
+}
+
+// covers tells whether the group has all attributes of another one.
+func (g *Group) covers(other *Group) bool {
+	for _, a := range other.Attributes {
+		if !slices.Contains(g.Attributes, a) {
+			return false
+		}
+	}
+	return true
 }
 
 // Moments returns how many observations a distribution got over the window, and
@@ -313,6 +363,7 @@ func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) St
 			return First
 		}
 		v.resource.subtract(generation, generation.totals.at(generation.newest), was)
+		v.resource.increase.HasSum = s.noSum < v.from
 		add(&v.resource.increase)
 	}
 	return Present
@@ -364,6 +415,7 @@ func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, o
 	}
 	s := all[0]
 	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
+	v.resource.increase.HasSum = s.noSum == 0
 	return s.since, &v.resource.increase, true
 }
 
@@ -377,7 +429,7 @@ func (r *Resource) subtract(s *series, is, was []float64) {
 		h.Counts = append(h.Counts, n)
 		h.Count += n
 	}
-	h.Sum, h.HasSum = is[buckets]-was[buckets], !s.noSum
+	h.Sum = is[buckets] - was[buckets]
 }
 
 // zeros returns n zeros, which nobody may change.
@@ -395,7 +447,8 @@ func (r *Resource) Trim() {
 	for _, g := range r.groups {
 		for in := range g.inputs {
 			for _, s := range g.inputs[in] {
-				if r.Time()-s.time > int64(r.settings.MaxStaleness) {
+				// A delta series that is silent is at rest.
+				if r.Time()-s.time > int64(r.settings.MaxStaleness) && (!s.delta || s.ended) {
 					s.totals.values, s.step, s.before = nil, nil, nil
 				}
 			}

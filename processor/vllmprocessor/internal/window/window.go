@@ -21,7 +21,10 @@ const Long = 5 * time.Minute
 
 // samplesPerWindow bounds the memory of a series that is observed very often:
 // closer observations replace each other, their increase is kept.
-const samplesPerWindow = 120
+const (
+	samplesPerWindow     = 120
+	samplesPerLongWindow = 1200
+)
 
 // Settings are the same for all resources of a processor.
 type Settings struct {
@@ -45,6 +48,8 @@ const (
 	Duplicate
 	// SeriesLimit means: a new series beyond the limit of the processor.
 	SeriesLimit
+	// TooManyBuckets: a distribution with more buckets than any server has.
+	TooManyBuckets
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -52,7 +57,7 @@ const (
 
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
-	return [NumReasons]string{"out_of_order", "duplicate", "series_limit"}[r]
+	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets"}[r]
 }
 
 // Report says what a batch did to the state.
@@ -84,20 +89,23 @@ type Resource struct {
 	groups  []*Group
 	index   map[string]*Group
 	rollups []*Rollup
-	engines map[string]*engine
-	series  int
-	batches int64
+	// rollupOf finds a roll-up by its attributes.
+	rollupOf map[string]*Rollup
+	engines  map[string]*engine
+	series   int
 
 	increase histogram.Histogram
 	zero     []float64
 }
 
-// engine is what restarts as one: its counters fall together.
+// engine is what restarts as one, see process: its counters fall together.
 type engine struct {
 	// epoch is the number of restarts.
 	epoch int
-	// seen is the number of the last batch with one of its counters.
-	seen int64
+	// seen is the number of the newest batch with one of its counters, before
+	// that of the one before. restarted is the number of the batch that showed
+	// the newest restart.
+	seen, before, restarted int64
 }
 
 // Group is one engine and model of a resource.
@@ -107,9 +115,12 @@ type Group struct {
 	Number int
 
 	engine *engine
-	seq    int64 // of the newest value
+	rollup *Rollup // nil without an engine
+	seq    int64   // of the newest value
 	ended  bool
 	inputs [collect.NumInputs][]*series
+	// labels finds series of the inputs that have many.
+	labels map[labelled]*series
 }
 
 // Rollup is the engines of one model: the groups that differ in nothing but the
@@ -125,7 +136,7 @@ type Rollup struct {
 
 // NewResource returns the state of a resource that has said nothing yet.
 func NewResource(settings Settings) *Resource {
-	return &Resource{settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, engines: map[string]*engine{}}
+	return &Resource{settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{}, engines: map[string]*engine{}}
 }
 
 // Series is the number of series that are kept.
@@ -158,6 +169,12 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	return report
 }
 
+// closest is the least time between two observations that are kept, in
+// nanoseconds.
+func (s *Settings) closest() int64 {
+	return int64(max(s.Window/samplesPerWindow, Long/samplesPerLongWindow))
+}
+
 // advance puts the time of a batch on the timeline. A batch at the time of the
 // previous one is a part of it.
 func (r *Resource) advance(t int64) {
@@ -168,7 +185,7 @@ func (r *Resource) advance(t int64) {
 		return
 	case t-r.Time() > int64(r.settings.MaxStaleness):
 		r.base = r.seq + 1
-	case r.seq > r.base && t-r.times.at(r.seq - 1)[0] < int64(r.settings.Window/samplesPerWindow):
+	case r.seq > r.base && t-r.times.at(r.seq - 1)[0] < r.settings.closest():
 		r.times.at(r.seq)[0] = t
 		return
 	}

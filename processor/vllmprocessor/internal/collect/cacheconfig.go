@@ -1,0 +1,53 @@
+package collect
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// cacheConfigNumbers are the labels of vLLM's cache configuration that are read.
+var cacheConfigNumbers = [...]struct {
+	label string
+	input Input
+}{
+	{"block_size", KVCacheBlockSize},
+	{"num_gpu_blocks", KVCacheBlocks},
+	{"kv_cache_size_tokens", CacheConfigTokens},
+}
+
+// readCacheConfig reads the numbers that stand in labels of vLLM's cache
+// configuration, for input that did not come from our receiver.
+func (c *collector) readCacheConfig(metric pmetric.Metric) {
+	var points pmetric.NumberDataPointSlice
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		points = metric.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		points = metric.Sum().DataPoints()
+	default:
+		return
+	}
+	for i := range points.Len() {
+		point := points.At(i)
+		if point.Flags().NoRecordedValue() {
+			continue
+		}
+		engine := pcommon.NewMap()
+		if value, ok := point.Attributes().Get("engine"); ok {
+			engine.PutStr("engine", value.AsString())
+		}
+		for _, number := range cacheConfigNumbers {
+			value, ok := point.Attributes().Get(number.label)
+			if !ok {
+				continue
+			}
+			parsed, err := strconv.ParseFloat(value.AsString(), 64)
+			if err != nil || !finite(parsed) || parsed < 0 {
+				continue // "None" says that it is not set
+			}
+			c.add(point.Timestamp(), engine, Sample{Input: number.input, Value: parsed, rank: rankWire})
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package collect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// sources are the metrics of the catalogue that an input is read from.
+func sources(in Input) []string {
+	definition := in.Define()
+	if definition.Name == "" {
+		return nil
+	}
+	return append([]string{definition.Name}, definition.Older...)
+}
+
+func TestAnInputIsFoundUnderEveryFamilyOfItsMetric(t *testing.T) {
+	for in := range NumInputs {
+		for _, name := range sources(in) {
+			metric, known := catalog.ByName(name)
+			require.True(t, known, name)
+			for _, source := range metric.Sources {
+				if source.Label != "" {
+					assert.True(t, isCacheConfig(source.Family), source.Family)
+					continue
+				}
+				rest, vllm := strings.CutPrefix(source.Family, catalog.Prefixes[0])
+				families := []string{source.Family}
+				for _, prefix := range catalog.Prefixes {
+					if vllm {
+						families = append(families, prefix+rest)
+					}
+				}
+				for _, family := range families {
+					found, is := lookUp(family)
+					assert.True(t, is && found.input == in, "%s is %s", family, in)
+				}
+			}
+		}
+	}
+}
+
+func TestAnInputIsFoundUnderTheNamesThatPrometheusGivesIt(t *testing.T) {
+	types := map[catalog.Kind]otlptranslator.MetricType{
+		catalog.KindGauge: otlptranslator.MetricTypeGauge, catalog.KindSum: otlptranslator.MetricTypeMonotonicCounter,
+		catalog.KindHistogram: otlptranslator.MetricTypeHistogram,
+	}
+	for _, strategy := range []otlptranslator.TranslationStrategyOption{
+		otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
+		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,
+	} {
+		namer := otlptranslator.NewMetricNamer("", strategy)
+		for in := range NumInputs {
+			for _, name := range sources(in) {
+				metric, _ := catalog.ByName(name)
+				translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: metric.Unit, Type: types[metric.Kind]})
+				require.NoError(t, err)
+				found, known := lookUp(translated)
+				assert.True(t, known && found.input == in, "%s as %s (%s)", name, translated, strategy)
+			}
+		}
+	}
+}
+
+// A name that two inputs claim would be given to one of them in silence.
+func TestNoNameMeansTwoInputs(t *testing.T) {
+	claimed := map[string]Input{}
+	for in := range NumInputs {
+		for _, name := range sources(in) {
+			claim := func(name string) {
+				if other, taken := claimed[name]; taken {
+					assert.Equal(t, other, in, name)
+				}
+				claimed[name] = in
+			}
+			claim(name)
+			addFamilies(name, func(family string, _ int) { claim(family) })
+			for _, translated := range translations(name) {
+				claim(translated)
+			}
+		}
+	}
+	for name, in := range claimed {
+		metric, known := catalog.ByName(name)
+		assert.True(t, !known || in.String() == name || strings.Contains(name, "gpu_prefix_cache"), "%s is the catalogue's %v", name, metric)
+	}
+}
+
+func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
+	kinds := map[catalog.Kind]Kind{catalog.KindGauge: Gauge, catalog.KindSum: Counter, catalog.KindHistogram: Distribution}
+	for in := range NumInputs {
+		assert.LessOrEqual(t, len(in.Define().Labels), maxLabels)
+		for _, name := range sources(in) {
+			metric, _ := catalog.ByName(name)
+			assert.Equal(t, kinds[metric.Kind], in.Define().Kind, name)
+			for _, label := range in.Define().Labels {
+				assert.Contains(t, metric.Attributes, label, name)
+			}
+			// What is neither a label of the input nor of the engine would split it.
+			for _, attribute := range metric.Attributes {
+				assert.Contains(t, append([]string{"engine", "model_name"}, in.Define().Labels...), attribute, name)
+			}
+			found, known := ByName(in.String())
+			assert.True(t, known)
+			assert.Equal(t, in, found)
+		}
+	}
+}
+
+func TestWhatOnlySoundsLikeAnInputIsNone(t *testing.T) {
+	for _, name := range []string{
+		"", "vllm:", "vllm:prompt_tokens_created", "vllm:request_success_created", "prompt_tokens", "my_vllm:prompt_tokens_total",
+		"vllm_router.num_requests.running", "vllm:time_to_first_token_seconds_bucket", "vllm:prompt_tokens_recomputed_total",
+		"vllm:gpu_prefix_cache_hit_rate", "vllm.prefix_cache.hit_ratio",
+	} {
+		_, known := lookUp(name)
+		assert.False(t, known, name)
+	}
+}

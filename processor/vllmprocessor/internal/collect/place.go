@@ -1,0 +1,198 @@
+package collect
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// pending is a batch that is being put together.
+type pending struct {
+	// groups finds a group by its key, once there are too many to look through.
+	groups map[string]int
+	// twins finds a sample. It is made only once there is a point whose name or
+	// process can have another one beside it.
+	twins map[sampleKey]int
+}
+
+type sampleKey struct {
+	input Input
+	group int
+	label string
+}
+
+// add puts a sample into the batch of its time.
+func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample Sample) {
+	if timestamp == 0 {
+		c.report[NoTimestamp]++
+		return
+	}
+	key := batchKey{c.resource, int64(timestamp)}
+	at, known := c.index[key]
+	if !known {
+		at = len(c.batches)
+		c.index[key] = at
+		c.batches = append(c.batches, Batch{
+			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
+		})
+		c.pending = append(c.pending, pending{})
+	}
+	batch := &c.batches[at]
+	batch.Source = c.source
+	c.read(attributes, &sample)
+	sample.Group = c.group(batch, &c.pending[at])
+	if c.replaces(batch, &c.pending[at], &sample) {
+		return
+	}
+	batch.Samples = append(batch.Samples, sample)
+	c.most = max(c.most, len(batch.Samples))
+}
+
+// minSamples is what a server with one engine has at least: room for them is
+// made at once, and for as many as the greatest batch so far.
+const minSamples = 48
+
+// pidLabel names the process of a gauge that vLLM's multi-process mode tells for
+// each API server. It tells nothing about the engine.
+const pidLabel = "pid"
+
+// read takes the attributes of a point apart: the input's own into the sample,
+// all others into c.rest, sorted. As with Prometheus an attribute without a value
+// is none.
+func (c *collector) read(attributes pcommon.Map, sample *Sample) {
+	definition := sample.Input.Define()
+	c.rest = c.rest[:0]
+	labels := c.labels[:len(definition.Labels)]
+	clear(labels)
+	for name, value := range attributes.All() {
+		text := value.AsString()
+		if text == "" {
+			continue
+		}
+		if name == pidLabel && definition.Kind == Gauge {
+			sample.process = text
+			continue
+		}
+		alias, imitator := catalog.AttributeAliases[name]
+		if imitator {
+			if _, taken := attributes.Get(alias); !taken {
+				name = alias
+			}
+		}
+		if i := slices.Index(definition.Labels, name); i >= 0 {
+			labels[i] = text
+			continue
+		}
+		c.rest = append(c.rest, Attribute{name, text})
+	}
+	slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	switch len(labels) {
+	case 0:
+	case 1:
+		sample.Label = labels[0]
+	default:
+		sample.Label = strings.Join(labels, "\x00")
+	}
+}
+
+// fewGroups is the number of groups that are looked through one by one.
+const fewGroups = 8
+
+// group returns the group with the attributes in c.rest.
+func (c *collector) group(batch *Batch, p *pending) int {
+	c.key = c.key[:0]
+	for _, a := range c.rest {
+		c.key = append(append(append(append(c.key, a.Name...), 0), a.Value...), 0)
+	}
+	n := len(batch.Groups)
+	// A body goes through the engines metric by metric: the next is likely the
+	// one after the last.
+	for i := range min(n, fewGroups) {
+		next := (c.last + 1 + i) % n
+		if batch.Groups[next].Key == string(c.key) {
+			c.last = next
+			return next
+		}
+	}
+	if at, known := p.groups[string(c.key)]; known {
+		c.last = at
+		return at
+	}
+	c.last = n
+	batch.Groups = append(batch.Groups, Group{Key: string(c.key), Attributes: slices.Clone(c.rest)})
+	if n >= fewGroups {
+		if p.groups == nil {
+			p.groups = make(map[string]int, 4*fewGroups)
+			for i := range batch.Groups {
+				p.groups[batch.Groups[i].Key] = i
+			}
+		}
+		p.groups[batch.Groups[n].Key] = n
+	}
+	return n
+}
+
+// replaces settles several points of one series at one time: a value counts more
+// than an end, a newer name more than an older one, and a point of no process
+// more than one of a process. Points of several processes contradict each other.
+func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
+	if p.twins == nil {
+		if sample.rank == rankCanonical && sample.process == "" {
+			return false
+		}
+		p.twins = make(map[sampleKey]int, len(batch.Samples))
+		for i := range batch.Samples {
+			p.twins[batch.Samples[i].key()] = i
+		}
+	}
+	i, twin := p.twins[sample.key()]
+	if !twin {
+		p.twins[sample.key()] = len(batch.Samples)
+		return false
+	}
+	other := &batch.Samples[i]
+	switch {
+	case other.Gone != sample.Gone:
+		// The end of one name or process beside the value of another.
+		if other.Gone {
+			*other = *sample
+		}
+	case other.rank != sample.rank:
+		c.report[OlderName]++
+		if other.rank < sample.rank {
+			*other = *sample
+		}
+	case other.process == "" && sample.process == "":
+		// The same name twice: the window keeps the first and counts the other.
+		return false
+	case other.process == "" || sample.process == "":
+		if sample.process == "" {
+			*other = *sample
+		}
+		c.report[SeveralProcesses]++
+	case !sample.Gone:
+		if !other.contradicted {
+			other.contradicted = true
+			c.contradictions = true
+			c.report[SeveralProcesses]++
+		}
+		c.report[SeveralProcesses]++
+	}
+	return true
+}
+
+func (s *Sample) key() sampleKey { return sampleKey{s.Input, s.Group, s.Label} }
+
+// dropContradictions removes the samples that several processes tell.
+func (c *collector) dropContradictions() {
+	if !c.contradictions {
+		return
+	}
+	for i := range c.batches {
+		batch := &c.batches[i]
+		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool { return s.contradicted })
+	}
+}

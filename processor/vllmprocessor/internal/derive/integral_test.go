@@ -1,0 +1,216 @@
+package derive_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// histories is the number of random histories.
+const histories = 240
+
+// TestDerivedValuesAreTheIntegralsOfWhatHappened holds every row to a reference
+// that knows the events and never sees a total. Engines restart, with other
+// bounds too, come and go, scrapes fail and jitter, series are made late, and
+// what comes from one scrape is split, shuffled, repeated or late.
+func TestDerivedValuesAreTheIntegralsOfWhatHappened(t *testing.T) {
+	const groups = 8
+	var counts [groups]map[string]int
+	t.Run("histories", func(t *testing.T) {
+		for group := range uint64(groups) {
+			t.Run(fmt.Sprint(group), func(t *testing.T) {
+				t.Parallel()
+				count := map[string]int{}
+				for seed := group; seed < histories; seed += groups {
+					compare(t, newWorld(seed), seed, count)
+				}
+				counts[group] = count
+			})
+		}
+	})
+	for _, row := range derive.Rows() {
+		told := 0
+		for _, count := range counts {
+			told += count[row.Metric]
+		}
+		require.Greater(t, told, 100, "%s was hardly told", row.Metric)
+	}
+}
+
+func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
+	t.Helper()
+	r := newReference(w)
+	r.minCount, r.perEngine = float64(1+2*w.random.IntN(2)), w.random.IntN(2) == 0
+	settings := &derive.Settings{
+		MinCount: r.minCount, PerEngineQuantiles: r.perEngine, Peak: derive.Peak{FLOPS: r.peak, Bandwidth: r.peak},
+	}
+	for range derive.Rows() {
+		settings.Enabled = append(settings.Enabled, true)
+	}
+	for _, q := range quantiles {
+		settings.Quantiles = append(settings.Quantiles, derive.NewQuantile(q))
+	}
+	resource := window.NewResource(window.Settings{
+		Window: time.Duration(w.window), MaxStaleness: time.Duration(w.staleness),
+	})
+	var evaluator derive.Evaluator
+	var memory emit.Memory
+	open := map[string]int{} // the scrape at which a derived series was told last
+	for scrape, at := range w.scrapes {
+		told, ended := said{}, map[string]bool{}
+		for _, batch := range w.batches(scrape) {
+			if !resource.Observe(batch, math.MaxInt).Changed {
+				continue
+			}
+			out := pmetric.NewMetricSlice()
+			memory.Write(evaluator.Evaluate(settings, resource), resource.Time(), batch.Time, resource.Attributes, out)
+			for key, value := range points(t, out, at) {
+				if _, again := told[key]; again || ended[key] {
+					t.Fatalf("seed %d, scrape %d: %s is told twice at one time", seed, scrape, key)
+				}
+				if math.IsNaN(value) {
+					if _, was := open[key]; !was {
+						t.Fatalf("seed %d, scrape %d: %s ends and never was", seed, scrape, key)
+					}
+					delete(open, key)
+					ended[key] = true
+				} else {
+					told[key] = value
+				}
+			}
+		}
+		want := r.everything(scrape)
+		for key, value := range want {
+			got, ok := told[key]
+			if !ok || math.Abs(got-value) > 1e-9*math.Abs(value) {
+				t.Errorf("seed %d, scrape %d: %s is %v, told: %t, as %v", seed, scrape, key, value, ok, got)
+			}
+			name, _, _ := strings.Cut(key, "{")
+			count[name]++
+			open[key] = scrape
+		}
+		for key, value := range told {
+			if _, ok := want[key]; !ok {
+				t.Errorf("seed %d, scrape %d: %s is told as %v, and cannot be known", seed, scrape, key, value)
+			}
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+		for key, last := range open {
+			// Several parts can be pending one after the other.
+			if last < scrape-4 || w.markers && last < scrape {
+				t.Fatalf("seed %d, scrape %d: %s was not ended", seed, scrape, key)
+			}
+		}
+	}
+}
+
+// everything is all that is to be told at a scrape.
+func (r *reference) everything(now int) said {
+	all := said{}
+	put := func(group string, rows map[string]said) {
+		for metric, values := range rows {
+			for extra, value := range values {
+				all[metric+"{"+group+named(metric, extra)+"}"] = value
+			}
+		}
+	}
+	var present []string
+	missing := 0
+	for _, e := range r.engines {
+		if r.here(e, now) {
+			present = append(present, e)
+		} else if r.missing(e, now) {
+			missing++
+		}
+	}
+	several := len(present)+missing > 1
+	for _, e := range present {
+		rows := r.scope(now, e).expect(false, !several, several && r.misattributed(now))
+		put("engine="+e+",model_name="+model+",", rows)
+	}
+	if several && missing == 0 {
+		put("model_name="+model+",", r.scope(now, present...).expect(true, false, false))
+	}
+	for _, e := range r.engines {
+		if tokens := r.scope(now, e); r.up[e][now] {
+			value, _ := tokens.level(e, collect.CacheConfigTokens, "")
+			put("engine="+e+",", map[string]said{"vllm.kv_cache.capacity": {"": value}})
+		}
+	}
+	put("", r.scope(now).frontEndSays())
+	return all
+}
+
+// named writes a row's own attributes as points does.
+func named(metric, extra string) string {
+	for _, row := range derive.Rows() {
+		if row.Metric != metric {
+			continue
+		}
+		var b strings.Builder
+		values := strings.Split(extra, "\x00")
+		for i, name := range row.Extra {
+			if i < len(values) && values[i] != "" {
+				fmt.Fprintf(&b, "%s=%s,", name, values[i])
+			}
+		}
+		return b.String()
+	}
+	return ""
+}
+
+// points are the values of the metrics; NaN for an end.
+func points(t *testing.T, metrics pmetric.MetricSlice, at int64) said {
+	t.Helper()
+	all := said{}
+	for i := range metrics.Len() {
+		metric := metrics.At(i)
+		data := metric.Gauge().DataPoints()
+		for j := range data.Len() {
+			point := data.At(j)
+			if int64(point.Timestamp()) != at {
+				t.Fatalf("%s has not the time of the batch", metric.Name())
+			}
+			var names []string
+			for name := range point.Attributes().All() {
+				names = append(names, name)
+			}
+			order := func(name string) int { return slices.Index(attributeOrder, name) }
+			slices.SortFunc(names, func(a, b string) int { return order(a) - order(b) })
+			key := metric.Name() + "{"
+			for _, name := range names {
+				value, _ := point.Attributes().Get(name)
+				key += name + "=" + value.AsString() + ","
+			}
+			key += "}"
+			if _, again := all[key]; again {
+				t.Fatalf("%s is told twice in one batch", key)
+			}
+			all[key] = point.DoubleValue()
+			if point.Flags().NoRecordedValue() {
+				if data.Len() != 1 {
+					t.Fatalf("the end of %s is no metric of its own", metric.Name())
+				}
+				all[key] = math.NaN()
+			}
+		}
+	}
+	return all
+}
+
+var attributeOrder = []string{
+	"engine", "model_name", "finished_reason", "position", "status_class", "reason", "quantile", "bound",
+}

@@ -1,0 +1,480 @@
+package derive_test
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// said is what one metric says, by the values of its own attributes.
+type said map[string]float64
+
+// parts are a numerator and a denominator of one engine.
+type parts struct {
+	above, below float64
+	k            known
+}
+
+// first is the first state that stands in the way; what is pending before all.
+func first(ks ...known) known {
+	if slices.Contains(ks, pending) {
+		return pending
+	}
+	for _, k := range ks {
+		if k != told {
+			return k
+		}
+	}
+	return told
+}
+
+// ratio adds the parts of all engines that have both, then divides.
+func (s *scope) ratio(least float64, of func(engine string) parts) (float64, bool) {
+	var above, below float64
+	for _, e := range s.engines {
+		p := of(e)
+		switch p.k {
+		case pending:
+			return 0, false
+		case told:
+			above += p.above
+			below += p.below
+		}
+	}
+	if below <= 0 || below < least {
+		return 0, false
+	}
+	return above / below, true
+}
+
+func (s *scope) counters(above, below collect.Input) func(string) parts {
+	return func(e string) parts {
+		a, ka := s.increase(e, above, s.from)
+		b, kb := s.increase(e, below, s.from)
+		return parts{a, b, first(ka, kb)}
+	}
+}
+
+func (s *scope) sums(above, below collect.Input) func(string) parts {
+	return func(e string) parts {
+		a, ka := s.observations(e, above, s.from)
+		b, kb := s.observations(e, below, s.from)
+		return parts{a.sum(), b.sum(), first(ka, kb)}
+	}
+}
+
+func (s *scope) average(in collect.Input) func(string) parts {
+	return func(e string) parts {
+		o, k := s.observations(e, in, s.from)
+		return parts{o.sum(), o.count(), k}
+	}
+}
+
+// ones are the requests of at most one token.
+func (s *scope) ones(e string) (n float64, k known) {
+	o, k := s.observations(e, collect.RequestGenerationTokens, s.from)
+	for _, v := range o.values {
+		if v <= 1 {
+			n++
+		}
+	}
+	return n, k
+}
+
+func (s *scope) averageOfMore(in collect.Input) func(string) parts {
+	return func(e string) parts {
+		o, k := s.observations(e, in, s.from)
+		zeros, kz := s.ones(e)
+		return parts{o.sum(), o.count() - zeros, first(k, kz)}
+	}
+}
+
+func (s *scope) perSecond(n float64, k known) (float64, bool) {
+	return n / s.elapsed, k == told && s.elapsed > 0
+}
+
+// expect is what all rows say about the scope. A roll-up has several engines.
+func (s *scope) expect(rollup, alone, misattributed bool) map[string]said {
+	all := map[string]said{}
+	put := func(name, extra string, value float64, ok bool) {
+		if ok {
+			if all[name] == nil {
+				all[name] = said{}
+			}
+			all[name][extra] = value
+		}
+	}
+	quotient := func(name string, least float64, of func(string) parts) {
+		value, ok := s.ratio(least, of)
+		put(name, "", value, ok)
+	}
+	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(collect.PrefixCacheHits, collect.PrefixCacheQueries))
+	quotient("vllm.prompt_tokens_cached_ratio", 0, s.counters(collect.PromptTokensCached, collect.PromptTokens))
+	quotient("vllm.external_prefix_cache.hit_ratio", 0, s.counters(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries))
+	quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
+	quotient("vllm.request.queue_time_ratio", 0, s.sums(collect.QueueTime, collect.E2ERequestLatency))
+	quotient("vllm.input_output_ratio", 0, s.sums(collect.RequestPromptTokens, collect.RequestGenerationTokens))
+	quotient("vllm.tokens_per_iteration", s.minCount, s.average(collect.IterationTokens))
+	quotient("vllm.request.prompt_tokens_mean", s.minCount, s.average(collect.RequestPromptTokens))
+	quotient("vllm.request.generation_tokens_mean", s.minCount, s.average(collect.RequestGenerationTokens))
+	quotient("vllm.request.queue_wait_estimate", 0, func(e string) parts {
+		queue, k := s.level(e, collect.WaitingByReason, "capacity")
+		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		return parts{queue, o.count() / s.elapsed, first(k, kf)}
+	})
+	quotient("vllm.preemptions_per_first_token", 0, func(e string) parts {
+		n, k := s.increase(e, collect.Preemptions, s.from)
+		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		return parts{n, o.count(), first(k, kf)}
+	})
+	quotient("vllm.frontend_overhead_mean", s.minCount, func(e string) parts {
+		o, k := s.observations(e, collect.E2ERequestLatency, s.from)
+		q, kq := s.observations(e, collect.QueueTime, s.from)
+		i, ki := s.observations(e, collect.InferenceTime, s.from)
+		return parts{o.sum() - q.sum() - i.sum(), o.count(), first(k, kq, ki)}
+	})
+	s.speculation(quotient, put, rollup, misattributed)
+	work := func(counters ...collect.Input) func(string) parts {
+		return func(e string) parts {
+			var n, ever float64
+			k := told
+			for _, in := range counters {
+				each, ke := s.increase(e, in, s.from)
+				n += each
+				ever += s.ever(e, in)
+				k = first(k, ke)
+			}
+			generated, kg := s.increase(e, collect.GenerationTokens, s.from)
+			if kg == pending {
+				k = pending
+			}
+			if k == told && (ever == 0 || n == 0 && kg == told && generated > 0) {
+				k = never
+			}
+			return parts{n / s.elapsed, s.peak, k}
+		}
+	}
+	quotient("vllm.model_flops_utilization", 0, work(collect.EstimatedFLOPs))
+	quotient("vllm.memory_bandwidth_utilization", 0, work(collect.EstimatedReadBytes, collect.EstimatedWriteBytes))
+	s.latencies(quotient, put, rollup || alone || s.perEngine)
+	s.reasons(put)
+	if !rollup {
+		s.rates(put)
+	}
+	return all
+}
+
+func (s *scope) speculation(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), rollup, misattributed bool) {
+	quotient("vllm.inter_token_latency_per_token_mean", s.minCount, func(e string) parts {
+		_, kd := s.increase(e, collect.Drafts, s.from)
+		o, k := s.observations(e, collect.InterTokenLatency, s.from)
+		generated, kg := s.increase(e, collect.GenerationTokens, s.from)
+		f, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		return parts{o.sum(), generated - f.count(), first(kd, k, kg, kf)}
+	})
+	if misattributed && !rollup {
+		return
+	}
+	quotient("vllm.spec_decode.acceptance_ratio", 0, s.counters(collect.AcceptedTokens, collect.DraftTokens))
+	quotient("vllm.spec_decode.mean_acceptance_length", 0, func(e string) parts {
+		accepted, k := s.increase(e, collect.AcceptedTokens, s.from)
+		drafts, kd := s.increase(e, collect.Drafts, s.from)
+		return parts{drafts + accepted, drafts, first(k, kd)}
+	})
+	s.shares(put, "vllm.spec_decode.position_acceptance_ratio", collect.AcceptedTokensPerPosition, collect.Drafts)
+}
+
+// shares are the parts of a labelled counter in another, or in itself: of all
+// engines, also of those that do not show the label.
+func (s *scope) shares(put func(string, string, float64, bool), name string, in, all collect.Input) {
+	above, below := map[string]float64{}, 0.0
+	for _, e := range s.engines {
+		n, k := s.increase(e, all, s.from)
+		_, kn := s.increase(e, in, s.from)
+		switch first(k, kn) {
+		case pending:
+			return
+		case told:
+		default:
+			continue
+		}
+		below += n
+		for _, each := range s.of(e, in) {
+			state := s.state(each, s.now)
+			if state == told {
+				above[each.label] += s.grown(each, s.from, s.now)
+			} else if state == gone && s.seen[each].since[s.now] <= s.from {
+				if n := s.grown(each, s.from, s.now); n > 0 {
+					above[each.label] += n
+				}
+			}
+		}
+	}
+	for label, n := range above {
+		put(name, label, n/below, below > 0)
+	}
+}
+
+func (s *scope) reasons(put func(string, string, float64, bool)) {
+	s.shares(put, "vllm.request.finished_ratio", collect.RequestSuccess, collect.RequestSuccess)
+
+	var rejected, work, lower, upper, prompts float64
+	held := false
+	spec, abandoned := false, false
+	for _, e := range s.engines {
+		drafted, kd := s.increase(e, collect.DraftTokens, s.from)
+		accepted, ka := s.increase(e, collect.AcceptedTokens, s.from)
+		generated, kg := s.increase(e, collect.GenerationTokens, s.from)
+		p, l, u, k := s.abandoned(e)
+		if first(kd, ka, kg, k) == pending {
+			held = true
+		}
+		if first(kd, ka, kg) == told {
+			rejected, work, spec = rejected+drafted-accepted, work+drafted+generated, true
+		}
+		if k == told {
+			prompts, lower, upper, abandoned = prompts+p, lower+l, upper+u, true
+		}
+	}
+	if held {
+		return
+	}
+	put("vllm.wasted_tokens_ratio", "rejected_drafts\x00", rejected/work, spec && work > 0 && !s.hidesDrafts())
+	put("vllm.wasted_tokens_ratio", "abandoned_prefill\x00lower", lower/prompts, abandoned && prompts > 0)
+	put("vllm.wasted_tokens_ratio", "abandoned_prefill\x00upper", upper/prompts, abandoned && prompts > 0)
+}
+
+func (s *scope) hidesDrafts() bool { return len(s.engines) == 1 && s.misattributed(s.now) }
+
+// abandoned is the interval of prompt tokens that no request accounts for.
+func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
+	prompts, kp := s.increase(e, collect.PromptTokens, s.longFrom)
+	done, kd := s.observations(e, collect.RequestPromptTokens, s.longFrom)
+	if kp == told && kd == never {
+		kd = told
+	}
+	running, kr := s.level(e, collect.Running, "")
+	change, kc := s.moved(e, collect.Running, s.longFrom)
+	if k = first(kp, kd, kr, kc); k != told {
+		return 0, 0, 0, k
+	}
+	before := running - change
+	longest := 0.0
+	if running > 0 || before > 0 {
+		var ok bool
+		if longest, ok = s.longest(e); !ok {
+			return 0, 0, 0, never
+		}
+	}
+	lower = math.Min(math.Max(prompts-done.sum()-running*longest, 0), prompts)
+	upper = math.Min(math.Max(prompts-done.sum()+before*longest, 0), prompts)
+	return prompts, lower, upper, told
+}
+
+// longest is the bound of the highest bucket with a finished prompt, by the
+// bounds of the present life.
+func (s *scope) longest(e string) (float64, bool) {
+	all := s.of(e, collect.RequestPromptTokens)
+	if len(all) == 0 {
+		return 0, false
+	}
+	one, look := all[0], s.seen[all[0]]
+	life := s.life(e, s.scrapes[s.now])
+	bounds := one.bounds[life]
+	highest := 0.0
+	count := func(value float64) {
+		i, _ := slices.BinarySearch(bounds, value)
+		if i == len(bounds) {
+			highest = math.Inf(1)
+			return
+		}
+		highest = max(highest, bounds[i])
+	}
+	since := look.since[s.now]
+	for _, o := range one.events { // what had happened when it was first seen
+		if since >= 0 && look.exposed[since] && o.at <= s.scrapes[since] && s.life(e, o.at) == s.life(e, s.scrapes[since]) &&
+			s.sameBounds(one, s.life(e, o.at), life) {
+			count(o.value)
+		}
+	}
+	for _, n := range look.noticed {
+		if n.scrape > since && n.scrape <= s.now && s.sameBounds(one, n.life, life) {
+			count(n.value)
+		}
+	}
+	return highest, highest > 0 && !math.IsInf(highest, 1)
+}
+
+// sameBounds tells whether the bounds did not change between two lives, as far
+// as anyone saw.
+func (s *scope) sameBounds(one *stream, from, to int) bool {
+	for life := from; life <= to; life++ {
+		if slices.Equal(one.bounds[life], one.bounds[to]) {
+			continue
+		}
+		for i := range s.now + 1 {
+			if s.seen[one].exposed[i] && s.life(one.engine, s.scrapes[i]) == life {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *scope) rates(put func(string, string, float64, bool)) {
+	e := s.engines[0]
+	rate := func(name string, n float64, k known) {
+		value, ok := s.perSecond(n, k)
+		put(name, "", value, ok)
+	}
+	for name, in := range map[string]collect.Input{
+		"vllm.prompt_throughput": collect.PromptTokens, "vllm.generation_throughput": collect.GenerationTokens,
+		"vllm.request_throughput": collect.RequestSuccess, "vllm.preemption_rate": collect.Preemptions,
+	} {
+		n, k := s.increase(e, in, s.from)
+		rate(name, n, k)
+	}
+	_, k := s.increase(e, collect.PromptTokensBySource, s.from)
+	local := 0.0
+	for _, each := range s.of(e, collect.PromptTokensBySource) {
+		if each.label == "local_compute" && s.seen[each].since[s.now] <= s.from {
+			local = s.grown(each, s.from, s.now)
+		}
+	}
+	rate("vllm.prefill_compute_throughput", local, k)
+	o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+	rate("vllm.first_token_rate", o.count(), kf)
+	change, kw := s.moved(e, collect.Waiting, s.from)
+	rate("vllm.arrival_rate", math.Max(o.count()+change, 0), first(kf, kw))
+
+	long, kl := s.observations(e, collect.TimeToFirstToken, s.longFrom)
+	done, kd := s.increase(e, collect.RequestSuccess, s.longFrom)
+	running, kr := s.moved(e, collect.Running, s.longFrom)
+	put("vllm.request.cancelled_estimate", "", math.Max(long.count()-done-running, 0)/s.whole,
+		first(kl, kd, kr) == told && s.whole > 0)
+
+	used, ku := s.level(e, collect.KVCacheUtilization, "")
+	capacity, kc := s.level(e, collect.CacheConfigTokens, "")
+	put("vllm.kv_cache.free", "", capacity*(1-used), first(ku, kc) == told)
+}
+
+var quantiles = []float64{0.5, 0.95, 0.99, 1}
+
+func (s *scope) latencies(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), wanted bool) {
+	for name, in := range map[string]collect.Input{
+		"vllm.time_to_first_token": collect.TimeToFirstToken, "vllm.inter_token_latency": collect.InterTokenLatency,
+		"vllm.e2e_request_latency": collect.E2ERequestLatency, "vllm.request.queue_time": collect.QueueTime,
+		"vllm.request.prefill_time": collect.PrefillTime, "vllm.request.decode_time": collect.DecodeTime,
+		"vllm.request.time_per_output_token": collect.TimePerOutputToken,
+	} {
+		less := strings.HasSuffix(name, "decode_time") || strings.HasSuffix(name, "output_token")
+		if less {
+			quotient(name+"_mean", s.minCount, s.averageOfMore(in))
+		} else {
+			quotient(name+"_mean", s.minCount, s.average(in))
+		}
+		if !wanted {
+			continue
+		}
+		var both observed
+		zeros, held := 0.0, false
+		for _, e := range s.engines {
+			o, k := s.observations(e, in, s.from)
+			n := 0.0
+			if less {
+				var kz known
+				n, kz = s.ones(e)
+				k = first(k, kz)
+			}
+			held = held || k == pending
+			if k != told || o.count() <= n {
+				continue
+			}
+			both.values, both.bounds, zeros = append(both.values, o.values...), append(both.bounds, o.bounds...), zeros+n
+		}
+		if held || both.count()-zeros < s.minCount {
+			continue
+		}
+		for _, q := range quantiles {
+			value, lower, upper, ok := both.quantile(q, zeros)
+			text := strconv.FormatFloat(q, 'g', -1, 64)
+			put(name+"_quantile", text, value, ok)
+			put(name+"_quantile_bound", text+"\x00lower", lower, ok)
+			put(name+"_quantile_bound", text+"\x00upper", upper, ok && !math.IsInf(upper, 1))
+		}
+	}
+}
+
+// ever is all that a counter was seen to count.
+func (r *reference) everAt(e string, in collect.Input, now int) (n float64) {
+	for _, each := range r.of(e, in) {
+		since := r.seen[each].since[now]
+		if since < 0 {
+			continue
+		}
+		if r.seen[each].exposed[since] {
+			value, _, _ := r.body(each, r.scrapes[since])
+			n += value
+		}
+		n += r.grown(each, since, now)
+	}
+	return n
+}
+
+func (s *scope) ever(e string, in collect.Input) float64 { return s.everAt(e, in, s.now) }
+
+// misattributed tells whether one engine alone has drafts.
+func (r *reference) misattributed(now int) bool {
+	with, without := 0, 0
+	for _, e := range r.engines {
+		if !r.here(e, now) && !r.missing(e, now) {
+			continue
+		}
+		switch {
+		case r.everAt(e, collect.Drafts, now) > 0:
+			with++
+		case r.everAt(e, collect.GenerationTokens, now) > 0:
+			without++
+		}
+	}
+	return with == 1 && without > 0
+}
+
+// here tells whether an engine is in the scrape, missing whether it was in the
+// one before and may still come.
+func (r *reference) here(e string, now int) bool {
+	return slices.ContainsFunc(r.streams, func(s *stream) bool {
+		return s.engine == e && s.input != collect.CacheConfigTokens && r.seen[s].exposed[now]
+	})
+}
+
+func (r *reference) missing(e string, now int) bool {
+	return now > 0 && !r.markers && !r.here(e, now) && r.here(e, now-1)
+}
+
+// frontEndSays is what is told of the whole server.
+func (s *scope) frontEndSays() map[string]said {
+	all := map[string]said{}
+	n, errors := 0.0, map[string]float64{"4xx": 0, "5xx": 0}
+	if _, k := s.increase(frontEnd, collect.HTTPRequests, s.from); k != told {
+		return all
+	}
+	for _, each := range s.of(frontEnd, collect.HTTPRequests) {
+		label := strings.Split(each.label, "\x00")
+		if label[1] != "/v1/completions" || s.seen[each].since[s.now] < 0 || s.seen[each].since[s.now] > s.from {
+			continue
+		}
+		grown := s.grown(each, s.from, s.now)
+		n += grown
+		if label[0] != "2xx" {
+			errors[label[0]] += grown
+		}
+	}
+	if n > 0 {
+		all["vllm.http.error_ratio"] = said{"4xx": errors["4xx"] / n, "5xx": errors["5xx"] / n}
+	}
+	return all
+}

@@ -1,0 +1,279 @@
+package vllmprocessor
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+)
+
+// interval is the time between the scrapes of these tests.
+const interval = 15 * time.Second
+
+// scrape is what a server answered at one time.
+type scrape struct {
+	at          time.Time
+	body        []byte
+	contentType string
+}
+
+// scrapes lets a stand-in server work and reads it now and then.
+func scrapes(t testing.TB, config vllmsim.Config, n int) []scrape {
+	t.Helper()
+	server, err := vllmsim.New(config)
+	require.NoError(t, err)
+	at := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+	out := make([]scrape, 0, n)
+	for range n {
+		server.Advance(interval)
+		at = at.Add(interval)
+		body, contentType, err := server.Targets()[0].Body()
+		require.NoError(t, err)
+		out = append(out, scrape{at, body, contentType})
+	}
+	return out
+}
+
+// servers are the kinds of servers that are read in every way.
+var servers = map[string]vllmsim.Config{
+	"the newest, with everything": {Dialect: "v1", Version: "0.28.0", Engines: 2, SpecDecode: true, FlopsCounters: true, LoRA: true},
+	"two engines":                 {Dialect: "v1", Version: "0.20.0", Engines: 2},
+	"the first V1":                {Dialect: "v1", Version: "0.8.5"},
+	"a cache that counts tokens":  {Dialect: "v1", Version: "0.9.1"},
+	"old names beside new ones":   {Dialect: "v1", Version: "0.11.0", Engines: 2},
+	"a gauge of each process":     {Dialect: "v1-multiproc", Version: "0.10.2", Engines: 2, APIServers: 1},
+	"several processes":           {Dialect: "v1-multiproc", Version: "0.24.0", Engines: 2, APIServers: 3},
+	"the V0 engine":               {Dialect: "v0", Version: "0.6.6"},
+	"an old Ray":                  {Dialect: "ray-old", Version: "0.6.3"},
+	"a Ray with two engines":      {Dialect: "ray-new", Version: "0.20.0", Engines: 2},
+	"the Rust front end":          {Dialect: "rust", Version: "0.24.0", Engines: 2},
+}
+
+// way turns the scrapes of a server into what the processor is given.
+type way func(t *testing.T, scrapes []scrape) []pmetric.Metrics
+
+func TestAServerSaysTheSameByEachWay(t *testing.T) {
+	canonical := func(t *testing.T, s []scrape) []pmetric.Metrics { return received(t, s, "canonical") }
+	wire := func(t *testing.T, s []scrape) []pmetric.Metrics { return received(t, s, "wire") }
+	ways := map[string]way{
+		"wire names":                       wire,
+		"the Prometheus receiver":          prometheusReceived,
+		"the Prometheus receiver, trimmed": func(t *testing.T, s []scrape) []pmetric.Metrics { return trimmed(prometheusReceived(t, s)) },
+		"deltas":                           func(t *testing.T, s []scrape) []pmetric.Metrics { return deltas(canonical(t, s), true) },
+		"deltas of wire names":             func(t *testing.T, s []scrape) []pmetric.Metrics { return deltas(wire(t, s), true) },
+		"wire names through a Prometheus":  func(t *testing.T, s []scrape) []pmetric.Metrics { return translated(t, wire(t, s)) },
+		"our names through a Prometheus":   func(t *testing.T, s []scrape) []pmetric.Metrics { return translated(t, canonical(t, s)) },
+		"our names, kept, with suffixes":   func(t *testing.T, s []scrape) []pmetric.Metrics { return suffixed(t, canonical(t, s)) },
+	}
+	for server, config := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			read := scrapes(t, config, 9)
+			want := values(t, canonical(t, read))
+			require.Greater(t, len(want), 100)
+			for name, by := range ways {
+				t.Run(name, func(t *testing.T) {
+					input := by(t, read)
+					want, got := want, values(t, input)
+					if strings.HasPrefix(name, "deltas") {
+						want, got = withoutAbandoned(want), withoutAbandoned(got)
+					}
+					same(t, want, got)
+					assert.Equal(t, values(t, input), values(t, hopped(t, input)), "after a hop over OTLP")
+				})
+			}
+		})
+	}
+}
+
+// A sender of deltas may leave out zeros. What has not happened yet cannot be
+// told from what the server does not count, so it is absent instead of 0.
+func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
+	for server, config := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			input := received(t, scrapes(t, config, 9), "canonical")
+			want, got := withoutAbandoned(values(t, input)), withoutAbandoned(values(t, deltas(input, false)))
+			for key, value := range want {
+				if _, said := got[key]; !said {
+					assert.Zero(t, value, key)
+					delete(want, key)
+				}
+			}
+			require.Greater(t, len(want), 100)
+			same(t, want, got)
+		})
+	}
+}
+
+// ended stands for the point that ends a series.
+var ended = math.Inf(-1)
+
+// values runs the processor and returns what it derives, by time, name and those
+// attributes that the catalogue knows. A capacity that the input has already
+// counts, too.
+func values(t *testing.T, input []pmetric.Metrics) map[string]float64 {
+	t.Helper()
+	p := everything(t)
+	out := map[string]float64{}
+	for i, metrics := range input {
+		sent := pmetric.NewMetrics()
+		metrics.CopyTo(sent)
+		p.now = func() time.Time { return time.Unix(int64(i)*int64(interval/time.Second), 0) }
+		sent, err := p.process(t.Context(), sent)
+		require.NoError(t, err)
+		for _, rm := range sent.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					capacity := strings.ReplaceAll(m.Name(), ".", "_") == "vllm_kv_cache_capacity"
+					if capacity {
+						m.SetName("vllm.kv_cache.capacity")
+					}
+					if capacity || sm.Scope().Name() == metadata.ScopeName {
+						readValues(t, m, out)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// withoutAbandoned leaves out the one value for which a delta tells too little:
+// how long running prompts can be is known from all that have ever finished, and
+// deltas tell only of those since.
+func withoutAbandoned(values map[string]float64) map[string]float64 {
+	kept := maps.Clone(values)
+	maps.DeleteFunc(kept, func(key string, _ float64) bool { return strings.Contains(key, "reason=abandoned_prefill") })
+	return kept
+}
+
+func readValues(t *testing.T, metric pmetric.Metric, out map[string]float64) {
+	t.Helper()
+	described, known := catalog.ByName(metric.Name())
+	require.True(t, known, metric.Name())
+	for _, point := range metric.Gauge().DataPoints().All() {
+		var attributes []string
+		for name, value := range point.Attributes().All() {
+			if slices.Contains(described.Attributes, name) {
+				attributes = append(attributes, name+"="+value.AsString())
+			}
+		}
+		slices.Sort(attributes)
+		key := fmt.Sprintf("%s %s{%s}", point.Timestamp().AsTime().Format("04:05"), metric.Name(), strings.Join(attributes, ","))
+		if _, said := out[key]; said {
+			t.Errorf("said twice: %s", key)
+		}
+		out[key] = point.DoubleValue()
+		if point.Flags().NoRecordedValue() {
+			out[key] = ended
+		}
+	}
+}
+
+func same(t *testing.T, want, got map[string]float64) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		value, said := got[key]
+		if !said {
+			t.Errorf("not said: %s = %v", key, want[key])
+			continue
+		}
+		if value != want[key] && !(math.Abs(value-want[key]) <= 1e-9*math.Max(1, math.Abs(want[key]))) {
+			t.Errorf("%s = %v, not %v", key, value, want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, said := want[key]; !said {
+			t.Errorf("said beyond the others: %s = %v", key, got[key])
+		}
+	}
+}
+
+// hopped sends metrics through OTLP.
+func hopped(t *testing.T, input []pmetric.Metrics) []pmetric.Metrics {
+	t.Helper()
+	out := make([]pmetric.Metrics, 0, len(input))
+	for _, metrics := range input {
+		bytes, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(metrics)
+		require.NoError(t, err)
+		read, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(bytes)
+		require.NoError(t, err)
+		out = append(out, read)
+	}
+	return out
+}
+
+// everyMetric calls do for each metric of a copy of the input.
+func everyMetric(input []pmetric.Metrics, do func(pmetric.Metric)) []pmetric.Metrics {
+	out := make([]pmetric.Metrics, 0, len(input))
+	for _, metrics := range input {
+		changed := pmetric.NewMetrics()
+		metrics.CopyTo(changed)
+		for _, rm := range changed.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					do(m)
+				}
+			}
+		}
+		out = append(out, changed)
+	}
+	return out
+}
+
+// everyTime replaces the times of all points.
+func everyTime(metrics pmetric.Metrics, replace func(pcommon.Timestamp) pcommon.Timestamp) {
+	everyPoint(metrics, func(point timed) {
+		point.SetTimestamp(replace(point.Timestamp()))
+		point.SetStartTimestamp(replace(point.StartTimestamp()))
+	})
+}
+
+// timed is a point of any kind.
+type timed interface {
+	Attributes() pcommon.Map
+	Timestamp() pcommon.Timestamp
+	SetTimestamp(pcommon.Timestamp)
+	StartTimestamp() pcommon.Timestamp
+	SetStartTimestamp(pcommon.Timestamp)
+}
+
+func everyPoint(metrics pmetric.Metrics, do func(timed)) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					for _, p := range m.Gauge().DataPoints().All() {
+						do(p)
+					}
+				case pmetric.MetricTypeSum:
+					for _, p := range m.Sum().DataPoints().All() {
+						do(p)
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, p := range m.Histogram().DataPoints().All() {
+						do(p)
+					}
+				case pmetric.MetricTypeSummary:
+					for _, p := range m.Summary().DataPoints().All() {
+						do(p)
+					}
+				}
+			}
+		}
+	}
+}
