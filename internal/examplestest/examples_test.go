@@ -57,6 +57,7 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 				"PROMETHEUS_ADDR":  freeAddr(t),
 				"OTLP_ENDPOINT":    "http://" + freeAddr(t),
 				"REMOTE_WRITE_URL": "http://" + freeAddr(t),
+				"STATE_DIR":        t.TempDir(),
 			})
 			c.waitFor(t, "the start of all components", c.ready)
 			c.waitFor(t, "the report of the failing target", func() bool {

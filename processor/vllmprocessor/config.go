@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 )
 
 // Interpolation says how a quantile is placed within its bucket.
@@ -48,8 +50,19 @@ type Config struct {
 	// Hardware says what the GPUs of the resources can do; the first that matches
 	// counts.
 	Hardware []HardwareConfig `mapstructure:"hardware"`
+	// Objectives are promises about latencies that are measured.
+	Objectives []objective.Objective `mapstructure:"objectives"`
+	// BudgetWindow is the time for which the error budget of an objective is.
+	BudgetWindow objective.Duration `mapstructure:"budget_window"`
+	// BurnWindows are the times over which burn rates are told.
+	BurnWindows []objective.Duration `mapstructure:"burn_windows"`
+	// Storage is an extension that keeps the state of the objectives over a
+	// restart; nil: none does.
+	Storage *component.ID `mapstructure:"storage"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
+	// Pool adds up servers; there are no pools without it.
+	Pool configoptional.Optional[PoolConfig] `mapstructure:"pool"`
 
 	_ struct{}
 }
@@ -80,6 +93,9 @@ func createDefaultConfig() component.Config {
 		MaxStaleness: 5 * time.Minute,
 		MaxSeries:    100_000,
 		Percentiles:  PercentilesConfig{Interpolation: Linear},
+		Pool:         configoptional.Default(defaultPoolConfig()),
+		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
+		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
 	}
 }
 
@@ -139,6 +155,9 @@ func (c *Config) Validate() error {
 	}
 	c.validateHardware(add)
 	c.validateMetrics(add)
+	c.validatePool(add)
+	// The mistakes within an objective are found by its own Validate.
+	errs = append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))
 	return errors.Join(errs...)
 }
 

@@ -13,17 +13,24 @@ import (
 
 // NewFactory returns the factory of the vllm processor.
 func NewFactory() processor.Factory {
+	factory := &factory{}
 	return processor.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
-		processor.WithMetrics(createMetricsProcessor, metadata.MetricsStability),
+		processor.WithMetrics(factory.createMetricsProcessor, metadata.MetricsStability),
 	)
 }
 
-func createMetricsProcessor(
+// factory has what the instances of one processor in several pipelines share.
+type factory struct{ archives archives }
+
+func (f *factory) createMetricsProcessor(
 	ctx context.Context, settings processor.Settings, cfg component.Config, next consumer.Metrics,
 ) (processor.Metrics, error) {
-	p, err := newProcessor(cfg.(*Config), settings)
+	p, err := newProcessor(cfg.(*Config), settings, next)
+	if err == nil {
+		err = p.measure(settings.ID, &f.archives)
+	}
 	if err != nil {
 		return nil, err
 	}

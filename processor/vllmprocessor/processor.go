@@ -2,11 +2,13 @@ package vllmprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
@@ -39,18 +41,24 @@ type vllmProcessor struct {
 	swept     time.Time
 	evaluator derive.Evaluator
 	warned    warnings
+	// pools is nil where none are configured.
+	pools *poolTicker
+	// objectives is nil without any.
+	objectives *objectives
 }
 
 // resource is the state of one resource.
 type resource struct {
 	state  *window.Resource
 	memory emit.Memory
+	// measured is nil without objectives.
+	measured *measured
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
 }
 
-func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, error) {
+func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
 	rules, err := config.rules()
 	if err != nil {
 		return nil, err
@@ -82,6 +90,7 @@ func newProcessor(config *Config, settings processor.Settings) (*vllmProcessor, 
 		return nil, err
 	}
 	p.telemetry = newTelemetry(builder)
+	p.pools = newPoolTicker(p, settings, next)
 	return p, nil
 }
 
@@ -94,13 +103,20 @@ func (c *Config) enabled(name string) bool {
 	return known && metric.Enabled
 }
 
-func (p *vllmProcessor) start(context.Context, component.Host) error {
-	return p.telemetry.observe(p)
+// start opens the storage of the objectives and begins with the pools.
+func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
+	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host)); err != nil {
+		return err
+	}
+	p.pools.start()
+	return nil
 }
 
-func (p *vllmProcessor) shutdown(context.Context) error {
+func (p *vllmProcessor) shutdown(ctx context.Context) error {
+	p.pools.shutdown(ctx)
+	err := p.objectives.shutdown(ctx)
 	p.telemetry.Shutdown()
-	return nil
+	return err
 }
 
 // process derives from the metrics that pass through and adds the values to the
@@ -139,10 +155,12 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	r.arrived = now
 	source := metrics.ResourceMetrics().At(batch.Source)
 	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
+	p.pools.observe(batch.Resource, r, source.Resource().Attributes())
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
-	p.telemetry.derived(ctx, points, ends)
+	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
+	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
 	if added.Len() == 0 {
 		return
 	}
@@ -165,6 +183,7 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 			continue
 		}
 		p.series -= r.state.Series()
+		p.objectives.expire(r)
 		delete(p.resources, key)
 		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 	}

@@ -60,7 +60,7 @@ func (r *rig) tell(text string) {
 
 func create(tb testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
 	tb.Helper()
-	p, err := newProcessor(config, settings)
+	p, err := newProcessor(config, settings, consumertest.NewNop())
 	require.NoError(tb, err)
 	return p
 }

@@ -20,6 +20,27 @@ type telemetry struct {
 	unreadable [collect.NumReasons]metric.MeasurementOption
 	ignored    [window.NumReasons]metric.MeasurementOption
 	absences   [derive.NumReasons]metric.MeasurementOption
+	steps      [numUncounted]metric.MeasurementOption
+}
+
+// uncounted says why a step did not count for an objective.
+type uncounted uint8
+
+const (
+	// stepAhead: its batch is from the future.
+	stepAhead uncounted = iota
+	// stepLimit: there are too many trackers.
+	stepLimit
+	// stepLate: it is older than the budget window.
+	stepLate
+	// stepUnsound: its counts cannot be.
+	stepUnsound
+
+	numUncounted
+)
+
+func (u uncounted) String() string {
+	return [numUncounted]string{"ahead_of_clock", "tracker_limit", "late", "unsound"}[u]
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder) *telemetry {
@@ -32,6 +53,9 @@ func newTelemetry(builder *metadata.TelemetryBuilder) *telemetry {
 	}
 	for r := range derive.NumReasons {
 		t.absences[r] = reason(r.String())
+	}
+	for u := range numUncounted {
+		t.steps[u] = reason(u.String())
 	}
 	return t
 }
@@ -53,6 +77,14 @@ func (t *telemetry) observe(p *vllmProcessor) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			o.Observe(int64(len(p.resources)))
+			return nil
+		}),
+		t.RegisterProcessorVllmObjectiveTrackersCallback(func(_ context.Context, o metric.Int64Observer) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.objectives != nil {
+				o.Observe(int64(p.objectives.trackers))
+			}
 			return nil
 		}),
 	)
@@ -91,4 +123,9 @@ func (t *telemetry) absent(ctx context.Context, counts *[derive.NumReasons]int) 
 func (t *telemetry) derived(ctx context.Context, points, ends int) {
 	t.ProcessorVllmDerivedPoints.Add(ctx, int64(points))
 	t.ProcessorVllmEndedSeries.Add(ctx, int64(ends))
+}
+
+// unmeasured counts a step that did not count for an objective.
+func (t *telemetry) unmeasured(ctx context.Context, why uncounted) {
+	t.ProcessorVllmUncountedSteps.Add(ctx, 1, t.steps[why])
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -17,8 +18,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// everything is a processor with all metrics on.
-func everything(t testing.TB) *vllmProcessor {
+// tellingAll is a processor with all metrics on.
+func tellingAll(t testing.TB) *vllmProcessor {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Percentiles.PerEngine = true
@@ -31,14 +32,14 @@ func everything(t testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type))
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(t, err)
 	return p
 }
 
-// check processes metrics and makes sure that the input passes untouched, in
+// checkPassed processes metrics and makes sure that the input passes untouched, in
 // order, and that what is added is of the catalogue and finite.
-func check(t *testing.T, p *vllmProcessor, metrics pmetric.Metrics) {
+func checkPassed(t *testing.T, p *vllmProcessor, metrics pmetric.Metrics) {
 	t.Helper()
 	marshaler := &pmetric.ProtoMarshaler{}
 	before, err := marshaler.MarshalMetrics(metrics)
@@ -89,17 +90,17 @@ func checkDerived(t *testing.T, sm pmetric.ScopeMetrics) {
 func TestTheInputPassesUntouched(t *testing.T) {
 	for seed := range uint64(300) {
 		random := randomMetrics{rand.New(rand.NewPCG(seed, 1))}
-		p := everything(t)
+		p := tellingAll(t)
 		for range 4 {
-			check(t, p, random.metrics())
+			checkPassed(t, p, random.metrics())
 		}
 	}
 }
 
 func TestTheInputOfAServerPassesUntouched(t *testing.T) {
-	p := everything(t)
-	for _, metrics := range prometheusReceived(t, scrapes(t, vllmsim.Config{Engines: 2}, 3)) {
-		check(t, p, metrics)
+	p := tellingAll(t)
+	for _, metrics := range prometheusReceived(t, answers(t, vllmsim.Config{Engines: 2}, 3)) {
+		checkPassed(t, p, metrics)
 	}
 }
 
@@ -154,8 +155,8 @@ func (r randomMetrics) metric(m pmetric.Metric) {
 
 // about gives a point its time and attributes.
 func (r randomMetrics) about(p timed) {
-	p.SetTimestamp(pcommon.Timestamp(r.IntN(9)) * pcommon.Timestamp(interval))
-	p.SetStartTimestamp(pcommon.Timestamp(r.IntN(9)) * pcommon.Timestamp(interval))
+	p.SetTimestamp(pcommon.Timestamp(r.IntN(9)) * pcommon.Timestamp(betweenAnswers))
+	p.SetStartTimestamp(pcommon.Timestamp(r.IntN(9)) * pcommon.Timestamp(betweenAnswers))
 	for range r.IntN(4) {
 		name := r.pick("engine", "model_name", "finished_reason", "finish_reason", "pid", "quantile", "block_size")
 		if r.IntN(3) > 0 {
@@ -222,7 +223,7 @@ func FuzzProcess(f *testing.F) {
 		f.Add(bytes)
 	}
 	for _, config := range []vllmsim.Config{{}, {Dialect: "v0"}} {
-		for _, s := range scrapes(f, config, 1) {
+		for _, s := range answers(f, config, 1) {
 			add(fromPrometheus(f, s))
 		}
 	}
@@ -231,17 +232,17 @@ func FuzzProcess(f *testing.F) {
 		add(random.metrics())
 	}
 	f.Fuzz(func(t *testing.T, bytes []byte) {
-		p := everything(t)
+		p := tellingAll(t)
 		for i := range 3 {
 			metrics, err := unmarshaler.UnmarshalMetrics(bytes)
 			if err != nil {
 				return
 			}
 			if i == 2 {
-				everyTime(metrics, func(at pcommon.Timestamp) pcommon.Timestamp { return at + pcommon.Timestamp(interval) })
+				everyTime(metrics, func(at pcommon.Timestamp) pcommon.Timestamp { return at + pcommon.Timestamp(betweenAnswers) })
 			}
 			p.now = func() time.Time { return time.Unix(int64(i), 0) }
-			check(t, p, metrics)
+			checkPassed(t, p, metrics)
 		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 // keep their suffixes, an untyped family and the creation times of the text
 // format are gauges, an info family is a sum that may fall, points have no start
 // unless OpenMetrics tells it, and labels without a value are left out.
-func prometheusReceived(t *testing.T, scrapes []scrape) []pmetric.Metrics {
+func prometheusReceived(t *testing.T, scrapes []answer) []pmetric.Metrics {
 	t.Helper()
 	out := make([]pmetric.Metrics, 0, len(scrapes))
 	for _, s := range scrapes {
@@ -32,7 +32,7 @@ func prometheusReceived(t *testing.T, scrapes []scrape) []pmetric.Metrics {
 	return out
 }
 
-func fromPrometheus(t testing.TB, s scrape) pmetric.Metrics {
+func fromPrometheus(t testing.TB, s answer) pmetric.Metrics {
 	t.Helper()
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
@@ -73,7 +73,7 @@ type promGroup struct {
 	bounds, cumulative         []float64
 }
 
-func (s *promScrape) read(t testing.TB, body scrape) {
+func (s *promScrape) read(t testing.TB, body answer) {
 	t.Helper()
 	parser, err := textparse.New(body.body, body.contentType, labels.NewSymbolTable(), textparse.ParserOptions{
 		FallbackContentType: "text/plain", OpenMetricsSkipSTSeries: false,

@@ -22,7 +22,7 @@ import (
 // received lets our receiver read the scrapes from a server on loopback. It
 // reads them in a few milliseconds; the times of the points are then set to
 // those of the scrapes.
-func received(t *testing.T, scrapes []scrape, naming vllmreceiver.Naming) []pmetric.Metrics {
+func received(t *testing.T, scrapes []answer, naming vllmreceiver.Naming) []pmetric.Metrics {
 	t.Helper()
 	server := &replay{scrapes: scrapes, done: make(chan struct{})}
 	listening := httptest.NewServer(server)
@@ -65,7 +65,7 @@ func received(t *testing.T, scrapes []scrape, naming vllmreceiver.Naming) []pmet
 
 // replay answers each scrape with the next body and takes what is made of it.
 type replay struct {
-	scrapes []scrape
+	scrapes []answer
 	done    chan struct{}
 
 	mu       sync.Mutex

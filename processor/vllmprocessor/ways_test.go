@@ -19,35 +19,35 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// interval is the time between the scrapes of these tests.
-const interval = 15 * time.Second
+// betweenAnswers is the time between the scrapes of these tests.
+const betweenAnswers = 15 * time.Second
 
-// scrape is what a server answered at one time.
-type scrape struct {
+// answer is what a server answered at one time.
+type answer struct {
 	at          time.Time
 	body        []byte
 	contentType string
 }
 
-// scrapes lets a stand-in server work and reads it now and then.
-func scrapes(t testing.TB, config vllmsim.Config, n int) []scrape {
+// answers lets a stand-in server work and reads it now and then.
+func answers(t testing.TB, config vllmsim.Config, n int) []answer {
 	t.Helper()
 	server, err := vllmsim.New(config)
 	require.NoError(t, err)
 	at := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
-	out := make([]scrape, 0, n)
+	out := make([]answer, 0, n)
 	for range n {
-		server.Advance(interval)
-		at = at.Add(interval)
+		server.Advance(betweenAnswers)
+		at = at.Add(betweenAnswers)
 		body, contentType, err := server.Targets()[0].Body()
 		require.NoError(t, err)
-		out = append(out, scrape{at, body, contentType})
+		out = append(out, answer{at, body, contentType})
 	}
 	return out
 }
 
-// servers are the kinds of servers that are read in every way.
-var servers = map[string]vllmsim.Config{
+// everyServer has the kinds of servers that are read in every way.
+var everyServer = map[string]vllmsim.Config{
 	"the newest, with everything": {Dialect: "v1", Version: "0.28.0", Engines: 2, SpecDecode: true, FlopsCounters: true, LoRA: true},
 	"two engines":                 {Dialect: "v1", Version: "0.20.0", Engines: 2},
 	"the first V1":                {Dialect: "v1", Version: "0.8.5"},
@@ -62,36 +62,36 @@ var servers = map[string]vllmsim.Config{
 }
 
 // way turns the scrapes of a server into what the processor is given.
-type way func(t *testing.T, scrapes []scrape) []pmetric.Metrics
+type way func(t *testing.T, scrapes []answer) []pmetric.Metrics
 
 func TestAServerSaysTheSameByEachWay(t *testing.T) {
-	canonical := func(t *testing.T, s []scrape) []pmetric.Metrics { return received(t, s, "canonical") }
-	wire := func(t *testing.T, s []scrape) []pmetric.Metrics { return received(t, s, "wire") }
+	canonical := func(t *testing.T, s []answer) []pmetric.Metrics { return received(t, s, "canonical") }
+	wire := func(t *testing.T, s []answer) []pmetric.Metrics { return received(t, s, "wire") }
 	ways := map[string]way{
 		"wire names":                       wire,
 		"the Prometheus receiver":          prometheusReceived,
-		"the Prometheus receiver, trimmed": func(t *testing.T, s []scrape) []pmetric.Metrics { return trimmed(prometheusReceived(t, s)) },
-		"deltas":                           func(t *testing.T, s []scrape) []pmetric.Metrics { return deltas(canonical(t, s), true) },
-		"deltas of wire names":             func(t *testing.T, s []scrape) []pmetric.Metrics { return deltas(wire(t, s), true) },
-		"wire names through a Prometheus":  func(t *testing.T, s []scrape) []pmetric.Metrics { return translated(t, wire(t, s)) },
-		"our names through a Prometheus":   func(t *testing.T, s []scrape) []pmetric.Metrics { return translated(t, canonical(t, s)) },
-		"our names, kept, with suffixes":   func(t *testing.T, s []scrape) []pmetric.Metrics { return suffixed(t, canonical(t, s)) },
+		"the Prometheus receiver, trimmed": func(t *testing.T, s []answer) []pmetric.Metrics { return trimmed(prometheusReceived(t, s)) },
+		"deltas":                           func(t *testing.T, s []answer) []pmetric.Metrics { return deltas(canonical(t, s), true) },
+		"deltas of wire names":             func(t *testing.T, s []answer) []pmetric.Metrics { return deltas(wire(t, s), true) },
+		"wire names through a Prometheus":  func(t *testing.T, s []answer) []pmetric.Metrics { return translated(t, wire(t, s)) },
+		"our names through a Prometheus":   func(t *testing.T, s []answer) []pmetric.Metrics { return translated(t, canonical(t, s)) },
+		"our names, kept, with suffixes":   func(t *testing.T, s []answer) []pmetric.Metrics { return suffixed(t, canonical(t, s)) },
 	}
-	for server, config := range servers {
+	for server, config := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
-			read := scrapes(t, config, 9)
-			want := values(t, canonical(t, read))
+			read := answers(t, config, 9)
+			want := derivedBy(t, canonical(t, read))
 			require.Greater(t, len(want), 100)
 			for name, by := range ways {
 				t.Run(name, func(t *testing.T) {
 					input := by(t, read)
-					want, got := want, values(t, input)
+					want, got := want, derivedBy(t, input)
 					if strings.HasPrefix(name, "deltas") {
 						want, got = withoutAbandoned(want), withoutAbandoned(got)
 					}
-					same(t, want, got)
-					assert.Equal(t, values(t, input), values(t, hopped(t, input)), "after a hop over OTLP")
+					sameValues(t, want, got)
+					assert.Equal(t, derivedBy(t, input), derivedBy(t, hopped(t, input)), "after a hop over OTLP")
 				})
 			}
 		})
@@ -101,11 +101,11 @@ func TestAServerSaysTheSameByEachWay(t *testing.T) {
 // A sender of deltas may leave out zeros. What has not happened yet cannot be
 // told from what the server does not count, so it is absent instead of 0.
 func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
-	for server, config := range servers {
+	for server, config := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
-			input := received(t, scrapes(t, config, 9), "canonical")
-			want, got := withoutAbandoned(values(t, input)), withoutAbandoned(values(t, deltas(input, false)))
+			input := received(t, answers(t, config, 9), "canonical")
+			want, got := withoutAbandoned(derivedBy(t, input)), withoutAbandoned(derivedBy(t, deltas(input, false)))
 			for key, value := range want {
 				if _, said := got[key]; !said {
 					assert.Zero(t, value, key)
@@ -113,25 +113,25 @@ func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
 				}
 			}
 			require.Greater(t, len(want), 100)
-			same(t, want, got)
+			sameValues(t, want, got)
 		})
 	}
 }
 
-// ended stands for the point that ends a series.
-var ended = math.Inf(-1)
+// hasEnded stands for the point that ends a series.
+var hasEnded = math.Inf(-1)
 
-// values runs the processor and returns what it derives, by time, name and those
+// derivedBy runs the processor and returns what it derives, by time, name and those
 // attributes that the catalogue knows. A capacity that the input has already
 // counts, too.
-func values(t *testing.T, input []pmetric.Metrics) map[string]float64 {
+func derivedBy(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	t.Helper()
-	p := everything(t)
+	p := tellingAll(t)
 	out := map[string]float64{}
 	for i, metrics := range input {
 		sent := pmetric.NewMetrics()
 		metrics.CopyTo(sent)
-		p.now = func() time.Time { return time.Unix(int64(i)*int64(interval/time.Second), 0) }
+		p.now = func() time.Time { return time.Unix(int64(i)*int64(betweenAnswers/time.Second), 0) }
 		sent, err := p.process(t.Context(), sent)
 		require.NoError(t, err)
 		for _, rm := range sent.ResourceMetrics().All() {
@@ -178,12 +178,12 @@ func readValues(t *testing.T, metric pmetric.Metric, out map[string]float64) {
 		}
 		out[key] = point.DoubleValue()
 		if point.Flags().NoRecordedValue() {
-			out[key] = ended
+			out[key] = hasEnded
 		}
 	}
 }
 
-func same(t *testing.T, want, got map[string]float64) {
+func sameValues(t *testing.T, want, got map[string]float64) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		value, said := got[key]

@@ -53,6 +53,9 @@ type Sample struct {
 	Delta bool
 	// Gone is true where the point says that its series has ended.
 	Gone bool
+	// Older is true where the point's name can be that of an older metric, which
+	// means the same only in quotients: it can have another unit.
+	Older bool
 	// Start is the point's start time in nanoseconds, 0 where it has none.
 	Start int64
 	// Value is the point's number, for counters and gauges.

@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -31,7 +32,8 @@ func body(engines int, name func(Input) string) pmetric.Metrics {
 		about := func(p interface {
 			SetTimestamp(pcommon.Timestamp)
 			Attributes() pcommon.Map
-		}, engine int, label string) {
+		}, engine int, label string,
+		) {
 			p.SetTimestamp(1e9)
 			p.Attributes().PutStr("engine", strconv.Itoa(engine))
 			p.Attributes().PutStr("model_name", "meta-llama/Llama-3.1-8B-Instruct")
@@ -72,9 +74,9 @@ func body(engines int, name func(Input) string) pmetric.Metrics {
 
 func newest(in Input) string {
 	metric, _ := catalog.ByName(in.String())
-	for i := len(metric.Sources) - 1; i >= 0; i-- {
-		if metric.Sources[i].Label == "" {
-			return metric.Sources[i].Family
+	for _, source := range slices.Backward(metric.Sources) {
+		if source.Label == "" {
+			return source.Family
 		}
 	}
 	return in.String()

@@ -127,7 +127,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 		point := points.At(i)
 		sample := Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
-			Start: int64(point.StartTimestamp()), rank: n.rank,
+			Start: int64(point.StartTimestamp()), Older: n.older, rank: n.rank,
 		}
 		if !sample.Gone {
 			if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
@@ -149,7 +149,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 		point := points.At(i)
 		sample := Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
-			Start: int64(point.StartTimestamp()), rank: n.rank,
+			Start: int64(point.StartTimestamp()), Older: n.older, rank: n.rank,
 		}
 		if !sample.Gone {
 			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())

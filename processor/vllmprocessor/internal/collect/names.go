@@ -14,6 +14,8 @@ type named struct {
 	// rank decides between several names of one input in one batch, as between
 	// an old family and the new one beside it: the highest counts.
 	rank int
+	// older is true for a name that can stand for the input's older metric.
+	older bool
 }
 
 // Ranks of the names of one input, from the bottom: older metrics of the
@@ -36,8 +38,9 @@ const cacheConfigFamily = "vllm:cache_config_info"
 var inputs = sync.OnceValue(func() map[string]named {
 	index := map[string]named{}
 	add := func(name string, in Input, rank int) {
-		if known, taken := index[name]; !taken || known.rank < rank {
-			index[name] = named{in, rank}
+		known, taken := index[name]
+		if !taken || known.rank < rank {
+			index[name] = named{in, rank, rank == rankOlder || (taken && known.older)}
 		}
 	}
 	for in := range NumInputs {

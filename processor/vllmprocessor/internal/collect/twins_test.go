@@ -187,10 +187,13 @@ func TestWhatMakesAResourceTheSame(t *testing.T) {
 	assert.Equal(t, identity(full[:4]...), identity(full[2], full[3], full[0], full[1]), "the order")
 	assert.Equal(t, identity("service.instance.id", "a"), identity("service.instance.id", "a", "service.name", ""), "an empty name is none")
 	others := [][]string{
-		full, full[:4], full[2:4], full[2:], full[:2], {},
+		full, full[:4], full[2:4], full[2:], full[:2],
+		{},
 		{"service.instance.id", "", "service.name", "vllm"},
-		{"service.name", "vllm", "host.name", "h"}, {"service.name", "vllm", "host.name", "i"},
-		{"service.name", "", "service.instance.id", "vllm"}, {"service.name", "vllma:8000", "service.instance.id", "1"},
+		{"service.name", "vllm", "host.name", "h"},
+		{"service.name", "vllm", "host.name", "i"},
+		{"service.name", "", "service.instance.id", "vllm"},
+		{"service.name", "vllma:8000", "service.instance.id", "1"},
 		{"host.name", "service.name", "service.name", "host.name"},
 	}
 	seen := map[string][]string{}

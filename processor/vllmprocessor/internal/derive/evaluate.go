@@ -74,9 +74,11 @@ type Evaluator struct {
 	// Absent counts the values that could not be told, by reason.
 	Absent [NumReasons]int
 
-	values      []Value
-	now, long   []window.View
-	members     []Member
+	values    []Value
+	now, long []window.View
+	members   []Member
+	// places has for each group's number its place in members.
+	places      []int
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
 	entries     []entry
@@ -99,6 +101,11 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	e.members = e.members[:0]
 	for i := range e.now {
 		e.members = append(e.members, Member{e.now[i], e.long[i]})
+		number := e.now[i].Group().Number
+		for len(e.places) <= number {
+			e.places = append(e.places, 0)
+		}
+		e.places[number] = i
 	}
 	for group := range resource.PendingGroups() {
 		e.values = append(e.values, Value{Group: group, Pending: true})
@@ -123,19 +130,17 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	}
 	for up, status := range resource.Rollups() {
 		if status == window.Present {
-			e.rows(settings, e.of(up), scope{number: ^up.Number, attributes: up.Attributes, rollup: true})
+			e.rows(settings, e.of(resource, up), scope{number: ^up.Number, attributes: up.Attributes, rollup: true})
 		}
 	}
 	return e.values
 }
 
 // of returns the members of a roll-up, all of which are in the newest batch.
-func (e *Evaluator) of(up *window.Rollup) []Member {
+func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 	members := e.members[len(e.members):]
-	for i := range e.members {
-		if e.members[i].Now.Group().Rollup() == up {
-			members = append(members, e.members[i])
-		}
+	for g := range resource.Groups(up) {
+		members = append(members, e.members[e.places[g.Number]])
 	}
 	return members
 }
@@ -235,6 +240,9 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	total := Parts{Reason: Missing}
 	for i := range members {
 		parts := row.Quotient(settings, &members[i])
+		if row.share && parts.Reason == OK && parts.Numerator > parts.Denominator {
+			parts.Reason = Contradiction
+		}
 		if i == 0 {
 			total = parts
 		} else {

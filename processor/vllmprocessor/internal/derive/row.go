@@ -42,6 +42,9 @@ type Row struct {
 	// observations is true where the denominator is a number of observations,
 	// which Settings.MinCount is compared with.
 	observations bool
+	// share is true where the numerator is a part of the denominator. More than
+	// all is a restart that no number shows.
+	share bool
 	// speculative is true where old servers credit all engines to one.
 	speculative bool
 	// speculativeExtra is the one value of its own attributes for which that holds.
@@ -88,7 +91,9 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// because is the reason of a status.
+// Because is the reason of a status.
+func Because(status window.Status) Reason { return because(status) }
+
 func because(status window.Status) Reason {
 	return [...]Reason{
 		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,

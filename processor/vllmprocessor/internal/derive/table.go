@@ -15,10 +15,10 @@ import (
 func Rows() []Row { return rows }
 
 var rows = append([]Row{
-	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: increases(collect.PrefixCacheHits, collect.PrefixCacheQueries)},
-	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens)},
-	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries)},
-	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries)},
+	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: increases(collect.PrefixCacheHits, collect.PrefixCacheQueries), share: true},
+	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens), share: true},
+	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries), share: true},
+	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries), share: true},
 
 	{Metric: "vllm.prompt_throughput", Additive: rate(collect.PromptTokens)},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
@@ -40,7 +40,7 @@ var rows = append([]Row{
 	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens), observations: true},
 	{Metric: "vllm.input_output_ratio", Quotient: sums(collect.RequestPromptTokens, collect.RequestGenerationTokens)},
 
-	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(collect.AcceptedTokens, collect.DraftTokens), speculative: true},
+	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(collect.AcceptedTokens, collect.DraftTokens), share: true, speculative: true},
 	{Metric: "vllm.spec_decode.mean_acceptance_length", Quotient: acceptanceLength, speculative: true},
 	{Metric: "vllm.spec_decode.position_acceptance_ratio", Extra: []string{"position"}, Several: acceptedAt, speculative: true},
 

@@ -25,17 +25,22 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                         metric.Meter
-	mu                            sync.Mutex
-	registrations                 []metric.Registration
-	ProcessorVllmAbsentValues     metric.Int64Counter
-	ProcessorVllmDerivedPoints    metric.Int64Counter
-	ProcessorVllmEndedSeries      metric.Int64Counter
-	ProcessorVllmExpiredResources metric.Int64Counter
-	ProcessorVllmIgnoredPoints    metric.Int64Counter
-	ProcessorVllmResets           metric.Int64Counter
-	ProcessorVllmResources        metric.Int64ObservableGauge
-	ProcessorVllmSeries           metric.Int64ObservableGauge
+	meter                          metric.Meter
+	mu                             sync.Mutex
+	registrations                  []metric.Registration
+	ProcessorVllmAbsentValues      metric.Int64Counter
+	ProcessorVllmDerivedPoints     metric.Int64Counter
+	ProcessorVllmEndedSeries       metric.Int64Counter
+	ProcessorVllmExpiredResources  metric.Int64Counter
+	ProcessorVllmFailedSaves       metric.Int64Counter
+	ProcessorVllmIgnoredPoints     metric.Int64Counter
+	ProcessorVllmObjectiveTrackers metric.Int64ObservableGauge
+	ProcessorVllmPoolLeftOut       metric.Int64Counter
+	ProcessorVllmPoolLostPoints    metric.Int64Counter
+	ProcessorVllmResets            metric.Int64Counter
+	ProcessorVllmResources         metric.Int64ObservableGauge
+	ProcessorVllmSeries            metric.Int64ObservableGauge
+	ProcessorVllmUncountedSteps    metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -47,6 +52,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorVllmObjectiveTrackersCallback sets callback for observable ProcessorVllmObjectiveTrackers metric.
+func (builder *TelemetryBuilder) RegisterProcessorVllmObjectiveTrackersCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorVllmObjectiveTrackers, obs: o})
+		return nil
+	}, builder.ProcessorVllmObjectiveTrackers)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterProcessorVllmResourcesCallback sets callback for observable ProcessorVllmResources metric.
@@ -131,9 +151,33 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{resource}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorVllmFailedSaves, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_failed_saves",
+		metric.WithDescription("Attempts to write the state of the objectives to the storage that failed. [Development]"),
+		metric.WithUnit("{attempt}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorVllmIgnoredPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ignored_points",
 		metric.WithDescription("Points of known metrics that no value is derived from, by reason. They pass through all the same. [Development]"),
+		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmObjectiveTrackers, err = builder.meter.Int64ObservableGauge(
+		"otelcol_processor_vllm_objective_trackers",
+		metric.WithDescription("Pairs of an objective and a resource's model that are counted. At most 10000. [Development]"),
+		metric.WithUnit("{tracker}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmPoolLeftOut, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_pool_left_out",
+		metric.WithDescription("Times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]"),
+		metric.WithUnit("{replica}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmPoolLostPoints, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_pool_lost_points",
+		metric.WithDescription("Points of pools that the next component did not take. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -153,6 +197,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_series",
 		metric.WithDescription("Series whose state is kept, a histogram counted as one. At most max_series. [Development]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmUncountedSteps, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_uncounted_steps",
+		metric.WithDescription("Increases of histograms that did not count for an objective, by reason. [Development]"),
+		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

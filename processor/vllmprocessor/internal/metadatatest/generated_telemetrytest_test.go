@@ -20,6 +20,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterProcessorVllmObjectiveTrackersCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterProcessorVllmResourcesCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -32,8 +36,12 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorVllmDerivedPoints.Add(context.Background(), 1)
 	tb.ProcessorVllmEndedSeries.Add(context.Background(), 1)
 	tb.ProcessorVllmExpiredResources.Add(context.Background(), 1)
+	tb.ProcessorVllmFailedSaves.Add(context.Background(), 1)
 	tb.ProcessorVllmIgnoredPoints.Add(context.Background(), 1)
+	tb.ProcessorVllmPoolLeftOut.Add(context.Background(), 1)
+	tb.ProcessorVllmPoolLostPoints.Add(context.Background(), 1)
 	tb.ProcessorVllmResets.Add(context.Background(), 1)
+	tb.ProcessorVllmUncountedSteps.Add(context.Background(), 1)
 	AssertEqualProcessorVllmAbsentValues(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -46,7 +54,19 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorVllmExpiredResources(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmFailedSaves(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmIgnoredPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmObjectiveTrackers(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmPoolLeftOut(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmPoolLostPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmResets(t, testTel,
@@ -56,6 +76,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmUncountedSteps(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

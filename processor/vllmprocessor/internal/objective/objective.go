@@ -20,6 +20,13 @@ type Objective struct {
 	Models []string `mapstructure:"models"`
 }
 
+// Finished tells whether the objective's histogram counts each request once,
+// when it ends.
+func (o *Objective) Finished() bool {
+	known, ok := indicatorOf(o.Metric)
+	return ok && known.finished
+}
+
 // Resolution says what the bounds of a histogram (in seconds, ascending, without
 // +Inf) mean for the objective: a sentence where the threshold lies between two
 // of them, with the thresholds nearby that would be exact, or beyond the last.

@@ -11,6 +11,8 @@ type series struct {
 	ended bool
 	// noSum is the number of the newest batch in which a distribution had no sum.
 	noSum int64
+	// older is true where the newest point came under an older metric's name.
+	older bool
 	// epoch is that of its engine when it was observed last.
 	epoch int
 	// start and time are those of the newest point, in nanoseconds.

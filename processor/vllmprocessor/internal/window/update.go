@@ -74,6 +74,7 @@ func (u *update) group(i int, create bool) *Group {
 			u.engines[name] = e
 		}
 		g = &Group{Group: *from, Number: len(u.Resource.groups), engine: e}
+		e.groups = append(e.groups, g)
 		u.index[from.Key] = g
 		u.Resource.groups = append(u.Resource.groups, g)
 		u.enroll(g)
@@ -134,10 +135,7 @@ func (u *update) restarts() {
 // restart begins a new epoch of an engine. What an earlier part of the same
 // batch took for a continuation was none.
 func (u *update) restart(e *engine) {
-	for _, g := range u.Resource.groups {
-		if g.engine != e {
-			continue
-		}
+	for _, g := range e.groups {
 		for in := range g.inputs {
 			for _, s := range g.inputs[in] {
 				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {
@@ -190,8 +188,8 @@ func (u *update) frontRestarted(front *engine) bool {
 
 // ends tells whether the batch, or one before it, says that an engine is gone.
 func (u *update) ends(e *engine) bool {
-	for _, g := range u.Resource.groups {
-		if g.engine == e && !g.ended && !u.endsGroup(g) {
+	for _, g := range e.groups {
+		if !g.ended && !u.endsGroup(g) {
 			return false
 		}
 	}
@@ -276,6 +274,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.accumulate(s, g, sample, values)
 	}
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
+	s.older = sample.Older
 	if kind == collect.Distribution && !sample.HasSum {
 		s.noSum = u.seq
 	}
@@ -286,7 +285,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 // from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
-		label: sample.Label, delta: sample.Delta, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
+		label: sample.Label, delta: sample.Delta, older: sample.Older, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
 	}

@@ -297,6 +297,12 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 	}
 }
 
+// Older tells whether an input came under the name of an older metric, which can
+// have another unit.
+func (v *View) Older(in collect.Input) bool {
+	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
+}
+
 // Engine returns a state of the view's engine that carries no model, as the
 // cache configuration does: of the group whose attributes are all the view's,
 // too.
@@ -410,7 +416,8 @@ func (v *View) Highest(in collect.Input) (float64, bool) {
 // when; false where it has no previous one or no point in the newest batch.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, ok bool) {
 	all := v.group.inputs[in]
-	if len(all) == 0 || len(all[0].step) == 0 || all[0].newest != v.resource.seq || all[0].ended {
+	// The time, not the number: batches that follow each other closely share one.
+	if len(all) == 0 || len(all[0].step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
 		return 0, nil, false
 	}
 	s := all[0]

@@ -106,6 +106,7 @@ type engine struct {
 	// that of the one before. restarted is the number of the batch that showed
 	// the newest restart.
 	seen, before, restarted int64
+	groups                  []*Group
 }
 
 // Group is one engine and model of a resource.

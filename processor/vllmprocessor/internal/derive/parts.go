@@ -1,0 +1,29 @@
+package derive
+
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+
+// Divide returns the quotient of a row's parts, which may be sums over any number
+// of engines and servers.
+func (r *Row) Divide(settings *Settings, parts Parts) (float64, Reason) {
+	return parts.divide(settings, r)
+}
+
+// Quantile returns a quantile of a distribution, which may be merged from any
+// number of engines and servers.
+func (s *Settings) Quantile(h *histogram.Histogram, rank float64) (float64, Reason) {
+	switch {
+	case h.Count <= 0:
+		return 0, Idle
+	case h.Count < s.MinCount:
+		return 0, FewObservations
+	}
+	quantile := h.Quantile
+	if s.MeanConstrained {
+		quantile = h.MeanConstrained
+	}
+	value, ok := quantile(rank)
+	if !ok {
+		return 0, Missing
+	}
+	return value, OK
+}

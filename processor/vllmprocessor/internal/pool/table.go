@@ -1,0 +1,141 @@
+package pool
+
+import (
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// The parts that are states. Those of the derived metrics follow them.
+const (
+	running = iota
+	waiting
+	utilization
+	states
+)
+
+// alike are the metrics of one server that a pool has as well, under the same
+// name with vllm.pool. for vllm., by the same formula over the sums of all
+// servers' parts.
+var alike = []string{
+	"vllm.prefix_cache.hit_ratio",
+	"vllm.prompt_tokens_cached_ratio",
+	"vllm.external_prefix_cache.hit_ratio",
+	"vllm.prompt_throughput",
+	"vllm.prefill_compute_throughput",
+	"vllm.generation_throughput",
+	"vllm.request_throughput",
+	"vllm.first_token_rate",
+	"vllm.preemption_rate",
+	"vllm.arrival_rate",
+	"vllm.request.queue_wait_estimate",
+	"vllm.preemptions_per_first_token",
+	"vllm.request.queue_time_ratio",
+	"vllm.spec_decode.acceptance_ratio",
+	"vllm.time_to_first_token_mean",
+	"vllm.time_to_first_token_quantile",
+	"vllm.inter_token_latency_mean",
+	"vllm.inter_token_latency_quantile",
+	"vllm.e2e_request_latency_mean",
+	"vllm.e2e_request_latency_quantile",
+}
+
+// row is one metric of a pool.
+type row struct {
+	derive.Row
+	// tell yields the values that the metric has in a pool.
+	tell func(*Pools, *group, func(extra string, number float64))
+}
+
+// part is a number, or numerator and denominator, that each engine adds.
+type part func(*derive.Settings, *derive.Member) derive.Parts
+
+// table is what pools say and what that is computed from.
+type table struct {
+	rows          []row
+	parts         []part
+	distributions []*derive.Row
+	// generation is the part that is the generation throughput.
+	generation int
+}
+
+func newTable() *table {
+	t := &table{parts: []part{
+		running: state(collect.Running), waiting: state(collect.Waiting), utilization: state(collect.KVCacheUtilization),
+	}}
+	t.add("vllm.pool.replicas", (*Pools).replicas)
+	t.add("vllm.pool.running", sum(running))
+	t.add("vllm.pool.waiting", sum(waiting))
+	t.add("vllm.pool.kv_cache.utilization_mean", (*Pools).utilizationMean)
+	t.add("vllm.pool.kv_cache.utilization_max", (*Pools).utilizationMax)
+	of := map[string]*derive.Row{}
+	for i := range derive.Rows() {
+		of[derive.Rows()[i].Metric] = &derive.Rows()[i]
+	}
+	for _, name := range alike {
+		t.addAlike(of[name])
+	}
+	t.add("vllm.pool.imbalance.stddev_ratio", (*Pools).deviations, "signal")
+	t.add("vllm.pool.imbalance.max_ratio", (*Pools).excesses, "signal")
+	return t
+}
+
+func (t *table) add(metric string, tell func(*Pools, *group, func(string, float64)), extra ...string) {
+	t.rows = append(t.rows, row{Row: derive.Row{Metric: metric, Extra: extra}, tell: tell})
+}
+
+// addAlike adds a metric that one server has, too.
+func (t *table) addAlike(server *derive.Row) {
+	name := "vllm.pool." + strings.TrimPrefix(server.Metric, "vllm.")
+	switch {
+	case server.Additive != nil:
+		if server.Metric == "vllm.generation_throughput" {
+			t.generation = len(t.parts)
+		}
+		t.add(name, sum(len(t.parts)))
+		t.parts = append(t.parts, func(settings *derive.Settings, m *derive.Member) derive.Parts {
+			value, reason := server.Additive(settings, m)
+			return derive.Parts{Numerator: value, Reason: reason}
+		})
+	case server.Quotient != nil:
+		t.add(name, quotient(len(t.parts), server))
+		t.parts = append(t.parts, oneUnit(server))
+	default:
+		t.add(name, quantiles(len(t.distributions)), server.Extra...)
+		t.distributions = append(t.distributions, server)
+	}
+}
+
+// oneUnit leaves out the prefix cache of servers that count blocks, or may do so:
+// blocks and tokens cannot be added up.
+func oneUnit(server *derive.Row) part {
+	if server.Metric != "vllm.prefix_cache.hit_ratio" {
+		return server.Quotient
+	}
+	return func(settings *derive.Settings, m *derive.Member) derive.Parts {
+		if m.Now.Older(collect.PrefixCacheHits) || m.Now.Older(collect.PrefixCacheQueries) {
+			return derive.Parts{Reason: derive.Missing}
+		}
+		return server.Quotient(settings, m)
+	}
+}
+
+// state reads the newest value of a gauge.
+func state(in collect.Input) part {
+	return func(_ *derive.Settings, m *derive.Member) derive.Parts {
+		value, status := m.Now.Gauge(in)
+		reason := derive.Gone
+		switch status {
+		case window.Present:
+			reason = derive.OK
+		case window.Pending:
+			reason = derive.Pending
+		case window.Missing:
+			reason = derive.Missing
+		case window.First, window.Gone:
+		}
+		return derive.Parts{Numerator: value, Reason: reason}
+	}
+}

@@ -1,0 +1,196 @@
+package slo
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Evaluator tells what the trackers know. It keeps memory between calls and is
+// not safe for concurrent use.
+type Evaluator struct {
+	// Absent counts the values that could not be told, by reason.
+	Absent [derive.NumReasons]int
+	// CountsDiffer is true once the histograms of finished requests counted
+	// different numbers of requests.
+	CountsDiffer bool
+
+	values  []derive.Value
+	views   []window.View
+	members []*window.View
+	pending []bool
+	one     histogram.Histogram
+	parts   []objective.JointPart
+}
+
+// Evaluate returns what can be said about a resource at its newest batch, after
+// Observe. The group of a value is a place in the state. The result is valid
+// until the next call.
+func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Value {
+	e.values = e.values[:0]
+	e.views = r.Views(e.views, false)
+	e.pending = append(e.pending[:0], make([]bool, len(s.groups))...)
+	for number := range r.PendingGroups() {
+		if number < len(s.members) && s.members[number] >= 0 {
+			e.pending[s.members[number]] = true
+		}
+	}
+	for place, g := range s.groups {
+		e.members = e.members[:0]
+		for i := range e.views {
+			if number := e.views[i].Group().Number; number < len(s.members) && s.members[number] == place {
+				e.members = append(e.members, &e.views[i])
+			}
+		}
+		if e.pending[place] {
+			e.values = append(e.values, derive.Value{Group: place, Pending: true})
+		} else if len(e.members) > 0 {
+			e.group(p, place, g, r.Time())
+		}
+	}
+	return e.values
+}
+
+// group tells what is known about one model.
+func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
+	e.parts = e.parts[:0]
+	joint, first := derive.OK, len(e.values)
+	for i := range p.objectives {
+		o := &p.objectives[i]
+		if !o.Matches(g.model) {
+			continue
+		}
+		recent, reason := e.recent(o)
+		if reason == derive.Pending {
+			// A part of the batch is still to come. What was said before neither
+			// holds any more nor has it ended.
+			e.Absent[reason]++
+			e.values = append(e.values[:first], derive.Value{Group: place, Pending: true})
+			return
+		}
+		if o.Finished() {
+			e.parts = append(e.parts, objective.JointPart{Metric: o.Metric, Counts: recent})
+			joint = max(joint, reason)
+		}
+		if g.trackers == nil || g.trackers[i] == nil {
+			e.Absent[derive.First]++
+			continue
+		}
+		w := writer{e, p, place, g}
+		w.sums(o, g.trackers[i].Tracker)
+		w.attainment(o, recent, reason)
+		w.windows(o, g.trackers[i].Tracker, at)
+	}
+	if len(e.parts) > 1 {
+		w := writer{e, p, place, g}
+		w.joint(joint)
+	}
+}
+
+// recent counts what an objective saw over the processor's window, for all
+// engines together.
+func (e *Evaluator) recent(o *planned) (total objective.Counts, reason derive.Reason) {
+	reason = derive.Missing
+	for i, v := range e.members {
+		e.one.Reset()
+		said := derive.Because(v.AddTo(&e.one, o.input))
+		if said == derive.OK {
+			one := counts(&e.one, o.Threshold)
+			total.Valid += one.Valid
+			total.Good += one.Good
+			total.Undecided += one.Undecided
+		}
+		if said == derive.Pending || i == 0 || reason != derive.Pending && said == derive.OK {
+			reason = said
+		}
+	}
+	return total, reason
+}
+
+// writer adds the values of one model.
+type writer struct {
+	*Evaluator
+	plan  *Plan
+	place int
+	group *group
+}
+
+func (w *writer) add(row *derive.Row, extra string, number float64, start int64) {
+	if w.plan.enabled[row] {
+		w.values = append(w.values, derive.Value{
+			Row: row, Group: w.place, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
+		})
+	}
+}
+
+// interval adds both ends, or counts why there are none.
+func (w *writer) interval(row *derive.Row, extra string, interval objective.Interval, reason derive.Reason) {
+	switch {
+	case !w.plan.enabled[row]:
+	case reason != derive.OK:
+		w.Absent[reason]++
+	default:
+		w.add(row, extra+"lower", interval.Lower, 0)
+		w.add(row, extra+"upper", interval.Upper, 0)
+	}
+}
+
+// sums are told with every batch, grown or not: they are counters.
+func (w *writer) sums(o *planned, t *objective.Tracker) {
+	total, start := t.Totals()
+	w.add(&validRow, o.Name, total.Valid, start)
+	w.add(&goodRow, o.Name, total.Good, start)
+	w.add(&undecidedRow, o.Name, total.Undecided, start)
+}
+
+func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.Reason) {
+	attainment, known := recent.Attainment()
+	if reason == derive.OK && !known {
+		reason = derive.Idle
+	}
+	w.interval(&attainmentRow, o.Name+"\x00", attainment, reason)
+}
+
+// windows tells the burn rates, the budget and how much of either was seen.
+func (w *writer) windows(o *planned, t *objective.Tracker, at int64) {
+	for i, extra := range o.burn {
+		reading := t.Burn(i, at)
+		burn, reason := burnRate(o, &reading)
+		w.interval(&burnRow, extra+"\x00", burn, reason)
+		w.add(&coverageRow, extra, reading.Coverage, 0)
+	}
+	reading := t.Budget(at)
+	burn, reason := burnRate(o, &reading)
+	w.interval(&budgetRow, o.Name+"\x00", objective.BudgetRemaining(burn), reason)
+	if !w.plan.budgetIsBurn() {
+		w.add(&coverageRow, o.budget, reading.Coverage, 0)
+	}
+}
+
+func burnRate(o *planned, reading *objective.Reading) (objective.Interval, derive.Reason) {
+	attainment, known := reading.Attainment()
+	if !known {
+		return objective.Interval{}, derive.Idle
+	}
+	return objective.BurnRate(attainment, o.Target), derive.OK
+}
+
+// joint tells the share of requests that met all objectives about finished
+// requests.
+func (w *writer) joint(reason derive.Reason) {
+	if reason != derive.OK {
+		w.interval(&jointRow, "", objective.Interval{}, reason)
+		return
+	}
+	both, known := objective.JointAttainment(w.parts)
+	switch known {
+	case objective.JointKnown:
+	case objective.JointIdle:
+		reason = derive.Idle
+	default:
+		reason = derive.Contradiction
+		w.CountsDiffer = true
+	}
+	w.interval(&jointRow, "", both, reason)
+}

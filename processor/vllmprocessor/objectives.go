@@ -1,0 +1,252 @@
+package vllmprocessor
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
+)
+
+// objectives is what a processor does about its objectives. All but snapshot is
+// called with the processor's lock held.
+type objectives struct {
+	plan      *slo.Plan
+	config    *Config
+	id        component.ID
+	logger    *zap.Logger
+	telemetry *telemetry
+	archives  *archives
+	archive   *archive
+	// lock is the processor's, served its resources.
+	lock   *sync.Mutex
+	served map[string]*resource
+
+	evaluator slo.Evaluator
+	// trackers are counted; there are at most limit.
+	trackers, limit int
+	patterns        *objective.PatternWatch
+	told            map[string]bool
+}
+
+// measured is the part of a resource's state that objectives have.
+type measured struct {
+	state  slo.State
+	memory emit.Memory
+}
+
+// measure gives a new processor its objectives, if it has any.
+func (p *vllmProcessor) measure(id component.ID, shared *archives) error {
+	if len(p.config.Objectives) == 0 {
+		return nil
+	}
+	plan, err := slo.NewPlan(p.config.Objectives, p.config.BudgetWindow, p.config.BurnWindows, p.config.enabled)
+	if err != nil {
+		return err
+	}
+	p.window.Steps = plan.Steps()
+	now := func() time.Time { return p.now() }
+	o := &objectives{
+		plan: plan, config: p.config, id: id, logger: p.logger, telemetry: p.telemetry, archives: shared,
+		archive: newArchive(time.Duration(p.config.BudgetWindow), now, p.logger),
+		lock:    &p.mu, served: p.resources, limit: maxTrackers,
+		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
+	}
+	o.archive.failed = func() { p.telemetry.ProcessorVllmFailedSaves.Add(context.Background(), 1) }
+	p.objectives = o
+	return nil
+}
+
+// start opens the storage and says once what can be said about thresholds.
+func (o *objectives) start(ctx context.Context, host component.Host) error {
+	if o == nil {
+		return nil
+	}
+	err := o.archives.attach(ctx, o.id, o, func() (storage.Client, error) { return o.open(ctx, host) })
+	if err != nil {
+		return err
+	}
+	for i := range o.config.Objectives {
+		if note := o.config.Objectives[i].Note(); note != "" {
+			o.told[note] = true
+			o.logger.Info(note)
+		}
+	}
+	return nil
+}
+
+// open returns a client of the storage extension; nil where none is configured.
+func (o *objectives) open(ctx context.Context, host component.Host) (storage.Client, error) {
+	id := o.config.Storage
+	if id == nil {
+		return nil, nil
+	}
+	extension, known := host.GetExtensions()[*id]
+	if !known {
+		return nil, fmt.Errorf("storage: there is no extension %s; define it under extensions and list it in service::extensions, "+
+			"or leave out storage and lose budgets with a restart", id)
+	}
+	store, can := extension.(storage.Extension)
+	if !can {
+		return nil, fmt.Errorf("storage: the extension %s stores nothing; write the name of a storage extension, for example file_storage", id)
+	}
+	client, err := store.GetClient(ctx, component.KindProcessor, o.id, "")
+	if err != nil {
+		return nil, fmt.Errorf("storage: the extension %s cannot be used: %w", id, err)
+	}
+	return client, nil
+}
+
+func (o *objectives) shutdown(ctx context.Context) error {
+	if o == nil {
+		return nil
+	}
+	return o.archives.detach(ctx, o.id, o)
+}
+
+// batch measures a batch and appends what is told to added.
+func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resource, now time.Time, added pmetric.MetricSlice) (points, ends int) {
+	if o == nil {
+		return 0, 0
+	}
+	o.watch(batch, now)
+	if ahead := time.Duration(batch.Time - now.UnixNano()); ahead > slo.Lead {
+		o.telemetry.unmeasured(ctx, stepAhead)
+		o.warn("ahead", fmt.Sprintf("a batch is %s ahead of this machine's clock, so objectives do not count it; set the clocks right", ahead.Round(time.Second)))
+		return 0, 0
+	}
+	if r.measured == nil {
+		r.measured = &measured{}
+	}
+	m := r.measured
+	m.state.Observe(o.plan, r.state, &keeper{o, ctx, batch.Resource})
+	values := o.evaluator.Evaluate(o.plan, &m.state, r.state)
+	o.telemetry.absent(ctx, &o.evaluator.Absent)
+	if o.evaluator.CountsDiffer {
+		o.warn("joint", "vllm.slo.joint_attainment is not told while the histograms of its objectives differ in their number of requests")
+	}
+	return m.memory.Write(values, r.state.Time(), batch.Time, m.state.Attributes, added)
+}
+
+// watch finds patterns that match nothing.
+func (o *objectives) watch(batch *collect.Batch, now time.Time) {
+	for i := range batch.Groups {
+		if model := batch.Groups[i].Value("model_name"); model != "" {
+			o.patterns.See(model, now.UnixNano())
+		}
+	}
+	for _, warning := range o.patterns.Warnings(now.UnixNano()) {
+		o.logger.Warn(warning)
+	}
+}
+
+// maxTold bounds how many different sentences are kept to be told once.
+const maxTold = 100
+
+// warn tells a sentence once for each topic.
+func (o *objectives) warn(topic, sentence string) {
+	if !o.told[topic] && len(o.told) < maxTold {
+		o.told[topic] = true
+		o.logger.Warn(sentence)
+	}
+}
+
+// expire keeps the states of a resource that is forgotten, for the case that it
+// comes back.
+func (o *objectives) expire(r *resource) {
+	if o == nil || r.measured == nil {
+		return
+	}
+	for key, tracker := range r.measured.state.Each {
+		o.archive.end(key, tracker.Encode(), o)
+		o.trackers--
+	}
+}
+
+// snapshot returns the states of all trackers.
+func (o *objectives) snapshot() map[string][]byte {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	states := make(map[string][]byte, o.trackers)
+	for _, r := range o.served {
+		if r.measured == nil {
+			continue
+		}
+		for key, tracker := range r.measured.state.Each {
+			states[key] = tracker.Encode()
+		}
+	}
+	return states
+}
+
+// keeper is what a resource's state asks while it takes a batch.
+type keeper struct {
+	*objectives
+	ctx      context.Context
+	resource string
+}
+
+// Begin continues what was saved of a tracker.
+func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
+	if k.trackers >= k.limit {
+		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
+			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
+		return "", false
+	}
+	k.trackers++
+	key := stateKey(k.resource, group, o.Name)
+	if state, saved := k.archive.begin(key, k.objectives); saved {
+		switch outcome := tracker.Restore(state, at); outcome {
+		case objective.RestoredAll, objective.RestoredNothing:
+		default:
+			k.warn(o.Name+outcome.String(), fmt.Sprintf("objective %q: %s", o.Name, outcome))
+		}
+	}
+	return key, true
+}
+
+// stateKey is the same for the same resource, model and objective after a
+// restart. A resource's identity can be long.
+func stateKey(resource string, group []collect.Attribute, name string) string {
+	hash := sha256.New()
+	for _, part := range []string{name, resource} {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	for _, a := range group {
+		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
+	}
+	return string(hash.Sum(nil))
+}
+
+// Buckets says what the buckets that a server really has mean for an objective.
+func (k *keeper) Buckets(o *objective.Objective, bounds []float64) {
+	if sentence := o.Resolution(bounds); sentence != "" {
+		k.warn(sentence, sentence)
+	}
+}
+
+// Refused counts a step for which there is no tracker.
+func (k *keeper) Refused() { k.telemetry.unmeasured(k.ctx, stepLimit) }
+
+// Took counts a step that was not counted.
+func (k *keeper) Took(outcome objective.Outcome) {
+	switch outcome {
+	case objective.Late:
+		k.telemetry.unmeasured(k.ctx, stepLate)
+	case objective.Unsound:
+		k.telemetry.unmeasured(k.ctx, stepUnsound)
+	case objective.ClockSetBack:
+		k.warn("clock", "the times of a resource went back by more than the shortest burn window; what its objectives had counted after them was forgotten")
+	case objective.Added:
+	}
+}

@@ -1,0 +1,508 @@
+package vllmprocessor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+)
+
+// hostWith is a host with one extension.
+type hostWith struct {
+	id        component.ID
+	extension component.Component
+}
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{h.id: h.extension}
+}
+
+var stateID = component.MustNewIDWithName("file_storage", "state")
+
+// files is a host with the contrib distribution's file storage in a folder.
+func files(t *testing.T, folder string) hostWith {
+	t.Helper()
+	factory := filestorage.NewFactory()
+	config := factory.CreateDefaultConfig().(*filestorage.Config)
+	config.Directory = folder
+	settings := extensiontest.NewNopSettings(factory.Type())
+	settings.ID = stateID
+	extension, err := factory.Create(context.Background(), settings, config)
+	require.NoError(t, err)
+	require.NoError(t, extension.Start(context.Background(), componenttest.NewNopHost()))
+	t.Cleanup(func() { assert.NoError(t, extension.Shutdown(context.Background())) })
+	return hostWith{stateID, extension}
+}
+
+// kept is a configuration with an objective on the first token and a storage.
+func kept() *Config {
+	config := within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9))
+	config.Storage = &stateID
+	return config
+}
+
+const (
+	budgetLeft  = "error_budget_remaining{bound=lower,model_name=m,objective=ttft}"
+	burnHour    = "burn_rate{bound=lower,model_name=m,objective=ttft,window=1h}"
+	coveredHour = "coverage{model_name=m,objective=ttft,window=1h}"
+)
+
+// shows passes a body of a server through and waits half a minute before that.
+func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...float64) sloSaid {
+	i.t.Helper()
+	i.at = i.at.Add(30 * time.Second)
+	for _, e := range engines {
+		e.firstTokenTook(i.at.Add(-time.Second), seconds...)
+	}
+	return i.take(body(name, "m", i.at, []string{firstToken}, engines))
+}
+
+func TestARestartOfTheCollectorContinuesTheBudgetButNotTheSums(t *testing.T) {
+	folder := t.TempDir()
+	engines := map[string]*engineLog{"0": {born: noon}}
+	before := newInstance(t, kept(), &archives{})
+	before.begin(files(t, folder))
+	before.shows("one:8000", engines)
+	// 4 requests, 1 of them too slow: burnt 25 % of 10 %.
+	before.shows("one:8000", engines, 1, 1)
+	got := before.shows("one:8000", engines, 1, 3)
+	assert.InDelta(t, 1-2.5, got.values[budgetLeft], 1e-9)
+	before.end()
+
+	after := newInstance(t, kept(), &archives{})
+	after.at = before.at.Add(10 * time.Minute)
+	after.begin(files(t, folder))
+	// While the collector was down 3 requests came, which nobody can place in time.
+	assert.Empty(t, after.shows("one:8000", engines, 9, 9, 9).values)
+	began := after.at
+	got = after.shows("one:8000", engines, 1)
+	assert.InDelta(t, 1-2.0, got.values[budgetLeft], 1e-9, "1 of 5")
+	assert.InDelta(t, 2.0, got.values[burnHour], 1e-9)
+	assert.InDelta(t, 90.0/3600, got.values[coveredHour], 0.5/60, "three steps of 30 s were seen")
+	assert.Equal(t, 1.0, got.values[valid], "a sum begins with the process that tells it")
+	assert.Equal(t, began, got.starts[valid])
+	after.end()
+}
+
+func TestPipelinesOfOneProcessorShareTheStorage(t *testing.T) {
+	folder := t.TempDir()
+	one, two, both := map[string]*engineLog{"0": {born: noon}}, map[string]*engineLog{"0": {born: noon}}, map[string]*engineLog{"0": {born: noon}}
+	host, shared := files(t, folder), &archives{}
+	// A second client would wait for the lock of the first and fail.
+	left, right := newInstance(t, kept(), shared), newInstance(t, kept(), shared)
+	left.begin(host)
+	right.begin(host)
+	for n := range 4 {
+		seconds := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1}
+		if n == 3 {
+			seconds = append(seconds, 3)
+		}
+		left.shows("left:8000", one, seconds...)
+		right.shows("right:8000", two, 1, 1, 1, 3)
+		both["0"].firstTokenTook(left.at.Add(-time.Second), 1, 3)
+		left.take(body("both:8000", "m", left.at, []string{firstToken}, both))
+		right.take(body("both:8000", "m", right.at, []string{firstToken}, both))
+	}
+	left.end()
+	right.end()
+
+	again := newInstance(t, kept(), &archives{})
+	again.at = left.at
+	again.begin(files(t, folder))
+	again.shows("left:8000", one)
+	again.at = again.at.Add(-30 * time.Second)
+	again.shows("right:8000", two)
+	again.at = again.at.Add(-30 * time.Second)
+	again.shows("both:8000", both)
+	for name, want := range map[string]struct {
+		engines map[string]*engineLog
+		left    float64
+	}{"left:8000": {one, 1 - (1.0/28)/0.1}, "right:8000": {two, 1 - 2.5}, "both:8000": {both, 1 - 5}} {
+		again.at = left.at.Add(30 * time.Second)
+		assert.InDelta(t, want.left, again.shows(name, want.engines).values[budgetLeft], 1e-9, name)
+	}
+	again.end()
+}
+
+func TestAResourceThatComesBackContinues(t *testing.T) {
+	config := within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9))
+	p := run(t, config)
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.shows("one:8000", engines)
+	p.shows("one:8000", engines, 1, 3)
+	require.Equal(t, 1, p.objectives.trackers)
+	// It is silent for an hour; another one keeps the processor awake.
+	other := map[string]*engineLog{"0": {born: noon}}
+	for range 120 {
+		p.shows("other:8000", other)
+	}
+	require.Equal(t, 1, p.objectives.trackers, "that of the other")
+	require.Len(t, p.objectives.archive.states, 1)
+	p.shows("one:8000", engines)
+	got := p.shows("one:8000", engines, 1, 1)
+	assert.InDelta(t, 1-2.5, got.values[budgetLeft], 1e-9, "1 of 4")
+	assert.Equal(t, 2.0, got.values[valid])
+}
+
+func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
+	store, shared := &memory{}, &archives{}
+	first, second := newInstance(t, kept(), shared), newInstance(t, kept(), shared)
+	first.begin(hostWith{stateID, store})
+	second.begin(hostWith{stateID, store})
+	engines := map[string]*engineLog{"0": {born: noon}}
+	saved := func() (valid float64) {
+		first.objectives.archive.save(context.Background())
+		states, err := objective.DecodeArchive(store.data[archiveKey])
+		require.NoError(t, err)
+		require.Len(t, states, 1)
+		o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
+		for _, state := range states {
+			tracker := objective.NewTracker(&o, objective.Windows{Burn: first.objectives.windows(), Budget: 720 * time.Hour}, 0)
+			require.Equal(t, objective.RestoredAll, tracker.Restore(state, first.at.UnixNano()))
+			valid = tracker.Budget(first.at.UnixNano()).Valid
+		}
+		return valid
+	}
+	first.shows("one:8000", engines)
+	first.shows("one:8000", engines, 1)
+	// The other pipeline begins when the first has counted already.
+	for range 2 {
+		first.shows("one:8000", engines, 1)
+		second.at = first.at
+		second.take(body("one:8000", "m", first.at, []string{firstToken}, engines))
+	}
+	assert.Equal(t, 3.0, saved())
+	// When the first sees it no more, what the other has is better than nothing.
+	first.at = first.at.Add(10 * time.Minute)
+	first.take(body("else:8000", "m", first.at, nil, engines))
+	require.Zero(t, first.objectives.trackers)
+	second.shows("one:8000", engines, 1, 1)
+	assert.Equal(t, 3.0, saved())
+	second.shows("one:8000", engines, 1, 1)
+	assert.Equal(t, 5.0, saved())
+	second.end()
+	first.end()
+}
+
+func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
+	a := newArchive(24*time.Hour, func() time.Time { return noon }, nil)
+	user := &objectives{archive: a}
+	a.limit = 3
+	o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
+	save := func(key string, age time.Duration) {
+		tracker := objective.NewTracker(&o, objective.Windows{Budget: 24 * time.Hour}, 0)
+		end := noon.Add(-age).UnixNano()
+		tracker.Add(end-1e9, end, objective.Counts{Valid: 1})
+		a.begin(key, user)
+		a.end(key, tracker.Encode(), user)
+	}
+	save("old", 25*time.Hour)
+	save("a", 4*time.Hour)
+	save("b", 3*time.Hour)
+	save("c", 2*time.Hour)
+	save("d", time.Hour)
+	a.prune()
+	assert.Len(t, a.states, 3)
+	assert.NotContains(t, a.states, "old")
+	assert.NotContains(t, a.states, "a", "the oldest goes where there are too many")
+	a.end("d", []byte("damaged"), user)
+	assert.Contains(t, a.states, "d")
+}
+
+func TestWhatCannotBeReadStartsAnew(t *testing.T) {
+	good := objective.EncodeArchive(map[string][]byte{"key": []byte("no state")})
+	for name, data := range map[string][]byte{
+		"another program's": []byte("{\"offset\": 12}"), "empty": {}, "cut short": good[:len(good)-3], "state": good,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &memory{data: map[string][]byte{archiveKey: data}}
+			p := newInstance(t, kept(), &archives{})
+			p.begin(hostWith{stateID, store})
+			said := p.sentences(zapcore.WarnLevel)
+			require.Len(t, said, 1)
+			assert.Contains(t, said[0], "damaged or was written by another version; 0 of their states could be read")
+			engines := map[string]*engineLog{"0": {born: noon}}
+			p.shows("one:8000", engines)
+			assert.InDelta(t, 1.0, p.shows("one:8000", engines, 1).values[budgetLeft], 1e-9)
+			p.end()
+			states, err := objective.DecodeArchive(store.data[archiveKey])
+			require.NoError(t, err)
+			assert.Len(t, states, 1, "what was damaged is replaced")
+		})
+	}
+}
+
+func TestAStorageThatFailsToReadIsNoReasonNotToStart(t *testing.T) {
+	p := newInstance(t, kept(), &archives{})
+	p.begin(hostWith{stateID, &memory{failRead: true}})
+	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start anew")
+	p.end()
+}
+
+func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
+	store := &memory{}
+	engines := map[string]*engineLog{"0": {born: noon}}
+	before := newInstance(t, kept(), &archives{})
+	before.begin(hostWith{stateID, store})
+	before.shows("one:8000", engines)
+	before.shows("one:8000", engines, 3)
+	before.end()
+
+	config := kept()
+	config.Objectives[0].Threshold = objective.Duration(5 * time.Second)
+	after := newInstance(t, config, &archives{})
+	after.at = before.at
+	after.begin(hostWith{stateID, store})
+	after.shows("one:8000", engines)
+	got := after.shows("one:8000", engines, 1)
+	assert.InDelta(t, 1.0, got.values[budgetLeft], 1e-9)
+	assert.Equal(t, []string{`objective "ttft": the objective has another threshold than when its state was saved, so its budget starts anew`},
+		after.sentences(zapcore.WarnLevel))
+	after.end()
+}
+
+func TestAWriteThatFailsLosesNothing(t *testing.T) {
+	store := &memory{failWrite: true}
+	p := newInstance(t, kept(), &archives{})
+	p.begin(hostWith{stateID, store})
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.shows("one:8000", engines)
+	p.shows("one:8000", engines, 1, 3)
+	for range 5 {
+		p.at = p.at.Add(time.Minute)
+		p.objectives.archive.save(context.Background())
+	}
+	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "saved with the next attempt")
+	p.at = p.at.Add(10 * time.Minute)
+	p.objectives.archive.save(context.Background())
+	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is said again after a while")
+	assert.Equal(t, int64(6), p.counted("otelcol_processor_vllm_failed_saves", ""))
+	store.set(false)
+	p.end()
+	assert.True(t, store.closed)
+	states, err := objective.DecodeArchive(store.data[archiveKey])
+	require.NoError(t, err)
+	assert.Len(t, states, 1)
+}
+
+func TestAStorageThatIsNoneStopsTheStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		host component.Host
+		want string
+	}{
+		"missing": {componenttest.NewNopHost(), "storage: there is no extension file_storage/state; define it under extensions and list it in service::extensions"},
+		"other":   {hostWith{stateID, nopComponent{}}, "storage: the extension file_storage/state stores nothing; write the name of a storage extension"},
+		"locked":  {hostWith{stateID, &memory{failOpen: true}}, "storage: the extension file_storage/state cannot be used: locked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newInstance(t, kept(), &archives{})
+			require.ErrorContains(t, p.vllmProcessor.start(context.Background(), test.host), test.want)
+			p.end()
+		})
+	}
+}
+
+func TestObjectivesShutDownWithoutStart(t *testing.T) {
+	newInstance(t, kept(), &archives{}).end()
+}
+
+func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
+	config := within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9))
+	config.BudgetWindow = objective.Duration(6 * time.Hour)
+	p := run(t, config)
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.shows("one:8000", engines)
+	p.shows("one:8000", engines, 3)
+	for range 80 {
+		p.shows("one:8000", engines, 1)
+	}
+	// The clock goes back; what measures durations does not. What the server says
+	// is out of order until the resource is forgotten. Then it goes on, without what
+	// lies in the future.
+	ago := -20 * time.Minute
+	back := func(seconds float64) sloSaid {
+		p.at = p.at.Add(30 * time.Second)
+		engines["0"].firstTokenTook(p.at.Add(ago), seconds)
+		return p.take(body("one:8000", "m", p.at.Add(ago), []string{firstToken}, engines))
+	}
+	engines["0"] = &engineLog{born: p.at.Add(ago)}
+	for range 12 {
+		assert.Empty(t, back(1).values)
+	}
+	var got sloSaid
+	for range 3 {
+		got = back(3)
+	}
+	assert.Contains(t, strings.Join(p.sentences(zapcore.WarnLevel), "\n"), "the clock was set back")
+	assert.Equal(t, 3.0, got.values[valid])
+	// The first of the three steps ends at 12:27:37. The slot of that time ends at
+	// 12:30: 58 requests from 12:01:07 to 12:29:37, the first of them bad, remain.
+	assert.InDelta(t, 1-(4.0/61)/0.1, got.values[budgetLeft], 1e-9)
+}
+
+func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.shows("one:8000", engines)
+	p.shows("one:8000", engines, 1, 3)
+	far := p.at.Add(60 * 24 * time.Hour)
+	assert.Empty(t, p.take(body("one:8000", "m", far, []string{firstToken}, engines)).values)
+	assert.Contains(t, strings.Join(p.sentences(zapcore.WarnLevel), "\n"), "ahead of this machine's clock")
+	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "ahead_of_clock"))
+	// What follows is older than that batch, until the resource is forgotten.
+	var got sloSaid
+	for range 30 {
+		got = p.shows("one:8000", engines)
+	}
+	assert.InDelta(t, 1-5.0, got.values[budgetLeft], 1e-9)
+}
+
+func TestTrackersAreBounded(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
+	p.objectives.limit = 2
+	engines := map[string]*engineLog{"0": {born: noon}}
+	names := []string{"one:8000", "two:8000", "three:8000"}
+	for _, name := range names {
+		p.take(body(name, "m", noon, []string{firstToken}, engines))
+	}
+	p.at = p.at.Add(30 * time.Second)
+	said := 0
+	for _, name := range names {
+		if _, is := p.take(body(name, "m", p.at, []string{firstToken}, engines)).values[valid]; is {
+			said++
+		}
+	}
+	assert.Equal(t, 2, said)
+	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "more than 2 objectives on models of resources")
+	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "tracker_limit"))
+	trackers, err := p.own.GetMetric("otelcol_processor_vllm_objective_trackers")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), trackers.Data.(metricdata.Gauge[int64]).DataPoints[0].Value)
+}
+
+func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {
+	// Known servers have a bound at 20 s, this one ends at 10 s.
+	p := run(t, within(promise("ttft", firstToken, 20*time.Second, 0.9), promise("two", firstToken, 2*time.Second, 0.9)))
+	assert.Contains(t, strings.Join(p.sentences(zapcore.InfoLevel), "\n"), `objective "two": the threshold 2s lies inside a bucket`)
+	engines := map[string]*engineLog{"0": {born: noon}}
+	for range 4 {
+		p.shows("one:8000", engines, 1, 30)
+		p.take(body("two:8000", "m", p.at, []string{firstToken}, engines))
+	}
+	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "the threshold 20s is beyond the last bucket")
+}
+
+func TestManyPipelinesAtOnce(t *testing.T) {
+	store, shared := &memory{}, &archives{}
+	var all []*instance
+	for range 3 {
+		p := newInstance(t, kept(), shared)
+		p.begin(hostWith{stateID, store})
+		all = append(all, p)
+	}
+	all[0].objectives.archive.now = func() time.Time { return noon }
+	var done sync.WaitGroup
+	for n, p := range all {
+		done.Go(func() {
+			engines := map[string]*engineLog{"0": {born: noon}}
+			for range 50 {
+				p.shows("shared:8000", engines, 1)
+				p.shows(string(rune('a'+n)), engines, 1)
+			}
+		})
+	}
+	done.Go(func() {
+		for range 20 {
+			all[0].objectives.archive.save(context.Background())
+		}
+	})
+	done.Wait()
+	for _, p := range all {
+		p.end()
+	}
+	states, err := objective.DecodeArchive(store.data[archiveKey])
+	require.NoError(t, err)
+	assert.Len(t, states, 4)
+	assert.Equal(t, 1, store.clients)
+}
+
+type nopComponent struct{}
+
+func (nopComponent) Start(context.Context, component.Host) error { return nil }
+func (nopComponent) Shutdown(context.Context) error              { return nil }
+
+// memory is a storage that can be told to fail. It keeps the contract of the
+// real ones: a component gets one client.
+type memory struct {
+	nopComponent
+	mu                            sync.Mutex
+	data                          map[string][]byte
+	failOpen, failRead, failWrite bool
+	closed                        bool
+	clients                       int
+}
+
+func (m *memory) set(fail bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failWrite = fail
+}
+
+func (m *memory) GetClient(_ context.Context, kind component.Kind, id component.ID, _ string) (storage.Client, error) {
+	if m.failOpen || kind != component.KindProcessor || id.Type() != metadata.Type {
+		return nil, errors.New("locked")
+	}
+	m.clients++
+	return m, nil
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failRead {
+		return nil, errors.New("no disk")
+	}
+	return m.data[key], nil
+}
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failWrite {
+		return storage.ErrStorageFull
+	}
+	if m.data == nil {
+		m.data = map[string][]byte{}
+	}
+	m.data[key] = value
+	return nil
+}
+
+func (m *memory) Delete(context.Context, string) error               { return errors.ErrUnsupported }
+func (m *memory) Batch(context.Context, ...*storage.Operation) error { return errors.ErrUnsupported }
+
+func (m *memory) Close(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}

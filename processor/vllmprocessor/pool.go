@@ -1,0 +1,216 @@
+package vllmprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
+)
+
+const (
+	// maxPools is against attributes that differ for each server or request.
+	maxPools = 1000
+	// failureLogInterval is the least time between two sentences about what could
+	// not be sent.
+	failureLogInterval = time.Minute
+	// shutdownPatience is how long a consumer may hold up the shutdown that
+	// ignores that it is called off.
+	shutdownPatience = 5 * time.Second
+)
+
+// poolTicker sends what the pools say to the next consumer, at every interval.
+type poolTicker struct {
+	processor *vllmProcessor
+	groupBy   []string
+	interval  time.Duration
+	next      consumer.Metrics
+	resource  pcommon.Resource
+
+	// The processor's mu guards the state and what was said last.
+	pools  *pool.Pools
+	memory emit.Memory
+	// attributes is for reuse.
+	attributes []string
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	// What follows belongs to the goroutine.
+	warned   [2]bool
+	failures int
+	logged   time.Time
+}
+
+// newPoolTicker returns nil without a configuration of pools.
+func newPoolTicker(p *vllmProcessor, settings processor.Settings, next consumer.Metrics) *poolTicker {
+	config := p.config.Pool.Get()
+	if config == nil {
+		return nil
+	}
+	return &poolTicker{
+		processor: p,
+		groupBy:   config.GroupBy,
+		interval:  config.Interval,
+		next:      next,
+		resource:  poolResource(settings),
+		pools: pool.New(pool.Settings{
+			GroupBy: config.GroupBy, MaxPools: maxPools, MaxStaleness: p.config.MaxStaleness,
+			Enabled: p.config.enabled, Derive: &p.derive,
+		}),
+		attributes: make([]string, len(config.GroupBy)),
+	}
+}
+
+// poolResource is the collector: it made these numbers. Its instance keeps the
+// series of several collectors apart, the component's name those of several
+// processors in one.
+func poolResource(settings processor.Settings) pcommon.Resource {
+	resource := pcommon.NewResource()
+	for _, name := range []string{"service.namespace", "service.name", "service.instance.id"} {
+		if value, ok := settings.Resource.Attributes().Get(name); ok {
+			value.CopyTo(resource.Attributes().PutEmpty(name))
+		}
+	}
+	resource.Attributes().PutStr("otelcol.component.id", settings.ID.String())
+	return resource
+}
+
+// observe takes the newest batch of a resource into its pools. The caller holds
+// the processor's lock.
+func (t *poolTicker) observe(key string, r *resource, attributes pcommon.Map) {
+	if t == nil {
+		return
+	}
+	for i, name := range t.groupBy {
+		t.attributes[i] = ""
+		if value, ok := attributes.Get(name); ok {
+			t.attributes[i] = value.AsString()
+		}
+	}
+	t.pools.Observe(key, r.state, t.attributes, r.arrived.UnixNano())
+}
+
+func (t *poolTicker) start() {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.cancel = cancel
+	t.done.Go(func() { t.run(ctx) })
+}
+
+// shutdown ends the goroutine. A consumer that neither returns nor heeds its
+// context is not waited for beyond a few seconds.
+func (t *poolTicker) shutdown(ctx context.Context) {
+	if t == nil || t.cancel == nil {
+		return
+	}
+	t.cancel()
+	done := make(chan struct{})
+	go func() {
+		t.done.Wait()
+		close(done)
+	}()
+	patience := time.NewTimer(shutdownPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	case <-patience.C:
+	}
+	t.processor.logger.Warn("the next component still holds the metrics of the pools; the shutdown goes on without it")
+}
+
+func (t *poolTicker) run(ctx context.Context) {
+	ticker := time.NewTicker(t.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			t.tick(ctx)
+		}
+	}
+}
+
+// tick tells what there is to tell. It does not hold the lock while it sends, and
+// gives up on a consumer that has not taken it when the next one is due.
+func (t *poolTicker) tick(ctx context.Context) {
+	metrics := t.collect(ctx)
+	if metrics.MetricCount() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.interval)
+	defer cancel()
+	points := metrics.DataPointCount()
+	err := t.next.ConsumeMetrics(ctx, metrics)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	t.processor.telemetry.ProcessorVllmPoolLostPoints.Add(ctx, int64(points))
+	t.failures++
+	now := t.processor.now()
+	if now.Sub(t.logged) < failureLogInterval {
+		return
+	}
+	t.processor.logger.Warn("the next component did not take the metrics of the pools",
+		zap.Error(err), zap.Int("failures_since_last_message", t.failures))
+	t.logged, t.failures = now, 0
+}
+
+// collect computes the pools under the processor's lock.
+func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
+	p := t.processor
+	metrics := pmetric.NewMetrics()
+	added := pmetric.NewMetricSlice()
+	p.mu.Lock()
+	now := p.now().UnixNano()
+	values, leftOut := t.pools.Evaluate(now)
+	written, ends := t.memory.Write(values, now, now, t.pools.Attributes, added)
+	notFound := t.pools.NotFound()
+	p.mu.Unlock()
+
+	p.telemetry.derived(ctx, written, ends)
+	t.warn(ctx, leftOut, notFound)
+	if added.Len() == 0 {
+		return metrics
+	}
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	t.resource.CopyTo(rm.Resource())
+	scope := rm.ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetVersion(p.version)
+	added.MoveAndAppendTo(scope.Metrics())
+	return metrics
+}
+
+// warn says once what a user can mend.
+func (t *poolTicker) warn(ctx context.Context, leftOut int, notFound []string) {
+	if leftOut > 0 {
+		t.processor.telemetry.ProcessorVllmPoolLeftOut.Add(ctx, int64(leftOut))
+		if !t.warned[0] {
+			t.warned[0] = true
+			t.processor.logger.Warn(fmt.Sprintf("there are more than %d pools, and the servers of the others are left out; "+
+				"write attributes in pool::group_by that many servers share", maxPools))
+		}
+	}
+	if len(notFound) > 0 && !t.warned[1] {
+		t.warned[1] = true
+		t.processor.logger.Warn(fmt.Sprintf("no server has an attribute %s, which pool::group_by names, and servers are grouped without it; "+
+			"write an attribute of their points or of their resource", strings.Join(notFound, " or ")))
+	}
+}
