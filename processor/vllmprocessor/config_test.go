@@ -15,7 +15,7 @@ import (
 )
 
 // decode reads a configuration as the collector does.
-func decode(t testing.TB, text string) (*Config, error) {
+func decode(t *testing.T, text string) (*Config, error) {
 	t.Helper()
 	var raw map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &raw))
@@ -27,7 +27,7 @@ func decode(t testing.TB, text string) (*Config, error) {
 }
 
 // configured returns a valid configuration.
-func configured(t testing.TB, text string) *Config {
+func configured(t *testing.T, text string) *Config {
 	t.Helper()
 	cfg, err := decode(t, text)
 	require.NoError(t, err)

@@ -26,13 +26,13 @@ import (
 // rig is a processor whose clock is that of the batches, with its log and its
 // own telemetry.
 type rig struct {
-	t         testing.TB
+	t         *testing.T
 	processor *vllmProcessor
 	logs      *observer.ObservedLogs
 	telemetry *componenttest.Telemetry
 }
 
-func newRig(t testing.TB, config string) *rig {
+func newRig(t *testing.T, config string) *rig {
 	t.Helper()
 	r := &rig{t: t, telemetry: componenttest.NewTelemetry()}
 	core, logs := observer.New(zap.DebugLevel)
@@ -58,10 +58,10 @@ func (r *rig) tell(text string) {
 	}
 }
 
-func create(t testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
-	t.Helper()
+func create(tb testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
+	tb.Helper()
 	p, err := newProcessor(config, settings, consumertest.NewNop())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 

@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"maps"
@@ -115,7 +116,7 @@ func compareGolden(t *testing.T, path string, metrics pmetric.Metrics) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "write it with go test -update, after the truth holds")
-	if string(want) != string(got) {
+	if !bytes.Equal(want, got) {
 		t.Errorf("%s differs:\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
 	}
 }

@@ -27,11 +27,11 @@ import (
 
 // scraped is what the receiver makes of n scrapes of a busy stand-in server,
 // with times 15 s apart as the stand-in's load has them.
-func scraped(t testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
-	t.Helper()
+func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
+	tb.Helper()
 	config.Seed = 1
 	server, err := vllmsim.New(config)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	server.Advance(10 * time.Minute)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.Targets()[0].ServeHTTP(w, r)
@@ -42,21 +42,21 @@ func scraped(t testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 	defer web.Close()
 	factory := vllmreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+	require.NoError(tb, confmap.NewFromStringMap(map[string]any{
 		"endpoint": web.URL, "collection_interval": "100ms", "initial_delay": "0s",
 	}).Unmarshal(cfg))
 	sink := new(consumertest.MetricsSink)
-	receiver, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
-	require.NoError(t, err)
-	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+	receiver, err := factory.CreateMetrics(tb.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
+	require.NoError(tb, err)
+	require.NoError(tb, receiver.Start(tb.Context(), componenttest.NewNopHost()))
 	var batches []pmetric.Metrics
-	require.Eventually(t, func() bool {
+	require.Eventually(tb, func() bool {
 		batches = slices.DeleteFunc(slices.Clone(sink.AllMetrics()), func(m pmetric.Metrics) bool {
 			return m.MetricCount() < 20 // a scrape that took longer than the interval
 		})
 		return len(batches) >= n
 	}, 30*time.Second, 5*time.Millisecond)
-	require.NoError(t, receiver.Shutdown(t.Context()))
+	require.NoError(tb, receiver.Shutdown(tb.Context()))
 	batches = batches[:n]
 	for _, batch := range batches {
 		// Beside a scrape there may be the failure of the one before.

@@ -37,7 +37,7 @@ type call struct {
 }
 
 type storyReader struct {
-	t     testing.TB
+	t     *testing.T
 	line  int
 	story story
 
@@ -48,7 +48,7 @@ type storyReader struct {
 	resource pmetric.ResourceMetrics
 }
 
-func readStory(t testing.TB, text string) story {
+func readStory(t *testing.T, text string) story {
 	t.Helper()
 	r := storyReader{t: t}
 	for i, line := range strings.Split(text, "\n") {
@@ -218,7 +218,7 @@ func (r *storyReader) number(expression string) float64 {
 	return value
 }
 
-func compute(t testing.TB, expression ast.Expr) constant.Value {
+func compute(t *testing.T, expression ast.Expr) constant.Value {
 	t.Helper()
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -247,7 +247,7 @@ func point(instance, name string, attributes pcommon.Map, at time.Time) string {
 }
 
 // points are the points of derived metrics by what point returns for them.
-func points(t testing.TB, metrics pmetric.Metrics) map[string]float64 {
+func points(t *testing.T, metrics pmetric.Metrics) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
 	for _, rm := range metrics.ResourceMetrics().All() {
