@@ -215,6 +215,9 @@ func (p *Parts) sum(other Parts) {
 	switch {
 	case p.Reason == Pending || other.Reason == Pending:
 		p.Reason = Pending
+	case p.Whole && p.Reason != OK:
+	case other.Whole && other.Reason != OK:
+		*p = other
 	case other.Reason == OK && p.Reason == OK:
 		p.Numerator += other.Numerator
 		p.Denominator += other.Denominator

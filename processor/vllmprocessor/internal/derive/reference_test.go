@@ -132,6 +132,9 @@ func (r *reference) scope(now int, engines ...string) *scope {
 	}
 	s.elapsed = seconds(r.scrapes[now] - r.scrapes[s.from])
 	s.whole = seconds(r.scrapes[now] - r.scrapes[s.longFrom])
+	if s.whole < 300 {
+		s.longFrom = now
+	}
 	return s
 }
 

@@ -57,6 +57,9 @@ type Row struct {
 type Parts struct {
 	Numerator, Denominator float64
 	Reason                 Reason
+	// Whole is true where several engines can be told only if each of them can:
+	// the bounds of an interval would not hold without one.
+	Whole bool
 }
 
 // Reason says why a value cannot be told.
@@ -119,7 +122,7 @@ func increases(numerator, denominator collect.Input) func(*Settings, *Member) Pa
 	return func(_ *Settings, m *Member) Parts {
 		n, has := m.Now.Increase(numerator)
 		d, hasToo := m.Now.Increase(denominator)
-		return Parts{n, d, worst(has, hasToo)}
+		return Parts{Numerator: n, Denominator: d, Reason: worst(has, hasToo)}
 	}
 }
 
@@ -148,7 +151,7 @@ func mean(in collect.Input) func(*Settings, *Member) Parts {
 		if status == window.Present && !hasSum {
 			return Parts{Reason: Missing}
 		}
-		return Parts{sum, count, because(status)}
+		return Parts{Numerator: sum, Denominator: count, Reason: because(status)}
 	}
 }
 
@@ -161,6 +164,6 @@ func sums(numerator, denominator collect.Input) func(*Settings, *Member) Parts {
 		if reason == OK && !(has && hasToo) {
 			reason = Missing
 		}
-		return Parts{n, d, reason}
+		return Parts{Numerator: n, Denominator: d, Reason: reason}
 	}
 }

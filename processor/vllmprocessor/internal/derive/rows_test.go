@@ -223,7 +223,7 @@ func (s *scope) reasons(put func(string, string, float64, bool)) {
 
 	var rejected, work, lower, upper, prompts float64
 	held := false
-	spec, abandoned := false, false
+	spec, abandoned := false, true
 	for _, e := range s.engines {
 		drafted, kd := s.increase(e, collect.DraftTokens, s.from)
 		accepted, ka := s.increase(e, collect.AcceptedTokens, s.from)
@@ -236,7 +236,9 @@ func (s *scope) reasons(put func(string, string, float64, bool)) {
 			rejected, work, spec = rejected+drafted-accepted, work+drafted+generated, true
 		}
 		if k == told {
-			prompts, lower, upper, abandoned = prompts+p, lower+l, upper+u, true
+			prompts, lower, upper = prompts+p, lower+l, upper+u
+		} else {
+			abandoned = false
 		}
 	}
 	if held {
@@ -288,7 +290,12 @@ func (s *scope) longest(e string) (float64, bool) {
 	count := func(value float64) {
 		i, _ := slices.BinarySearch(bounds, value)
 		if i == len(bounds) {
-			highest = math.Inf(1)
+			last := strconv.FormatFloat(bounds[i-1], 'f', 0, 64)
+			next, known := map[byte]float64{'1': 2, '2': 2.5, '5': 2}[last[0]]
+			if !known || strings.Trim(last[1:], "0") != "" {
+				highest = math.Inf(1)
+			}
+			highest = max(highest, bounds[i-1]*next)
 			return
 		}
 		highest = max(highest, bounds[i])

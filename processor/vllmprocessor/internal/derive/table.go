@@ -108,13 +108,13 @@ func queueWait(_ *Settings, m *Member) Parts {
 	}
 	n, statusToo := firstTokens(&m.Now)
 	served, reason := perSecond(n, m.Now.Elapsed, worst(status, statusToo))
-	return Parts{queue, served, reason}
+	return Parts{Numerator: queue, Denominator: served, Reason: reason}
 }
 
 func preemptions(_ *Settings, m *Member) Parts {
 	n, status := m.Now.Increase(collect.Preemptions)
 	first, statusToo := firstTokens(&m.Now)
-	return Parts{n, first, worst(status, statusToo)}
+	return Parts{Numerator: n, Denominator: first, Reason: worst(status, statusToo)}
 }
 
 // frontendOverhead needs one population: the same requests in all three
@@ -131,7 +131,7 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 	case count != queued || count != inferred:
 		reason = Contradiction
 	}
-	return Parts{e2e - queue - inference, count, reason}
+	return Parts{Numerator: e2e - queue - inference, Denominator: count, Reason: reason}
 }
 
 func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
@@ -140,9 +140,9 @@ func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		return because(status)
 	}
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
-		yield(why, Parts{n, all, OK})
+		yield(why, Parts{Numerator: n, Denominator: all})
 	}
-	yield(others, Parts{0, all, OK})
+	yield(others, Parts{Numerator: 0, Denominator: all})
 	return OK
 }
 
@@ -158,7 +158,7 @@ func cancelled(_ *Settings, m *Member) (float64, Reason) {
 func acceptanceLength(_ *Settings, m *Member) Parts {
 	accepted, status := m.Now.Increase(collect.AcceptedTokens)
 	drafts, statusToo := m.Now.Increase(collect.Drafts)
-	return Parts{drafts + accepted, drafts, worst(status, statusToo)}
+	return Parts{Numerator: drafts + accepted, Denominator: drafts, Reason: worst(status, statusToo)}
 }
 
 func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
@@ -168,9 +168,9 @@ func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		return reason
 	}
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
-		yield(position, Parts{accepted, drafts, OK})
+		yield(position, Parts{Numerator: accepted, Denominator: drafts})
 	}
-	yield(others, Parts{0, drafts, OK})
+	yield(others, Parts{Numerator: 0, Denominator: drafts})
 	return OK
 }
 
@@ -238,7 +238,7 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 	if total == 0 || (work == 0 && generated > 0) {
 		return Parts{Reason: Missing}
 	}
-	return Parts{work, peak * m.Now.Elapsed, OK}
+	return Parts{Numerator: work, Denominator: peak * m.Now.Elapsed}
 }
 
 // unserved are the paths that say nothing about inference.
@@ -270,7 +270,7 @@ func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		}
 	}
 	for i, class := range errorClasses {
-		yield(class, Parts{errors[i], all, OK})
+		yield(class, Parts{Numerator: errors[i], Denominator: all})
 	}
 	return OK
 }
@@ -290,14 +290,11 @@ func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		return Pending
 	}
 	if drafts == OK {
-		yield(rejectedDrafts, Parts{drafted - accepted, drafted + generated, OK})
+		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated})
 	}
-	if abandoned == OK {
-		yield("abandoned_prefill\x00lower", Parts{lower, prompts, OK})
-		yield("abandoned_prefill\x00upper", Parts{upper, prompts, OK})
-		return OK
-	}
-	return drafts
+	yield("abandoned_prefill\x00lower", Parts{lower, prompts, abandoned, true})
+	yield("abandoned_prefill\x00upper", Parts{upper, prompts, abandoned, true})
+	return OK
 }
 
 // abandonedPrompts is the prompt tokens that no finished or running request
@@ -324,7 +321,7 @@ func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) 
 	before := now - change
 	held := 0.0
 	if now > 0 || before > 0 {
-		longest, known := m.Long.Highest(collect.RequestPromptTokens)
+		longest, known := longestPrompt(&m.Long)
 		if !known {
 			return 0, 0, 0, Missing
 		}
@@ -333,6 +330,27 @@ func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) 
 	lower = math.Min(math.Max(prompts-done-now*held, 0), prompts)
 	upper = math.Min(math.Max(prompts-done+before*held, 0), prompts)
 	return prompts, lower, upper, OK
+}
+
+// longestPrompt is the bound of the highest bucket that a finished prompt fell
+// into. vLLM's bounds are 1, 2 and 5 times the powers of ten up to the longest
+// prompt that the server takes (build_1_2_5_buckets of its metrics), so that a
+// prompt in the open bucket is shorter than the next of these numbers.
+func longestPrompt(v *window.View) (float64, bool) {
+	bound, open, known := v.Highest(collect.RequestPromptTokens)
+	if !known || !open {
+		return bound, known
+	}
+	power := math.Pow(10, math.Floor(math.Log10(bound)))
+	switch bound {
+	case power:
+		return 2 * power, true
+	case 2 * power:
+		return 5 * power, true
+	case 5 * power:
+		return 10 * power, true
+	}
+	return 0, false
 }
 
 // interTokenPerToken is for servers with speculative decoding, where one
@@ -346,7 +364,7 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	if reason == OK && !hasSum {
 		reason = Missing
 	}
-	return Parts{sum, generated - first, reason}
+	return Parts{Numerator: sum, Denominator: generated - first, Reason: reason}
 }
 
 // distribution reads a distribution as it is.
@@ -381,6 +399,6 @@ func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {
 		case zeros > count:
 			reason = Contradiction
 		}
-		return Parts{sum, count - zeros, reason}
+		return Parts{Numerator: sum, Denominator: count - zeros, Reason: reason}
 	}
 }

@@ -16,25 +16,48 @@ func running(n float64) sample { return number("0", collect.Running, "", n) }
 
 func TestFiveAbortedRequestsAbandonAllTheirPromptTokens(t *testing.T) {
 	s := newServer(t, wasted)
-	s.at(0, tokens("0", 0), running(0))
-	got := s.at(15, tokens("0", 3010), running(0))
+	for seconds := 0.0; seconds < 300; seconds += 15 {
+		assert.Empty(t, s.at(seconds, tokens("0", 0), running(0)), "it takes five minutes")
+	}
+	got := s.at(300, tokens("0", 3010), running(0))
 	assert.Equal(t, said{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 1,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 1,
 	}, got, "3010 tokens of 3010, to the token")
 	// A request of 990 tokens finishes: still exactly 3010 of 4000.
 	done := distribution("0", collect.RequestPromptTokens, 990, []float64{500, 1000}, 0, 1, 0)
-	got = s.at(30, tokens("0", 4000), running(0), done)
+	got = s.at(315, tokens("0", 4000), running(0), done)
 	assert.Equal(t, said{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 3010.0 / 4000,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 3010.0 / 4000,
 	}, got)
 	// Two requests run: they may hold up to 1000 tokens each.
-	got = s.at(45, tokens("0", 6000), running(2), done)
+	got = s.at(330, tokens("0", 6000), running(2), done)
 	assert.Equal(t, said{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 3010.0 / 6000,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 5010.0 / 6000,
 	}, got)
+}
+
+// vLLM's bounds end below the longest prompt that it takes: the open bucket ends
+// before the next number of the series 1, 2, 5.
+func TestAPromptBeyondTheLastBoundIsShorterThanTheNextBound(t *testing.T) {
+	for _, c := range []struct{ last, upper float64 }{{5000, 10000}, {2000, 5000}, {1000, 2000}, {7000, 0}} {
+		s := newServer(t, wasted)
+		done := distribution("0", collect.RequestPromptTokens, 8000, []float64{10, c.last}, 0, 0, 1)
+		for seconds := 0.0; seconds < 300; seconds += 15 {
+			s.at(seconds, tokens("0", 8000), running(1), done)
+		}
+		got := s.at(300, tokens("0", 8000+20000), running(1), done)
+		if c.upper == 0 {
+			assert.Empty(t, got, "%g is none of the bounds of vLLM", c.last)
+			continue
+		}
+		assert.Equal(t, said{
+			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": (20000 - c.upper) / 20000,
+			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 1,
+		}, got)
+	}
 }
 
 func TestAbandonedPrefillAfterOtherBoundsStillKnowsWhatFinished(t *testing.T) {
@@ -44,10 +67,12 @@ func TestAbandonedPrefillAfterOtherBoundsStillKnowsWhatFinished(t *testing.T) {
 		counts[0] = n
 		return distribution("0", collect.RequestPromptTokens, 100*n, bounds, counts...)
 	}
-	s.at(0, tokens("0", 0), running(0), done(0, 200, 500))
-	s.at(15, tokens("0", 1000), running(0), done(10, 200, 500))
-	s.at(30, tokens("0", 100), running(0), done(1, 300, 700))
-	for seconds := 45.0; seconds < 280; seconds += 15 {
+	for seconds := 0.0; seconds < 300; seconds += 15 {
+		s.at(seconds, tokens("0", 0), running(0), done(0, 200, 500))
+	}
+	s.at(300, tokens("0", 1000), running(0), done(10, 200, 500))
+	s.at(315, tokens("0", 100), running(0), done(1, 300, 700))
+	for seconds := 330.0; seconds < 580; seconds += 15 {
 		assert.Equal(t, said{
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 0,
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 0,

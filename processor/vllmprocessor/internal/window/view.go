@@ -38,7 +38,7 @@ type View struct {
 }
 
 // Views returns the engines and models with a value in the newest batch. With
-// long the window is the long one.
+// useLong the window is the long one, and there is none until it is full.
 func (r *Resource) Views(views []View, useLong bool) []View {
 	views = views[:0]
 	if r.seq == 0 {
@@ -49,6 +49,10 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 		length = max(length, Long)
 	}
 	from := r.baseline(length)
+	if useLong && r.Time()-r.times.at(from)[0] < int64(Long) {
+		// Estimates that need so long are noise before.
+		from = r.seq
+	}
 	elapsed := float64(r.Time()-r.times.at(from)[0]) / 1e9
 	for _, g := range r.groups {
 		if g.seq == r.seq && !g.ended {
@@ -393,23 +397,21 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 }
 
 // Highest returns the bound of the highest bucket that a distribution has ever
-// counted in; false where that is the open one, or where all are empty.
-func (v *View) Highest(in collect.Input) (float64, bool) {
+// counted in, or that below it where it is the open one; known is false where all
+// are empty.
+func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 	all := v.group.inputs[in]
-	if len(all) == 0 || all[0].totals.places() == 0 {
-		return 0, false
+	if len(all) == 0 || all[0].totals.places() == 0 || len(all[0].bounds) == 0 {
+		return 0, false, false
 	}
 	s := all[0]
 	counts := s.totals.at(s.newest)
 	for i := len(counts) - 2; i >= 0; i-- {
 		if counts[i] > 0 {
-			if i == len(s.bounds) {
-				return 0, false
-			}
-			return s.bounds[i], true
+			return s.bounds[min(i, len(s.bounds)-1)], i == len(s.bounds), true
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // Step returns what a distribution counted since its previous point, and since
