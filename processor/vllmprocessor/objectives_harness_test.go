@@ -92,15 +92,17 @@ func body(instance, model string, at time.Time, names []string, engines map[stri
 			point.ExplicitBounds().FromRaw(bounds)
 			counts := make([]uint64, len(bounds)+1)
 			for _, request := range engines[number].requests {
-				if took, has := request.took[name]; has && !request.at.After(at) {
-					place := 0
-					for place < len(bounds) && took > bounds[place] {
-						place++
-					}
-					counts[place]++
-					point.SetCount(point.Count() + 1)
-					point.SetSum(point.Sum() + took)
+				took, has := request.took[name]
+				if !has || request.at.After(at) {
+					continue
 				}
+				place := 0
+				for place < len(bounds) && took > bounds[place] {
+					place++
+				}
+				counts[place]++
+				point.SetCount(point.Count() + 1)
+				point.SetSum(point.Sum() + took)
 			}
 			point.BucketCounts().FromRaw(counts)
 		}
@@ -135,19 +137,19 @@ type instance struct {
 	at   time.Time
 }
 
-func newInstance(t testing.TB, config *Config, shared *archives) *instance {
-	t.Helper()
+func newInstance(tb testing.TB, config *Config, shared *archives) *instance {
+	tb.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewIDWithName(metadata.Type, "one")
 	own := componenttest.NewTelemetry()
-	t.Cleanup(func() { _ = own.Shutdown(context.Background()) })
+	tb.Cleanup(func() { _ = own.Shutdown(context.Background()) })
 	settings.TelemetrySettings = own.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
 	p, err := newProcessor(config, settings, consumertest.NewNop())
-	require.NoError(t, err)
-	require.NoError(t, p.measure(settings.ID, shared))
-	i := &instance{vllmProcessor: p, t: t, logs: logs, own: own, at: noon}
+	require.NoError(tb, err)
+	require.NoError(tb, p.measure(settings.ID, shared))
+	i := &instance{vllmProcessor: p, t: tb, logs: logs, own: own, at: noon}
 	p.now = func() time.Time { return i.at }
 	return i
 }
@@ -232,7 +234,7 @@ func (all *sloSaid) hear(metric pmetric.Metric) {
 	if !ours {
 		return
 	}
-	points := pmetric.NewNumberDataPointSlice()
+	var points pmetric.NumberDataPointSlice
 	if metric.Type() == pmetric.MetricTypeSum {
 		points = metric.Sum().DataPoints()
 	} else {

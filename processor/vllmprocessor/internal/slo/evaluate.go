@@ -73,7 +73,7 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 			e.parts = append(e.parts, objective.JointPart{Metric: o.Metric, Counts: recent})
 			joint = max(joint, reason)
 		}
-		if g.trackers == nil || g.trackers[i] == nil {
+		if len(g.trackers) == 0 || g.trackers[i] == nil {
 			e.Absent[derive.First]++
 			continue
 		}
