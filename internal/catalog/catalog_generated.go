@@ -2378,7 +2378,7 @@ var metrics = []Metric{
 		Description: "Requests per second that arrived, as far as they got a first token or wait.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
-		Formula:     "(count(time_to_first_token) + change(waiting)) / elapsed",
+		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

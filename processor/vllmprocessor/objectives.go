@@ -120,11 +120,6 @@ func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resourc
 		return 0, 0
 	}
 	o.watch(batch, now)
-	if ahead := time.Duration(batch.Time - now.UnixNano()); ahead > slo.Lead {
-		o.telemetry.unmeasured(ctx, stepAhead)
-		o.warn("ahead", fmt.Sprintf("a batch is %s ahead of this machine's clock, so objectives do not count it; set the clocks right", ahead.Round(time.Second)))
-		return 0, 0
-	}
 	if r.measured == nil {
 		r.measured = &measured{}
 	}

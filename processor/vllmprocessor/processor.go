@@ -135,11 +135,22 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	return metrics, nil
 }
 
+// lead is how far the time of a batch may be ahead of our clock. One from later
+// would make all that follows it out of order.
+const lead = 5 * time.Minute
+
 // batch takes one batch into the state of its resource and adds what is derived.
 func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics pmetric.Metrics, now time.Time) {
 	r := p.resources[batch.Resource]
 	if r == nil {
 		r = &resource{state: window.NewResource(p.window)}
+	}
+	if time.Unix(0, batch.Time).Sub(now) > lead {
+		var report window.Report
+		report.Ignored[window.Future] = len(batch.Samples)
+		p.telemetry.observed(ctx, &report)
+		p.warnFuture(batch, now)
+		return
 	}
 	before := r.state.Time()
 	report := r.state.Observe(batch, p.config.MaxSeries-p.series)
@@ -190,7 +201,16 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 }
 
 // warnings are the sentences that are logged once.
-type warnings struct{ seriesLimit, window bool }
+type warnings struct{ seriesLimit, window, future bool }
+
+func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
+	if p.warned.future {
+		return
+	}
+	p.warned.future = true
+	p.logger.Warn(fmt.Sprintf("points are %s ahead of this machine's clock, and nothing is derived from them; "+
+		"set the clock here, or where they are made", time.Unix(0, batch.Time).Sub(now).Round(time.Second)))
+}
 
 // warnings says once what a user can mend.
 func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, report *window.Report, before int64) {

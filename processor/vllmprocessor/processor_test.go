@@ -115,6 +115,26 @@ func TestTheSeriesLimitIsToldOnceAndCounted(t *testing.T) {
 	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(1), loosely...)
 }
 
+// One point from a clock that is wrong must not make all that follows too old.
+func TestABatchFromTheFutureIsToldOnceAndForgotten(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(every(0))
+	for range 2 {
+		r.processor.now = func() time.Time { return storyBegin.Add(15 * time.Second) }
+		_, err := r.processor.process(t.Context(), readStory(t, every(3615)).calls[0].input)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{
+		"warn: points are 1h0m0s ahead of this machine's clock, and nothing is derived from them; " +
+			"set the clock here, or where they are made",
+	}, r.messages())
+	later := readStory(t, every(30)).calls[0].input
+	_, err := r.processor.process(t.Context(), later)
+	require.NoError(t, err)
+	assert.Equal(t, 2, later.ResourceMetrics().At(0).ScopeMetrics().Len(), "the next batch is derived from")
+	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{"future": 2}), loosely...)
+}
+
 var loosely = []metricdatatest.Option{metricdatatest.IgnoreTimestamp()}
 
 func reasons(counts map[string]int64) (all []metricdata.DataPoint[int64]) {

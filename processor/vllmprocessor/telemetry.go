@@ -27,10 +27,8 @@ type telemetry struct {
 type uncounted uint8
 
 const (
-	// stepAhead: its batch is from the future.
-	stepAhead uncounted = iota
 	// stepLimit: there are too many trackers.
-	stepLimit
+	stepLimit uncounted = iota
 	// stepLate: it is older than the budget window.
 	stepLate
 	// stepUnsound: its counts cannot be.
@@ -40,7 +38,7 @@ const (
 )
 
 func (u uncounted) String() string {
-	return [numUncounted]string{"ahead_of_clock", "tracker_limit", "late", "unsound"}[u]
+	return [numUncounted]string{"tracker_limit", "late", "unsound"}[u]
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder) *telemetry {

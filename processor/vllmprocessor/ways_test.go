@@ -29,12 +29,15 @@ type answer struct {
 	contentType string
 }
 
+// firstAnswer is when the first reading of a server begins.
+var firstAnswer = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+
 // answers lets a stand-in server work and reads it now and then.
 func answers(t testing.TB, config vllmsim.Config, n int) []answer {
 	t.Helper()
 	server, err := vllmsim.New(config)
 	require.NoError(t, err)
-	at := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+	at := firstAnswer
 	out := make([]answer, 0, n)
 	for range n {
 		server.Advance(betweenAnswers)
@@ -131,7 +134,7 @@ func derivedBy(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	for i, metrics := range input {
 		sent := pmetric.NewMetrics()
 		metrics.CopyTo(sent)
-		p.now = func() time.Time { return time.Unix(int64(i)*int64(betweenAnswers/time.Second), 0) }
+		p.now = func() time.Time { return time.Unix(firstAnswer.Unix()+int64(i)*int64(betweenAnswers/time.Second), 0) }
 		sent, err := p.process(t.Context(), sent)
 		require.NoError(t, err)
 		for _, rm := range sent.ResourceMetrics().All() {

@@ -3,7 +3,6 @@ package slo
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
@@ -200,7 +199,3 @@ func (s *State) Each(yield func(key string, tracker *objective.Tracker) bool) {
 		}
 	}
 }
-
-// Lead is how far the time of a batch may be ahead of the clock. A step from
-// later than that would move the windows there and empty them.
-const Lead = 5 * time.Minute

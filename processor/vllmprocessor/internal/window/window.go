@@ -48,8 +48,11 @@ const (
 	Duplicate
 	// SeriesLimit means: a new series beyond the limit of the processor.
 	SeriesLimit
-	// TooManyBuckets: a distribution with more buckets than any server has.
+	// TooManyBuckets means: a distribution with more buckets than any server has.
 	TooManyBuckets
+	// Future means: so far ahead of our clock that, if it were believed, all that
+	// comes after it would be out of order.
+	Future
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -57,7 +60,7 @@ const (
 
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
-	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets"}[r]
+	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets", "future"}[r]
 }
 
 // Report says what a batch did to the state.
