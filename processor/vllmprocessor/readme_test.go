@@ -48,7 +48,9 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 func TestTheReadmeExplainsEveryReason(t *testing.T) {
 	readme := readReadme(t)
 	explained := func(reason fmt.Stringer) {
-		assert.True(t, strings.Contains(readme, "| `"+reason.String()+"` |"), "the README does not explain %s", reason)
+		if !strings.Contains(readme, "| `"+reason.String()+"` |") {
+			t.Errorf("the README does not explain %s", reason)
+		}
 	}
 	for r := range collect.NumReasons {
 		explained(r)

@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -19,8 +20,8 @@ import (
 )
 
 // tellingAll is a processor with all metrics on.
-func tellingAll(t testing.TB) *vllmProcessor {
-	t.Helper()
+func tellingAll(tb testing.TB) *vllmProcessor {
+	tb.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Percentiles.PerEngine = true
 	config.CapacityFromBlocks = true
@@ -33,7 +34,7 @@ func tellingAll(t testing.TB) *vllmProcessor {
 		}
 	}
 	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	// Whatever the times of the points are, they are not in the future.
 	p.now = func() time.Time { return time.Unix(0, math.MaxInt64) }
 	return p
@@ -56,7 +57,8 @@ func checkPassed(t *testing.T, p *vllmProcessor, metrics pmetric.Metrics) {
 	for i, rm := range out.ResourceMetrics().All() {
 		n := 0
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
-			if n++; n <= scopes[i] {
+			n++
+			if n <= scopes[i] {
 				return false
 			}
 			checkDerived(t, sm)
@@ -65,7 +67,7 @@ func checkPassed(t *testing.T, p *vllmProcessor, metrics pmetric.Metrics) {
 	}
 	after, err := marshaler.MarshalMetrics(out)
 	require.NoError(t, err)
-	if string(before) != string(after) {
+	if !bytes.Equal(before, after) {
 		t.Error("the input has changed")
 	}
 }

@@ -32,8 +32,8 @@ func prometheusReceived(t *testing.T, scrapes []answer) []pmetric.Metrics {
 	return out
 }
 
-func fromPrometheus(t testing.TB, s answer) pmetric.Metrics {
-	t.Helper()
+func fromPrometheus(tb testing.TB, s answer) pmetric.Metrics {
+	tb.Helper()
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	put := rm.Resource().Attributes().PutStr
@@ -46,7 +46,7 @@ func fromPrometheus(t testing.TB, s answer) pmetric.Metrics {
 	reading := &promScrape{
 		at: pcommon.NewTimestampFromTime(s.at), types: map[string]model.MetricType{}, families: map[string]*promFamily{}, metrics: sm.Metrics(),
 	}
-	reading.read(t, s)
+	reading.read(tb, s)
 	return metrics
 }
 
@@ -73,18 +73,18 @@ type promGroup struct {
 	bounds, cumulative         []float64
 }
 
-func (s *promScrape) read(t testing.TB, body answer) {
-	t.Helper()
+func (s *promScrape) read(tb testing.TB, body answer) {
+	tb.Helper()
 	parser, err := textparse.New(body.body, body.contentType, labels.NewSymbolTable(), textparse.ParserOptions{
 		FallbackContentType: "text/plain", OpenMetricsSkipSTSeries: false,
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	for {
 		entry, err := parser.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		switch entry {
 		case textparse.EntryType:
 			name, kind := parser.Type()
