@@ -107,9 +107,6 @@ func (f *fleet) pass(b *testing.B, p *vllmProcessor) time.Duration {
 func BenchmarkBatch(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		for _, servers := range []int{1, 100, 1000} {
-			if engines*servers > 1000 {
-				servers = 200 // what 2 GB of memory hold
-			}
 			b.Run(fmt.Sprintf("engines=%d/servers=%d", engines, servers), func(b *testing.B) {
 				p, f := benchProcessor(b), newFleet(b, servers, engines)
 				for range 25 { // longer than the long window
