@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -93,7 +93,7 @@ type Server struct {
 	// ProcessStart, Ready and Now are unix times in seconds; Ready is the zero
 	// of the engines' own clocks.
 	ProcessStart, Ready, Now float64
-	Engines                  []*load.Stats
+	Engines                  []*observed.Stats
 	// APIServers is the number of API server processes.
 	APIServers                                int
 	MaxModelLen, KVTokens, BlockSize, MaxSeqs int
