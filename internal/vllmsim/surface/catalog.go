@@ -90,15 +90,17 @@ func draftPositions(_ *Server, st *observed.Stats) (names []string, values []flo
 
 func promptSources(_ *Server, st *observed.Stats) ([]string, []float64) {
 	return []string{"local_compute", "local_cache_hit", "external_kv_transfer"},
-		[]float64{st.PromptTokens - st.PromptCached, st.PromptCached, 0}
+		[]float64{st.PromptTokens - st.PromptCached, st.PromptCached - st.PromptExternal, st.PromptExternal}
 }
 
 func waitingReasons(_ *Server, st *observed.Stats) ([]string, []float64) {
 	return []string{"capacity", "deferred"}, []float64{float64(st.WaitingCapacity), float64(st.WaitingDeferred)}
 }
 
-func sleepStates(*Server, *observed.Stats) ([]string, []float64) {
-	return []string{"awake", "weights_offloaded", "discard_all"}, []float64{1, 0, 0}
+func sleepStates(_ *Server, st *observed.Stats) ([]string, []float64) {
+	states := make([]float64, 3)
+	states[st.SleepLevel] = 1
+	return []string{"awake", "weights_offloaded", "discard_all"}, states
 }
 
 func ratio(a, b float64) float64 {

@@ -45,6 +45,10 @@ func (s *Server) has(f feature) bool {
 		return s.SpecDecode
 	case needsLoRA:
 		return s.LoRA
+	case needsNaNCounter:
+		return s.NaNCounter
+	case needsTransfer:
+		return s.Transfer
 	default:
 		return true
 	}

@@ -99,6 +99,9 @@ type Server struct {
 	MaxModelLen, KVTokens, BlockSize, MaxSeqs int
 	MaxLoRAs                                  int
 	LoRA, SpecDecode, PrefixCaching           bool
+	// NaNCounter is a server that counts requests with corrupted logits,
+	// Transfer one that reads KV blocks from others through NIXL.
+	NaNCounter, Transfer bool
 	// Node tells servers apart where a Ray agent names its node, from 0.
 	Node int
 }
