@@ -56,6 +56,10 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"replay into the past", []string{"replay", "main.go", "--every", "-1s"}, 2, "", "below 0"},
 		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
 		{"record of no URL", []string{"record", "nowhere", "dir"}, 1, "", "want http://host:port"},
+		{"unknown hardware", []string{"serve", "--hardware", "abacus"}, 2, "", "unknown hardware"},
+		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
+		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
+		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.03", ""},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -84,14 +84,15 @@ func ttftByPrompt(m Model, _ uint64) ([]CurvePoint, error) {
 	return points, nil
 }
 
-// latencyByLoad runs a chat workload for ten minutes at each rate, up to half
-// above what the hardware can compute, and leaves out the first two.
+// latencyByLoad runs a chat workload for ten minutes at each rate, up to what the
+// hardware could compute if it did nothing but prompts, and leaves out the first
+// two minutes.
 func latencyByLoad(m Model, seed uint64) ([]CurvePoint, error) {
 	const begin, end = 120.0, 600.0
 	limit := promptLimit(m)
 	var points []CurvePoint
-	for share := 0.1; share < 1.55; share += 0.1 {
-		rate := math.Round(share*limit*100) / 100
+	for twentieth := 1.0; twentieth <= 20; twentieth++ {
+		rate := math.Round(twentieth/20*limit*100) / 100
 		s, err := New(Config{
 			Seed: seed, Model: m, FrontEnd: DefaultFrontEnd(), Workload: Chat(rate), KeepOutcomes: true,
 		})
