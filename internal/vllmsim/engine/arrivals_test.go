@@ -169,6 +169,9 @@ func TestParametersHaveNamesOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, p, got)
 	}
+	assert.True(t, ParamPromptLength.Workload())
+	assert.False(t, ParamFrontEnd.Workload())
+	assert.False(t, ParamErrorRate.Workload())
 	_, err := ParseParameter("temperature")
 	assert.ErrorContains(t, err, "unknown parameter")
 	assert.Equal(t, "parameter 99", Parameter(99).String())

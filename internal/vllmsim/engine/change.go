@@ -73,6 +73,10 @@ func ParseParameter(name string) (Parameter, error) {
 // perEngine reports whether engines can differ in the parameter.
 func (p Parameter) perEngine() bool { return p <= ParamSleep }
 
+// Workload reports whether the parameter is what clients ask for; all others
+// are what the server is.
+func (p Parameter) Workload() bool { return p >= ParamArrivalRate && p <= ParamAdapterPool }
+
 // limits returns the least and the greatest value.
 func (p Parameter) limits() (least, most float64) {
 	switch p {

@@ -23,10 +23,10 @@ type core struct {
 	waiting            queue
 	// fetching are requests that wait for a transfer, outside the queue.
 	fetching []*request
-	// queued counts live requests in the three, without those that have gone.
-	queued, deferred int
-	running          []*request
-	scheduled        int // How many at the head of running take part in the step.
+	// queued counts requests in the three, without those whose clients have gone.
+	queued    int
+	running   []*request
+	scheduled int // How many at the head of running take part in the step.
 
 	stepping, stalled  bool
 	asleep             bool
@@ -36,6 +36,7 @@ type core struct {
 	batch              Batch
 	gaps               gapCounts // Of all steps so far.
 	goneRunning        int
+	untold             bool // Requests are gone that no report has left out yet.
 	adaptersWaiting    [maxAdapters + 1]int
 	lookedUp, found    int // Prefix lookups of the step in tokens.
 	lookedUpBlocks     int
@@ -85,7 +86,6 @@ func (c *core) plan(now float64) bool {
 		r.chunk = 0
 		r.pause(&c.gaps)
 	}
-	c.deferred = len(c.fetching)
 	if !preempted {
 		c.admit(now, budget)
 	}
@@ -290,7 +290,6 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 		return full
 	}
 	if c.cfg.MaxLoRAs > 0 && r.adapter > 0 && *active&(1<<r.adapter) == 0 && bits.OnesCount64(*active) >= c.cfg.MaxLoRAs {
-		c.deferred++
 		return passedOver
 	}
 	hit := c.lookup(r)
@@ -386,7 +385,6 @@ func (c *core) fetch(r *request, now float64, blocks int) {
 	bytes := float64(r.prompt-1-r.computed) * c.cfg.Model.KVBytes * c.cfg.Model.GPUs
 	r.readyAt = now + c.cfg.Transfer.Latency + bytes/c.cfg.Transfer.BytesPerSecond
 	c.fetching = append(c.fetching, r)
-	c.deferred++
 }
 
 // admitFetched moves requests whose transfer has ended into the batch. It
@@ -398,7 +396,6 @@ func (c *core) admitFetched(now float64, budget *int, active *uint64) bool {
 		switch {
 		case r.gone:
 			c.free(r)
-			c.deferred--
 			continue
 		case r.readyAt > now:
 			kept = append(kept, r)
@@ -409,7 +406,6 @@ func (c *core) admitFetched(now float64, budget *int, active *uint64) bool {
 			continue
 		}
 		r.fetching = false
-		c.deferred--
 		if r.transferFails {
 			c.failedTransfers++
 		} else {
@@ -423,6 +419,20 @@ func (c *core) admitFetched(now float64, budget *int, active *uint64) bool {
 	clear(c.fetching[len(kept):])
 	c.fetching = kept
 	return fits
+}
+
+// deferred counts requests that wait for something else than room: an adapter
+// slot, or a transfer.
+func (c *core) deferred() int {
+	n := 0
+	for _, list := range [][]*request{c.skipped, c.fetching} {
+		for _, r := range list {
+			if !r.gone {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // dropGone takes requests out of the batch whose clients have left.

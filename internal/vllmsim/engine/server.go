@@ -202,8 +202,25 @@ func (s *Server) work(c *core) {
 			s.fallAsleep(c)
 		}
 	}
-	c.plan(s.now)
+	if c.plan(s.now) {
+		c.untold = false
+	} else if c.untold {
+		s.tell(c)
+	}
 	s.catchUp(s.now)
+}
+
+// tell reports an empty step, which vLLM makes when requests ended without one:
+// without it a server whose last client has left would show that request for
+// ever.
+func (s *Server) tell(c *core) {
+	c.untold = false
+	c.batch = Batch{}
+	rep := s.newReport()
+	rep.engine = c.index
+	c.finishReport(rep)
+	_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds)
+	s.reports = append(s.reports, rep)
 }
 
 func (s *Server) newReport() *report {
@@ -259,6 +276,7 @@ func (s *Server) drop(r *request, end End) {
 	c := s.engines[r.engine]
 	r.gone = true
 	r.end = end
+	c.untold = true
 	switch {
 	case r.fetching: // Its blocks come back when the transfer would have ended.
 	case len(r.table) > 0: // It is in the batch.

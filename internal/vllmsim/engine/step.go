@@ -115,14 +115,19 @@ func (c *core) dropDone() {
 // finishReport fills in what the scheduler itself reports with a step.
 func (c *core) finishReport(rep *report) {
 	rep.running = len(c.running) - c.goneRunning
-	rep.deferredNow = c.deferred
-	rep.waiting = max(0, c.queued+len(c.fetching)-c.deferred)
+	rep.deferredNow = c.deferred()
+	rep.waiting = c.queued
+	for _, r := range c.skipped {
+		if !r.gone {
+			rep.waiting-- // It is among the deferred.
+		}
+	}
 	rep.usage = c.pool.used()
 	rep.lookedUp, rep.lookedUpBlocks, rep.found = c.lookedUp, c.lookedUpBlocks, c.found
 	rep.askedOut, rep.foundOut, rep.failed = c.askedOut, c.foundOut, c.failedTransfers
 	c.lookedUp, c.lookedUpBlocks, c.found = 0, 0, 0
 	c.askedOut, c.foundOut, c.failedTransfers = 0, 0, 0
-	if c.cfg.FlopsCounters {
+	if c.cfg.FlopsCounters && c.batch.Seqs > 0 {
 		rep.flops, rep.read, rep.written = c.cfg.Model.flops(c.batch), c.cfg.Model.read(c.batch), c.cfg.Model.written(c.batch)
 	}
 	if c.cfg.MaxLoRAs > 0 {

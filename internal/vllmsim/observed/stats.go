@@ -40,18 +40,19 @@ type Stats struct {
 	// PrefixHitBlocks the same in full blocks, the unit before v0.9.0.
 	PrefixQueries, PrefixHits          float64
 	PrefixQueryBlocks, PrefixHitBlocks float64
-	PromptTokens, PromptCached         float64
-	// PromptExternal is the part of PromptCached that came from another server;
-	// ExternalQueries and ExternalHits are tokens looked up and found there.
-	PromptExternal, ExternalQueries, ExternalHits float64
-	// TransferFailures are failed transfers of KV blocks between servers.
-	TransferFailures float64
-	// Corrupted are requests whose logits were not numbers.
+	// PromptTokens counts prompts at their first token, PromptCached the part
+	// that was not computed, PromptExternal the part of that from other servers.
+	PromptTokens, PromptCached, PromptExternal float64
+	// ExternalQueries and ExternalHits are tokens looked up and found at other
+	// servers, TransferFailures transfers from there that failed.
+	ExternalQueries, ExternalHits, TransferFailures float64
+	GenerationTokens, Preemptions                   float64
+	// Finished counts requests by reason; Corrupted those among them whose logits
+	// were not numbers.
+	Finished  [reasonCount]float64
 	Corrupted float64
 	// SleepLevel is 0 while awake, 1 with weights moved out, 2 with all discarded.
 	SleepLevel                          int
-	GenerationTokens, Preemptions       float64
-	Finished                            [reasonCount]float64
 	Drafts, DraftTokens, AcceptedTokens float64
 	// AcceptedPerPosition has an entry per drafted token of a step.
 	AcceptedPerPosition                 []float64
