@@ -200,7 +200,6 @@ func TestAStalledEngineChangesNothingAndGoesOn(t *testing.T) {
 	require.Positive(t, before.Running)
 	s.AdvanceTo(119.9)
 	during := *s.Stats()[0]
-	during.HTTP, before.HTTP = nil, nil // Clients that leave are still answered.
 	assert.Equal(t, before.GenerationTokens, during.GenerationTokens)
 	assert.Equal(t, before.Running, during.Running)
 	assert.Equal(t, before.PrefixQueries, during.PrefixQueries)
@@ -336,7 +335,9 @@ func TestAStepThatIsInterruptedTakesUpWhereItStopped(t *testing.T) {
 	}
 	assert.InDelta(t, run()+10, run(Change{At: 0.1, Parameter: ParamStall, Value: 1}, Change{At: 10.1, Parameter: ParamStall}), 1e-9)
 	again := []Change{
-		{At: 0.1, Parameter: ParamStall, Value: 1}, {At: 5, Parameter: ParamStall, Value: 1}, {At: 10.1, Parameter: ParamStall},
+		{At: 0.1, Parameter: ParamStall, Value: 1},
+		{At: 5, Parameter: ParamStall, Value: 1},
+		{At: 10.1, Parameter: ParamStall},
 		{At: 20, Parameter: ParamStall},
 	}
 	assert.InDelta(t, run()+10, run(again...), 1e-9, "stopping twice is stopping once")

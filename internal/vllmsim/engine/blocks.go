@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // blockPool is the KV cache of one engine in blocks. Block 0 is the null block:
 // it is never handed out and counts neither as used nor as free.
 //
@@ -82,8 +84,7 @@ func (p *blockPool) hold(b int32) {
 // release takes away one user of each block, the last block first, so that of
 // a request's blocks the end of its text is taken by others before the beginning.
 func (p *blockPool) release(table []int32) {
-	for i := len(table) - 1; i >= 0; i-- {
-		b := table[i]
+	for _, b := range slices.Backward(table) {
 		p.refs[b]--
 		if p.refs[b] == 0 {
 			p.append(b)

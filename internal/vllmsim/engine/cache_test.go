@@ -152,7 +152,8 @@ func TestPreemptionHappensExactlyWhenBlocksRunOut(t *testing.T) {
 			s.AdvanceTo(at)
 			check(t, s)
 		}
-		return s, s.Outcomes()
+		outcomes := s.Outcomes()
+		return s, outcomes
 	}
 	// The last token is never put into the cache: 319 tokens are 20 blocks.
 	s, outcomes := run(41)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -112,8 +113,13 @@ func (c Config) withDefaults() (Config, error) {
 		field  *int
 		preset int
 	}{
-		{&c.Engines, 1}, {&c.BlockSize, 16}, {&c.MaxSeqs, 1024}, {&c.MaxBatchedTokens, 8192}, {&c.MaxModelLen, 16384},
-		{&c.Blocks, c.Model.Blocks}, {&c.FrontEnd.Processes, 1},
+		{&c.Engines, 1},
+		{&c.BlockSize, 16},
+		{&c.MaxSeqs, 1024},
+		{&c.MaxBatchedTokens, 8192},
+		{&c.MaxModelLen, 16384},
+		{&c.Blocks, c.Model.Blocks},
+		{&c.FrontEnd.Processes, 1},
 	} {
 		if *n.field == 0 {
 			*n.field = n.preset
@@ -136,13 +142,13 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("batched tokens %d are fewer than one sequence takes in a step, %d", c.MaxBatchedTokens, perDecode)
 	case c.MaxModelLen < 16:
 		return c, fmt.Errorf("model length %d is below 16", c.MaxModelLen)
-	case c.Blocks-1 < c.longest():
+	case c.Blocks <= c.longest():
 		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens cannot hold one request of %d tokens",
 			c.Blocks, c.BlockSize, c.MaxModelLen)
 	case c.MaxLoRAs < 0 || c.MaxLoRAs > maxAdapters:
 		return c, fmt.Errorf("LoRA slots: %d is not between 0 and %d", c.MaxLoRAs, maxAdapters)
 	case c.Transfer.Share > 0 && (c.Transfer.BytesPerSecond <= 0 || c.Transfer.Latency < 0):
-		return c, fmt.Errorf("transfers need a rate above 0 and no negative latency")
+		return c, errors.New("transfers need a rate above 0 and no negative latency")
 	case c.Router == RouteWeights && len(c.Weights) != c.Engines:
 		return c, fmt.Errorf("%d weights for %d engines", len(c.Weights), c.Engines)
 	}

@@ -28,11 +28,21 @@ func TestInvariantsHoldOverSeedsAndSettings(t *testing.T) {
 			c.Engines, c.MaxLoRAs, c.Workload.Adapters, c.Workload.AdapterShare = 2, 2, 4, 0.3
 			c.Transfer = Transfer{0.2, 0.01, 5e9}
 			for at, ch := range []Change{
-				{Parameter: ParamClock, Value: 0.5}, {Parameter: ParamBlocks, Value: 0.3}, {Parameter: ParamStall, Value: 1, Engines: []int{1}},
-				{Parameter: ParamHostDelay, Value: 0.01}, {Parameter: ParamStall, Value: 0}, {Parameter: ParamSleep, Value: 1},
-				{Parameter: ParamBlocks, Value: 0.8}, {Parameter: ParamSleep, Value: 0}, {Parameter: ParamErrorRate, Value: 0.3},
-				{Parameter: ParamTransferFailure, Value: 0.5}, {Parameter: ParamPrefixPool, Value: 1000}, {Parameter: ParamArrivalRate, Value: 3},
-				{Parameter: ParamBlocks, Value: 1}, {Parameter: ParamCorruption, Value: 0.1}, {Parameter: ParamArrivalRate, Value: 0},
+				{Parameter: ParamClock, Value: 0.5},
+				{Parameter: ParamBlocks, Value: 0.3},
+				{Parameter: ParamStall, Value: 1, Engines: []int{1}},
+				{Parameter: ParamHostDelay, Value: 0.01},
+				{Parameter: ParamStall, Value: 0},
+				{Parameter: ParamSleep, Value: 1},
+				{Parameter: ParamBlocks, Value: 0.8},
+				{Parameter: ParamSleep, Value: 0},
+				{Parameter: ParamErrorRate, Value: 0.3},
+				{Parameter: ParamTransferFailure, Value: 0.5},
+				{Parameter: ParamPrefixPool, Value: 1000},
+				{Parameter: ParamArrivalRate, Value: 3},
+				{Parameter: ParamBlocks, Value: 1},
+				{Parameter: ParamCorruption, Value: 0.1},
+				{Parameter: ParamArrivalRate, Value: 0},
 			} {
 				ch.At = float64(at) * 7
 				c.Changes = append(c.Changes, ch)

@@ -135,7 +135,7 @@ func (c *core) finishReport(rep *report) {
 		for _, r := range c.running {
 			rep.adaptersRunning |= 1 << r.adapter
 		}
-		for adapter, n := range c.adaptersWaiting {
+		for adapter, n := range &c.adaptersWaiting {
 			if n > 0 {
 				rep.adaptersWaiting |= 1 << adapter
 			}

@@ -81,8 +81,10 @@ func (w Workload) check() error {
 		{!(w.CV >= 0 && w.CV <= 20), fmt.Sprintf("variation of arrivals %v is not between 0 and 20", w.CV)},
 		{!(w.Swing >= 0 && w.Swing <= 1), fmt.Sprintf("swing %v is not between 0 and 1", w.Swing)},
 		{w.Swing > 0 && !(w.Period > 0), fmt.Sprintf("period %v s must be above 0", w.Period)},
-		{w.BurstFactor < 0 || (w.BurstFactor > 0 && (!(w.BurstEvery > 0) || !(w.BurstSeconds > 0))),
-			"bursts need a factor, a distance and a length above 0"},
+		{
+			w.BurstFactor < 0 || (w.BurstFactor > 0 && (!(w.BurstEvery > 0) || !(w.BurstSeconds > 0))),
+			"bursts need a factor, a distance and a length above 0",
+		},
 		{!(w.Prompt.Median >= 1 && w.Output.Median >= 1), "median lengths must be at least 1 token"},
 		{!(w.Prompt.Sigma >= 0 && w.Output.Sigma >= 0), "sigma of lengths must not be below 0"},
 		{w.Prefixes < 0 || w.PrefixTokens < 0 || w.Adapters < 0, "numbers of prefixes and adapters must not be below 0"},
