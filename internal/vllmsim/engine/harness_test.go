@@ -97,7 +97,7 @@ func check(t *testing.T, s *Server) {
 func (s *Server) leftUnseen() int {
 	n := 0
 	for _, o := range s.outcomes {
-		if o.End == EndLeft && o.FirstToken == 0 && o.Output > 0 {
+		if (o.End == EndLeft || o.End == EndAborted) && o.FirstToken == 0 && o.Output > 0 {
 			n++
 		}
 	}
