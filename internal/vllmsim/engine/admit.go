@@ -192,7 +192,6 @@ func (c *core) admitFetched(now float64, budget *int, active *uint64) bool {
 			r.external = r.prompt - 1 - r.computed
 			r.computed = r.prompt - 1
 			r.cached = r.computed
-			c.nameShared(r, r.computed)
 		}
 		c.start(r, now, budget, active)
 	}

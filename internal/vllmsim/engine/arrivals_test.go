@@ -117,6 +117,18 @@ func TestRunsThatDifferInOneThingHaveTheSameRequests(t *testing.T) {
 	assert.Greater(t, len(found), len(base)*4/10, "hardly two share a beginning")
 }
 
+func TestClientsLosePatienceAfterTheirArrival(t *testing.T) {
+	w := Chat(10)
+	w.LeaveEarly, w.Patience, w.Refused = 1, 3, 0
+	sum, n := 0.0, 0.0
+	for _, r := range drawn(w, 1, 1000) {
+		require.True(t, r.impatient)
+		sum += r.leaves - r.arrived
+		n++
+	}
+	assert.InEpsilon(t, 3, sum/n, 0.05)
+}
+
 func TestWithoutArrivalsNothingMoves(t *testing.T) {
 	s := start(t, bare(Workload{Prompt: Lengths{1, 0}, Output: Lengths{1, 0}}, func(c *Config) {
 		c.Changes = []Change{{At: 100, Parameter: ParamArrivalRate, Value: 2}}
@@ -130,6 +142,7 @@ func TestWithoutArrivalsNothingMoves(t *testing.T) {
 func TestMistakenSettingsAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"cannot hold one request":     func(c *Config) { c.Blocks = 100 },
+		"one request of 1024":         func(c *Config) { c.Blocks, c.MaxModelLen, c.Speculation.Acceptance = 65, 1024, []float64{1} },
 		"rates, efficiencies":         func(c *Config) { c.Model = Model{Blocks: 10_000} },
 		"below 0":                     func(c *Config) { c.MaxSeqs = -1 },
 		"engines: 65":                 func(c *Config) { c.Engines = 65 },

@@ -131,6 +131,19 @@ func TestWhatWasReadFromAnotherServerIsFoundHereNextTime(t *testing.T) {
 	check(t, s)
 }
 
+func TestAnEmptyStepReadsAndComputesNothing(t *testing.T) {
+	s := start(t, bare(fixed(0, 1, 1), func(c *Config) { c.FlopsCounters = true }))
+	id := s.Send(Request{Prompt: 100, Output: 100})
+	s.AdvanceTo(0.1)
+	s.Cancel(id)
+	s.AdvanceTo(1)
+	st := s.Stats()[0]
+	assert.Zero(t, st.Running)
+	steps := float64(s.engines[0].step)
+	assert.InEpsilon(t, steps*15e9, st.ReadBytes, 0.01, "the weights once per step")
+	assert.InDelta(t, 131072*(100+steps-1), st.WriteBytes, 1)
+}
+
 func TestACallerCanSendAndCancel(t *testing.T) {
 	s := start(t, bare(fixed(0, 1, 1), func(c *Config) { c.MaxModelLen = 1000 }))
 	s.AdvanceTo(5)
