@@ -44,6 +44,9 @@ type Config struct {
 	Changes []engine.Change
 	// Transfer lets a simulated engine read KV blocks from other servers.
 	Transfer engine.Transfer
+	// Truth is told what became of each request of a simulated engine, by the
+	// number of its server. It is called with that server locked.
+	Truth func(target int, o engine.Outcome)
 	// NaNCounter shows the counter of requests with corrupted logits.
 	NaNCounter bool
 	// Clock tells the time. If it is nil the servers have a clock of their own,

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -38,7 +39,10 @@ type Target struct {
 
 	mu     sync.Mutex
 	source source
-	at     float64 // How far the engines are, in seconds since ready.
+	// awaited are requests of clients that are connected, with their outcome once
+	// there is one.
+	awaited map[int]*engine.Outcome
+	at      float64 // How far the engines are, in seconds since ready.
 }
 
 const (
@@ -58,7 +62,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, version: version, now: cfg.Start}
 	for i := range cfg.Targets {
-		t := &Target{server: s, index: i, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
+		t := &Target{server: s, index: i, awaited: map[int]*engine.Outcome{}, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
 		if t.source, err = cfg.newSource(i, version); err != nil {
 			return nil, err
 		}
@@ -113,6 +117,18 @@ func (t *Target) tick() {
 func (t *Target) advance() {
 	t.at = max(t.at, t.server.clock().Sub(t.ready).Seconds())
 	t.source.AdvanceTo(t.at)
+	sim, ok := t.source.(*engine.Server)
+	if !ok {
+		return
+	}
+	for _, o := range sim.Outcomes() {
+		if _, waits := t.awaited[o.ID]; waits {
+			t.awaited[o.ID] = &o
+		}
+		if t.server.cfg.Truth != nil {
+			t.server.cfg.Truth(t.index, o)
+		}
+	}
 }
 
 func (t *Target) shown() *surface.Server {
