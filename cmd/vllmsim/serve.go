@@ -97,7 +97,7 @@ type truthLine struct {
 
 // writeTruth returns what writes outcomes to a file. It says once that writing
 // fails, and goes on serving.
-func writeTruth(file io.Writer, stderr io.Writer) func(int, engine.Outcome) {
+func writeTruth(file, stderr io.Writer) func(int, engine.Outcome) {
 	var mu sync.Mutex // Servers tell the truth at the same time.
 	encoder := json.NewEncoder(file)
 	failed := false

@@ -28,6 +28,7 @@ func drawn(w Workload, seed uint64, t float64, change ...func(*values)) []*reque
 }
 
 func TestDistancesBetweenArrivalsHaveTheirMeanAndVariation(t *testing.T) {
+	statistical(t)
 	for _, cv := range []float64{0.5, 1, 2, 3} {
 		w := fixed(10, 100, 10)
 		w.CV = cv
@@ -47,6 +48,7 @@ func TestDistancesBetweenArrivalsHaveTheirMeanAndVariation(t *testing.T) {
 }
 
 func TestTheRateFollowsItsWaveAndItsBursts(t *testing.T) {
+	statistical(t)
 	w := fixed(10, 100, 10)
 	w.Swing, w.Period = 0.5, 86400
 	count := func(requests []*request, from, to float64) (n float64) {

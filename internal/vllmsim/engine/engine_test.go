@@ -9,6 +9,7 @@ import (
 )
 
 func TestInvariantsHoldOverSeedsAndSettings(t *testing.T) {
+	statistical(t) // Random servers are checked in any case.
 	busy := func(c *Config) { c.Blocks, c.MaxModelLen, c.FrontEnd = 1100, 4096, DefaultFrontEnd() }
 	for name, cfg := range map[string]Config{
 		"chat":                {Workload: Chat(20), FrontEnd: DefaultFrontEnd()},
