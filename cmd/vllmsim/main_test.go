@@ -58,6 +58,12 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
 		{"record of no URL", []string{"record", "nowhere", "dir"}, 1, "", "want http://host:port"},
 		{"unknown hardware", []string{"serve", "--hardware", "abacus"}, 2, "", "unknown hardware"},
+		{"change without time", []string{"serve", "--change", "clock=1"}, 2, "", "want TIME:PARAMETER=VALUE"},
+		{"change at no time", []string{"serve", "--change", "soon:clock=1"}, 2, "", "want a duration"},
+		{"change of nothing known", []string{"serve", "--change", "1s:mood=1"}, 2, "", "want one of [clock bandwidth"},
+		{"change to no number", []string{"serve", "--change", "1s:clock=low"}, 2, "", `value "low" is not a number`},
+		{"change of no engine", []string{"serve", "--change", "1s:clock=1@all"}, 2, "", `engine "all"`},
+		{"change of an engine that is not there", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
 		{"truth of the simple model", []string{"serve", "--truth", "/dev/null"}, 2, "", "has no workload"},
 		{"truth into nowhere", []string{"serve", "--hardware", "8b-h100", "--truth", "/does/not/exist"}, 1, "", "no such file"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
@@ -148,6 +154,14 @@ func TestServeWritesTheTruthOfASimulatedEngine(t *testing.T) {
 	assert.Positive(t, first.Prompt)
 	assert.Positive(t, first.Ended)
 	assert.NotEmpty(t, first.Outcome)
+}
+
+func TestServeChangesWhatItIsToldTo(t *testing.T) {
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "5m",
+		"--change", "200s:sleep=1", "--change", "100s:corruption=1")
+	body := fetch(t, urls[0])
+	assert.Regexp(t, `vllm:engine_sleep_state\{.*sleep_state="weights_offloaded"\} 1.0`, body)
+	assert.Zero(t, stop())
 }
 
 func TestWithoutLoadOnlyCallersAreServed(t *testing.T) {

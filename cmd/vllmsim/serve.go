@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
@@ -41,6 +41,11 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
 	truth := flags.String("truth", "", "with -hardware: file for what became of each request, one JSON object per line")
+	flags.Func("change", "with -hardware: what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
+		change, err := parseChange(text)
+		cfg.Changes = append(cfg.Changes, change)
+		return err
+	})
 	noLoad := flags.Bool("no-load", false, "with -hardware: no requests but those sent to /v1/completions")
 	rest, err := parse(flags, args)
 	if err != nil {
@@ -52,6 +57,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *uptime < 0 || *uptime > 24*time.Hour {
 		return usagef("-uptime %s is not between 0 and 24h", *uptime)
 	}
+	slices.SortStableFunc(cfg.Changes, func(a, b engine.Change) int { return cmp.Compare(a.At, b.At) })
 	if *noLoad {
 		cfg.Workload = &engine.Workload{Prompt: engine.Lengths{Median: 1}, Output: engine.Lengths{Median: 1}}
 	}
@@ -74,49 +80,6 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return server.Serve(ctx, *listen, func(urls []string) {
 		fmt.Fprintf(stdout, "vllmsim serve: %s, metrics at %s\n", cfg.Dialect, vllmsim.Where(metricsURLs(urls)))
 	})
-}
-
-// truthLine is one request in the file of -truth. Times are in seconds since
-// the server became ready.
-type truthLine struct {
-	Server      int     `json:"server"`
-	Engine      int     `json:"engine"`
-	ID          int     `json:"id"`
-	Arrived     float64 `json:"arrived"`
-	Ended       float64 `json:"ended"`
-	Outcome     string  `json:"outcome"`
-	Queue       float64 `json:"queue_seconds"`
-	FirstToken  float64 `json:"first_token_seconds"`
-	MeanGap     float64 `json:"mean_gap_seconds"`
-	MaxGap      float64 `json:"max_gap_seconds"`
-	Prompt      int     `json:"prompt_tokens"`
-	Cached      int     `json:"cached_tokens"`
-	Output      int     `json:"output_tokens"`
-	Preemptions int     `json:"preemptions"`
-}
-
-// writeTruth returns what writes outcomes to a file. It says once that writing
-// fails, and goes on serving.
-func writeTruth(file, stderr io.Writer) func(int, engine.Outcome) {
-	var mu sync.Mutex // Servers tell the truth at the same time.
-	encoder := json.NewEncoder(file)
-	failed := false
-	return func(server int, o engine.Outcome) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed {
-			return
-		}
-		err := encoder.Encode(truthLine{
-			Server: server, Engine: o.Engine, ID: o.ID, Arrived: o.Arrived, Ended: o.Ended, Outcome: o.End.String(),
-			Queue: o.Queue, FirstToken: o.FirstToken, MeanGap: o.MeanGap, MaxGap: o.MaxGap,
-			Prompt: o.Prompt, Cached: o.Cached, Output: o.Output, Preemptions: o.Preemptions,
-		})
-		if err != nil {
-			failed = true
-			fmt.Fprintf(stderr, "vllmsim serve: the truth is not written any more: %v\n", err)
-		}
-	}
 }
 
 func metricsURLs(urls []string) []string {
