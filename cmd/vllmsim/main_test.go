@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -56,6 +57,18 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"replay into the past", []string{"replay", "main.go", "--every", "-1s"}, 2, "", "below 0"},
 		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
 		{"record of no URL", []string{"record", "nowhere", "dir"}, 1, "", "want http://host:port"},
+		{"unknown hardware", []string{"serve", "--hardware", "abacus"}, 2, "", "unknown hardware"},
+		{"change without time", []string{"serve", "--change", "clock=1"}, 2, "", "want TIME:PARAMETER=VALUE"},
+		{"change at no time", []string{"serve", "--change", "soon:clock=1"}, 2, "", "want a duration"},
+		{"change of nothing known", []string{"serve", "--change", "1s:mood=1"}, 2, "", "want one of [clock bandwidth"},
+		{"change to no number", []string{"serve", "--change", "1s:clock=low"}, 2, "", `value "low" is not a number`},
+		{"change of no engine", []string{"serve", "--change", "1s:clock=1@all"}, 2, "", `engine "all"`},
+		{"change of an engine that is not there", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
+		{"truth of the simple model", []string{"serve", "--truth", "/dev/null"}, 2, "", "has no workload"},
+		{"truth into nowhere", []string{"serve", "--hardware", "8b-h100", "--truth", "/does/not/exist"}, 1, "", "no such file"},
+		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
+		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
+		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.03", ""},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,6 +138,36 @@ func TestServeStopsByItselfAfterItsTime(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
 	assert.Less(t, time.Since(began), 10*time.Second)
 	assert.Regexp(t, `^vllmsim serve: v1, metrics at http://127\.0\.0\.1:\d+/metrics\n$`, stdout.String())
+}
+
+func TestServeWritesTheTruthOfASimulatedEngine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "truth.jsonl")
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "2m", "--rate", "5", "--truth", file)
+	fetch(t, urls[0])
+	assert.Zero(t, stop())
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := bytes.Split(bytes.TrimSpace(written), []byte("\n"))
+	assert.InDelta(t, 600, len(lines), 250)
+	var first truthLine
+	require.NoError(t, json.Unmarshal(lines[0], &first))
+	assert.Positive(t, first.Prompt)
+	assert.Positive(t, first.Ended)
+	assert.NotEmpty(t, first.Outcome)
+}
+
+func TestServeChangesWhatItIsToldTo(t *testing.T) {
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "5m",
+		"--change", "200s:sleep=1", "--change", "100s:corruption=1")
+	body := fetch(t, urls[0])
+	assert.Regexp(t, `vllm:engine_sleep_state\{.*sleep_state="weights_offloaded"\} 1.0`, body)
+	assert.Zero(t, stop())
+}
+
+func TestWithoutLoadOnlyCallersAreServed(t *testing.T) {
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "10m", "--no-load")
+	assert.Contains(t, fetch(t, urls[0]), "vllm:generation_tokens_total{engine=\"0\",model_name=\"meta-llama/Llama-3.1-8B-Instruct\"} 0.0")
+	assert.Zero(t, stop())
 }
 
 func TestBodiesWritesAFolderPerScenario(t *testing.T) {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -28,12 +32,21 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.DurationVar(&cfg.Period, "period", time.Minute, "length of one wave of load")
 	flags.Float64Var(&cfg.Rate, "rate", 6, "mean arrival rate per engine, requests per second")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of the load")
-	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 40960, "capacity of each engine's KV cache in tokens")
-	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 8192, "longest prompt and output together, in tokens")
-	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 48, "most requests in one batch")
+	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 0, "capacity of each engine's KV cache in tokens (0: 40960, or what the -hardware holds)")
+	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and output together, in tokens (0: 8192, with -hardware 16384)")
+	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 0, "most requests in one batch (0: 48, with -hardware 1024)")
+	flags.StringVar(&cfg.Hardware, "hardware", "simple", "what computes: simple, a small and fast model of an engine, or a simulation of hardware and model: "+
+		strings.Join(vllmsim.Models()[1:], ", "))
 	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
+	truth := flags.String("truth", "", "with -hardware: file for what became of each request, one JSON object per line")
+	flags.Func("change", "with -hardware: what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
+		change, err := parseChange(text)
+		cfg.Changes = append(cfg.Changes, change)
+		return err
+	})
+	noLoad := flags.Bool("no-load", false, "with -hardware: no requests but those sent to /v1/completions")
 	rest, err := parse(flags, args)
 	if err != nil {
 		return err
@@ -43,6 +56,18 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if *uptime < 0 || *uptime > 24*time.Hour {
 		return usagef("-uptime %s is not between 0 and 24h", *uptime)
+	}
+	slices.SortStableFunc(cfg.Changes, func(a, b engine.Change) int { return cmp.Compare(a.At, b.At) })
+	if *noLoad {
+		cfg.Workload = &engine.Workload{Prompt: engine.Lengths{Median: 1}, Output: engine.Lengths{Median: 1}}
+	}
+	if *truth != "" {
+		file, err := os.Create(*truth)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		cfg.Truth = writeTruth(file, stderr)
 	}
 	cfg.Clock = time.Now
 	cfg.Start = time.Now().Add(-*uptime)

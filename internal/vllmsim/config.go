@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
@@ -33,6 +34,21 @@ type Config struct {
 	KVCacheTokens, MaxModelLen, MaxSeqs, MaxLoRAs int
 	// LoRA, SpecDecode and FlopsCounters switch features on.
 	LoRA, SpecDecode, FlopsCounters bool
+	// Hardware is one of Models(): "simple", which is the default, or hardware and
+	// model of a simulated engine, which brings its own limits.
+	Hardware string
+	// Workload replaces the simulated engine's chat workload; then Rate and
+	// Period mean nothing. Its rate is that of a whole server.
+	Workload *engine.Workload
+	// Changes are what happens to a simulated engine and its workload.
+	Changes []engine.Change
+	// Transfer lets a simulated engine read KV blocks from other servers.
+	Transfer engine.Transfer
+	// Truth is told what became of each request of a simulated engine, by the
+	// number of its server. It is called with that server locked.
+	Truth func(target int, o engine.Outcome)
+	// NaNCounter shows the counter of requests with corrupted logits.
+	NaNCounter bool
 	// Clock tells the time. If it is nil the servers have a clock of their own,
 	// which starts at Start and moves only by Server.Advance.
 	Clock func() time.Time
@@ -64,6 +80,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	if c.Model == "" {
 		c.Model = "meta-llama/Llama-3.1-8B-Instruct"
 	}
+	if err := c.checkModel(); err != nil {
+		return c, version, err
+	}
 	for _, number := range []struct {
 		field        *int
 		name         string
@@ -72,9 +91,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 		{&c.Engines, "engines", 1, 64},
 		{&c.Targets, "targets", 1, 250},
 		{&c.APIServers, "API servers", 1, 64},
-		{&c.KVCacheTokens, "KV cache tokens", 40960, 1 << 30},
-		{&c.MaxModelLen, "maximum model length", 8192, 1 << 20},
-		{&c.MaxSeqs, "sequences", 48, 1024},
+		{&c.KVCacheTokens, "KV cache tokens", 0, 1 << 30},
+		{&c.MaxModelLen, "maximum model length", 0, 1 << 20},
+		{&c.MaxSeqs, "sequences", 0, 1024},
 		{&c.MaxLoRAs, "LoRA slots", 2, 64},
 	} {
 		if *number.field == 0 {
@@ -109,8 +128,7 @@ func (c Config) engine(i int) load.Config {
 		PromptMedian: 520, OutputMedian: 129,
 		KVTokens: c.KVCacheTokens, BlockSize: blockSize,
 		MaxSeqs: c.MaxSeqs, MaxBatchedTokens: max(2048, 2*c.MaxSeqs), MaxModelLen: c.MaxModelLen,
-		// The V0 engine had prefix caching off unless asked for.
-		PrefixCaching: c.Dialect != string(surface.V0) && c.Dialect != string(surface.RayOld),
+		PrefixCaching: c.prefixCaching(),
 		LoRA:          c.LoRA, SpecDecode: c.SpecDecode, FlopsCounters: c.FlopsCounters, MaxLoRAs: c.MaxLoRAs,
 	}
 }

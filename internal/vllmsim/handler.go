@@ -8,7 +8,8 @@ import (
 )
 
 // ServeHTTP answers like the server's own endpoints: /metrics, /health, /ping,
-// /version and /v1/models. A Ray agent has only /metrics.
+// /version and /v1/models, and with a simulated engine /v1/completions. A Ray
+// agent has only /metrics.
 func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	dialect, version := surface.Dialect(t.server.cfg.Dialect), t.server.version
 	path := r.URL.Path
@@ -18,6 +19,10 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ray := dialect == surface.RayOld || dialect == surface.RayNew
 	if ray && path != "/metrics" {
 		http.NotFound(w, r)
+		return
+	}
+	if path == "/v1/completions" && r.Method == http.MethodPost {
+		t.serveCompletion(w, r)
 		return
 	}
 	post := path == "/ping"

@@ -2,19 +2,20 @@
 // in their dialects, with numbers that move like theirs under a changing load.
 // It needs no GPU and no model; it exists for tests and for a first look.
 //
-// The package has three parts with one seam each: load turns time into the
-// numbers of an engine, surface turns those into metric families as a given
-// vLLM version has them, and wire writes the families as one kind of server
-// does. This package puts them behind HTTP.
+// The package has three parts with one seam each: a model turns time into the
+// numbers of engines (observed), surface turns those into metric families as a
+// given vLLM version has them, and wire writes the families as one kind of
+// server does. This package puts them behind HTTP. There are two models: load is
+// small and drives the bodies in testdata, engine is a simulation whose truth
+// is known.
 package vllmsim
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -36,8 +37,11 @@ type Target struct {
 	index  int
 	ready  time.Time
 
-	mu      sync.Mutex
-	engines []*load.Engine
+	mu     sync.Mutex
+	source source
+	// awaited are requests of clients that are connected, with their outcome once
+	// there is one.
+	awaited map[int]*engine.Outcome
 	at      float64 // How far the engines are, in seconds since ready.
 }
 
@@ -58,13 +62,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, version: version, now: cfg.Start}
 	for i := range cfg.Targets {
-		t := &Target{server: s, index: i, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
-		for e := range cfg.Engines {
-			engine, err := load.New(cfg.engine(i*cfg.Engines + e))
-			if err != nil {
-				return nil, fmt.Errorf("engine %d: %w", e, err)
-			}
-			t.engines = append(t.engines, engine)
+		t := &Target{server: s, index: i, awaited: map[int]*engine.Outcome{}, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
+		if t.source, err = cfg.newSource(i, version); err != nil {
+			return nil, err
 		}
 		s.targets = append(s.targets, t)
 	}
@@ -116,24 +116,32 @@ func (t *Target) tick() {
 
 func (t *Target) advance() {
 	t.at = max(t.at, t.server.clock().Sub(t.ready).Seconds())
-	for _, e := range t.engines {
-		e.AdvanceTo(t.at)
+	t.source.AdvanceTo(t.at)
+	sim, ok := t.source.(*engine.Server)
+	if !ok {
+		return
+	}
+	for _, o := range sim.Outcomes() {
+		if _, waits := t.awaited[o.ID]; waits {
+			t.awaited[o.ID] = &o
+		}
+		if t.server.cfg.Truth != nil {
+			t.server.cfg.Truth(t.index, o)
+		}
 	}
 }
 
 func (t *Target) shown() *surface.Server {
 	cfg := t.server.cfg
-	shown := &surface.Server{
+	return &surface.Server{
 		Dialect: surface.Dialect(cfg.Dialect), Version: t.server.version, Model: cfg.Model,
 		ProcessStart: unix(t.ready.Add(-loading)), Ready: unix(t.ready), Now: unix(t.ready) + t.at,
 		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: blockSize,
 		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
-		PrefixCaching: cfg.engine(0).PrefixCaching, Node: t.index,
+		PrefixCaching: cfg.prefixCaching(), Node: t.index,
+		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0,
+		Engines: t.source.Stats(),
 	}
-	for _, e := range t.engines {
-		shown.Engines = append(shown.Engines, e.Stats())
-	}
-	return shown
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -45,6 +46,10 @@ func every() map[string]Config {
 			out[dialect+" "+version+" with everything"] = Config{
 				Dialect: dialect, Version: version, Engines: engines, LoRA: true, SpecDecode: true, FlopsCounters: true, APIServers: 3,
 			}
+			simulated := out[dialect+" "+version+" with everything"]
+			simulated.Hardware, simulated.KVCacheTokens, simulated.NaNCounter = "8b-h100", 65536, true
+			simulated.Transfer = engine.Transfer{Share: 0.2, Latency: 0.01, BytesPerSecond: 10e9}
+			out[dialect+" "+version+" simulated"] = simulated
 		}
 	}
 	return out
@@ -308,6 +313,10 @@ func TestMistakenConfigurationsAreExplained(t *testing.T) {
 		"cannot hold one request": {KVCacheTokens: 1000},
 		"rate -1":                 {Rate: -1},
 		"period":                  {Period: -time.Second},
+		"unknown hardware":        {Hardware: "abacus"},
+		"simple has no workload":  {Changes: []engine.Change{{At: 1, Value: 1}}},
+		"cannot hold":             {Hardware: "8b-h100", KVCacheTokens: 1000},
+		"unknown parameter":       {Hardware: "8b-h100", Changes: []engine.Change{{Parameter: -1}}},
 	} {
 		_, err := New(cfg)
 		assert.ErrorContains(t, err, want)

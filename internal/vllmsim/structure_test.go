@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,6 +119,14 @@ func TestBodiesAreBuiltLikeTheCaptures(t *testing.T) {
 			require.NoError(t, err)
 			theirs, theirOrder := shapes(t, string(raw))
 			ours, ourOrder := shapes(t, bodyOf(t, c.config))
+			c.config.Hardware, c.config.MaxModelLen = "8b-h100", cmp.Or(c.config.MaxModelLen, 8192)
+			simulated, simulatedOrder := shapes(t, bodyOf(t, c.config))
+			assert.Equal(t, ourOrder, simulatedOrder)
+			for name, f := range ours {
+				if len(f.samples) > 0 && len(simulated[name].samples) > 0 {
+					assert.Equal(t, f.samples, simulated[name].samples, "samples of %s", name)
+				}
+			}
 			absent := regexp.MustCompile(c.absent)
 			shared := 0
 			for name, want := range theirs {

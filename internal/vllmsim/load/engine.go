@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
 // Config says what the engine can do and what is asked of it.
@@ -51,7 +53,7 @@ type request struct {
 	prompt, output, maxTokens                int
 	prefix, adapter                          int
 	path                                     string
-	reason                                   Reason
+	reason                                   observed.Reason
 	fate                                     fate
 
 	cached, computed, generated int
@@ -70,7 +72,7 @@ type request struct {
 // concurrent use.
 type Engine struct {
 	cfg      Config
-	stats    *Stats
+	stats    *observed.Stats
 	workload *workload
 	draws    *rand.Rand // Speculative decoding; apart from the workload, which must not depend on it.
 
@@ -104,14 +106,14 @@ func New(cfg Config) (*Engine, error) {
 	}
 	blocks := cfg.KVTokens / cfg.BlockSize
 	return &Engine{
-		cfg: cfg, stats: newStats(), workload: newWorkload(cfg),
+		cfg: cfg, stats: observed.NewStats(draftPositions), workload: newWorkload(cfg),
 		draws: rand.New(rand.NewPCG(cfg.Seed, 0xd1b54a32d192ed03)),
 		free:  blocks, blocks: blocks,
 	}, nil
 }
 
 // Stats returns the engine's numbers. They change with the next AdvanceTo.
-func (e *Engine) Stats() *Stats { return e.stats }
+func (e *Engine) Stats() *observed.Stats { return e.stats }
 
 // AdvanceTo works until t seconds after the start. A step that would end after
 // t stays under way and ends in a later call.
@@ -166,9 +168,9 @@ func (e *Engine) arrivals() {
 	for r := e.workload.take(e.clock); r != nil; r = e.workload.take(e.clock) {
 		switch {
 		case r.fate == fateRefused:
-			e.stats.answered(r.arrived, r.path, "4xx", 0.002, r.prompt*4+300, 160)
+			e.stats.Answered(r.arrived, r.path, "4xx", 0.002, r.prompt*4+300, 160)
 		case len(e.waiting) >= maxWaiting:
-			e.stats.answered(r.arrived, r.path, "5xx", 0.001, r.prompt*4+300, 90)
+			e.stats.Answered(r.arrived, r.path, "5xx", 0.001, r.prompt*4+300, 90)
 		default:
 			r.toCompute = r.prompt
 			e.waiting = append(e.waiting, r)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
 // chat is an engine under a load that it can just carry.
@@ -84,7 +86,7 @@ func checkAgreement(t *testing.T, cfg Config, e *Engine) {
 	for _, n := range s.Finished {
 		finished += n
 	}
-	for name, h := range map[string]*Histogram{
+	for name, h := range map[string]*observed.Histogram{
 		"end to end": s.EndToEnd, "queue": s.Queue, "inference": s.Inference, "prefill": s.Prefill, "decode": s.Decode,
 		"prompt": s.PromptLength, "output": s.GenerationLength, "n": s.ParamsN, "token mean": s.TokenMean,
 		"computed": s.PrefillComputed, "preemptions": s.RequestPreemptions,
@@ -146,7 +148,7 @@ func TestLoadShowsInEveryNumberThatShouldFeelIt(t *testing.T) {
 			full++
 		}
 	}
-	mean := func(h *Histogram) float64 { return h.Sum / float64(h.Count) }
+	mean := func(h *observed.Histogram) float64 { return h.Sum / float64(h.Count) }
 	l, h := light.Stats(), heavy.Stats()
 	assert.Greater(t, mean(h.InterToken), 1.2*mean(l.InterToken))
 	assert.Greater(t, mean(h.FirstToken), 3*mean(l.FirstToken))

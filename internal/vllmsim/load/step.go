@@ -1,6 +1,10 @@
 package load
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
 
 // Costs of a step for an 8B model on one H100 SXM, from the project's
 // specification of its simulated engine (peak rates derated by what is reached
@@ -15,6 +19,9 @@ const (
 	kvReadRate     = 0.75 * 3.35e12 // B/s for the KV cache
 	arithmeticRate = 0.55 * 989e12  // FLOP/s
 )
+
+// draftPositions is the number of tokens drafted per step with speculative decoding.
+const draftPositions = 3
 
 // acceptance is the chance that a drafted token is accepted given that the
 // ones before it were.
@@ -151,7 +158,7 @@ func (e *Engine) finish(r *request) {
 	r.blocks = 0
 	s := e.stats
 	total := e.clock - r.arrived + overhead
-	s.answered(e.clock, r.path, "2xx", total+overhead, r.prompt*4+300, r.generated*5+350)
+	s.Answered(e.clock, r.path, "2xx", total+overhead, r.prompt*4+300, r.generated*5+350)
 	if r.fate == fateAborted {
 		return
 	}
@@ -190,12 +197,12 @@ func (e *Engine) noteAdapters() {
 	if len(sets) == 0 || running != e.adaptersRunning || waiting != e.adaptersWaiting {
 		e.adaptersRunning, e.adaptersWaiting = running, waiting
 		names, queued := adapterList(running), adapterList(waiting)
-		e.adaptersAt = slices.IndexFunc(sets, func(s AdapterSet) bool {
+		e.adaptersAt = slices.IndexFunc(sets, func(s observed.AdapterSet) bool {
 			return s.Running == names && s.Waiting == queued
 		})
 		if e.adaptersAt < 0 {
 			e.adaptersAt = len(sets)
-			sets = append(sets, AdapterSet{Running: names, Waiting: queued, First: e.clock})
+			sets = append(sets, observed.AdapterSet{Running: names, Waiting: queued, First: e.clock})
 			e.stats.Adapters = sets
 		}
 	}

@@ -3,6 +3,8 @@ package load
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
 const (
@@ -88,7 +90,7 @@ func (w *workload) draw(t float64) *request {
 		limit = min(limit, r.maxTokens)
 	}
 	if r.output >= limit {
-		r.output, r.reason = limit, ReasonLength
+		r.output, r.reason = limit, observed.ReasonLength
 	}
 	switch p := w.rng.Float64(); {
 	case p < 0.004:

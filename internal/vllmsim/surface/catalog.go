@@ -3,7 +3,7 @@ package surface
 import (
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -14,32 +14,32 @@ type definition struct {
 	// whole marks gauges of whole numbers.
 	whole bool
 	// points returns the children for one engine, without the base labels.
-	points func(*Server, *load.Stats) []wire.Point
+	points func(*Server, *observed.Stats) []wire.Point
 }
 
-func gauge(help string, value func(*load.Stats) float64) definition {
+func gauge(help string, value func(*observed.Stats) float64) definition {
 	return definition{help: help, kind: wire.Gauge, points: single(value)}
 }
 
-func whole(help string, value func(*load.Stats) float64) definition {
+func whole(help string, value func(*observed.Stats) float64) definition {
 	return definition{help: help, kind: wire.Gauge, whole: true, points: single(value)}
 }
 
-func counter(help string, value func(*load.Stats) float64) definition {
+func counter(help string, value func(*observed.Stats) float64) definition {
 	return definition{help: help, kind: wire.Counter, points: single(value)}
 }
 
-func single(value func(*load.Stats) float64) func(*Server, *load.Stats) []wire.Point {
-	return func(_ *Server, st *load.Stats) []wire.Point { return []wire.Point{{Value: value(st)}} }
+func single(value func(*observed.Stats) float64) func(*Server, *observed.Stats) []wire.Point {
+	return func(_ *Server, st *observed.Stats) []wire.Point { return []wire.Point{{Value: value(st)}} }
 }
 
-func histogram(help string, bounds func(*Server) []float64, values func(*load.Stats) *load.Histogram) definition {
-	return definition{help: help, kind: wire.Histogram, points: func(s *Server, st *load.Stats) []wire.Point {
+func histogram(help string, bounds func(*Server) []float64, values func(*observed.Stats) *observed.Histogram) definition {
+	return definition{help: help, kind: wire.Histogram, points: func(s *Server, st *observed.Stats) []wire.Point {
 		return []wire.Point{histogramPoint(values(st), bounds(s), s.isRay())}
 	}}
 }
 
-func histogramPoint(h *load.Histogram, bounds []float64, exclusive bool) wire.Point {
+func histogramPoint(h *observed.Histogram, bounds []float64, exclusive bool) wire.Point {
 	cumulative, err := h.Cumulative(bounds, exclusive)
 	if err != nil {
 		panic(err) // A bucket table of this package that the load model does not keep.
@@ -49,11 +49,11 @@ func histogramPoint(h *load.Histogram, bounds []float64, exclusive bool) wire.Po
 
 // bare is a family that a server declares and never fills here.
 func bare(help string, kind wire.Type) definition {
-	return definition{help: help, kind: kind, points: func(*Server, *load.Stats) []wire.Point { return nil }}
+	return definition{help: help, kind: kind, points: func(*Server, *observed.Stats) []wire.Point { return nil }}
 }
 
-func labelled(help string, kind wire.Type, label string, points func(*Server, *load.Stats) ([]string, []float64)) definition {
-	return definition{help: help, kind: kind, whole: true, points: func(s *Server, st *load.Stats) []wire.Point {
+func labelled(help string, kind wire.Type, label string, points func(*Server, *observed.Stats) ([]string, []float64)) definition {
+	return definition{help: help, kind: kind, whole: true, points: func(s *Server, st *observed.Stats) []wire.Point {
 		var out []wire.Point
 		names, values := points(s, st)
 		for i, name := range names {
@@ -65,12 +65,12 @@ func labelled(help string, kind wire.Type, label string, points func(*Server, *l
 
 // finishedReasons returns the series of request_success: V1 creates one per
 // reason that it knows, V0 and the Rust front end only those that occurred.
-func finishedReasons(s *Server, st *load.Stats) (names []string, values []float64) {
+func finishedReasons(s *Server, st *observed.Stats) (names []string, values []float64) {
 	for reason, n := range st.Finished {
-		r := load.Reason(reason)
-		known := r <= load.ReasonAbort ||
-			(r == load.ReasonError && !s.Version.before("0.13.0")) ||
-			(r == load.ReasonRepetition && !s.Version.before("0.18.0"))
+		r := observed.Reason(reason)
+		known := r <= observed.ReasonAbort ||
+			(r == observed.ReasonError && !s.Version.before("0.13.0")) ||
+			(r == observed.ReasonRepetition && !s.Version.before("0.18.0"))
 		if s.isV0() || s.Dialect == Rust {
 			known = n > 0
 		}
@@ -81,24 +81,26 @@ func finishedReasons(s *Server, st *load.Stats) (names []string, values []float6
 	return names, values
 }
 
-func draftPositions(_ *Server, st *load.Stats) (names []string, values []float64) {
+func draftPositions(_ *Server, st *observed.Stats) (names []string, values []float64) {
 	for pos, n := range st.AcceptedPerPosition {
 		names, values = append(names, strconv.Itoa(pos)), append(values, n)
 	}
 	return names, values
 }
 
-func promptSources(_ *Server, st *load.Stats) ([]string, []float64) {
+func promptSources(_ *Server, st *observed.Stats) ([]string, []float64) {
 	return []string{"local_compute", "local_cache_hit", "external_kv_transfer"},
-		[]float64{st.PromptTokens - st.PromptCached, st.PromptCached, 0}
+		[]float64{st.PromptTokens - st.PromptCached, st.PromptCached - st.PromptExternal, st.PromptExternal}
 }
 
-func waitingReasons(_ *Server, st *load.Stats) ([]string, []float64) {
+func waitingReasons(_ *Server, st *observed.Stats) ([]string, []float64) {
 	return []string{"capacity", "deferred"}, []float64{float64(st.WaitingCapacity), float64(st.WaitingDeferred)}
 }
 
-func sleepStates(*Server, *load.Stats) ([]string, []float64) {
-	return []string{"awake", "weights_offloaded", "discard_all"}, []float64{1, 0, 0}
+func sleepStates(_ *Server, st *observed.Stats) ([]string, []float64) {
+	states := make([]float64, 3)
+	states[st.SleepLevel] = 1
+	return []string{"awake", "weights_offloaded", "discard_all"}, states
 }
 
 func ratio(a, b float64) float64 {

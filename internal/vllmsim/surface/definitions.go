@@ -1,11 +1,11 @@
 package surface
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
-type stats = load.Stats
+type stats = observed.Stats
 
 // Deprecated families say so at the end of their HELP, without a blank, as
 // vLLM's do.
@@ -51,10 +51,16 @@ var definitions = map[string]definition{
 		func(s *stats) float64 { return s.PrefixQueryBlocks }, func(s *stats) float64 { return s.PrefixQueries })},
 	"gpu_prefix_cache_hits": {help: "Hits in the prefix cache on the GPU.", kind: wire.Counter, points: prefixUnits(
 		func(s *stats) float64 { return s.PrefixHitBlocks }, func(s *stats) float64 { return s.PrefixHits })},
-	"external_prefix_cache_queries": counter("Tokens looked up through a KV connector.", zero),
-	"external_prefix_cache_hits":    counter("Tokens found through a KV connector.", zero),
-	"mm_cache_queries":              counter("Items looked up in the multi-modal cache.", zero),
-	"mm_cache_hits":                 counter("Items found in the multi-modal cache.", zero),
+	"external_prefix_cache_queries": counter("Tokens looked up through a KV connector.",
+		func(s *stats) float64 { return s.ExternalQueries }),
+	"external_prefix_cache_hits": counter("Tokens found through a KV connector.",
+		func(s *stats) float64 { return s.ExternalHits }),
+	"nixl_num_failed_transfers": counter("Transfers of KV blocks that failed.",
+		func(s *stats) float64 { return s.TransferFailures }),
+	"corrupted_requests": counter("Requests whose logits were not numbers.",
+		func(s *stats) float64 { return s.Corrupted }),
+	"mm_cache_queries": counter("Items looked up in the multi-modal cache.", zero),
+	"mm_cache_hits":    counter("Items found in the multi-modal cache.", zero),
 	"num_preemptions": counter("Requests preempted so far.",
 		func(s *stats) float64 { return s.Preemptions }),
 	"prompt_tokens": counter("Prompt tokens of requests that got their first token.",
@@ -95,43 +101,43 @@ var definitions = map[string]definition{
 		func(s *stats) float64 { return s.GenerationRate }),
 
 	"request_prompt_tokens": histogram("Prompt tokens per finished request.", tokenBounds,
-		func(s *stats) *load.Histogram { return s.PromptLength }),
+		func(s *stats) *observed.Histogram { return s.PromptLength }),
 	"request_generation_tokens": histogram("Generated tokens per finished request.", tokenBounds,
-		func(s *stats) *load.Histogram { return s.GenerationLength }),
+		func(s *stats) *observed.Histogram { return s.GenerationLength }),
 	"iteration_tokens_total": histogram("Tokens worked on per engine step.", iterationBounds,
-		func(s *stats) *load.Histogram { return s.IterationTokens }),
+		func(s *stats) *observed.Histogram { return s.IterationTokens }),
 	"request_max_num_generation_tokens": histogram("Longest output among a request's sequences.", tokenBounds,
-		func(s *stats) *load.Histogram { return s.GenerationLength }),
+		func(s *stats) *observed.Histogram { return s.GenerationLength }),
 	"request_params_n": histogram("Value of n per request.", sequenceBounds,
-		func(s *stats) *load.Histogram { return s.ParamsN }),
+		func(s *stats) *observed.Histogram { return s.ParamsN }),
 	"request_params_best_of": histogram("Value of best_of per request.", sequenceBounds,
-		func(s *stats) *load.Histogram { return s.ParamsN }),
+		func(s *stats) *observed.Histogram { return s.ParamsN }),
 	"request_params_max_tokens": histogram("Value of max_tokens per request.", tokenBounds,
-		func(s *stats) *load.Histogram { return s.ParamsMaxTokens }),
+		func(s *stats) *observed.Histogram { return s.ParamsMaxTokens }),
 	"time_to_first_token_seconds": histogram("Seconds until a request's first token.", firstTokenBounds,
-		func(s *stats) *load.Histogram { return s.FirstToken }),
+		func(s *stats) *observed.Histogram { return s.FirstToken }),
 	"inter_token_latency_seconds": histogram("Seconds between tokens of a request.", tokenTimeBounds,
-		func(s *stats) *load.Histogram { return s.InterToken }),
+		func(s *stats) *observed.Histogram { return s.InterToken }),
 	"time_per_output_token_seconds": histogram("Seconds per output token.", tokenTimeBounds,
-		func(s *stats) *load.Histogram { return s.InterToken }),
+		func(s *stats) *observed.Histogram { return s.InterToken }),
 	"request_time_per_output_token_seconds": histogram("Mean seconds per output token of each request.", tokenTimeBounds,
-		func(s *stats) *load.Histogram { return s.TokenMean }),
+		func(s *stats) *observed.Histogram { return s.TokenMean }),
 	"e2e_request_latency_seconds": histogram("Seconds from arrival to the last token.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.EndToEnd }),
+		func(s *stats) *observed.Histogram { return s.EndToEnd }),
 	"request_queue_time_seconds": histogram("Seconds that a request waited.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.Queue }),
+		func(s *stats) *observed.Histogram { return s.Queue }),
 	"time_in_queue_requests": histogram("Seconds that a request waited, older name.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.Queue }),
+		func(s *stats) *observed.Histogram { return s.Queue }),
 	"request_inference_time_seconds": histogram("Seconds that a request ran.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.Inference }),
+		func(s *stats) *observed.Histogram { return s.Inference }),
 	"request_prefill_time_seconds": histogram("Seconds of prefill per request.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.Prefill }),
+		func(s *stats) *observed.Histogram { return s.Prefill }),
 	"request_decode_time_seconds": histogram("Seconds of decoding per request.", latencyBounds,
-		func(s *stats) *load.Histogram { return s.Decode }),
+		func(s *stats) *observed.Histogram { return s.Decode }),
 	"request_prefill_kv_computed_tokens": histogram("Prompt tokens computed per request, without cached ones.", tokenBounds,
-		func(s *stats) *load.Histogram { return s.PrefillComputed }),
+		func(s *stats) *observed.Histogram { return s.PrefillComputed }),
 	"request_num_preemptions": histogram("Preemptions per finished request.", preemptionBounds,
-		func(s *stats) *load.Histogram { return s.RequestPreemptions }),
+		func(s *stats) *observed.Histogram { return s.RequestPreemptions }),
 	"model_forward_time_milliseconds": bare("Milliseconds of the forward pass, with detailed traces.", wire.Histogram),
 	"model_execute_time_milliseconds": bare("Milliseconds of a model call, with detailed traces.", wire.Histogram),
 

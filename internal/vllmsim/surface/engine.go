@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -45,6 +45,10 @@ func (s *Server) has(f feature) bool {
 		return s.SpecDecode
 	case needsLoRA:
 		return s.LoRA
+	case needsNaNCounter:
+		return s.NaNCounter
+	case needsTransfer:
+		return s.Transfer
 	default:
 		return true
 	}
@@ -83,7 +87,7 @@ func (s *Server) family(r row) wire.Family {
 // exists reports whether a child is there yet. V1 creates nearly all of them
 // before the first request, V0 on first use, the Rust front end those of
 // features only when they are in use.
-func (s *Server) exists(kind wire.Type, name string, st *load.Stats, pt wire.Point) bool {
+func (s *Server) exists(kind wire.Type, name string, st *observed.Stats, pt wire.Point) bool {
 	switch {
 	case s.isV0():
 		if kind == wire.Histogram {

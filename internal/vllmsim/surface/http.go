@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -57,17 +57,17 @@ func (s *Server) httpFamilies() []wire.Family {
 
 // httpTotals adds up what the engines' requests meant for the one front end,
 // handlers by first use.
-func (s *Server) httpTotals() ([]*load.Handler, *load.Histogram) {
-	fine := load.NewHistogram(highr)
-	var handlers []*load.Handler
+func (s *Server) httpTotals() ([]*observed.Handler, *observed.Histogram) {
+	fine := observed.NewHistogram(highr)
+	var handlers []*observed.Handler
 	for _, st := range s.Engines {
 		fine.Add(st.HTTPFine)
 		for _, h := range st.HTTP {
-			i := slices.IndexFunc(handlers, func(o *load.Handler) bool { return o.Path == h.Path })
+			i := slices.IndexFunc(handlers, func(o *observed.Handler) bool { return o.Path == h.Path })
 			if i < 0 {
-				handlers = append(handlers, &load.Handler{
+				handlers = append(handlers, &observed.Handler{
 					Path: h.Path, Since: h.Since, ByStatus: map[string]float64{}, StatusSince: map[string]float64{},
-					Duration: load.NewHistogram(byHandler),
+					Duration: observed.NewHistogram(byHandler),
 				})
 				i = len(handlers) - 1
 			}
@@ -84,6 +84,6 @@ func (s *Server) httpTotals() ([]*load.Handler, *load.Histogram) {
 			}
 		}
 	}
-	slices.SortFunc(handlers, func(a, b *load.Handler) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(handlers, func(a, b *observed.Handler) int { return strings.Compare(a.Path, b.Path) })
 	return handlers, fine
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -41,14 +41,14 @@ func (s *Server) loraFamily() wire.Family {
 
 // adapterSets merges what the engines saw, oldest first; V0 reports an empty
 // combination where LoRA is off.
-func (s *Server) adapterSets() []load.AdapterSet {
-	var sets []load.AdapterSet
+func (s *Server) adapterSets() []observed.AdapterSet {
+	var sets []observed.AdapterSet
 	for _, st := range s.Engines {
 		if !s.LoRA && st.LastStep > 0 {
-			return []load.AdapterSet{{Last: st.LastStep}}
+			return []observed.AdapterSet{{Last: st.LastStep}}
 		}
 		for _, set := range st.Adapters {
-			i := slices.IndexFunc(sets, func(o load.AdapterSet) bool {
+			i := slices.IndexFunc(sets, func(o observed.AdapterSet) bool {
 				return o.Running == set.Running && o.Waiting == set.Waiting
 			})
 			if i < 0 {
@@ -59,7 +59,7 @@ func (s *Server) adapterSets() []load.AdapterSet {
 			sets[i].Last = max(sets[i].Last, set.Last)
 		}
 	}
-	slices.SortStableFunc(sets, func(a, b load.AdapterSet) int {
+	slices.SortStableFunc(sets, func(a, b observed.AdapterSet) int {
 		switch {
 		case a.First < b.First:
 			return -1
@@ -71,11 +71,11 @@ func (s *Server) adapterSets() []load.AdapterSet {
 	return sets
 }
 
-func rustAdapters(s *Server, sets []load.AdapterSet) []wire.Point {
+func rustAdapters(s *Server, sets []observed.AdapterSet) []wire.Point {
 	if len(sets) == 0 {
 		return nil
 	}
-	newest := slices.MaxFunc(sets, func(a, b load.AdapterSet) int {
+	newest := slices.MaxFunc(sets, func(a, b observed.AdapterSet) int {
 		if a.Last < b.Last {
 			return -1
 		}

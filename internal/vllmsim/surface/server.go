@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -93,12 +93,15 @@ type Server struct {
 	// ProcessStart, Ready and Now are unix times in seconds; Ready is the zero
 	// of the engines' own clocks.
 	ProcessStart, Ready, Now float64
-	Engines                  []*load.Stats
+	Engines                  []*observed.Stats
 	// APIServers is the number of API server processes.
 	APIServers                                int
 	MaxModelLen, KVTokens, BlockSize, MaxSeqs int
 	MaxLoRAs                                  int
 	LoRA, SpecDecode, PrefixCaching           bool
+	// NaNCounter is a server that counts requests with corrupted logits,
+	// Transfer one that reads KV blocks from others through NIXL.
+	NaNCounter, Transfer bool
 	// Node tells servers apart where a Ray agent names its node, from 0.
 	Node int
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -31,7 +32,7 @@ func server(t *testing.T, dialect Dialect, version string, change ...func(*Serve
 	})
 	require.NoError(t, err)
 	e.AdvanceTo(s.Now - s.Ready)
-	s.Engines = []*load.Stats{e.Stats()}
+	s.Engines = []*observed.Stats{e.Stats()}
 	return s
 }
 
@@ -230,7 +231,7 @@ func TestAFreshV0ServerShowsItsFamiliesWithoutValues(t *testing.T) {
 		Rate: 1, Period: 60, PromptMedian: 9, OutputMedian: 9, KVTokens: 9000, BlockSize: 16, MaxSeqs: 4, MaxBatchedTokens: 64, MaxModelLen: 64,
 	})
 	require.NoError(t, err)
-	s.Engines = []*load.Stats{e.Stats()}
+	s.Engines = []*observed.Stats{e.Stats()}
 	assert.Empty(t, find(t, s, "vllm:num_requests_running").Points)
 	assert.Empty(t, find(t, s, "vllm:time_to_first_token_seconds").Points)
 	s.Dialect, s.Version = V1, Version{0, 20, 0}

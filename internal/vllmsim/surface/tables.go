@@ -17,6 +17,8 @@ const (
 	always feature = iota
 	needsSpecDecode
 	needsLoRA
+	needsNaNCounter
+	needsTransfer
 )
 
 // Names of families that are not built from definitions.
@@ -31,6 +33,7 @@ var v1Rows = []row{
 	{name: "spec_decode_num_draft_tokens", since: "0.8.5", needs: needsSpecDecode},
 	{name: "spec_decode_num_accepted_tokens", since: "0.8.5", needs: needsSpecDecode},
 	{name: "spec_decode_num_accepted_tokens_per_pos", since: "0.8.5", needs: needsSpecDecode},
+	{name: "nixl_num_failed_transfers", since: "0.12.0", needs: needsTransfer},
 	{name: "estimated_flops_per_gpu", since: "0.17.0"},
 	{name: "estimated_read_bytes_per_gpu", since: "0.17.0"},
 	{name: "estimated_write_bytes_per_gpu", since: "0.17.0"},
@@ -42,6 +45,7 @@ var v1Rows = []row{
 	{name: "gpu_prefix_cache_queries", since: "0.8.0", until: "0.11.0", deprecated: useQueries, deprecatedSince: "0.9.2"},
 	{name: "gpu_prefix_cache_hits", since: "0.8.0", until: "0.11.0", deprecated: useHits, deprecatedSince: "0.9.2"},
 	{name: "kv_cache_usage_perc", since: "0.9.2"},
+	{name: "corrupted_requests", since: "0.12.0", needs: needsNaNCounter},
 	{name: "prefix_cache_queries", since: "0.9.2"},
 	{name: "prefix_cache_hits", since: "0.9.2"},
 	{name: "external_prefix_cache_queries", since: "0.11.1"},

@@ -1,4 +1,4 @@
-package load
+package observed
 
 // The bounds at which the model keeps its histograms. Each is a superset of
 // the buckets of every vLLM version.

@@ -1,4 +1,8 @@
-package load
+// Package observed holds what a vLLM server observes about its engines: the
+// counters, gauges and histograms behind its metrics, whatever version and
+// dialect they are shown in. A load model fills it, and package surface turns it
+// into families.
+package observed
 
 // Reason says why a request finished.
 type Reason int
@@ -18,9 +22,6 @@ func (r Reason) String() string {
 	return [...]string{"stop", "length", "abort", "error", "repetition"}[r]
 }
 
-// draftPositions is the number of tokens drafted per step with speculative decoding.
-const draftPositions = 3
-
 // Stats is what an engine can be asked about. All counters and histograms
 // count since the engine's start; times in it are seconds since that start.
 type Stats struct {
@@ -37,13 +38,24 @@ type Stats struct {
 
 	// PrefixQueries and PrefixHits are in tokens, PrefixQueryBlocks and
 	// PrefixHitBlocks the same in full blocks, the unit before v0.9.0.
-	PrefixQueries, PrefixHits           float64
-	PrefixQueryBlocks, PrefixHitBlocks  float64
-	PromptTokens, PromptCached          float64
-	GenerationTokens, Preemptions       float64
-	Finished                            [reasonCount]float64
+	PrefixQueries, PrefixHits          float64
+	PrefixQueryBlocks, PrefixHitBlocks float64
+	// PromptTokens counts prompts at their first token, PromptCached the part
+	// that was not computed, PromptExternal the part of that from other servers.
+	PromptTokens, PromptCached, PromptExternal float64
+	// ExternalQueries and ExternalHits are tokens looked up and found at other
+	// servers, TransferFailures transfers from there that failed.
+	ExternalQueries, ExternalHits, TransferFailures float64
+	GenerationTokens, Preemptions                   float64
+	// Finished counts requests by reason; Corrupted those among them whose logits
+	// were not numbers.
+	Finished  [reasonCount]float64
+	Corrupted float64
+	// SleepLevel is 0 while awake, 1 with weights moved out, 2 with all discarded.
+	SleepLevel                          int
 	Drafts, DraftTokens, AcceptedTokens float64
-	AcceptedPerPosition                 [draftPositions]float64
+	// AcceptedPerPosition has an entry per drafted token of a step.
+	AcceptedPerPosition                 []float64
 	Flops, ReadBytes, WriteBytes        float64
 	PromptLength, GenerationLength      *Histogram
 	IterationTokens                     *Histogram
@@ -94,29 +106,32 @@ func (h *Handler) Requests() float64 {
 	return total
 }
 
-func newStats() *Stats {
+// NewStats returns the numbers of an engine that has not done anything yet and
+// drafts so many tokens per step.
+func NewStats(draft int) *Stats {
 	return &Stats{
-		PromptLength:       NewHistogram(tokenBounds),
-		GenerationLength:   NewHistogram(tokenBounds),
-		IterationTokens:    NewHistogram(iterationBounds),
-		ParamsN:            NewHistogram(smallBounds),
-		ParamsMaxTokens:    NewHistogram(tokenBounds),
-		FirstToken:         NewHistogram(firstTokenBounds),
-		InterToken:         NewHistogram(tokenTimeBounds),
-		TokenMean:          NewHistogram(tokenTimeBounds),
-		EndToEnd:           NewHistogram(latencyBounds),
-		Queue:              NewHistogram(latencyBounds),
-		Inference:          NewHistogram(latencyBounds),
-		Prefill:            NewHistogram(latencyBounds),
-		Decode:             NewHistogram(latencyBounds),
-		PrefillComputed:    NewHistogram(tokenBounds),
-		RequestPreemptions: NewHistogram(smallBounds),
-		HTTPFine:           NewHistogram(httpFineBounds),
+		AcceptedPerPosition: make([]float64, draft),
+		PromptLength:        NewHistogram(tokenBounds),
+		GenerationLength:    NewHistogram(tokenBounds),
+		IterationTokens:     NewHistogram(iterationBounds),
+		ParamsN:             NewHistogram(smallBounds),
+		ParamsMaxTokens:     NewHistogram(tokenBounds),
+		FirstToken:          NewHistogram(firstTokenBounds),
+		InterToken:          NewHistogram(tokenTimeBounds),
+		TokenMean:           NewHistogram(tokenTimeBounds),
+		EndToEnd:            NewHistogram(latencyBounds),
+		Queue:               NewHistogram(latencyBounds),
+		Inference:           NewHistogram(latencyBounds),
+		Prefill:             NewHistogram(latencyBounds),
+		Decode:              NewHistogram(latencyBounds),
+		PrefillComputed:     NewHistogram(tokenBounds),
+		RequestPreemptions:  NewHistogram(smallBounds),
+		HTTPFine:            NewHistogram(httpFineBounds),
 	}
 }
 
-// answered records one answered HTTP request.
-func (s *Stats) answered(now float64, path, status string, seconds float64, requestBytes, responseBytes int) {
+// Answered records one answered HTTP request.
+func (s *Stats) Answered(now float64, path, status string, seconds float64, requestBytes, responseBytes int) {
 	var handler *Handler
 	for _, h := range s.HTTP {
 		if h.Path == path {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+// parseChange reads what -change takes.
+func parseChange(text string) (engine.Change, error) {
+	var change engine.Change
+	at, rest, timed := strings.Cut(text, ":")
+	name, value, valued := strings.Cut(rest, "=")
+	if !timed || !valued {
+		return change, errors.New("want TIME:PARAMETER=VALUE, for example 60s:bandwidth=0.5")
+	}
+	after, err := time.ParseDuration(at)
+	if err != nil {
+		return change, fmt.Errorf("time %q: want a duration, for example 60s", at)
+	}
+	change.At = after.Seconds()
+	if change.Parameter, err = engine.ParseParameter(name); err != nil {
+		return change, err
+	}
+	value, number, one := strings.Cut(value, "@")
+	if one {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return change, fmt.Errorf("engine %q is not a number", number)
+		}
+		change.Engines = []int{n}
+	}
+	if change.Value, err = strconv.ParseFloat(value, 64); err != nil {
+		return change, fmt.Errorf("value %q is not a number", value)
+	}
+	return change, nil
+}
+
+// truthLine is one request in the file of -truth. Times are in seconds since
+// the server became ready.
+type truthLine struct {
+	Server      int     `json:"server"`
+	Engine      int     `json:"engine"`
+	ID          int     `json:"id"`
+	Arrived     float64 `json:"arrived"`
+	Ended       float64 `json:"ended"`
+	Outcome     string  `json:"outcome"`
+	Queue       float64 `json:"queue_seconds"`
+	FirstToken  float64 `json:"first_token_seconds"`
+	MeanGap     float64 `json:"mean_gap_seconds"`
+	MaxGap      float64 `json:"max_gap_seconds"`
+	Prompt      int     `json:"prompt_tokens"`
+	Cached      int     `json:"cached_tokens"`
+	Output      int     `json:"output_tokens"`
+	Preemptions int     `json:"preemptions"`
+}
+
+// writeTruth returns what writes outcomes to a file. It says once that writing
+// fails, and goes on serving.
+func writeTruth(file, stderr io.Writer) func(int, engine.Outcome) {
+	var mu sync.Mutex // Servers tell the truth at the same time.
+	encoder := json.NewEncoder(file)
+	failed := false
+	return func(server int, o engine.Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed {
+			return
+		}
+		err := encoder.Encode(truthLine{
+			Server: server, Engine: o.Engine, ID: o.ID, Arrived: o.Arrived, Ended: o.Ended, Outcome: o.End.String(),
+			Queue: o.Queue, FirstToken: o.FirstToken, MeanGap: o.MeanGap, MaxGap: o.MaxGap,
+			Prompt: o.Prompt, Cached: o.Cached, Output: o.Output, Preemptions: o.Preemptions,
+		})
+		if err != nil {
+			failed = true
+			fmt.Fprintf(stderr, "vllmsim serve: the truth is not written any more: %v\n", err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package engine
+
+import "math"
+
+// apply sets a parameter.
+func (s *Server) apply(ch Change) {
+	if !ch.Parameter.perEngine() {
+		s.val[ch.Parameter] = ch.Value
+		return
+	}
+	if len(ch.Engines) == 0 {
+		for _, c := range s.engines {
+			s.applyTo(c, ch)
+		}
+	}
+	for _, i := range ch.Engines {
+		s.applyTo(s.engines[i], ch)
+	}
+}
+
+func (s *Server) applyTo(c *core, ch Change) {
+	c.val[ch.Parameter] = ch.Value
+	switch ch.Parameter {
+	case ParamBlocks:
+		usable := len(c.pool.refs) - 1
+		keep := max(int(math.Round(ch.Value*float64(usable))), s.cfg.longest())
+		c.pool.wanted = usable - keep
+		c.pool.withhold()
+	case ParamStall:
+		s.stall(c, ch.Value > 0)
+	case ParamSleep:
+		s.stats[c.index].SleepLevel = int(ch.Value)
+		switch {
+		case ch.Value == 0:
+			c.asleep = false
+		case !c.stepping:
+			s.fallAsleep(c)
+		}
+	}
+}
+
+// stall stops an engine, or lets it go on where it stopped.
+func (s *Server) stall(c *core, on bool) {
+	switch {
+	case on && !c.stalled:
+		c.stalled, c.stalledAt = true, s.now
+	case !on && c.stalled:
+		c.stalled = false
+		if c.stepping {
+			c.ends += s.now - c.stalledAt
+		}
+	}
+}
+
+// fallAsleep aborts what the engine has and forgets its cache.
+func (s *Server) fallAsleep(c *core) {
+	if c.asleep {
+		return
+	}
+	s.catchUp(s.now)
+	c.asleep = true
+	c.receive(s.now)
+	for _, list := range [][]*request{c.running, c.fetching, c.preempted, c.skipped, c.waiting.live()} {
+		for _, r := range list {
+			if !r.gone && !r.done {
+				s.drop(r, EndAborted)
+			}
+		}
+	}
+	c.dropGone()
+	c.pool.reset()
+}
+
+// rates is the state of the throughput over the last ten seconds, which the V0
+// engine reported.
+type rates struct{ at, prompt, generation float64 }
+
+// rollRates closes the ten-second windows that end at or before t.
+func (s *Server) rollRates(engine int, t float64) {
+	const window = 10.0
+	r, st := &s.rates[engine], s.stats[engine]
+	if t-r.at < window {
+		return
+	}
+	st.PromptRate = (st.PromptTokens - r.prompt) / window
+	st.GenerationRate = (st.GenerationTokens - r.generation) / window
+	r.prompt, r.generation = st.PromptTokens, st.GenerationTokens
+	r.at += window
+	if t-r.at >= window {
+		// Whole windows without a step.
+		st.PromptRate, st.GenerationRate = 0, 0
+		r.at += window * math.Floor((t-r.at)/window)
+	}
+}

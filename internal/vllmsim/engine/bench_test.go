@@ -1,0 +1,26 @@
+package engine
+
+import "testing"
+
+// BenchmarkVirtualHour is one hour of an 8B engine at moderate and at high
+// load. Real time is 3600 s; the quotient is how many times faster this is.
+func BenchmarkVirtualHour(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		rate float64
+	}{{"moderate", 5}, {"high", 20}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				s, err := New(Config{Seed: 1, Model: Llama8B(), Workload: Chat(c.rate), FrontEnd: DefaultFrontEnd()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				s.AdvanceTo(3600)
+				b.ReportMetric(float64(s.engines[0].step), "steps")
+				b.ReportMetric(s.stats[0].InterToken.Sum/float64(s.stats[0].InterToken.Count)*1e3, "ms_ITL")
+				b.ReportMetric(float64(s.stats[0].Running), "running")
+			}
+			b.ReportMetric(3600*float64(b.N)/b.Elapsed().Seconds(), "x_real_time")
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Parameter is a piece of physics or of the workload that can change while
+// the model runs. None of them is a metric.
+type Parameter int
+
+// The parameters. Factors are 1 in the nominal state, everything else is 0.
+const (
+	// ParamClock is a factor of the compute rate.
+	ParamClock Parameter = iota
+	// ParamBandwidth is a factor of the memory bandwidth.
+	ParamBandwidth
+	// ParamHostDelay is added to each step, in seconds.
+	ParamHostDelay
+	// ParamAcceptance is a factor of the chance that a drafted token is accepted.
+	ParamAcceptance
+	// ParamBlocks is a factor of the number of KV blocks; at least one longest
+	// request always fits.
+	ParamBlocks
+	// ParamStall above 0 stops an engine in the middle of whatever it does.
+	ParamStall
+	// ParamSleep is the sleep level, 0 to 2. Falling asleep aborts all requests and
+	// forgets the prefix cache; new requests wait.
+	ParamSleep
+	// ParamFrontEnd is a factor of the time that the front end takes for anything.
+	ParamFrontEnd
+	// ParamArrivalRate is a factor of the arrival rate.
+	ParamArrivalRate
+	// ParamPromptLength and ParamOutputLength are factors of lengths.
+	ParamPromptLength
+	ParamOutputLength
+	// ParamPrefixPool is a factor of the number of different shared beginnings.
+	ParamPrefixPool
+	// ParamAdapterPool is a factor of the number of LoRA adapters asked for.
+	ParamAdapterPool
+	// ParamErrorRate is the share of requests that fail within the engine after some
+	// of their tokens.
+	ParamErrorRate
+	// ParamTransferFailure is the share of KV transfers that fail.
+	ParamTransferFailure
+	// ParamCorruption is the share of requests with logits that are not numbers.
+	ParamCorruption
+
+	parameterCount
+)
+
+var parameterNames = [parameterCount]string{
+	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
+	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
+}
+
+// String returns the parameter's name as scenario files write it.
+func (p Parameter) String() string {
+	if p < 0 || p >= parameterCount {
+		return fmt.Sprintf("parameter %d", int(p))
+	}
+	return parameterNames[p]
+}
+
+// ParseParameter returns the parameter of that name.
+func ParseParameter(name string) (Parameter, error) {
+	if i := slices.Index(parameterNames[:], name); i >= 0 {
+		return Parameter(i), nil
+	}
+	return 0, fmt.Errorf("unknown parameter %q: want one of %v", name, parameterNames)
+}
+
+// perEngine reports whether engines can differ in the parameter.
+func (p Parameter) perEngine() bool { return p <= ParamSleep }
+
+// Workload reports whether the parameter is what clients ask for; all others
+// are what the server is.
+func (p Parameter) Workload() bool { return p >= ParamArrivalRate && p <= ParamAdapterPool }
+
+// limits returns the least and the greatest value.
+func (p Parameter) limits() (least, most float64) {
+	switch p {
+	case ParamClock, ParamBandwidth:
+		return 0.01, 10
+	case ParamBlocks:
+		return 0, 1
+	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall:
+		return 0, 1
+	case ParamSleep:
+		return 0, 2
+	case ParamPrefixPool, ParamAdapterPool:
+		return 0.001, 1e6
+	default:
+		return 0, 1e4
+	}
+}
+
+// Change sets a parameter at a time.
+type Change struct {
+	// At is in seconds since the start.
+	At        float64
+	Parameter Parameter
+	Value     float64
+	// Engines are the numbers of the engines concerned; none means all. Only
+	// what belongs to single engines can differ between them.
+	Engines []int
+}
+
+func (c Change) check(engines int) error {
+	if c.Parameter < 0 || c.Parameter >= parameterCount {
+		return fmt.Errorf("change at %v s: unknown parameter %d", c.At, int(c.Parameter))
+	}
+	if least, most := c.Parameter.limits(); !(c.Value >= least && c.Value <= most) {
+		return fmt.Errorf("change of %s at %v s: %v is not between %v and %v", c.Parameter, c.At, c.Value, least, most)
+	}
+	if len(c.Engines) > 0 && !c.Parameter.perEngine() {
+		return fmt.Errorf("change of %s at %v s: it belongs to the whole server, not to single engines", c.Parameter, c.At)
+	}
+	for _, e := range c.Engines {
+		if e < 0 || e >= engines {
+			return fmt.Errorf("change of %s at %v s: there is no engine %d", c.Parameter, c.At, e)
+		}
+	}
+	return nil
+}
+
+// values are the parameters' present values.
+type values [parameterCount]float64
+
+func nominalValues() values {
+	var v values
+	for _, factor := range []Parameter{
+		ParamClock, ParamBandwidth, ParamAcceptance, ParamBlocks, ParamFrontEnd, ParamArrivalRate, ParamPromptLength, ParamOutputLength, ParamPrefixPool, ParamAdapterPool,
+	} {
+		v[factor] = 1
+	}
+	return v
+}
+
+func (v *values) shape() Shape {
+	return Shape{Clock: v[ParamClock], Bandwidth: v[ParamBandwidth], Host: v[ParamHostDelay]}
+}

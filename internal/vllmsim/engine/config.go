@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Config describes a server, its workload, and what is done to it.
+type Config struct {
+	// Seed makes the run; equal seeds give equal runs.
+	Seed  uint64
+	Model Model
+	// Engines is the number of data parallel engines, 1 if it is 0.
+	Engines int
+	// Router says how requests are spread over engines; Weights are for RouteWeights.
+	Router  Router
+	Weights []float64
+
+	// Blocks is the number of KV blocks with the null block; 0 takes the model's.
+	Blocks int
+	// BlockSize is in tokens; 0 stands for 16.
+	BlockSize int
+	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
+	// max_num_batched_tokens and max_model_len; 0 takes vLLM's defaults on an
+	// H100: 1024, 8192, and for the length 16384, which users set.
+	MaxSeqs, MaxBatchedTokens, MaxModelLen int
+	// NoPrefixCaching switches prefix caching off.
+	NoPrefixCaching bool
+	Speculation     Speculation
+	// MaxLoRAs is the number of adapters that one step can use; 0 is no LoRA.
+	MaxLoRAs int
+	FrontEnd FrontEnd
+	Transfer Transfer
+	// FlopsCounters fills the estimates of operations and memory traffic.
+	FlopsCounters bool
+
+	Workload Workload
+	// Changes are what happens to the server and its workload, in the order of
+	// their times.
+	Changes []Change
+
+	// KeepOutcomes keeps what Outcomes returns.
+	KeepOutcomes bool
+	Semantics    Semantics
+}
+
+// Speculation is speculative decoding.
+type Speculation struct {
+	// Acceptance is, per drafted token of a step, the chance that it is accepted
+	// if all before it were. Its length is the number of drafted tokens; none
+	// switches speculation off.
+	Acceptance []float64
+	// Seconds is the time that drafting adds to each step.
+	Seconds float64
+}
+
+// FrontEnd is what the API server's processor time costs. Requests and batches
+// of outputs are worked on in the order in which they come in.
+type FrontEnd struct {
+	// RequestSeconds and PromptTokenSeconds are spent on a request before the
+	// engine gets it: parsing and turning text into tokens.
+	RequestSeconds, PromptTokenSeconds float64
+	// BatchSeconds and TokenSeconds are spent on what a step gives: turning tokens
+	// into text and sending them.
+	BatchSeconds, TokenSeconds float64
+	// Processes is the number of API servers, 1 if it is 0.
+	Processes int
+}
+
+// DefaultFrontEnd is a guess of the right size: some 1.5 ms for a prompt of
+// 1000 tokens, and a limit of some 80,000 tokens per second.
+func DefaultFrontEnd() FrontEnd {
+	return FrontEnd{RequestSeconds: 0.5e-3, PromptTokenSeconds: 1e-6, BatchSeconds: 0.1e-3, TokenSeconds: 12e-6}
+}
+
+// Transfer is reading the KV cache of a prompt from another server that has
+// computed it.
+type Transfer struct {
+	// Share of the requests that come with such a prompt.
+	Share float64
+	// Latency is in seconds, BytesPerSecond the rate for one transfer.
+	Latency, BytesPerSecond float64
+}
+
+// Semantics are differences between vLLM versions in what is counted.
+type Semantics struct {
+	// RecountBlocked counts the prefix lookup of the first request in the queue
+	// again each time that it is not admitted (up to July 2026).
+	RecountBlocked bool
+	// IterationWithCached counts cached prompt tokens in the tokens of a step (up
+	// to May 2026).
+	IterationWithCached bool
+}
+
+// Router says how a server spreads requests over its engines.
+type Router int
+
+// The routers.
+const (
+	// RouteLeastLoad takes the engine with the least of 4 x waiting + running,
+	// as vLLM's own load balancing does, here with present numbers.
+	RouteLeastLoad Router = iota
+	// RouteRoundRobin takes one after the other.
+	RouteRoundRobin
+	// RouteWeights takes engines at random, by Config.Weights.
+	RouteWeights
+)
+
+// withDefaults fills in what was left out and says what cannot work.
+func (c Config) withDefaults() (Config, error) {
+	for _, n := range []struct {
+		field  *int
+		preset int
+	}{
+		{&c.Engines, 1},
+		{&c.BlockSize, 16},
+		{&c.MaxSeqs, 1024},
+		{&c.MaxBatchedTokens, 8192},
+		{&c.MaxModelLen, 16384},
+		{&c.Blocks, c.Model.Blocks},
+		{&c.FrontEnd.Processes, 1},
+	} {
+		if *n.field == 0 {
+			*n.field = n.preset
+		}
+		if *n.field < 0 {
+			return c, fmt.Errorf("a limit is %d, below 0", *n.field)
+		}
+	}
+	if c.Model.Bandwidth <= 0 || c.Model.Compute <= 0 || c.Model.GPUs <= 0 || c.Model.WeightEfficiency <= 0 ||
+		c.Model.ComputeEfficiency <= 0 || c.Model.KVEfficiency <= 0 || c.Model.AttentionEfficiency <= 0 {
+		return c, fmt.Errorf("model %q: rates, efficiencies and GPUs must be above 0", c.Model.Name)
+	}
+	perDecode := 1 + len(c.Speculation.Acceptance)
+	switch {
+	case c.Engines > 64:
+		return c, fmt.Errorf("engines: %d is above 64", c.Engines)
+	case perDecode > 1+maxDraft:
+		return c, fmt.Errorf("speculation: %d drafted tokens are more than %d", perDecode-1, maxDraft)
+	case c.MaxBatchedTokens < perDecode:
+		return c, fmt.Errorf("batched tokens %d are fewer than one sequence takes in a step, %d", c.MaxBatchedTokens, perDecode)
+	case c.MaxModelLen < 16:
+		return c, fmt.Errorf("model length %d is below 16", c.MaxModelLen)
+	case c.Blocks <= c.longest():
+		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens cannot hold one request of %d tokens",
+			c.Blocks, c.BlockSize, c.MaxModelLen)
+	case c.MaxLoRAs < 0 || c.MaxLoRAs > maxAdapters:
+		return c, fmt.Errorf("LoRA slots: %d is not between 0 and %d", c.MaxLoRAs, maxAdapters)
+	case c.Transfer.Share > 0 && (c.Transfer.BytesPerSecond <= 0 || c.Transfer.Latency < 0):
+		return c, errors.New("transfers need a rate above 0 and no negative latency")
+	case c.Router == RouteWeights && len(c.Weights) != c.Engines:
+		return c, fmt.Errorf("%d weights for %d engines", len(c.Weights), c.Engines)
+	}
+	for _, p := range c.Speculation.Acceptance {
+		if !(p >= 0 && p <= 1) {
+			return c, fmt.Errorf("acceptance %v is not between 0 and 1", p)
+		}
+	}
+	if err := c.Workload.check(); err != nil {
+		return c, err
+	}
+	last := 0.0
+	for _, change := range c.Changes {
+		if err := change.check(c.Engines); err != nil {
+			return c, err
+		}
+		if !(change.At >= last) || math.IsInf(change.At, 1) {
+			return c, fmt.Errorf("change of %s at %v s: changes must stand in the order of their times", change.Parameter, change.At)
+		}
+		last = change.At
+	}
+	return c, nil
+}
+
+// longest is the number of blocks that the longest possible request needs,
+// with the tokens drafted beyond its end.
+func (c Config) longest() int {
+	return (c.MaxModelLen + len(c.Speculation.Acceptance) + c.BlockSize - 1) / c.BlockSize
+}

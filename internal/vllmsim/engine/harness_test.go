@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fixed is a workload of equal requests without anything unusual.
+func fixed(rate float64, prompt, output int) Workload {
+	return Workload{Rate: rate, Prompt: Lengths{Median: float64(prompt)}, Output: Lengths{Median: float64(output)}}
+}
+
+// bare is an 8B server that keeps its outcomes and whose front end takes no time.
+func bare(w Workload, change ...func(*Config)) Config {
+	cfg := Config{Seed: 1, Model: Llama8B(), Workload: w, KeepOutcomes: true}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return cfg
+}
+
+func start(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	s, err := New(cfg)
+	require.NoError(t, err)
+	return s
+}
+
+// send lets one request arrive now, whatever the workload draws.
+func send(s *Server, prompt, output int, change ...func(*request)) *request {
+	r := &request{
+		id: 1_000_000 + s.arrivals.count, arrived: s.now, prompt: prompt, output: output, stopAt: output, end: EndStop,
+		prefix: -1, remote: 1, leaves: math.Inf(1), streams: true,
+	}
+	s.arrivals.count++
+	for _, c := range change {
+		c(r)
+	}
+	s.submit(r)
+	return r
+}
+
+// beginning makes the first tokens of a request's prompt common.
+func beginning(prefix, shared int) func(*request) {
+	return func(r *request) { r.prefix, r.shared = prefix, shared }
+}
+
+// statistical marks a test that needs many draws, and no race detector.
+func statistical(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("the race detector makes the model too slow for this, and nothing in it is concurrent")
+	}
+}
+
+// check holds everything that must be true of a server at any moment.
+func check(t *testing.T, s *Server) {
+	t.Helper()
+	for _, c := range s.engines {
+		checkBlocks(t, c)
+	}
+	for i, st := range s.Stats() {
+		finished := 0.0
+		for _, n := range st.Finished {
+			finished += n
+		}
+		for name, n := range map[string]uint64{
+			"end to end": st.EndToEnd.Count, "queue": st.Queue.Count, "inference": st.Inference.Count, "prefill": st.Prefill.Count,
+			"decode": st.Decode.Count, "prompt": st.PromptLength.Count, "output": st.GenerationLength.Count,
+			"token mean": st.TokenMean.Count, "computed": st.PrefillComputed.Count, "preemptions": st.RequestPreemptions.Count,
+		} {
+			require.InDelta(t, finished, n, 0, "engine %d: one observation of %s per finished request", i, name)
+		}
+		require.GreaterOrEqual(t, st.FirstToken.Count, st.EndToEnd.Count)
+		require.GreaterOrEqual(t, st.PromptTokens, st.PromptLength.Sum)
+		require.GreaterOrEqual(t, st.GenerationTokens, st.GenerationLength.Sum)
+		require.GreaterOrEqual(t, st.PromptTokens, st.PromptCached)
+		require.GreaterOrEqual(t, st.PromptCached, st.PromptExternal)
+		require.GreaterOrEqual(t, st.PrefixQueries, st.PrefixHits)
+		require.InDelta(t, st.PrefixHits, st.PrefixHitBlocks*float64(s.cfg.BlockSize), 1e-6)
+		require.InEpsilon(t, st.Inference.Sum+1, st.Prefill.Sum+st.Decode.Sum+1, 1e-9)
+		require.GreaterOrEqual(t, st.EndToEnd.Sum, (st.Queue.Sum+st.Inference.Sum)*(1-1e-9))
+		require.GreaterOrEqual(t, st.KVUsage, 0.0)
+		require.LessOrEqual(t, st.KVUsage, 1.0)
+		require.LessOrEqual(t, st.Running, s.cfg.MaxSeqs)
+		require.GreaterOrEqual(t, st.Running, 0)
+		require.GreaterOrEqual(t, st.WaitingCapacity, 0)
+		accepted := 0.0
+		for _, n := range st.AcceptedPerPosition {
+			accepted += n
+		}
+		require.InDelta(t, st.AcceptedTokens, accepted, 0)
+		require.GreaterOrEqual(t, st.DraftTokens, st.AcceptedTokens)
+		if len(s.cfg.Speculation.Acceptance) == 0 && s.head == len(s.reports) {
+			require.InDelta(t, st.GenerationTokens, float64(st.InterToken.Count+st.FirstToken.Count), float64(s.leftUnseen()),
+				"every token but the first has a distance to the one before")
+		}
+	}
+}
+
+// leftUnseen is how many requests left between the engine's first token and
+// the front end's work on it.
+func (s *Server) leftUnseen() int {
+	n := 0
+	for _, o := range s.outcomes {
+		if (o.End == EndLeft || o.End == EndAborted) && o.FirstToken == 0 && o.Output > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// checkBlocks counts the users of every block anew.
+func checkBlocks(t *testing.T, c *core) {
+	t.Helper()
+	users := make([]int32, len(c.pool.refs))
+	for _, list := range [][]*request{c.running, c.fetching} {
+		for _, r := range list {
+			for _, b := range r.table {
+				users[b]++
+			}
+		}
+	}
+	for _, list := range [][]*request{c.preempted, c.skipped, c.waiting.live(), c.inbox.live()} {
+		for _, r := range list {
+			if len(r.table) > 0 {
+				require.Fail(t, "a request in the queue has blocks")
+			}
+		}
+	}
+	free, withheld := 0, 0
+	for b := 1; b < len(users); b++ {
+		switch refs := c.pool.refs[b]; {
+		case refs == -1:
+			withheld++
+			refs = 0
+			fallthrough
+		default:
+			if refs == 0 && c.pool.refs[b] == 0 {
+				free++
+			}
+			if users[b] != refs {
+				require.Failf(t, "a block is lost or held twice", "block %d: %d users, counted as %d", b, users[b], refs)
+			}
+		}
+	}
+	require.Zero(t, users[0], "nobody has the null block")
+	require.Equal(t, free, c.pool.free)
+	require.Equal(t, withheld, c.pool.withheld)
+	listed := 0
+	for b := c.pool.next[len(users)]; b != int32(len(users)); b = c.pool.next[b] {
+		if c.pool.refs[b] != 0 {
+			require.Fail(t, "a block in use is in the free list")
+		}
+		listed++
+	}
+	require.Equal(t, free, listed, "the free list has all free blocks")
+	for key, b := range c.pool.shared {
+		require.Equal(t, key, c.pool.keys[b])
+	}
+	waits := 0
+	for _, list := range [][]*request{c.preempted, c.skipped, c.waiting.live()} {
+		for _, r := range list {
+			if !r.gone {
+				waits++
+			}
+		}
+	}
+	require.Equal(t, waits, c.queued)
+	for _, r := range c.running {
+		if r.computed > len(r.table)*c.cfg.BlockSize || r.computed > r.tokens {
+			require.Fail(t, "computed tokens without a place or a text")
+		}
+	}
+}

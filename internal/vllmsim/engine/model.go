@@ -1,0 +1,119 @@
+package engine
+
+// Model is what a step costs for one model on one kind of hardware. All values
+// are per GPU where the model is spread over several (tensor parallelism).
+//
+// The shape is the roofline: a step reads the weights once and the KV cache of
+// all sequences, and computes so many operations per token; reading the weights
+// and computing overlap, so the longer of the two counts. Peak rates are the
+// maker's for the H100 SXM (dense BF16). The efficiencies and the fixed costs
+// are approximations of what servers reach, not measurements.
+type Model struct {
+	Name string
+	// WeightBytes are read in every step; FlopsPerToken are spent on every
+	// computed token.
+	WeightBytes, FlopsPerToken float64
+	// KVBytes is the size of one token in the KV cache.
+	KVBytes float64
+	// Layers and Width (hidden size) make the cost of attention.
+	Layers, Width float64
+	// GPUs is the number of GPUs that share each layer.
+	GPUs float64
+	// StepSeconds and SequenceSeconds are spent by the host per step and per
+	// sequence in it; TokenSeconds is communication between GPUs per token.
+	StepSeconds, SequenceSeconds, TokenSeconds float64
+	// Bandwidth (B/s) and Compute (FLOP/s) are peak rates of one GPU.
+	Bandwidth, Compute float64
+	// The shares of the peak rates that are reached: reading weights, reading
+	// the KV cache, matrix products, attention.
+	WeightEfficiency, KVEfficiency, ComputeEfficiency, AttentionEfficiency float64
+	// Blocks is the number of KV blocks of 16 tokens that fit beside the weights
+	// at vLLM's default share of the memory.
+	Blocks int
+}
+
+const (
+	h100Bandwidth = 3.35e12
+	h100Compute   = 989e12
+)
+
+// Llama8B is an 8B Llama 3.1 in BF16 on one H100 SXM.
+func Llama8B() Model {
+	return Model{
+		Name: "8b-h100", WeightBytes: 15.0e9, FlopsPerToken: 15.0e9, KVBytes: 131072,
+		Layers: 32, Width: 4096, GPUs: 1,
+		StepSeconds: 1.5e-3, SequenceSeconds: 5e-6,
+		Bandwidth: h100Bandwidth, Compute: h100Compute,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
+		Blocks: 28500,
+	}
+}
+
+// Llama70B is a 70B Llama 3.1 in BF16 over four H100 SXM.
+func Llama70B() Model {
+	return Model{
+		Name: "70b-tp4-h100", WeightBytes: 34.8e9, FlopsPerToken: 34.8e9, KVBytes: 81920,
+		Layers: 80, Width: 8192, GPUs: 4,
+		StepSeconds: 3e-3, SequenceSeconds: 5e-6, TokenSeconds: 8e-6,
+		Bandwidth: h100Bandwidth, Compute: h100Compute,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.50, AttentionEfficiency: 0.40,
+		Blocks: 30000,
+	}
+}
+
+// Models are the presets by name.
+func Models() map[string]Model {
+	out := map[string]Model{}
+	for _, m := range []Model{Llama8B(), Llama70B()} {
+		out[m.Name] = m
+	}
+	return out
+}
+
+// Batch is the work of one step.
+type Batch struct {
+	// Seqs is the number of sequences, Tokens the number of tokens computed.
+	Seqs, Tokens int
+	// KVTokens is how many tokens are read from the KV cache.
+	KVTokens int
+	// Attention is the sum over prompt chunks of their length times the mean
+	// number of tokens that each of theirs looks back on.
+	Attention float64
+}
+
+// Shape says how far hardware and host are from their nominal state.
+type Shape struct {
+	// Clock and Bandwidth multiply the rates of computing and of reading memory.
+	Clock, Bandwidth float64
+	// Host is added to every step, in seconds.
+	Host float64
+}
+
+// Nominal is hardware as it should be.
+func Nominal() Shape { return Shape{Clock: 1, Bandwidth: 1} }
+
+// StepTime returns the length of a step in seconds.
+func (m Model) StepTime(b Batch, s Shape) float64 {
+	read := m.Bandwidth * s.Bandwidth
+	compute := m.Compute * s.Clock
+	weights := m.WeightBytes / (m.WeightEfficiency * read)
+	products := m.FlopsPerToken * float64(b.Tokens) / (m.ComputeEfficiency * compute)
+	return m.StepSeconds + s.Host + m.SequenceSeconds*float64(b.Seqs) +
+		max(weights, products) +
+		m.KVBytes*float64(b.KVTokens)/(m.KVEfficiency*read) +
+		m.attentionFlops(b)/(m.AttentionEfficiency*compute) +
+		m.TokenSeconds*float64(b.Tokens)
+}
+
+// attentionFlops is what attention over prompt chunks costs one GPU. For single
+// tokens reading the cache is what takes time, which KVTokens stands for.
+func (m Model) attentionFlops(b Batch) float64 {
+	return 4 * m.Layers * m.Width * b.Attention / m.GPUs
+}
+
+// flops, read and written are what vLLM's estimates count per step and GPU.
+func (m Model) flops(b Batch) float64 {
+	return m.FlopsPerToken*float64(b.Tokens) + m.attentionFlops(b)
+}
+func (m Model) read(b Batch) float64    { return m.WeightBytes + m.KVBytes*float64(b.KVTokens) }
+func (m Model) written(b Batch) float64 { return m.KVBytes * float64(b.Tokens) }

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// randomServer draws settings that can all meet: a small cache, speculation,
+// adapters, transfers, impatient clients, and changes at random times.
+func randomServer(seed uint64) Config {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	maybe := func() bool { return rng.IntN(2) == 0 }
+	cfg := Config{
+		Seed: seed, Model: Llama8B(), Engines: 1 + rng.IntN(3), Router: Router(rng.IntN(2)), KeepOutcomes: true,
+		Blocks: 140 + rng.IntN(1500), MaxModelLen: 2048, MaxSeqs: 1 + rng.IntN(64), MaxBatchedTokens: 32 << rng.IntN(9),
+		NoPrefixCaching: rng.IntN(4) == 0, Workload: Chat(rng.Float64() * 30), FlopsCounters: maybe(),
+		Semantics: Semantics{RecountBlocked: maybe(), IterationWithCached: maybe()},
+	}
+	cfg.Workload.CV = 0.5 + 3*rng.Float64()
+	if maybe() {
+		cfg.FrontEnd = DefaultFrontEnd()
+	}
+	if maybe() {
+		for range 1 + rng.IntN(5) {
+			cfg.Speculation.Acceptance = append(cfg.Speculation.Acceptance, rng.Float64())
+		}
+	}
+	if maybe() {
+		cfg.MaxLoRAs, cfg.Workload.Adapters, cfg.Workload.AdapterShare = 1+rng.IntN(3), 5, rng.Float64()
+	}
+	if maybe() {
+		cfg.Transfer = Transfer{rng.Float64(), 0.1 * rng.Float64(), 1e9 * (1 + 20*rng.Float64())}
+	}
+	if maybe() {
+		cfg.Workload.LeaveEarly, cfg.Workload.LeaveLate = rng.Float64()/2, rng.Float64()/2
+		cfg.Workload.Patience, cfg.Workload.Timeout = 0.1+3*rng.Float64(), 30*rng.Float64()
+	}
+	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
+		p := Parameter(rng.IntN(int(parameterCount)))
+		least, most := p.limits()
+		value := least + (min(most, 3)-least)*rng.Float64()
+		if p == ParamSleep || p == ParamStall {
+			value = float64(rng.IntN(2))
+		}
+		ch := Change{At: at, Parameter: p, Value: value}
+		if p.perEngine() && maybe() {
+			ch.Engines = []int{rng.IntN(cfg.Engines)}
+		}
+		cfg.Changes = append(cfg.Changes, ch)
+	}
+	nominal := nominalValues()
+	nominal[ParamArrivalRate] = 0
+	for p, value := range nominal {
+		cfg.Changes = append(cfg.Changes, Change{At: 61, Parameter: Parameter(p), Value: value})
+	}
+	return cfg
+}
+
+func TestInvariantsHoldForRandomServersUntilTheLastRequest(t *testing.T) {
+	seeds := 40
+	if raced {
+		seeds = 4
+	}
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := start(t, randomServer(seed))
+			for at := 0.3; at < 65; at += 0.73 {
+				s.AdvanceTo(at)
+				check(t, s)
+			}
+			for range 5000 {
+				if len(s.live) == 0 {
+					break
+				}
+				s.AdvanceTo(s.now + 10)
+			}
+			if len(s.live) > 0 {
+				t.Fatalf("%d requests never end", len(s.live))
+			}
+			s.AdvanceTo(s.now + 10)
+			checkOutcomes(t, s)
+			for _, c := range s.engines {
+				checkBlocks(t, c)
+				if c.pool.free != c.pool.usable() {
+					t.Fatalf("%d of %d blocks are free at the end", c.pool.free, c.pool.usable())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
+
+// report is what an engine sends to the front end at the end of a step. The
+// numbers that the server shows change when the front end works on it, not
+// before: a front end that lags shows an old state.
+//
+// What is observed when, as in vLLM (metrics/stats.py, metrics/loggers.py):
+//
+//   - Gauges, prefix lookups, drafts: with each step, hence never while there
+//     is none.
+//   - Generated tokens, distances between tokens: with the step that gave them,
+//     the distances on the engine's clock.
+//   - Prompt tokens and time to first token: with the step that ends the prefill,
+//     the time on the front end's clock from when it took the request up.
+//   - Tokens per iteration: per step that gave output; a prompt counts whole in
+//     the step that ends its prefill.
+//   - Preemptions: with the next output of the request that was preempted, since
+//     the event travels with it. Of a request that never gets there none counts.
+//   - Queue, prefill, decode, inference and whole time, lengths, reasons: when a
+//     request is complete. A client that leaves makes no observation at all.
+type report struct {
+	engine int
+	// previous is the end of the step before; end of this one; stamp is when the
+	// front end has worked on it.
+	previous, end, stamp, gap float64
+
+	running, waiting, deferredNow int
+	usage                         float64
+	lookedUp, lookedUpBlocks      int
+	found                         int
+	askedOut, foundOut, failed    int
+	flops, read, written          float64
+	adaptersRunning               uint64
+	adaptersWaiting               uint64
+
+	generated, steady, preemptions int
+	drafts, drafted                int
+	accepted                       [maxDraft]int
+	events                         []event
+
+	// refused is a request that the front end refused; then there is nothing else.
+	refused *request
+}
+
+// maxDraft is the greatest number of tokens that can be drafted per step.
+const maxDraft = 16
+
+type eventKind uint8
+
+const (
+	evFirst eventKind = iota
+	evGap
+	evFinished
+)
+
+type event struct {
+	kind  eventKind
+	r     *request
+	value float64
+}
+
+func (rep *report) add(kind eventKind, r *request, value float64) {
+	rep.events = append(rep.events, event{kind, r, value})
+}
+
+// reset makes the report empty and keeps its memory.
+func (rep *report) reset() { *rep = report{events: rep.events[:0]} }
+
+// observe takes a report into the numbers of its engine.
+func (s *Server) observe(rep *report) {
+	st := s.stats[rep.engine]
+	now := rep.stamp
+	if r := rep.refused; r != nil {
+		st.Answered(now, r.path(), "4xx", now-r.stamped, r.prompt*4+300, 160)
+		s.keep(r, now)
+		return
+	}
+	s.rollRates(rep.engine, now)
+	st.Running, st.WaitingCapacity, st.WaitingDeferred = rep.running, rep.waiting, rep.deferredNow
+	st.KVUsage = rep.usage
+	st.LastStep = now
+	size := float64(s.cfg.BlockSize)
+	st.PrefixQueries += float64(rep.lookedUp)
+	st.PrefixHits += float64(rep.found)
+	st.PrefixQueryBlocks += float64(rep.lookedUpBlocks)
+	st.PrefixHitBlocks += float64(rep.found) / size
+	st.ExternalQueries += float64(rep.askedOut)
+	st.ExternalHits += float64(rep.foundOut)
+	st.TransferFailures += float64(rep.failed)
+	st.Flops += rep.flops
+	st.ReadBytes += rep.read
+	st.WriteBytes += rep.written
+	st.Preemptions += float64(rep.preemptions)
+	st.Drafts += float64(rep.drafts)
+	st.DraftTokens += float64(rep.drafted)
+	for pos := range st.AcceptedPerPosition {
+		st.AcceptedTokens += float64(rep.accepted[pos])
+		st.AcceptedPerPosition[pos] += float64(rep.accepted[pos])
+	}
+	st.GenerationTokens += float64(rep.generated)
+	st.InterToken.ObserveN(rep.gap, rep.steady)
+	prompts := 0
+	for _, ev := range rep.events {
+		switch ev.kind {
+		case evFirst:
+			prompts += s.observeFirst(st, ev.r, now)
+		case evGap:
+			st.InterToken.Observe(ev.value)
+		case evFinished:
+			s.observeEnd(st, ev.r, now)
+		}
+	}
+	if rep.generated > 0 {
+		st.IterationTokens.Observe(float64(prompts + rep.generated))
+	}
+	if s.cfg.MaxLoRAs > 0 {
+		s.adapters[rep.engine].note(st, rep.adaptersRunning, rep.adaptersWaiting, now)
+	}
+}
+
+// observeFirst returns the prompt tokens that count for the iteration.
+func (s *Server) observeFirst(st *observed.Stats, r *request, now float64) int {
+	if r.gone {
+		return 0 // The front end has forgotten it.
+	}
+	r.firstSeen = now
+	st.FirstToken.Observe(now - r.stamped)
+	st.PromptTokens += float64(r.prompt)
+	st.PromptCached += float64(r.cached)
+	st.PromptExternal += float64(r.external)
+	if s.cfg.Semantics.IterationWithCached {
+		return r.prompt
+	}
+	return r.prompt - r.cached
+}
+
+func (s *Server) observeEnd(st *observed.Stats, r *request, now float64) {
+	if r.gone {
+		return
+	}
+	status := "2xx"
+	if r.end == EndError && !r.streams {
+		status = "5xx"
+	}
+	st.Answered(now, r.path(), status, now-r.stamped, r.prompt*4+300, r.generated*5+350)
+	s.keep(r, now)
+	if r.end == EndLeft {
+		return
+	}
+	st.Finished[reasons[r.end]]++
+	if r.corrupted {
+		st.Corrupted++
+	}
+	st.PromptLength.Observe(float64(r.prompt))
+	st.GenerationLength.Observe(float64(r.generated))
+	st.ParamsN.Observe(1)
+	if r.maxTokens > 0 {
+		st.ParamsMaxTokens.Observe(float64(r.maxTokens))
+	}
+	decode := r.lastToken - r.firstToken
+	mean := 0.0
+	if r.generated > 1 {
+		mean = decode / float64(r.generated-1)
+	}
+	st.TokenMean.Observe(mean)
+	st.EndToEnd.Observe(now - r.stamped)
+	st.Queue.Observe(r.admitted - r.queued)
+	st.Inference.Observe(r.lastToken - r.admitted)
+	st.Prefill.Observe(r.firstToken - r.admitted)
+	st.Decode.Observe(decode)
+	st.PrefillComputed.Observe(float64(r.prompt - r.cached))
+	st.RequestPreemptions.Observe(float64(r.preemptions))
+}
+
+var reasons = map[End]observed.Reason{
+	EndStop: observed.ReasonStop, EndLength: observed.ReasonLength, EndError: observed.ReasonError,
+}
+
+func (r *request) path() string {
+	if r.completions {
+		return "/v1/completions"
+	}
+	return "/v1/chat/completions"
+}
+
+// adapterLog keeps the sets of adapters that were seen together, as vLLM's
+// lora_requests_info does: each with the time when it was last so.
+type adapterLog struct {
+	running, waiting uint64
+	at               int
+	any              bool
+}
+
+func (a *adapterLog) note(st *observed.Stats, running, waiting uint64, now float64) {
+	if !a.any || running != a.running || waiting != a.waiting {
+		a.any, a.running, a.waiting = true, running, waiting
+		names, queued := adapterNames(running), adapterNames(waiting)
+		a.at = slices.IndexFunc(st.Adapters, func(s observed.AdapterSet) bool {
+			return s.Running == names && s.Waiting == queued
+		})
+		if a.at < 0 {
+			a.at = len(st.Adapters)
+			st.Adapters = append(st.Adapters, observed.AdapterSet{Running: names, Waiting: queued, First: now})
+		}
+	}
+	st.Adapters[a.at].Last = now
+}
+
+func adapterNames(set uint64) string {
+	var names []string
+	for i := 1; i <= maxAdapters; i++ {
+		if set&(1<<i) != 0 {
+			names = append(names, fmt.Sprintf("adapter-%02d", i))
+		}
+	}
+	return strings.Join(names, ",")
+}

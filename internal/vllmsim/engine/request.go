@@ -1,0 +1,159 @@
+package engine
+
+// End says how a request ended, from the client's side.
+type End int
+
+// The ends.
+const (
+	// EndNone is a request that is still under way.
+	EndNone End = iota
+	// EndStop and EndLength are complete answers.
+	EndStop
+	EndLength
+	// EndLeft is a client that went away.
+	EndLeft
+	// EndError is a failure within the engine.
+	EndError
+	// EndRefused is a request that the front end refused.
+	EndRefused
+	// EndAborted is a request that the server gave up by falling asleep.
+	EndAborted
+)
+
+// String returns a word for logs.
+func (e End) String() string {
+	return [...]string{"none", "stop", "length", "left", "error", "refused", "aborted"}[e]
+}
+
+// GapBounds are the upper bounds of Outcome.Gaps in seconds.
+var GapBounds = [...]float64{
+	0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 10,
+}
+
+// gapCounts counts gaps per bucket of GapBounds; the last is open.
+type gapCounts [len(GapBounds) + 1]uint32
+
+func gapBucket(seconds float64) int {
+	for i, bound := range GapBounds {
+		if seconds <= bound {
+			return i
+		}
+	}
+	return len(GapBounds)
+}
+
+// Outcome is the truth about one request: what its client saw and what the
+// engine did. Times are in seconds.
+type Outcome struct {
+	// ID counts requests in the order of their arrival, from 0.
+	ID, Engine int
+	// Arrived is when the client sent it, Ended when the client had all of its
+	// answer, or left, or was refused. While it is under way Ended is the time of
+	// asking.
+	Arrived, Ended float64
+	// FirstToken is the client's time to the first token; 0 before it.
+	FirstToken float64
+	// Queue is the time in the engine's queue up to the first admission, or so
+	// far.
+	Queue float64
+	// MeanGap and MaxGap are distances between tokens (with speculation between
+	// the steps that gave some), as the engine produced them; Gaps counts them by
+	// GapBounds.
+	MeanGap, MaxGap float64
+	Gaps            [len(GapBounds) + 1]uint32
+	// Prompt, Cached and Output are tokens: asked for, found in the cache on the
+	// first admission, generated.
+	Prompt, Cached, Output int
+	Preemptions            int
+	End                    End
+}
+
+type request struct {
+	id, engine int
+	// arrived is when the client sent it, stamped when the front end took it up
+	// (vLLM's arrival_time), queued when the engine had it.
+	arrived, stamped, queued float64
+	// admitted, firstToken and lastToken are on the engine's clock.
+	admitted, firstToken, lastToken float64
+	// firstSeen is when the front end passed on the first token.
+	firstSeen float64
+	leaves    float64 // When the client gives up.
+
+	prompt, output, maxTokens int
+	stopAt                    int // Number of tokens with which it ends, however.
+	prefix, shared, adapter   int
+	route, remote             float64
+	end                       End
+	impatient, corrupted      bool
+	transferFails             bool
+	completions, streams      bool
+
+	// tokens is prompt and output so far, computed how many of them are in the
+	// KV cache.
+	tokens, computed int
+	generated        int
+	chunk            int // Tokens in the step under way.
+	table            []int32
+	named            int // Blocks at the head of table that were offered as shared.
+	former           []int32
+	cached           int // On the first admission; -1 before it.
+	external         int // Of these from another server.
+	preemptions      int
+	untold           int // Preemptions that the front end does not know of yet.
+
+	lastStep int
+	decoding bool
+	waits    bool // In the engine's queue.
+	started  bool // Admitted before.
+	fetching bool // Waits for a transfer.
+	readyAt  float64
+	gone     bool // Left or aborted; the engine drops it at the next occasion.
+	done     bool
+	steadily bool // Its gaps are those of all steps since base was taken.
+
+	steps  int // That gave tokens, after the first.
+	maxGap float64
+	gaps   gapCounts
+	base   gapCounts
+}
+
+// pause ends the time in which the request's gaps were those of all steps.
+func (r *request) pause(all *gapCounts) {
+	if !r.steadily {
+		return
+	}
+	r.steadily = false
+	for i := range r.gaps {
+		r.gaps[i] += all[i] - r.base[i]
+	}
+}
+
+func (r *request) outcome(now float64, all *gapCounts) Outcome {
+	o := Outcome{
+		ID: r.id, Engine: r.engine, Arrived: r.arrived, Ended: now,
+		Prompt: r.prompt, Cached: max(0, r.cached), Output: r.generated,
+		MaxGap: r.maxGap, Preemptions: r.preemptions,
+	}
+	if r.firstSeen > 0 {
+		o.FirstToken = r.firstSeen - r.arrived
+	}
+	switch {
+	case r.started:
+		o.Queue = r.admitted - r.queued
+	case r.queued > 0 && r.queued < now:
+		o.Queue = now - r.queued
+	}
+	if r.steps > 0 {
+		o.MeanGap = (r.lastToken - r.firstToken) / float64(r.steps)
+	}
+	o.Gaps = r.gaps
+	if r.steadily {
+		for i := range o.Gaps {
+			o.Gaps[i] += all[i] - r.base[i]
+		}
+	}
+	if r.done {
+		o.End = r.end
+	}
+	return o
+}

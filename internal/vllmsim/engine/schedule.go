@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"math"
+	"slices"
+)
+
+// core is one engine: a queue, a batch and a KV cache.
+type core struct {
+	cfg   *Config
+	index int
+	pool  *blockPool
+	val   *values // Its own parameters.
+	draft int
+
+	// inbox holds requests that the front end has passed on or will have, in
+	// the order of queued.
+	inbox queue
+	// The queue in the order of admission: preempted requests (the last one
+	// first), those passed over before, and the rest.
+	preempted, skipped []*request
+	waiting            queue
+	// fetching are requests that wait for a transfer, outside the queue.
+	fetching []*request
+	// queued counts requests in the three, without those whose clients have gone.
+	queued    int
+	running   []*request
+	scheduled int // How many at the head of running take part in the step.
+
+	stepping, stalled  bool
+	asleep             bool
+	ends, lastEnd      float64 // Of the step and of the one before.
+	stalledAt          float64
+	step               int
+	batch              Batch
+	gaps               gapCounts // Of all steps so far.
+	goneRunning        int
+	untold             bool // Requests are gone that no report has left out yet.
+	adaptersWaiting    [maxAdapters + 1]int
+	lookedUp, found    int // Prefix lookups of the step in tokens.
+	lookedUpBlocks     int
+	askedOut, foundOut int // The same of other servers.
+	failedTransfers    int
+	hits               []int32 // Scratch.
+}
+
+// queue is a first-in first-out queue.
+type queue struct {
+	items []*request
+	head  int
+}
+
+func (q *queue) push(r *request) { q.items = append(q.items, r) }
+func (q *queue) empty() bool     { return q.head == len(q.items) }
+func (q *queue) first() *request { return q.items[q.head] }
+func (q *queue) live() []*request {
+	return q.items[q.head:]
+}
+
+func (q *queue) pop() {
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	} else if q.head > 1024 && q.head > len(q.items)/2 {
+		q.items = slices.Delete(q.items, 0, q.head)
+		q.head = 0
+	}
+}
+
+// plan starts a step at the given time. It returns false where there is nothing
+// to work on.
+func (c *core) plan(now float64) bool {
+	if c.asleep || c.stalled {
+		return false
+	}
+	c.receive(now)
+	if c.goneRunning > 0 {
+		c.dropGone()
+	}
+	c.batch = Batch{}
+	budget := c.cfg.MaxBatchedTokens
+	preempted := c.continueRunning(&budget)
+	for _, r := range c.running[c.scheduled:] {
+		r.chunk = 0
+		r.pause(&c.gaps)
+	}
+	if !preempted {
+		c.admit(now, budget)
+	}
+	if c.scheduled == 0 {
+		// Where the only request gave up its blocks, the next step admits it.
+		return preempted && c.plan(now)
+	}
+	c.batch.Seqs = c.scheduled
+	c.ends = now + c.cfg.Model.StepTime(c.batch, c.val.shape()) + c.cfg.Speculation.Seconds
+	c.stepping = true
+	return true
+}
+
+// receive takes what the front end has passed on by now.
+func (c *core) receive(now float64) {
+	for !c.inbox.empty() && c.inbox.first().queued <= now {
+		r := c.inbox.first()
+		c.inbox.pop()
+		if r.gone {
+			continue
+		}
+		c.waiting.push(r)
+		c.enqueued(r)
+	}
+}
+
+func (c *core) enqueued(r *request) {
+	r.waits = true
+	c.queued++
+	c.adaptersWaiting[r.adapter]++
+}
+
+func (c *core) dequeued(r *request) {
+	r.waits = false
+	c.queued--
+	c.adaptersWaiting[r.adapter]--
+}
+
+// continueRunning gives each running request what it lacks, in order, while the
+// budget lasts. Where no block is free the newest request loses its own.
+func (c *core) continueRunning(budget *int) (preempted bool) {
+	size := c.cfg.BlockSize
+	c.scheduled = 0
+	for c.scheduled < len(c.running) && *budget > 0 {
+		r := c.running[c.scheduled]
+		n := r.tokens - r.computed
+		if r.decoding {
+			n = 1 + c.draft
+		}
+		n = min(n, *budget)
+		if reach := r.computed + n; reach > len(r.table)*size {
+			need := (reach+size-1)/size - len(r.table)
+			for need > c.pool.free && c.scheduled < len(c.running) {
+				c.preemptNewest()
+				preempted = true
+			}
+			if c.scheduled == len(c.running) {
+				break // It was the newest itself.
+			}
+			c.extend(r, need)
+		}
+		c.assign(r, n, budget)
+		c.scheduled++
+	}
+	return preempted
+}
+
+// assign makes n tokens of the request part of the step.
+func (c *core) assign(r *request, n int, budget *int) {
+	r.chunk = n
+	*budget -= n
+	c.batch.Tokens += n
+	if r.decoding {
+		c.batch.KVTokens += r.computed + 1
+		return
+	}
+	c.batch.KVTokens += r.computed
+	c.batch.Attention += float64(n) * (float64(r.computed) + float64(n)/2)
+	if r.named < r.shared/c.cfg.BlockSize && !c.cfg.NoPrefixCaching {
+		c.nameShared(r, r.computed+n)
+	}
+}
+
+func (c *core) extend(r *request, blocks int) {
+	for range blocks {
+		r.table = append(r.table, c.pool.take())
+	}
+}
+
+// nameShared makes the full blocks of the shared beginning findable. As in
+// vLLM this happens when they are planned, not when they are computed.
+func (c *core) nameShared(r *request, reach int) {
+	full := min(reach, r.shared) / c.cfg.BlockSize
+	for ; r.named < full; r.named++ {
+		b := r.table[r.named]
+		if c.pool.keys[b] == 0 {
+			c.pool.name(b, c.key(r, r.named))
+		}
+	}
+}
+
+// key stands for the hash of a full block's content: what it holds, all that
+// comes before it, and the adapter.
+func (c *core) key(r *request, block int) uint64 {
+	if (block+1)*c.cfg.BlockSize <= r.shared {
+		return sharedKey | uint64(r.adapter)<<56 | uint64(r.prefix)<<20 | uint64(block)
+	}
+	return uint64(r.id+1)<<20 | uint64(block)
+}
+
+func (c *core) preemptNewest() {
+	last := len(c.running) - 1
+	r := c.running[last]
+	c.running[last] = nil
+	c.running = c.running[:last]
+	r.pause(&c.gaps)
+	if !c.cfg.NoPrefixCaching {
+		// Only the request itself could ever find these blocks again.
+		for i := r.named; i < r.computed/c.cfg.BlockSize; i++ {
+			if c.pool.keys[r.table[i]] == 0 {
+				c.pool.name(r.table[i], c.key(r, i))
+			}
+		}
+		r.former = append(r.former[:0], r.table...)
+	}
+	c.free(r)
+	r.computed, r.chunk, r.decoding = 0, 0, false
+	r.preemptions++
+	r.untold++
+	c.preempted = append(c.preempted, r)
+	c.enqueued(r)
+}
+
+// free gives all blocks back.
+func (c *core) free(r *request) {
+	c.pool.release(r.table)
+	r.table, r.named = r.table[:0], 0
+}
+
+// deferred counts requests that wait for something else than room: an adapter
+// slot, or a transfer.
+func (c *core) deferred() int {
+	n := 0
+	for _, list := range [][]*request{c.skipped, c.fetching} {
+		for _, r := range list {
+			if !r.gone {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// dropGone takes requests out of the batch whose clients have left.
+func (c *core) dropGone() {
+	c.running = slices.DeleteFunc(c.running, func(r *request) bool {
+		if r.gone {
+			c.free(r)
+		}
+		return r.gone
+	})
+	c.goneRunning = 0
+}
+
+// nextEvent is when the engine has something to do by itself.
+func (c *core) nextEvent() float64 {
+	switch {
+	case c.stalled:
+		return math.Inf(1)
+	case c.stepping:
+		return c.ends
+	case c.asleep:
+		return math.Inf(1)
+	}
+	next := math.Inf(1)
+	if !c.inbox.empty() {
+		next = c.inbox.first().queued
+	}
+	for _, r := range c.fetching {
+		next = min(next, r.readyAt)
+	}
+	return next
+}

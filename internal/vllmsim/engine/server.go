@@ -1,0 +1,315 @@
+package engine
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
+
+// Server is one vLLM server under load. It is not safe for concurrent use.
+type Server struct {
+	cfg      Config
+	arrivals *arrivals
+	engines  []*core
+	stats    []*observed.Stats
+	adapters []adapterLog
+	rates    []rates
+	val      values
+
+	now     float64
+	change  int     // The next of cfg.Changes.
+	busy    float64 // Until when the front end has work.
+	turn    int     // Of round robin.
+	leavers leavers
+
+	// reports are those that the front end has not worked on yet.
+	reports  []*report
+	head     int
+	spare    []*report
+	outcomes []Outcome
+	// live are requests that have not ended, by number; only with KeepOutcomes.
+	live map[int]*request
+}
+
+// New returns a server at time 0, or an error that says what cannot work.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, val: nominalValues(),
+		arrivals: newArrivals(cfg.Seed, cfg.Workload, cfg.MaxModelLen),
+		adapters: make([]adapterLog, cfg.Engines), rates: make([]rates, cfg.Engines),
+	}
+	if cfg.KeepOutcomes {
+		s.live = map[int]*request{}
+	}
+	for i := range cfg.Engines {
+		val := nominalValues()
+		s.engines = append(s.engines, &core{
+			cfg: &s.cfg, index: i, pool: newBlockPool(cfg.Blocks), val: &val, draft: len(cfg.Speculation.Acceptance),
+		})
+		s.stats = append(s.stats, observed.NewStats(len(cfg.Speculation.Acceptance)))
+	}
+	s.seekArrival()
+	return s, nil
+}
+
+// Stats returns what the server observes of each engine. They change with the
+// next AdvanceTo.
+func (s *Server) Stats() []*observed.Stats { return s.stats }
+
+// AdvanceTo works until t seconds after the start. A step that would end after
+// t stays under way and ends in a later call.
+func (s *Server) AdvanceTo(t float64) {
+	for s.next(t) {
+	}
+	s.now = max(s.now, t)
+	s.catchUp(t)
+	for i := range s.stats {
+		s.rollRates(i, t)
+	}
+}
+
+// next carries out the earliest event up to t. At equal times changes come
+// first, then arrivals, clients that leave, and engines in their order.
+func (s *Server) next(t float64) bool {
+	at, what := s.nextChange(), 0
+	if s.arrivals.at < at {
+		at, what = s.arrivals.at, 1
+	}
+	if len(s.leavers) > 0 && s.leavers[0].leaves < at {
+		at, what = s.leavers[0].leaves, 2
+	}
+	which := (*core)(nil)
+	for _, c := range s.engines {
+		if e := c.nextEvent(); e < at {
+			at, what, which = e, 3, c
+		}
+	}
+	if at > t || math.IsInf(at, 1) {
+		return false
+	}
+	s.now = max(s.now, at)
+	switch what {
+	case 0:
+		s.apply(s.cfg.Changes[s.change])
+		s.change++
+		s.seekArrival()
+	case 1:
+		s.arrive()
+	case 2:
+		s.leave(heap.Pop(&s.leavers).(*request))
+	default:
+		s.work(which)
+	}
+	return true
+}
+
+func (s *Server) nextChange() float64 {
+	if s.change < len(s.cfg.Changes) {
+		return s.cfg.Changes[s.change].At
+	}
+	return math.Inf(1)
+}
+
+func (s *Server) seekArrival() { s.arrivals.seek(s.nextChange(), s.val[ParamArrivalRate]) }
+
+// serve lets the front end work for some seconds on what comes at this moment,
+// and returns when it begins and ends.
+func (s *Server) serve(seconds float64) (begin, end float64) {
+	begin = max(s.now, s.busy)
+	s.busy = begin + seconds*s.val[ParamFrontEnd]/float64(s.cfg.FrontEnd.Processes)
+	return begin, s.busy
+}
+
+// arrive takes in the next request.
+func (s *Server) arrive() {
+	r := s.arrivals.take(&s.val)
+	s.seekArrival()
+	s.submit(r)
+}
+
+// submit gives a request to the front end.
+func (s *Server) submit(r *request) {
+	f := s.cfg.FrontEnd
+	if s.live != nil {
+		s.live[r.id] = r
+	}
+	if r.end == EndRefused {
+		rep := s.newReport()
+		r.stamped, rep.stamp = s.serve(f.RequestSeconds)
+		rep.refused = r
+		r.done = true
+		s.reports = append(s.reports, rep)
+		return
+	}
+	r.stamped, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.tokens, r.cached = r.prompt, -1
+	r.engine = s.route(r)
+	s.engines[r.engine].inbox.push(r)
+	if !math.IsInf(r.leaves, 1) {
+		heap.Push(&s.leavers, r)
+	}
+}
+
+// route picks the engine for a request.
+func (s *Server) route(r *request) int {
+	switch {
+	case len(s.engines) == 1:
+		return 0
+	case s.cfg.Router == RouteRoundRobin:
+		turn := s.turn
+		s.turn = (turn + 1) % len(s.engines)
+		return turn
+	case s.cfg.Router == RouteWeights:
+		total := 0.0
+		for _, w := range s.cfg.Weights {
+			total += w
+		}
+		at := r.route * total
+		for i, w := range s.cfg.Weights {
+			if at < w {
+				return i
+			}
+			at -= w
+		}
+		return len(s.engines) - 1
+	}
+	best, least := 0, math.MaxInt
+	for i := range s.engines {
+		c := s.engines[(s.turn+i)%len(s.engines)]
+		if load := 4*(c.queued+len(c.fetching)+len(c.inbox.live())) + len(c.running); load < least {
+			best, least = c.index, load
+		}
+	}
+	s.turn = (best + 1) % len(s.engines)
+	return best
+}
+
+// work ends an engine's step, if one is under way, and begins the next.
+func (s *Server) work(c *core) {
+	if c.stepping {
+		rep := s.newReport()
+		rep.engine, rep.previous = c.index, c.lastEnd
+		c.finish(rep)
+		c.lastEnd = c.ends
+		_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds + s.cfg.FrontEnd.TokenSeconds*float64(rep.generated))
+		s.reports = append(s.reports, rep)
+		if c.val[ParamSleep] > 0 {
+			s.fallAsleep(c)
+		}
+	}
+	if c.plan(s.now) {
+		c.untold = false
+	} else if c.untold {
+		s.tell(c)
+	}
+	s.catchUp(s.now)
+}
+
+// tell reports an empty step, which vLLM makes when requests ended without one:
+// without it a server whose last client has left would show that request for
+// ever.
+func (s *Server) tell(c *core) {
+	c.untold = false
+	c.batch = Batch{}
+	rep := s.newReport()
+	rep.engine = c.index
+	c.finishReport(rep)
+	_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds)
+	s.reports = append(s.reports, rep)
+}
+
+func (s *Server) newReport() *report {
+	if n := len(s.spare); n > 0 {
+		rep := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		rep.reset()
+		return rep
+	}
+	return &report{}
+}
+
+// catchUp takes in the reports that the front end has worked on by t.
+func (s *Server) catchUp(t float64) {
+	for s.head < len(s.reports) && s.reports[s.head].stamp <= t {
+		rep := s.reports[s.head]
+		s.observe(rep)
+		s.spare = append(s.spare, rep)
+		s.reports[s.head] = nil
+		s.head++
+	}
+	switch {
+	case s.head == len(s.reports):
+		s.reports, s.head = s.reports[:0], 0
+	case s.head > 256 && s.head > len(s.reports)/2:
+		n := copy(s.reports, s.reports[s.head:])
+		clear(s.reports[n:])
+		s.reports, s.head = s.reports[:n], 0
+	}
+}
+
+// leave lets a client give up, unless it has its answer, or at least the
+// first token where that was all it had no patience for.
+func (s *Server) leave(r *request) {
+	s.catchUp(s.now)
+	if r.done || r.gone {
+		return
+	}
+	if r.impatient && r.firstSeen > 0 {
+		r.impatient = false
+		if w := s.cfg.Workload.Timeout; w > 0 {
+			r.leaves = r.arrived + w
+			heap.Push(&s.leavers, r)
+		}
+		return
+	}
+	s.drop(r, EndLeft)
+}
+
+// drop takes a request out of the engine. Nothing is observed of it but the
+// HTTP answer, which had begun.
+func (s *Server) drop(r *request, end End) {
+	c := s.engines[r.engine]
+	r.gone = true
+	r.end = end
+	c.untold = true
+	switch {
+	case r.fetching: // Its blocks come back when the transfer would have ended.
+	case len(r.table) > 0: // It is in the batch.
+		c.goneRunning++
+	case r.waits:
+		c.dequeued(r)
+	}
+	r.done = true
+	r.pause(&c.gaps)
+	s.stats[r.engine].Answered(s.now, r.path(), "2xx", max(0, s.now-r.stamped), r.prompt*4+300, r.generated*5+350)
+	s.keep(r, s.now)
+}
+
+// keep notes the outcome of a request that has ended.
+func (s *Server) keep(r *request, at float64) {
+	if s.live == nil {
+		return
+	}
+	delete(s.live, r.id)
+	s.outcomes = append(s.outcomes, r.outcome(at, &s.engines[r.engine].gaps))
+}
+
+// leavers are requests by the time when their clients give up.
+type leavers []*request
+
+func (l leavers) Len() int           { return len(l) }
+func (l leavers) Less(i, j int) bool { return l[i].leaves < l[j].leaves }
+func (l leavers) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *leavers) Push(x any)        { *l = append(*l, x.(*request)) }
+func (l *leavers) Pop() any {
+	old := *l
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*l = old[:len(old)-1]
+	return last
+}

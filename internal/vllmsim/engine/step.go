@@ -1,0 +1,146 @@
+package engine
+
+// finish ends the step under way and reports it: tokens come out, and requests
+// that are complete give their blocks back.
+func (c *core) finish(rep *report) {
+	c.stepping = false
+	previous := rep.previous
+	gap := c.ends - previous
+	c.step++
+	c.gaps[gapBucket(gap)]++
+	rep.end, rep.gap = c.ends, gap
+	ended := 0
+	for _, r := range c.running[:c.scheduled] {
+		if r.gone {
+			continue
+		}
+		if !r.decoding {
+			r.computed += r.chunk
+			if r.computed < r.tokens {
+				continue // More of its prompt is to come.
+			}
+		}
+		c.output(r, rep, gap)
+		if r.generated >= r.stopAt {
+			c.free(r)
+			r.done = true
+			r.pause(&c.gaps)
+			ended++
+			rep.add(evFinished, r, 0)
+		}
+	}
+	if ended > 0 {
+		c.dropDone()
+	}
+	c.finishReport(rep)
+}
+
+// output gives a request the tokens of this step.
+func (c *core) output(r *request, rep *report, gap float64) {
+	n := 1
+	if r.decoding && r.chunk > 1 {
+		n += c.accepted(r, r.chunk-1, rep)
+		n = min(n, r.stopAt-r.generated)
+	}
+	r.decoding = true
+	r.generated += n
+	r.tokens += n
+	r.computed = r.tokens - 1
+	rep.generated += n
+	rep.preemptions += r.untold
+	r.untold = 0
+	switch {
+	case r.generated == n:
+		r.firstToken = c.ends
+		r.base, r.steadily = c.gaps, true
+		rep.add(evFirst, r, 0)
+	case r.lastStep == c.step-1:
+		rep.steady++
+		r.steps++
+		if gap > r.maxGap {
+			r.maxGap = gap
+		}
+	default:
+		own := c.ends - r.lastToken
+		r.steps++
+		r.maxGap = max(r.maxGap, own)
+		r.gaps[gapBucket(own)]++
+		r.base, r.steadily = c.gaps, true
+		rep.add(evGap, r, own)
+	}
+	r.lastStep = c.step
+	r.lastToken = c.ends
+}
+
+// accepted draws how many of the drafted tokens hold. The draw depends on the
+// request and its progress alone, so that it is the same in runs that are
+// compared.
+func (c *core) accepted(r *request, drafted int, rep *report) int {
+	rep.drafts++
+	rep.drafted += drafted
+	n := 0
+	for pos, p := range c.cfg.Speculation.Acceptance[:drafted] {
+		if uniform(c.cfg.Seed, uint64(r.id), uint64(r.generated), uint64(pos)) >= p*c.val[ParamAcceptance] {
+			break
+		}
+		rep.accepted[pos]++
+		n++
+	}
+	return n
+}
+
+// uniform mixes numbers into one between 0 and 1 (the finalizer of splitmix64).
+func uniform(numbers ...uint64) float64 {
+	x := uint64(0)
+	for _, n := range numbers {
+		x += n + 0x9e3779b97f4a7c15
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x ^= x >> 31
+	}
+	return float64(x>>11) / (1 << 53)
+}
+
+func (c *core) dropDone() {
+	kept := c.running[:0]
+	for _, r := range c.running {
+		if !r.done || r.gone { // Who has gone still has blocks.
+			kept = append(kept, r)
+		}
+	}
+	clear(c.running[len(kept):])
+	c.running = kept
+}
+
+// finishReport fills in what the scheduler itself reports with a step.
+func (c *core) finishReport(rep *report) {
+	rep.running = len(c.running) - c.goneRunning
+	rep.deferredNow = c.deferred()
+	rep.waiting = c.queued
+	for _, r := range c.skipped {
+		if !r.gone {
+			rep.waiting-- // It is among the deferred.
+		}
+	}
+	rep.usage = c.pool.used()
+	rep.lookedUp, rep.lookedUpBlocks, rep.found = c.lookedUp, c.lookedUpBlocks, c.found
+	rep.askedOut, rep.foundOut, rep.failed = c.askedOut, c.foundOut, c.failedTransfers
+	c.lookedUp, c.lookedUpBlocks, c.found = 0, 0, 0
+	c.askedOut, c.foundOut, c.failedTransfers = 0, 0, 0
+	if c.cfg.FlopsCounters && c.batch.Seqs > 0 {
+		rep.flops, rep.read, rep.written = c.cfg.Model.flops(c.batch), c.cfg.Model.read(c.batch), c.cfg.Model.written(c.batch)
+	}
+	if c.cfg.MaxLoRAs > 0 {
+		rep.adaptersRunning, rep.adaptersWaiting = 0, 0
+		for _, r := range c.running {
+			rep.adaptersRunning |= 1 << r.adapter
+		}
+		for adapter, n := range &c.adaptersWaiting {
+			if n > 0 {
+				rep.adaptersWaiting |= 1 << adapter
+			}
+		}
+		rep.adaptersRunning &^= 1
+		rep.adaptersWaiting &^= 1
+	}
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+)
+
+// Lengths is a lognormal distribution of lengths in tokens, at least 1. With
+// Sigma 0 all are equal to the median.
+type Lengths struct{ Median, Sigma float64 }
+
+// Workload is what clients ask of one server.
+type Workload struct {
+	// Rate is the mean arrival rate in requests per second.
+	Rate float64
+	// CV is the coefficient of variation of the distances between arrivals,
+	// which are gamma distributed; 0 stands for 1, a Poisson process. Above 1
+	// requests come in clusters.
+	CV float64
+	// Swing is the share by which the rate rises and falls as a sine wave of
+	// Period seconds, 86400 for a day; it begins at the mean, rising.
+	Swing, Period float64
+	// Bursts multiply the rate by BurstFactor, for BurstSeconds and every
+	// BurstEvery seconds, both in the mean; their times are random.
+	BurstFactor, BurstEvery, BurstSeconds float64
+
+	Prompt, Output Lengths
+	// MaxTokens are the values of max_tokens that clients use, 0 for none, all
+	// equally often. A request that reaches it ends for the reason "length".
+	MaxTokens []int
+
+	// PrefixShare is the share of requests whose prompt starts with one of
+	// Prefixes common beginnings of PrefixTokens tokens. The popularity of the
+	// beginnings falls with their number; PrefixSkew 1 makes all equally
+	// popular, 2 (the default) the first ones more so.
+	PrefixShare  float64
+	Prefixes     int
+	PrefixTokens int
+	PrefixSkew   float64
+
+	// AdapterShare is the share of requests for one of Adapters LoRA adapters.
+	AdapterShare float64
+	Adapters     int
+
+	// LeaveEarly is the share of clients that lose patience before the first
+	// token, after Patience seconds in the mean (exponential); LeaveLate the
+	// share that stops reading at a random token.
+	LeaveEarly, LeaveLate, Patience float64
+	// Timeout is when every client gives up that has no complete answer, in
+	// seconds; 0 is never.
+	Timeout float64
+	// Refused is the share of requests that the front end answers with 400.
+	Refused float64
+}
+
+// Chat is a workload with the lengths of conversations, as medians of published
+// production traces have them (the conversation trace of Splitwise).
+func Chat(rate float64) Workload {
+	return Workload{
+		Rate: rate, Prompt: Lengths{1020, 0.9}, Output: Lengths{129, 0.8},
+		MaxTokens:   []int{0, 512, 1024, 2048},
+		PrefixShare: 0.5, Prefixes: 24, PrefixTokens: 512, PrefixSkew: 2,
+		Patience: 10, LeaveEarly: 0.01, LeaveLate: 0.02, Refused: 0.002,
+	}
+}
+
+// Code is a workload with the lengths of code completion, from the same source:
+// long prompts and very short answers.
+func Code(rate float64) Workload {
+	w := Chat(rate)
+	w.Prompt, w.Output = Lengths{1500, 0.9}, Lengths{13, 0.9}
+	return w
+}
+
+func (w Workload) check() error {
+	for _, c := range []struct {
+		wrong bool
+		text  string
+	}{
+		{!(w.Rate >= 0 && w.Rate <= 1e5), fmt.Sprintf("arrival rate %v is not between 0 and 100000 per second", w.Rate)},
+		{!(w.CV >= 0 && w.CV <= 20), fmt.Sprintf("variation of arrivals %v is not between 0 and 20", w.CV)},
+		{!(w.Swing >= 0 && w.Swing <= 1), fmt.Sprintf("swing %v is not between 0 and 1", w.Swing)},
+		{w.Swing > 0 && !(w.Period > 0), fmt.Sprintf("period %v s must be above 0", w.Period)},
+		{
+			w.BurstFactor < 0 || (w.BurstFactor > 0 && (!(w.BurstEvery > 0) || !(w.BurstSeconds > 0))),
+			"bursts need a factor, a distance and a length above 0",
+		},
+		{!(w.Prompt.Median >= 1 && w.Output.Median >= 1), "median lengths must be at least 1 token"},
+		{!(w.Prompt.Sigma >= 0 && w.Output.Sigma >= 0), "sigma of lengths must not be below 0"},
+		{w.Prefixes < 0 || w.PrefixTokens < 0 || w.Adapters < 0, "numbers of prefixes and adapters must not be below 0"},
+		{w.Adapters > maxAdapters, fmt.Sprintf("adapters: %d is above %d", w.Adapters, maxAdapters)},
+		{w.PrefixShare > 0 && (w.Prefixes == 0 || w.PrefixTokens == 0), "shared prefixes need a number and a length"},
+		{w.LeaveEarly > 0 && !(w.Patience > 0), "clients that leave need a patience above 0 s"},
+	} {
+		if c.wrong {
+			return fmt.Errorf("workload: %s", c.text)
+		}
+	}
+	for _, share := range []float64{w.PrefixShare, w.AdapterShare, w.LeaveEarly, w.LeaveLate, w.Refused} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("workload: share %v is not between 0 and 1", share)
+		}
+	}
+	for _, n := range w.MaxTokens {
+		if n < 0 {
+			return fmt.Errorf("workload: max_tokens %d is below 0", n)
+		}
+	}
+	return nil
+}
+
+// maxAdapters is what fits into one set of bits, besides the base model.
+const maxAdapters = 63
+
+// draw returns a length for a standard normal z.
+func (l Lengths) draw(z, factor float64, most int) int {
+	n := l.Median * factor * math.Exp(l.Sigma*z)
+	return max(1, int(min(n, float64(most))+0.5))
+}

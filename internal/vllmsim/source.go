@@ -1,0 +1,129 @@
+package vllmsim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+// source makes the numbers of one server's engines.
+type source interface {
+	// AdvanceTo works until so many seconds after the start; time that has
+	// passed already changes nothing.
+	AdvanceTo(seconds float64)
+	// Stats returns the numbers of each engine, which change with AdvanceTo.
+	Stats() []*observed.Stats
+}
+
+// simpleModel is the name of the model in package load.
+const simpleModel = "simple"
+
+// Models are the names that Config.Hardware can have.
+func Models() []string {
+	return append([]string{simpleModel}, slices.Sorted(maps.Keys(engine.Models()))...)
+}
+
+// newSource returns what computes of server number i.
+func (c Config) newSource(i int, version surface.Version) (source, error) {
+	if c.Hardware != simpleModel {
+		return engine.New(c.simulation(i, version))
+	}
+	var engines loadEngines
+	for e := range c.Engines {
+		one, err := load.New(c.engine(i*c.Engines + e))
+		if err != nil {
+			return nil, fmt.Errorf("engine %d: %w", e, err)
+		}
+		engines = append(engines, one)
+	}
+	return engines, nil
+}
+
+// loadEngines are engines of package load, each with a load of its own.
+type loadEngines []*load.Engine
+
+func (l loadEngines) AdvanceTo(seconds float64) {
+	for _, e := range l {
+		e.AdvanceTo(seconds)
+	}
+}
+
+func (l loadEngines) Stats() []*observed.Stats {
+	var out []*observed.Stats
+	for _, e := range l {
+		out = append(out, e.Stats())
+	}
+	return out
+}
+
+// simulation returns the configuration of package engine for server number i.
+func (c Config) simulation(i int, version surface.Version) engine.Config {
+	sim := engine.Config{
+		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
+		Blocks: c.KVCacheTokens / blockSize, BlockSize: blockSize, MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
+		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
+		Transfer: c.Transfer, Changes: c.Changes, KeepOutcomes: true,
+		Semantics: engine.Semantics{
+			// Both changed on vLLM's main branch, in July and May 2026; the releases
+			// are the first ones after.
+			RecountBlocked:      !version.AtLeast("0.26.0"),
+			IterationWithCached: !version.AtLeast("0.23.0"),
+		},
+	}
+	if c.Dialect == string(surface.V1MultiProcess) {
+		sim.FrontEnd.Processes = c.APIServers
+	}
+	if c.SpecDecode {
+		sim.Speculation = engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
+	}
+	sim.Workload = engine.Chat(c.Rate * float64(c.Engines))
+	sim.Workload.Swing, sim.Workload.Period = 0.6, c.Period.Seconds()
+	if c.Workload != nil {
+		sim.Workload = *c.Workload
+	}
+	if c.LoRA {
+		sim.MaxLoRAs = c.MaxLoRAs
+		if sim.Workload.AdapterShare == 0 {
+			sim.Workload.Adapters, sim.Workload.AdapterShare = 3, 0.7
+		}
+	}
+	return sim
+}
+
+// prefixCaching reports whether the servers cache prefixes: the V0 engine did
+// not unless asked to.
+func (c Config) prefixCaching() bool {
+	return c.Dialect != string(surface.V0) && c.Dialect != string(surface.RayOld)
+}
+
+// checkModel completes what depends on the model.
+func (c *Config) checkModel() error {
+	if c.Hardware == "" {
+		c.Hardware = simpleModel
+	}
+	kv, length, seqs := 40960, 8192, 48
+	if c.Hardware != simpleModel {
+		hardware, known := engine.Models()[c.Hardware]
+		if !known {
+			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
+		}
+		kv, length, seqs = hardware.Blocks*blockSize, 16384, 1024
+	} else if c.Workload != nil || len(c.Changes) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
+		return fmt.Errorf("hardware %s has no workload, changes, transfers, corrupted requests or truth", simpleModel)
+	}
+	for _, n := range []struct {
+		field  *int
+		preset int
+	}{{&c.KVCacheTokens, kv}, {&c.MaxModelLen, length}, {&c.MaxSeqs, seqs}} {
+		if *n.field == 0 {
+			*n.field = n.preset
+		}
+	}
+	return nil
+}
