@@ -43,7 +43,7 @@ func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 	factory := vllmreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()
 	require.NoError(tb, confmap.NewFromStringMap(map[string]any{
-		"endpoint": web.URL, "collection_interval": "100ms", "initial_delay": "0s",
+		"endpoint": web.URL, "collection_interval": "100ms", "timeout": "20s", "initial_delay": "0s",
 	}).Unmarshal(cfg))
 	sink := new(consumertest.MetricsSink)
 	receiver, err := factory.CreateMetrics(tb.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
@@ -55,7 +55,7 @@ func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 			return m.MetricCount() < 20 // a scrape that took longer than the interval
 		})
 		return len(batches) >= n
-	}, 30*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	require.NoError(tb, receiver.Shutdown(tb.Context()))
 	batches = batches[:n]
 	for _, batch := range batches {
