@@ -127,8 +127,8 @@ test: ## Run the unit tests
 
 .PHONY: race
 race: ## Run the unit tests under the race detector
-	$(say) 'go test -race ./...'
-	@CGO_ENABLED=1 $(GO) test -race -timeout $(RACE_TIMEOUT) ./...
+	$(say) 'go test -race -short ./...'
+	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
