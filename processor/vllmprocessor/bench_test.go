@@ -86,7 +86,9 @@ func growHistogram(from, to pmetric.HistogramDataPoint, batches int) {
 
 func benchProcessor(b *testing.B) *vllmProcessor {
 	b.Helper()
-	return create(b, createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type))
+	config := createDefaultConfig().(*Config)
+	config.MaxSeries = 1_000_000 // a thousand servers of eight engines have more than the default
+	return create(b, config, processortest.NewNopSettings(metadata.Type))
 }
 
 // pass sends the next batch and returns how long the processor took.
