@@ -209,6 +209,9 @@ func (a *archive) encode(users []*objectives, live []map[string][]byte) []byte {
 	for i, user := range users {
 		for key, state := range live[i] {
 			if a.owners[key] == nil {
+				if a.endedSince(key, state) {
+					continue
+				}
 				// The one that it belonged to has ended.
 				a.owners[key] = user
 			}
@@ -220,6 +223,14 @@ func (a *archive) encode(users []*objectives, live []map[string][]byte) []byte {
 		}
 	}
 	return objective.EncodeArchive(all)
+}
+
+// endedSince tells whether a tracker has ended after its state was copied for a
+// save. What was kept at its end is the one to save, now and later.
+func (a *archive) endedSince(key string, copied []byte) bool {
+	kept, ended := a.states[key]
+	newest, sound := objective.StateAge(copied)
+	return ended && (!sound || kept.newest >= newest)
 }
 
 // archives are those of the components that a factory has made.

@@ -1,0 +1,44 @@
+package vllmprocessor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+)
+
+// The states are copied before they are put together. What ends in between is
+// newer than its copy and stays.
+func TestAStateThatEndsDuringASaveIsSavedAgain(t *testing.T) {
+	for name, end := range map[string]func(*instance){
+		"a server that is forgotten": func(p *instance) {
+			p.at = p.at.Add(10 * time.Minute)
+			p.take(body("else:8000", "m", p.at, nil, map[string]*engineLog{"0": {born: noon}}))
+			require.Zero(t, p.objectives.trackers)
+		},
+		"a collector that stops": func(p *instance) { p.end() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &memory{}
+			p := newInstance(t, kept(), &archives{})
+			p.begin(hostWith{stateID, store})
+			engines := map[string]*engineLog{"0": {born: noon}}
+			p.shows("one:8000", engines)
+			p.shows("one:8000", engines, 1, 3)
+			copied := p.objectives.snapshot()
+			require.Len(t, copied, 1)
+			end(p)
+
+			a := p.objectives.archive
+			a.encode([]*objectives{p.objectives}, []map[string][]byte{copied})
+			states, err := objective.DecodeArchive(a.encode(nil, nil))
+			require.NoError(t, err)
+			assert.Len(t, states, 1)
+			require.NoError(t, p.objectives.shutdown(context.Background()))
+		})
+	}
+}
