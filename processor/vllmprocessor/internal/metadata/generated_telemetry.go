@@ -34,12 +34,12 @@ type TelemetryBuilder struct {
 	ProcessorVllmExpiredResources  metric.Int64Counter
 	ProcessorVllmFailedSaves       metric.Int64Counter
 	ProcessorVllmIgnoredPoints     metric.Int64Counter
-	ProcessorVllmObjectiveTrackers metric.Int64ObservableGauge
+	ProcessorVllmObjectiveTrackers metric.Int64ObservableUpDownCounter
 	ProcessorVllmPoolLeftOut       metric.Int64Counter
 	ProcessorVllmPoolLostPoints    metric.Int64Counter
 	ProcessorVllmResets            metric.Int64Counter
-	ProcessorVllmResources         metric.Int64ObservableGauge
-	ProcessorVllmSeries            metric.Int64ObservableGauge
+	ProcessorVllmResources         metric.Int64ObservableUpDownCounter
+	ProcessorVllmSeries            metric.Int64ObservableUpDownCounter
 	ProcessorVllmUncountedSteps    metric.Int64Counter
 }
 
@@ -163,9 +163,9 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorVllmObjectiveTrackers, err = builder.meter.Int64ObservableGauge(
+	builder.ProcessorVllmObjectiveTrackers, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_objective_trackers",
-		metric.WithDescription("Pairs of an objective and a resource's model that are counted. At most 10000. [Development]"),
+		metric.WithDescription("Pairs of an objective and a model of a resource that are counted. At most 10000 for each processor. [Development]"),
 		metric.WithUnit("{tracker}"),
 	)
 	errs = errors.Join(errs, err)
@@ -187,15 +187,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorVllmResources, err = builder.meter.Int64ObservableGauge(
+	builder.ProcessorVllmResources, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_resources",
 		metric.WithDescription("Resources whose state is kept. [Development]"),
 		metric.WithUnit("{resource}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorVllmSeries, err = builder.meter.Int64ObservableGauge(
+	builder.ProcessorVllmSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_series",
-		metric.WithDescription("Series whose state is kept, a histogram counted as one. At most max_series. [Development]"),
+		metric.WithDescription("Series whose state is kept, a histogram counted as one. At most max_series for each processor. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

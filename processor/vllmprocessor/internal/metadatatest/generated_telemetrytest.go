@@ -120,10 +120,12 @@ func AssertEqualProcessorVllmIgnoredPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmObjectiveTrackers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_objective_trackers",
-		Description: "Pairs of an objective and a resource's model that are counted. At most 10000. [Development]",
+		Description: "Pairs of an objective and a model of a resource that are counted. At most 10000 for each processor. [Development]",
 		Unit:        "{tracker}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_vllm_objective_trackers")
@@ -184,8 +186,10 @@ func AssertEqualProcessorVllmResources(t *testing.T, tt *componenttest.Telemetry
 		Name:        "otelcol_processor_vllm_resources",
 		Description: "Resources whose state is kept. [Development]",
 		Unit:        "{resource}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_vllm_resources")
@@ -196,10 +200,12 @@ func AssertEqualProcessorVllmResources(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualProcessorVllmSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_series",
-		Description: "Series whose state is kept, a histogram counted as one. At most max_series. [Development]",
+		Description: "Series whose state is kept, a histogram counted as one. At most max_series for each processor. [Development]",
 		Unit:        "{series}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_vllm_series")
