@@ -103,9 +103,19 @@ func (w *PatternWatch) Warnings(at int64) []string {
 	}
 	warnings := make([]string, len(w.unmatched))
 	for i, u := range w.unmatched {
-		warnings[i] = fmt.Sprintf("objective %q: the pattern %q matches none of the models seen: %s; it must match the whole name, in which * stands for / as well, for example %q",
-			u.objective, u.pattern, models, "*"+strings.TrimLeft(u.pattern, "*"))
+		warnings[i] = fmt.Sprintf("objective %q: the pattern %q matches none of the models seen: %s; it must match the whole name, in which * stands for / as well and case matters, for example %q",
+			u.objective, u.pattern, models, w.example(u.pattern))
 	}
 	w.unmatched = nil
 	return warnings
+}
+
+// example is a pattern that matches a model that was seen: the user's own behind
+// a star if that helps, else a model's name.
+func (w *PatternWatch) example(pattern string) string {
+	anywhere := "*" + strings.TrimLeft(pattern, "*")
+	if slices.ContainsFunc(w.models, func(model string) bool { return matches(anywhere, model) }) {
+		return anywhere
+	}
+	return w.models[0]
 }
