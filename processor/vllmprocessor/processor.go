@@ -41,6 +41,7 @@ type vllmProcessor struct {
 	swept     time.Time
 	evaluator derive.Evaluator
 	warned    warnings
+	lapsed    lapsed
 	// pools is nil where none are configured.
 	pools *poolTicker
 	// objectives is nil without any.
@@ -144,6 +145,7 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	r := p.resources[batch.Resource]
 	if r == nil {
 		r = &resource{state: window.NewResource(p.window)}
+		p.warnLapse(batch.Resource, now)
 	}
 	if time.Unix(0, batch.Time).Sub(now) > lead {
 		var report window.Report
@@ -194,6 +196,7 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 			continue
 		}
 		p.series -= r.state.Series()
+		p.lapse(key, r, now)
 		p.objectives.expire(r)
 		delete(p.resources, key)
 		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
@@ -201,7 +204,41 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 }
 
 // warnings are the sentences that are logged once.
-type warnings struct{ seriesLimit, window, future bool }
+type warnings struct{ seriesLimit, window, future, staleness bool }
+
+// lapsed is a resource that was forgotten after a single batch, and how often in
+// a row.
+type lapsed struct {
+	key     string
+	arrived time.Time
+	times   int
+}
+
+// lapse notes that a resource is forgotten. One is watched at a time; one that
+// does not come back gives way.
+func (p *vllmProcessor) lapse(key string, r *resource, now time.Time) {
+	switch {
+	case r.batches > 0:
+	case p.lapsed.key == key:
+		p.lapsed.arrived = r.arrived
+		p.lapsed.times++
+	case p.lapsed.key == "" || now.Sub(p.lapsed.arrived) > 10*p.config.MaxStaleness:
+		p.lapsed = lapsed{key, r.arrived, 1}
+	}
+}
+
+// warnLapse says once that resources come less often than they are forgotten.
+// Once proves nothing, so it has to happen twice.
+func (p *vllmProcessor) warnLapse(key string, now time.Time) {
+	if p.warned.staleness || p.lapsed.times < 2 || p.lapsed.key != key {
+		return
+	}
+	p.warned.staleness = true
+	interval := now.Sub(p.lapsed.arrived)
+	p.logger.Warn(fmt.Sprintf("a server comes every %s only, which is longer than max_staleness (%s), so that it is forgotten each time "+
+		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
+		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))
+}
 
 func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
 	if p.warned.future {

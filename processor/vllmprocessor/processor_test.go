@@ -97,6 +97,23 @@ func TestAWindowOfTwoScrapesIsEnough(t *testing.T) {
 	assert.Empty(t, r.messages())
 }
 
+// A server that is forgotten between any two scrapes is new each time, and nothing
+// could ever be said about it.
+func TestAStalenessShorterThanTheScrapeIntervalIsToldOnce(t *testing.T) {
+	r := newRig(t, "{window: 10s, max_staleness: 10s}")
+	r.tell(every(0, 15, 30, 45, 60))
+	assert.Equal(t, []string{
+		"warn: a server comes every 15s only, which is longer than max_staleness (10s), so that it is forgotten each time " +
+			"and nothing is derived from it; set window and max_staleness to 30s or more, or scrape more often",
+	}, r.messages())
+}
+
+func TestOneSilenceAfterOneScrapeProvesNoShortStaleness(t *testing.T) {
+	r := newRig(t, "")
+	r.tell(every(0, 400, 415, 430))
+	assert.Empty(t, r.messages())
+}
+
 func TestOneMissedScrapeProvesNoShortWindow(t *testing.T) {
 	r := newRig(t, "")
 	r.tell(every(0, 55, 70, 85, 140, 155))
