@@ -156,6 +156,9 @@ func (c *Config) Validate() error {
 	c.validateHardware(add)
 	c.validateMetrics(add)
 	c.validatePool(add)
+	if c.Storage != nil && len(c.Objectives) == 0 {
+		add("storage", "keeps the state of objectives, and there are none; write objectives, or remove storage")
+	}
 	// The mistakes within an objective are found by its own Validate.
 	errs = append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))
 	return errors.Join(errs...)
@@ -184,8 +187,26 @@ func (c *Config) validateMetrics(add func(key, format string, args ...any)) {
 			add(key, "%s", mistake)
 		} else if c.Metrics[name].Enabled == nil {
 			add(key, "write {enabled: true} or {enabled: false}")
+		} else if lacks := c.lacks(name); lacks != "" && *c.Metrics[name].Enabled {
+			add(key, "is told only where %s, or remove the switch", lacks)
 		}
 	}
+}
+
+// lacks says what a derived metric cannot be told without and the configuration
+// does not have; empty where nothing is missing.
+func (c *Config) lacks(name string) string {
+	switch {
+	case strings.HasPrefix(name, "vllm.pool.") && !c.Pool.HasValue():
+		return "there are pools; write pool: {} beside metrics"
+	case strings.HasPrefix(name, "vllm.slo.") && len(c.Objectives) == 0:
+		return "there are objectives; write objectives beside metrics"
+	case (name == "vllm.model_flops_utilization" || name == "vllm.memory_bandwidth_utilization") && len(c.Hardware) == 0:
+		return "hardware says what the GPUs can do; write hardware beside metrics"
+	case strings.Contains(name, "_quantile") && len(c.Quantiles) == 0:
+		return "there are quantiles, and the list is empty; write for example quantiles: [0.95]"
+	}
+	return ""
 }
 
 // unknownMetric says what is wrong with the name of a switch; empty where it

@@ -123,6 +123,23 @@ func TestMistakes(t *testing.T) {
 		},
 		{`metrics: {vllm.prompt_throughput: {}}`, "metrics::vllm.prompt_throughput: write {enabled: true} or {enabled: false}"},
 		{
+			`metrics: {vllm.pool.replicas: {enabled: true}}`,
+			"metrics::vllm.pool.replicas: is told only where there are pools; write pool: {} beside metrics, or remove the switch",
+		},
+		{
+			`metrics: {vllm.slo.burn_rate: {enabled: true}}`,
+			"metrics::vllm.slo.burn_rate: is told only where there are objectives; write objectives beside metrics, or remove the switch",
+		},
+		{
+			`metrics: {vllm.model_flops_utilization: {enabled: true}}`,
+			"metrics::vllm.model_flops_utilization: is told only where hardware says what the GPUs can do; write hardware beside metrics, or remove the switch",
+		},
+		{
+			`{quantiles: [], metrics: {vllm.request.queue_time_quantile_bound: {enabled: true}}}`,
+			"metrics::vllm.request.queue_time_quantile_bound: is told only where there are quantiles, and the list is empty; write for example quantiles: [0.95], or remove the switch",
+		},
+		{`storage: file_storage`, "storage: keeps the state of objectives, and there are none; write objectives, or remove storage"},
+		{
 			`hardware: [{gpu: H100, dtype: bf16}]`,
 			`hardware::0: gpu "H100" is not known, or fits several; write one of V100-PCIe, V100-SXM, T4, `,
 		},

@@ -102,7 +102,7 @@ func (o *objectives) open(ctx context.Context, host component.Host) (storage.Cli
 	}
 	client, err := store.GetClient(ctx, component.KindProcessor, o.id, "")
 	if err != nil {
-		return nil, fmt.Errorf("storage: the extension %s cannot be used: %w", id, err)
+		return nil, fmt.Errorf("storage: the extension %s cannot be used: %w; if another collector has it open, give each a folder of its own", id, err)
 	}
 	return client, nil
 }

@@ -56,6 +56,7 @@ objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: 2.5, target: 95}
   - {name: a, metric: "vllm:e2e_request_latency_seconds", threshold: 3h, target: 1}
   - {metric: vllm.prompt_tokens, threshold: 1s, target: 0.9, models: [""]}
+  - {name: c, metric: vllm.time_to_first_token, threshold: 0.5, target: 0.9}
 budget_window: 2h
 burn_windows: [1h, 1h, 3d]`)
 	require.NoError(t, err)
@@ -68,6 +69,7 @@ burn_windows: [1h, 1h, 3d]`)
 		`objectives::2: an objective has no name; write for example name: ttft`,
 		`no objective can be about the metric vllm.prompt_tokens; write one of vllm.time_to_first_token,`,
 		`a pattern in models is empty`,
+		`objectives::3: objective "c": the threshold is missing, is 0, or has no unit; write for example threshold: 2.5s`,
 		`several objectives are called "a"`,
 		`burn_windows has 1h twice`,
 		`budget_window 2h is shorter than the burn window 3d`,

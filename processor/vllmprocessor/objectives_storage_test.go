@@ -391,7 +391,7 @@ func TestTrackersAreBounded(t *testing.T) {
 	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "tracker_limit"))
 	trackers, err := p.own.GetMetric("otelcol_processor_vllm_objective_trackers")
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), trackers.Data.(metricdata.Gauge[int64]).DataPoints[0].Value)
+	assert.Equal(t, int64(2), trackers.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
 func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {

@@ -37,7 +37,10 @@ func (c *Config) validatePool(add func(key, format string, args ...any)) {
 	if pool == nil {
 		return
 	}
-	if pool.Interval < minPoolInterval {
+	switch {
+	case pool.Interval > 0 && pool.Interval <= withoutUnit:
+		add("pool::interval", "%d has no unit; write %ds", pool.Interval, pool.Interval)
+	case pool.Interval < minPoolInterval:
 		add("pool::interval", "%s is too short; write the time between two scrapes, for example 15s", pool.Interval)
 	}
 	if len(pool.GroupBy) == 0 {

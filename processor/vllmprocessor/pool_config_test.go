@@ -40,6 +40,7 @@ func TestMistakesInPoolsAreAnsweredInSentences(t *testing.T) {
 		"no interval":       {func(p *PoolConfig) { p.Interval = 0 }, "pool::interval: 0s is too short; write the time between two scrapes, for example 15s"},
 		"negative interval": {func(p *PoolConfig) { p.Interval = -time.Second }, "pool::interval: -1s is too short; write the time between two scrapes, for example 15s"},
 		"short interval":    {func(p *PoolConfig) { p.Interval = time.Second - 1 }, "pool::interval: 999.999999ms is too short; write the time between two scrapes, for example 15s"},
+		"no unit":           {func(p *PoolConfig) { p.Interval = 15 }, "pool::interval: 15 has no unit; write 15s"},
 		"no attribute":      {func(p *PoolConfig) { p.GroupBy = []string{} }, "pool::group_by: says no attribute; write for example [model_name], or an attribute that all servers share for one pool of all"},
 		"twice":             {func(p *PoolConfig) { p.GroupBy = []string{"a", "b", "a"} }, "pool::group_by::2: a is there twice; remove one"},
 		"empty name":        {func(p *PoolConfig) { p.GroupBy = []string{""} }, `pool::group_by::0: "" is no name of an attribute; write for example model_name`},

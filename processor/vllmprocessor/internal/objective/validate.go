@@ -60,7 +60,7 @@ func (o *Objective) checkThreshold() string {
 	}
 	switch last := ofSeconds(known.bounds[len(known.bounds)-1]); {
 	case o.Threshold <= 0:
-		return "the threshold must be longer than 0; write for example threshold: 2.5s"
+		return "the threshold is missing, is 0, or has no unit; write for example threshold: 2.5s"
 	case o.Threshold.unitless():
 		return fmt.Sprintf("the threshold %d has no unit; write for example %ds or %dms", int64(o.Threshold), int64(o.Threshold), int64(o.Threshold))
 	case o.Threshold > last:

@@ -37,7 +37,7 @@ func TestEachMistakeSaysWhatToWriteInstead(t *testing.T) {
 		`objective "ttft": the metric vllm:time_to_first_token_seconds is called vllm.time_to_first_token here; write that`:      func(o *Objective) { o.Metric = "vllm:time_to_first_token_seconds" },
 		`objective "ttft": the metric ray_vllm_e2e_request_latency_seconds is called vllm.e2e_request_latency here; write that`:  func(o *Objective) { o.Metric = "ray_vllm_e2e_request_latency_seconds" },
 		`objective "ttft": the metric vllm_request_queue_time_seconds_bucket is called vllm.request.queue_time here; write that`: func(o *Objective) { o.Metric = "vllm_request_queue_time_seconds_bucket" },
-		`objective "ttft": the threshold must be longer than 0; write for example threshold: 2.5s`:                               func(o *Objective) { o.Threshold = 0 },
+		`objective "ttft": the threshold is missing, is 0, or has no unit; write for example threshold: 2.5s`:                    func(o *Objective) { o.Threshold = 0 },
 		`objective "ttft": the threshold 1h is beyond the last bucket of vllm.time_to_first_token, so no server can tell; write at most 42m40s`: func(o *Objective) {
 			o.Threshold = Duration(time.Hour)
 		},
