@@ -149,10 +149,10 @@ func TestTheTableInTheREADMEIsReplacedBetweenItsMarks(t *testing.T) {
 	doc, err := parse([]byte(small))
 	require.NoError(t, err)
 	readme := "before\n" + readmeBegin + "old\n" + readmeEnd + "\nafter\n"
-	const table = "| Metric | Unit | Meaning | On |\n|---|---|---|---|\n" +
-		"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | no |\n" +
-		"| `vllm.slo.good` | `{event}` | Good requests. | yes |\n" +
-		"| `vllm.slo.valid` | `{event}` | All requests. | yes |\n"
+	const table = "| Metric | Unit | Meaning | Needs | On |\n|---|---|---|---|---|\n" +
+		"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n" +
+		"| `vllm.slo.good` | `{event}` | Good requests. |  | yes |\n" +
+		"| `vllm.slo.valid` | `{event}` | All requests. |  | yes |\n"
 	once, err := readmeWith(doc, []byte(readme))
 	require.NoError(t, err)
 	assert.Equal(t, "before\n"+readmeBegin+table+readmeEnd+"\nafter\n", string(once))

@@ -92,11 +92,11 @@ func readmeWith(d *document, readme []byte) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(head)
 	b.WriteString(readmeBegin)
-	b.WriteString("| Metric | Unit | Meaning | On |\n|---|---|---|---|\n")
+	b.WriteString("| Metric | Unit | Meaning | Needs | On |\n|---|---|---|---|---|\n")
 	for _, t := range d.topicsOf(metric.derived) {
 		for _, name := range d.namesOf(t, metric.derived) {
 			m := d.Metrics[name]
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", name, m.Unit, cell(m.Description), m.on())
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", name, m.Unit, cell(m.Description), cell(m.Needs), m.on())
 		}
 	}
 	b.WriteString(readmeEnd)
