@@ -3,6 +3,7 @@ package vllmprocessor
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,6 +44,16 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 		assert.NoError(t, confmap.Validate(cfg), block[1])
 	}
 	assert.GreaterOrEqual(t, configurations, 2)
+}
+
+// A setting that is not in the table is one that nobody finds.
+func TestTheReadmeListsEverySetting(t *testing.T) {
+	readme := readReadme(t)
+	for config := range reflect.TypeFor[Config]().Fields() {
+		if key := config.Tag.Get("mapstructure"); key != "" && !strings.Contains(readme, "\n| `"+key) {
+			t.Errorf("the README's table of settings does not have %s", key)
+		}
+	}
 }
 
 func TestTheReadmeExplainsEveryReason(t *testing.T) {
