@@ -29,6 +29,8 @@ const (
 	failureInterval = 10 * time.Minute
 	// archiveKey is where the storage has the states.
 	archiveKey = "objectives"
+	// thinInterval is how often the state of a silent resource is made smaller.
+	thinInterval = time.Hour
 )
 
 // archive keeps the states of trackers: of resources that are silent, until the
@@ -61,10 +63,12 @@ type archive struct {
 	owners map[string]*objectives
 }
 
-// savedState is the state of a tracker and the end of its newest step.
+// savedState is the state of a tracker, the end of its newest step, and when what
+// its windows have moved past was last left out.
 type savedState struct {
-	state  []byte
-	newest int64
+	state   []byte
+	newest  int64
+	thinned int64
 }
 
 func newArchive(budget time.Duration, now func() time.Time, logger *zap.Logger) *archive {
@@ -97,21 +101,25 @@ func (a *archive) end(key string, state []byte, user *objectives) {
 	if !sound {
 		return
 	}
-	a.states[key] = savedState{state, newest}
+	a.states[key] = savedState{state, newest, newest}
 	if len(a.states) > a.limit+a.limit/10 {
 		a.prune()
 	}
 }
 
 // prune forgets states that are older than the budget window, and the oldest
-// where there are too many.
+// where there are too many. The others are made smaller.
 func (a *archive) prune() {
-	oldest := a.now().Add(-a.budget).UnixNano()
+	now := a.now().UnixNano()
+	oldest := now - int64(a.budget)
 	keys := make([]string, 0, len(a.states))
 	for key, saved := range a.states {
 		if saved.newest < oldest {
 			delete(a.states, key)
 			continue
+		}
+		if now-saved.thinned >= int64(thinInterval) {
+			a.states[key] = savedState{objective.Thin(saved.state, now), saved.newest, now}
 		}
 		keys = append(keys, key)
 	}
@@ -142,7 +150,7 @@ func (a *archive) load(ctx context.Context) {
 			unreadable++
 			continue
 		}
-		a.states[key] = savedState{bytes.Clone(state), newest}
+		a.states[key] = savedState{bytes.Clone(state), newest, newest}
 	}
 	if err != nil || unreadable > 0 {
 		a.logger.Warn(fmt.Sprintf("what the storage has of objectives is damaged or was written by another version; "+

@@ -16,11 +16,11 @@ import (
 // up, not overwritten by the last of them.
 func TestWhatSeveralProcessorsHoldIsAddedUp(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, telemetry.Shutdown(context.Background())) }()
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	for range 2 {
 		p := create(t, configured(t, ""), metadatatest.NewSettings(telemetry))
 		require.NoError(t, p.start(t.Context(), componenttest.NewNopHost()))
-		defer func() { require.NoError(t, p.shutdown(context.Background())) }()
+		t.Cleanup(func() { require.NoError(t, p.shutdown(context.Background())) })
 		for _, call := range readStory(t, every(0, 15)).calls {
 			_, err := p.process(t.Context(), call.input)
 			require.NoError(t, err)

@@ -137,6 +137,21 @@ func (r *ring) refill(from *ring, until int64) {
 	}
 }
 
+// Thin leaves out of a saved state what its windows have moved past. A state that
+// waits for its server to come back shrinks with them; one that cannot be read is
+// returned as it is.
+func Thin(state []byte, now int64) []byte {
+	old, err := decodeState(state)
+	if err != nil {
+		return state
+	}
+	for i := range old.rings {
+		old.rings[i].drop(now)
+	}
+	t := Tracker{metric: old.metric, threshold: old.threshold, seenUntil: old.seenUntil, rings: old.rings}
+	return t.Encode()
+}
+
 // StateAge returns the time of the newest step in a saved state, so that states
 // which nobody has asked for can be removed when they are old; false where it
 // cannot be read.

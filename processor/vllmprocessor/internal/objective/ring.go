@@ -108,6 +108,14 @@ func (r *ring) forget(after int64) {
 	r.newest = keep
 }
 
+// drop empties the slots that the window before a time no longer reaches.
+func (r *ring) drop(now int64) {
+	first := floorDiv(now-r.window, r.width)
+	for i := r.newest - ringSlots + 1; i <= min(first-1, r.newest); i++ {
+		*r.at(i) = slot{}
+	}
+}
+
 func (r *ring) size() int { return int(unsafe.Sizeof(*r)) + cap(r.slots)*int(unsafe.Sizeof(slot{})) }
 
 func floorDiv(a, b int64) int64 {
