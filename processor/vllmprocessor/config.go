@@ -226,5 +226,11 @@ func unknownMetric(name string) string {
 	if !strings.HasPrefix(name, "vllm") {
 		meant = "vllm." + name
 	}
-	return fmt.Sprintf("no metric has this name; did you mean %s?", catalog.Nearest(meant, (*catalog.Metric).Derived))
+	// Whoever writes the end of a name means a name with that end, however long.
+	end := "." + strings.TrimPrefix(meant, "vllm.")
+	nearest := catalog.Nearest(meant, func(m *catalog.Metric) bool { return m.Derived() && strings.HasSuffix(m.Name, end) })
+	if nearest == "" {
+		nearest = catalog.Nearest(meant, (*catalog.Metric).Derived)
+	}
+	return fmt.Sprintf("no metric has this name; did you mean %s?", nearest)
 }

@@ -111,6 +111,7 @@ func TestMistakes(t *testing.T) {
 		{`percentiles: {interpolation: cubic}`, `percentiles::interpolation: "cubic" is not known; write linear or mean_constrained`},
 		{`metrics: {vllm.promt_throughput: {enabled: true}}`, "metrics::vllm.promt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
 		{`metrics: {prompt_throughput: {enabled: true}}`, "metrics::prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
+		{`metrics: {hit_ratio: {enabled: true}}`, "metrics::hit_ratio: no metric has this name; did you mean vllm.mm_cache.hit_ratio?"},
 		{`metrics: {vllm_prompt_throughput: {enabled: true}}`, "metrics::vllm_prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
 		{
 			`metrics: {vllm.prompt_tokens: {enabled: true}}`,
