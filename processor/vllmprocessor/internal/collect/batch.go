@@ -12,9 +12,16 @@ type Batch struct {
 	Groups []Group
 	// Samples are the points, at most one for each series.
 	Samples []Sample
-	// Source is the index of the ResourceMetrics that the last point came from:
-	// what is derived from the batch belongs beside it.
+	// Unread are the points of counters and distributions that cannot be used: they
+	// say no more than that their series exist. Only what names a series is set.
+	Unread []Sample
+	// Source is the index of the ResourceMetrics that the last value came from, or
+	// the last point where there is no value: what is derived from the batch belongs
+	// beside it.
 	Source int
+	// Ends is that of the last point that says that its series has ended, -1
+	// without one.
+	Ends int
 }
 
 // Group is one engine and model: the attributes that all inputs have in common.

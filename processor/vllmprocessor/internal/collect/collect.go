@@ -137,6 +137,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 			}
 			if !finite(sample.Value) || (sample.Value < 0 && n.input.Define().Kind == Counter) {
 				c.report[NotANumber]++
+				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
 			}
 		}
@@ -155,6 +156,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
 			if !sample.readBuckets(point) {
 				c.report[BadHistogram]++
+				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
 			}
 		}

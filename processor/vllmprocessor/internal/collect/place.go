@@ -16,6 +16,8 @@ type pending struct {
 	// twins finds a sample. It is made only once there is a point whose name or
 	// process can have another one beside it.
 	twins map[sampleKey]int
+	// valued is true once there is a value.
+	valued bool
 }
 
 type sampleKey struct {
@@ -30,6 +32,36 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		c.report[NoTimestamp]++
 		return
 	}
+	batch, p := c.batch(timestamp)
+	if sample.Gone {
+		batch.Ends = c.source
+	}
+	if !sample.Gone || !p.valued {
+		batch.Source, p.valued = c.source, !sample.Gone
+	}
+	c.read(attributes, &sample)
+	sample.Group = c.group(batch, p)
+	if c.replaces(batch, p, &sample) {
+		return
+	}
+	batch.Samples = append(batch.Samples, sample)
+	c.most = max(c.most, len(batch.Samples))
+}
+
+// addUnread notes that a series exists whose point cannot be used.
+func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in Input) {
+	if timestamp == 0 || in.Define().Kind == Gauge {
+		return
+	}
+	batch, p := c.batch(timestamp)
+	sample := Sample{Input: in}
+	c.read(attributes, &sample)
+	sample.Group = c.group(batch, p)
+	batch.Unread = append(batch.Unread, sample)
+}
+
+// batch returns the batch of a time.
+func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 	key := batchKey{c.resource, int64(timestamp)}
 	at, known := c.index[key]
 	if !known {
@@ -37,18 +69,11 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		c.index[key] = at
 		c.batches = append(c.batches, Batch{
 			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
+			Source: c.source, Ends: -1,
 		})
 		c.pending = append(c.pending, pending{})
 	}
-	batch := &c.batches[at]
-	batch.Source = c.source
-	c.read(attributes, &sample)
-	sample.Group = c.group(batch, &c.pending[at])
-	if c.replaces(batch, &c.pending[at], &sample) {
-		return
-	}
-	batch.Samples = append(batch.Samples, sample)
-	c.most = max(c.most, len(batch.Samples))
+	return &c.batches[at], &c.pending[at]
 }
 
 // minSamples is what a server with one engine has at least: room for them is

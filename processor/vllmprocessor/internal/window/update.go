@@ -38,6 +38,9 @@ func (u *update) run() {
 			u.report.Changed = true
 		}
 	}
+	for i := range u.batch.Unread {
+		u.note(&u.batch.Unread[i])
+	}
 	for _, g := range u.groups {
 		if g != nil {
 			g.ended = !g.alive()
@@ -241,15 +244,11 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	}
 	values := u.numbers(sample)
 	if s == nil {
-		if u.report.NewSeries >= u.room {
-			u.report.Ignored[SeriesLimit]++
+		if !u.fits() {
 			return
 		}
 		g := u.group(sample.Group, true)
-		s = u.create(sample, g, values)
-		g.include(sample.Input, s)
-		u.report.NewSeries++
-		u.Resource.series++
+		u.include(g, sample.Input, u.create(sample, g, values))
 		g.seq = u.seq
 		return
 	}
@@ -281,6 +280,38 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	g.seq = u.seq
 }
 
+// fits tells whether there is room for one more series, and counts a point for
+// which there is none.
+func (u *update) fits() bool {
+	if u.report.NewSeries < u.room {
+		return true
+	}
+	u.report.Ignored[SeriesLimit]++
+	u.refused = u.seq
+	return false
+}
+
+// include adds a series to its group.
+func (u *update) include(g *Group, in collect.Input, s *series) {
+	g.include(in, s)
+	u.report.NewSeries++
+	u.Resource.series++
+}
+
+// note remembers that a series exists whose first point cannot be used: the
+// first that can is not its first event, so it does not count from 0.
+func (u *update) note(sample *collect.Sample) {
+	hint := 0
+	if u.find(sample, &hint) != nil || !u.fits() {
+		return
+	}
+	g := u.group(sample.Group, true)
+	u.include(g, sample.Input, &series{label: sample.Label, time: u.batch.Time, newest: never, totals: ring[float64]{stride: 1}})
+}
+
+// never is the number of a batch that there was not.
+const never = -1
+
 // create makes a series. In a resource that has been observed before it counts
 // from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
@@ -301,7 +332,9 @@ func (u *update) create(sample *collect.Sample, g *Group, values []float64) *ser
 	if !sample.Delta {
 		s.raw = slices.Clone(values)
 	}
-	if u.base < u.seq {
+	// One that the limit kept out before may be old.
+	unseen := u.refused == 0 || u.refused < u.seq-1
+	if u.base < u.seq && (sample.Delta || unseen) {
 		s.known = u.base
 		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], total, nil)
 	} else if sample.Delta {

@@ -96,6 +96,9 @@ type Resource struct {
 	rollupOf map[string]*Rollup
 	engines  map[string]*engine
 	series   int
+	// refused is the number of the newest batch with a new series for which there
+	// was no room, 0 without one.
+	refused int64
 
 	increase histogram.Histogram
 	zero     []float64
