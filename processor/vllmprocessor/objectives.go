@@ -133,6 +133,15 @@ func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resourc
 	return m.memory.Write(values, r.state.Time(), batch.Time, m.state.Attributes, added)
 }
 
+// end ends all that was told.
+func (m *measured) end(at int64, added pmetric.MetricSlice) (ends int) {
+	if m == nil {
+		return 0
+	}
+	_, ends = m.memory.Write(nil, at, at, m.state.Attributes, added)
+	return ends
+}
+
 // watch finds patterns that match nothing.
 func (o *objectives) watch(batch *collect.Batch, now time.Time) {
 	for i := range batch.Groups {

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
@@ -57,6 +58,8 @@ type resource struct {
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
+	// beside are the attributes that its derived series were told with last.
+	beside pcommon.Map
 }
 
 func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
@@ -144,7 +147,7 @@ const lead = 5 * time.Minute
 func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics pmetric.Metrics, now time.Time) {
 	r := p.resources[batch.Resource]
 	if r == nil {
-		r = &resource{state: window.NewResource(p.window)}
+		r = &resource{state: window.NewResource(p.window), beside: pcommon.NewMap(), arrived: now}
 		p.warnLapse(batch.Resource, now)
 	}
 	if time.Unix(0, batch.Time).Sub(now) > lead {
@@ -167,6 +170,7 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	}
 	r.arrived = now
 	source := metrics.ResourceMetrics().At(batch.Source)
+	p.move(ctx, batch, r, metrics)
 	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
 	p.pools.observe(batch.Resource, r, source.Resource().Attributes())
 	values := p.evaluator.Evaluate(&p.derive, r.state)
@@ -174,10 +178,34 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
 	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
 	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
+	p.append(source, added)
+}
+
+// move ends the derived series under the attributes that the resource had before,
+// where the input does the same with its own: a server that was updated in place.
+func (p *vllmProcessor) move(ctx context.Context, batch *collect.Batch, r *resource, metrics pmetric.Metrics) {
+	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
+	if attributes.Equal(r.beside) {
+		return
+	}
+	if batch.Ends >= 0 {
+		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(r.beside) {
+			added := pmetric.NewMetricSlice()
+			_, ends := r.memory.Write(nil, batch.Time, batch.Time, r.state.Attributes, added)
+			ends += r.measured.end(batch.Time, added)
+			p.telemetry.derived(ctx, 0, ends)
+			p.append(left, added)
+		}
+	}
+	attributes.CopyTo(r.beside)
+}
+
+// append adds derived metrics to a resource.
+func (p *vllmProcessor) append(to pmetric.ResourceMetrics, added pmetric.MetricSlice) {
 	if added.Len() == 0 {
 		return
 	}
-	scope := source.ScopeMetrics().AppendEmpty()
+	scope := to.ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	scope.Scope().SetVersion(p.version)
 	added.MoveAndAppendTo(scope.Metrics())
