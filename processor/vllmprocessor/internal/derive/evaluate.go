@@ -242,10 +242,7 @@ func (p *Parts) divide(settings *Settings, row *Row) (float64, Reason) {
 func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row *Row) {
 	total := Parts{Reason: Missing}
 	for i := range members {
-		parts := row.Quotient(settings, &members[i])
-		if row.share && parts.Reason == OK && parts.Numerator > parts.Denominator {
-			parts.Reason = Contradiction
-		}
+		parts := row.Of(settings, &members[i])
 		if i == 0 {
 			total = parts
 		} else {

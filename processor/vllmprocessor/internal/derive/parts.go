@@ -2,6 +2,22 @@ package derive
 
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 
+// Of returns what an engine adds to a row's quotient.
+func (r *Row) Of(settings *Settings, m *Member) Parts {
+	parts := r.Quotient(settings, m)
+	if r.share {
+		parts.share()
+	}
+	return parts
+}
+
+// share refuses a numerator that is more than the whole.
+func (p *Parts) share() {
+	if p.Reason == OK && p.Numerator > p.Denominator {
+		p.Reason = Contradiction
+	}
+}
+
 // Divide returns the quotient of a row's parts, which may be sums over any number
 // of engines and servers.
 func (r *Row) Divide(settings *Settings, parts Parts) (float64, Reason) {

@@ -168,7 +168,9 @@ func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		return reason
 	}
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
-		yield(position, Parts{Numerator: accepted, Denominator: drafts})
+		parts := Parts{Numerator: accepted, Denominator: drafts}
+		parts.share()
+		yield(position, parts)
 	}
 	yield(others, Parts{Numerator: 0, Denominator: drafts})
 	return OK
@@ -290,7 +292,10 @@ func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		return Pending
 	}
 	if drafts == OK {
-		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated})
+		if accepted > drafted {
+			drafts = Contradiction
+		}
+		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated, Reason: drafts})
 	}
 	yield("abandoned_prefill\x00lower", Parts{lower, prompts, abandoned, true})
 	yield("abandoned_prefill\x00upper", Parts{upper, prompts, abandoned, true})

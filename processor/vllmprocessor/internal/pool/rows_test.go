@@ -90,3 +90,17 @@ func TestEachMetricOfAPoolByHand(t *testing.T) {
 		assert.InDelta(t, want, got[name], 1e-12, name)
 	}
 }
+
+// A restart that no number shows: more hits than queries. The server is silent
+// about its ratio, and the pool must not take its parts.
+func TestAServerThatContradictsItselfIsLeftOutOfARatio(t *testing.T) {
+	f := newFleet(t)
+	for _, grown := range []float64{0, 1} {
+		for server, hits := range map[string]float64{"a": 300, "b": 20} {
+			f.scrape(server, 15*grown, said{engine: "0", model: "m", values: map[collect.Input]float64{
+				collect.PrefixCacheHits: grown * hits, collect.PrefixCacheQueries: grown * 100,
+			}})
+		}
+	}
+	assert.InDelta(t, 0.2, f.tell(16)["prefix_cache.hit_ratio m"], 1e-12)
+}

@@ -112,13 +112,13 @@ func (t *table) addAlike(server *derive.Row) {
 // blocks and tokens cannot be added up.
 func oneUnit(server *derive.Row) part {
 	if server.Metric != "vllm.prefix_cache.hit_ratio" {
-		return server.Quotient
+		return server.Of
 	}
 	return func(settings *derive.Settings, m *derive.Member) derive.Parts {
 		if m.Now.Older(collect.PrefixCacheHits) || m.Now.Older(collect.PrefixCacheQueries) {
 			return derive.Parts{Reason: derive.Missing}
 		}
-		return server.Quotient(settings, m)
+		return server.Of(settings, m)
 	}
 }
 
