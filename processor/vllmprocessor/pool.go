@@ -37,6 +37,9 @@ type poolTicker struct {
 	interval  time.Duration
 	next      consumer.Metrics
 	resource  pcommon.Resource
+	// began is what the times of the pools count from. So a clock that is set, which
+	// does not change differences, neither keeps the dead nor loses the living.
+	began time.Time
 
 	// The processor's mu guards the state and what was said last.
 	pools  *pool.Pools
@@ -65,6 +68,7 @@ func newPoolTicker(p *vllmProcessor, settings processor.Settings, next consumer.
 		interval:  config.Interval,
 		next:      next,
 		resource:  poolResource(settings),
+		began:     p.now(),
 		pools: pool.New(pool.Settings{
 			GroupBy: config.GroupBy, MaxPools: maxPools, MaxStaleness: p.config.MaxStaleness,
 			Enabled: p.config.enabled, Derive: &p.derive,
@@ -99,7 +103,7 @@ func (t *poolTicker) observe(key string, r *resource, attributes pcommon.Map) {
 			t.attributes[i] = value.AsString()
 		}
 	}
-	t.pools.Observe(key, r.state, t.attributes, r.arrived.UnixNano())
+	t.pools.Observe(key, r.state, t.attributes, int64(r.arrived.Sub(t.began)))
 }
 
 func (t *poolTicker) start() {
@@ -178,9 +182,10 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
 	added := pmetric.NewMetricSlice()
 	p.mu.Lock()
-	now := p.now().UnixNano()
-	values, leftOut := t.pools.Evaluate(now)
-	written, ends := t.memory.Write(values, now, now, t.pools.Attributes, added)
+	now := p.now()
+	at := now.UnixNano()
+	values, leftOut := t.pools.Evaluate(int64(now.Sub(t.began)))
+	written, ends := t.memory.Write(values, at, at, t.pools.Attributes, added)
 	notFound := t.pools.NotFound()
 	p.mu.Unlock()
 
