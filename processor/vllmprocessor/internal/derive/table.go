@@ -1,7 +1,6 @@
 package derive
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -275,87 +274,6 @@ func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		yield(class, Parts{Numerator: errors[i], Denominator: all})
 	}
 	return OK
-}
-
-// rejectedDrafts is the reason of tokens that were drafted for nothing; it has no
-// bound.
-const rejectedDrafts = "rejected_drafts\x00"
-
-// wasted is the shares of work that led to nothing.
-func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
-	drafted, status := m.Now.Increase(collect.DraftTokens)
-	accepted, statusToo := m.Now.Increase(collect.AcceptedTokens)
-	generated, statusAll := m.Now.Increase(collect.GenerationTokens)
-	drafts := worst(status, statusToo, statusAll)
-	prompts, lower, upper, abandoned := abandonedPrompts(m)
-	if drafts == Pending || abandoned == Pending {
-		return Pending
-	}
-	if drafts == OK {
-		if accepted > drafted {
-			drafts = Contradiction
-		}
-		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated, Reason: drafts})
-	}
-	yield("abandoned_prefill\x00lower", Parts{lower, prompts, abandoned, true})
-	yield("abandoned_prefill\x00upper", Parts{upper, prompts, abandoned, true})
-	return OK
-}
-
-// abandonedPrompts is the prompt tokens that no finished or running request
-// accounts for, at least and at most. A prompt is counted when its prefill
-// ends and again, by its request, when that finishes. So what was counted less
-// what finished is what the running requests hold now, less what they held when
-// the window began, and what was abandoned. No request is taken to hold more
-// than the bound of the highest bucket that a finished prompt fell into.
-func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) {
-	prompts, status := m.Long.Increase(collect.PromptTokens)
-	_, done, hasSum, statusDone := m.Long.Moments(collect.RequestPromptTokens)
-	now, statusNow := m.Long.Gauge(collect.Running)
-	change, statusChange := m.Long.Change(collect.Running)
-	if status == window.Present && statusDone == window.Missing {
-		// No request has ever finished.
-		done, hasSum, statusDone = 0, true, window.Present
-	}
-	if reason = worst(status, statusDone, statusNow, statusChange); reason != OK {
-		return 0, 0, 0, reason
-	}
-	if !hasSum {
-		return 0, 0, 0, Missing
-	}
-	before := now - change
-	held := 0.0
-	if now > 0 || before > 0 {
-		longest, known := longestPrompt(&m.Long)
-		if !known {
-			return 0, 0, 0, Missing
-		}
-		held = longest
-	}
-	lower = math.Min(math.Max(prompts-done-now*held, 0), prompts)
-	upper = math.Min(math.Max(prompts-done+before*held, 0), prompts)
-	return prompts, lower, upper, OK
-}
-
-// longestPrompt is the bound of the highest bucket that a finished prompt fell
-// into. vLLM's bounds are 1, 2 and 5 times the powers of ten up to the longest
-// prompt that the server takes (build_1_2_5_buckets of its metrics), so that a
-// prompt in the open bucket is shorter than the next of these numbers.
-func longestPrompt(v *window.View) (float64, bool) {
-	bound, open, known := v.Highest(collect.RequestPromptTokens)
-	if !known || !open {
-		return bound, known
-	}
-	power := math.Pow(10, math.Floor(math.Log10(bound)))
-	switch bound {
-	case power:
-		return 2 * power, true
-	case 2 * power:
-		return 5 * power, true
-	case 5 * power:
-		return 10 * power, true
-	}
-	return 0, false
 }
 
 // interTokenPerToken is for servers with speculative decoding, where one
