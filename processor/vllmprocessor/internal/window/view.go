@@ -3,10 +3,8 @@ package window
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 )
 
 // Status says whether a value can be told.
@@ -64,95 +62,6 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 
 // Group is the engine and model that the view is of.
 func (v *View) Group() *Group { return v.group }
-
-// enroll puts a new group into its roll-up.
-func (r *Resource) enroll(g *Group) {
-	without := make([]collect.Attribute, 0, len(g.Attributes))
-	for _, a := range g.Attributes {
-		if a.Name != "engine" {
-			without = append(without, a)
-		}
-	}
-	if len(without) == len(g.Attributes) {
-		return
-	}
-	var key strings.Builder
-	for _, a := range without {
-		key.WriteString(a.Name + "\x00" + a.Value + "\x00")
-	}
-	up := r.rollupOf[key.String()]
-	if up == nil {
-		up = &Rollup{Number: len(r.rollups), Attributes: without}
-		r.rollupOf[key.String()] = up
-		r.rollups = append(r.rollups, up)
-	}
-	up.groups = append(up.groups, g)
-	g.rollup = up
-}
-
-// Rollups returns the roll-ups over several engines. One engine alone has none.
-// One is Pending where an engine of the previous batch is missing in this one,
-// and what is left, if anything, would be taken for the whole.
-func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
-	return func(yield func(*Rollup, Status) bool) {
-		for _, up := range r.rollups {
-			engines, pending := 0, 0
-			for _, g := range up.groups {
-				switch {
-				case g.ended:
-				case g.seq == r.seq:
-					engines++
-				case g.seq == r.seq-1:
-					pending++
-				}
-			}
-			status := Present
-			if pending > 0 {
-				status = Pending
-			}
-			if engines+pending > 1 && !yield(up, status) {
-				return
-			}
-		}
-	}
-}
-
-// PendingGroups returns the numbers of the groups that had a value in the
-// previous batch and have none, nor an end, in the newest.
-func (r *Resource) PendingGroups() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for _, g := range r.groups {
-			if !g.ended && g.seq == r.seq-1 && !yield(g.Number) {
-				return
-			}
-		}
-	}
-}
-
-// Attributes returns those of a group by its number, or of a roll-up by the
-// complement (^n) of its number.
-func (r *Resource) Attributes(number int) []collect.Attribute {
-	if number < 0 {
-		return r.rollups[^number].Attributes
-	}
-	return r.groups[number].Attributes
-}
-
-// Groups goes through the engines of the roll-up that are in the newest batch or
-// may still come.
-func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
-	return func(yield func(*Group) bool) {
-		for _, g := range u.groups {
-			if !g.ended && g.seq >= r.seq-1 && !yield(g) {
-				return
-			}
-		}
-	}
-}
-
-// Rollup is that of the engines of the same model; nil where the group has no
-// engine.
-func (g *Group) Rollup() *Rollup { return g.rollup }
 
 // status says whether a series has a value in the newest batch. A delta series
 // that is not sent has not changed.
@@ -331,122 +240,6 @@ func (g *Group) covers(other *Group) bool {
 		}
 	}
 	return true
-}
-
-// Moments returns how many observations a distribution got over the window, and
-// their sum; hasSum is false where the server does not tell it.
-func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
-	hasSum = true
-	status = v.distribution(in, func(h *histogram.Histogram) {
-		count += h.Count
-		sum += h.Sum
-		hasSum = hasSum && h.HasSum
-	})
-	return count, sum, hasSum, status
-}
-
-// AddTo adds what a distribution got over the window to dst.
-func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
-	return v.distribution(in, dst.Add)
-}
-
-// distribution calls add for each generation of buckets of a distribution.
-func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) Status {
-	all := v.group.inputs[in]
-	if len(all) == 0 || all[0].totals.places() == 0 {
-		return Missing
-	}
-	s := all[0]
-	if status := v.status(s); status != Present {
-		return status
-	}
-	if v.from == v.resource.seq || v.from < s.known {
-		return First
-	}
-	for generation := s; generation != nil; generation = generation.before {
-		if generation.newest < v.from {
-			break
-		}
-		zero := v.resource.zeros(generation.totals.stride)
-		was := generation.total(v.from, zero)
-		if was == nil {
-			return First
-		}
-		v.resource.subtract(generation, generation.totals.at(generation.newest), was)
-		v.resource.increase.HasSum = s.noSum < v.from
-		add(&v.resource.increase)
-	}
-	return Present
-}
-
-// AtMost returns how many observations of a distribution over the window were at
-// most bound, which must be one of its bounds.
-func (v *View) AtMost(in collect.Input, bound float64) (count float64, status Status) {
-	known := true
-	status = v.distribution(in, func(h *histogram.Histogram) {
-		i := slices.Index(h.Bounds, bound)
-		known = known && i >= 0
-		for _, n := range h.Counts[:i+1] {
-			count += n
-		}
-	})
-	if status == Present && !known {
-		return 0, Missing
-	}
-	return count, status
-}
-
-// Highest returns the bound of the highest bucket that a distribution has ever
-// counted in, or that below it where it is the open one; known is false where all
-// are empty.
-func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
-	all := v.group.inputs[in]
-	if len(all) == 0 || all[0].totals.places() == 0 || len(all[0].bounds) == 0 {
-		return 0, false, false
-	}
-	s := all[0]
-	counts := s.totals.at(s.newest)
-	for i := len(counts) - 2; i >= 0; i-- {
-		if counts[i] > 0 {
-			return s.bounds[min(i, len(s.bounds)-1)], i == len(s.bounds), true
-		}
-	}
-	return 0, false, false
-}
-
-// Step returns what a distribution counted since its previous point, and since
-// when; false where it has no previous one or no point in the newest batch.
-func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, ok bool) {
-	all := v.group.inputs[in]
-	// The time, not the number: batches that follow each other closely share one.
-	if len(all) == 0 || len(all[0].step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
-		return 0, nil, false
-	}
-	s := all[0]
-	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
-	v.resource.increase.HasSum = s.noSum == 0
-	return s.since, &v.resource.increase, true
-}
-
-// subtract leaves the difference of two totals in r.increase.
-func (r *Resource) subtract(s *series, is, was []float64) {
-	buckets := len(is) - 1
-	h := &r.increase
-	h.Bounds, h.Counts, h.Count = s.bounds, h.Counts[:0], 0
-	for i := range buckets {
-		n := is[i] - was[i]
-		h.Counts = append(h.Counts, n)
-		h.Count += n
-	}
-	h.Sum = is[buckets] - was[buckets]
-}
-
-// zeros returns n zeros, which nobody may change.
-func (r *Resource) zeros(n int) []float64 {
-	if len(r.zero) < n {
-		r.zero = make([]float64, n)
-	}
-	return r.zero[:n]
 }
 
 // Trim gives back the memory of series that have not been seen for MaxStaleness.
