@@ -147,12 +147,11 @@ func (t *Target) tick() {
 func (t *Target) advance() error {
 	now := t.server.clock().Sub(t.born).Seconds()
 	for len(t.turns) > 0 && t.turns[0].at <= now {
-		next := t.turns[0]
-		t.turns = t.turns[1:]
-		t.work(next.at)
-		if err := t.turn(next); err != nil {
+		t.work(t.turns[0].at)
+		if err := t.turn(t.turns[0]); err != nil {
 			return err
 		}
+		t.turns = t.turns[1:]
 	}
 	t.work(now)
 	return nil
