@@ -16,15 +16,17 @@ import (
 
 // expectations are what each file does to the numbers that an operator sees, and
 // what it leaves alone.
-var expectations = map[string]func(t *testing.T, s *story){
-	"healthy": func(t *testing.T, s *story) {
+var expectations = map[string]func(s *story){
+	"healthy": func(s *story) {
+		t := s.t
 		p := part{60, 1200}
 		assert.InEpsilon(t, 6, s.increase(p, firstToken+"_count")/1140, 0.05)
 		busy, _ := s.gauge(p, running)
 		assert.InEpsilon(t, s.increase(p, inference+"_count")/1140*s.mean(p, inference), busy, 0.2, "Little's law")
 		keepsUp(t, s.run, p)
 	},
-	"idle": func(t *testing.T, s *story) {
+	"idle": func(s *story) {
+		t := s.t
 		p := part{60, 3600}
 		assert.InDelta(t, 0.02*3540, s.increase(p, firstToken+"_count"), 3*math.Sqrt(0.02*3540))
 		busy, _ := s.gauge(p, running)
@@ -32,7 +34,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.InEpsilon(t, decodeStep(1700, 1), s.mean(p, gap), 0.02, "nearly all requests are alone")
 		keepsUp(t, s.run, p)
 	},
-	"daily-ramp": func(t *testing.T, s *story) {
+	"daily-ramp": func(s *story) {
+		t := s.t
 		const hour = 3600
 		// The mean of the sine over two hours about its top.
 		top := math.Sin(math.Pi/12) / (math.Pi / 12)
@@ -42,7 +45,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Less(t, s.mean(day, gap), 1.3*s.mean(night, gap))
 		keepsUp(t, s.run, part{600, 24 * hour})
 	},
-	"bursts": func(t *testing.T, s *story) {
+	"bursts": func(s *story) {
+		t := s.t
 		assert.Greater(t, dispersion(s.run), 4.0, "of a Poisson process it is 1")
 		p := part{60, 1800}
 		assert.Zero(t, s.increase(p, preemptions))
@@ -51,7 +55,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Less(t, s.mean(p, queue), 0.2)
 		assert.InEpsilon(t, s.increase(p, firstToken+"_count"), s.increase(p, whole+"_count"), 0.03, "it keeps up")
 	},
-	"overload": func(t *testing.T, s *story) {
+	"overload": func(s *story) {
+		t := s.t
 		late := part{600, 900}
 		served := s.increase(late, finished) / 300
 		assert.InDelta(t, 15, served, 2, "what it can do at most; 18 come")
@@ -63,7 +68,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		keepsUp(t, s.run, part{1320, 1500})
 		assert.InEpsilon(t, decodeStep(256+30, 1), s.lone(256, 60).mean(part{360, 480}, gap), 0.01, "the server is as it was")
 	},
-	"long-prompts": func(t *testing.T, s *story) {
+	"long-prompts": func(s *story) {
+		t := s.t
 		ratio := cut(engine.Lengths{Median: 4080, Sigma: 0.9}, 12288) / cut(engine.Lengths{Median: 1020, Sigma: 0.9}, 12288)
 		assert.InEpsilon(t, ratio, s.mean(during, promptSize)/s.undisturbed().mean(during, promptSize), 0.05)
 		assert.InEpsilon(t, s.undisturbed().increase(during, firstToken+"_count"), s.increase(during, firstToken+"_count"), 0.01)
@@ -72,7 +78,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Greater(t, s.mean(during, gap), 1.2*s.undisturbed().mean(during, gap))
 		assert.Zero(t, s.increase(during, preemptions))
 	},
-	"prefix-reuse-fell": func(t *testing.T, s *story) {
+	"prefix-reuse-fell": func(s *story) {
+		t := s.t
 		prompt := engine.Lengths{Median: 2400, Sigma: 0.3}
 		share := 0.9 * cut(prompt, 2000) / cut(prompt, 1e9)
 		assert.InDelta(t, share, s.hitShare(before), 0.03)
@@ -81,14 +88,16 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Greater(t, s.mean(during, prefill), 1.5*s.undisturbed().mean(during, prefill))
 		assert.InDelta(t, share, s.hitShare(after), 0.04)
 	},
-	"slow-steps": func(t *testing.T, s *story) {
+	"slow-steps": func(s *story) {
+		t := s.t
 		one := s.lone(8192, 60)
 		assert.InEpsilon(t, promptStep(8192, 1), one.mean(before, prefill), 0.005)
 		assert.InEpsilon(t, promptStep(8192, 0.4), one.mean(during, prefill), 0.005)
 		assert.InEpsilon(t, one.mean(before, gap), one.mean(during, gap), 0.001, "memory is as fast as it was")
 		assert.Greater(t, s.mean(during, firstToken), 1.8*s.undisturbed().mean(during, firstToken))
 	},
-	"bandwidth-loss": func(t *testing.T, s *story) {
+	"bandwidth-loss": func(s *story) {
+		t := s.t
 		one := s.lone(8192, 60)
 		assert.InEpsilon(t, decodeStep(8192+30, 1), one.mean(before, gap), 0.002)
 		assert.InEpsilon(t, decodeStep(8192+30, 0.5), one.mean(during, gap), 0.002)
@@ -96,7 +105,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Greater(t, s.mean(during, gap), 1.5*s.undisturbed().mean(during, gap))
 		assert.InEpsilon(t, s.undisturbed().mean(after, gap), s.mean(after, gap), 0.05)
 	},
-	"fewer-kv-blocks": func(t *testing.T, s *story) {
+	"fewer-kv-blocks": func(s *story) {
+		t := s.t
 		_, roomy := s.gauge(before, kvUsage)
 		_, fullest := s.gauge(during, kvUsage)
 		assert.Less(t, roomy, 0.3)
@@ -107,7 +117,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		one := s.lone(256, 60)
 		assert.InEpsilon(t, one.mean(before, gap), one.mean(during, gap), 0.001, "steps are as fast as they were")
 	},
-	"longer-outputs": func(t *testing.T, s *story) {
+	"longer-outputs": func(s *story) {
+		t := s.t
 		want := func(median float64) (mean float64) {
 			for _, most := range []float64{15000, 512, 1024, 2048} {
 				mean += cut(engine.Lengths{Median: median, Sigma: 0.8}, most) / 4
@@ -121,7 +132,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Greater(t, busy, 2.5*usual)
 		assert.InEpsilon(t, s.undisturbed().mean(during, promptSize), s.mean(during, promptSize), 0.05)
 	},
-	"front-end-starved": func(t *testing.T, s *story) {
+	"front-end-starved": func(s *story) {
+		t := s.t
 		one := s.lone(1000, 60)
 		outside := func(factor float64) float64 { return factor * (0.0005 + 1000*1e-6 + 0.0001 + 12e-6) }
 		assert.InEpsilon(t, outside(1), one.outside(before), 0.02)
@@ -131,7 +143,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Less(t, s.undisturbed().outside(during), 0.01)
 		keepsUp(t, s.run, after)
 	},
-	"stalled": func(t *testing.T, s *story) {
+	"stalled": func(s *story) {
+		t := s.t
 		held := part{320, 460}
 		assert.Positive(t, s.at(320).sum(running))
 		same(t, s.at(320), s.at(460), "http_")
@@ -140,7 +153,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		keepsUp(t, s.run, recovered)
 		assert.InEpsilon(t, s.undisturbed().at(900).sum(finished), s.at(900).sum(finished), 0.02, "all but the impatient are served")
 	},
-	"asleep": func(t *testing.T, s *story) {
+	"asleep": func(s *story) {
+		t := s.t
 		held := part{320, 580}
 		for at := held.from; at <= held.to; at += s.every {
 			assert.InDelta(t, 1, s.at(at).sum("vllm:engine_sleep_state", `sleep_state="weights_offloaded"`), 0)
@@ -157,14 +171,16 @@ var expectations = map[string]func(t *testing.T, s *story){
 		keepsUp(t, s.run, part{660, 900})
 		assert.InDelta(t, 1, s.at(900).sum("vllm:engine_sleep_state", `sleep_state="awake"`), 0)
 	},
-	"erroring": func(t *testing.T, s *story) {
+	"erroring": func(s *story) {
+		t := s.t
 		const failed = `finished_reason="error"`
 		assert.Zero(t, s.increase(before, finished, failed))
 		assert.InDelta(t, 0.3, s.increase(during, finished, failed)/s.increase(during, finished), 0.03)
 		assert.LessOrEqual(t, s.mean(during, gap), s.undisturbed().mean(during, gap))
 		assert.Zero(t, s.increase(after, finished, failed))
 	},
-	"speculation-useless": func(t *testing.T, s *story) {
+	"speculation-useless": func(s *story) {
+		t := s.t
 		accepted := func(p part) float64 {
 			return s.increase(p, "vllm:spec_decode_num_accepted_tokens_total") / s.increase(p, "vllm:spec_decode_num_draft_tokens_total")
 		}
@@ -172,7 +188,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.InDelta(t, (0.75*0.02+0.75*0.02*0.6*0.02)/3, accepted(during), 0.002)
 		assert.InEpsilon(t, 2.4, s.mean(during, decode)/s.undisturbed().mean(during, decode), 0.15)
 	},
-	"cache-thrash": func(t *testing.T, s *story) {
+	"cache-thrash": func(s *story) {
+		t := s.t
 		prompt := engine.Lengths{Median: 3300, Sigma: 0.2}
 		assert.InDelta(t, cut(prompt, 3000)/cut(prompt, 1e9), s.hitShare(before), 0.03)
 		// With equally popular beginnings no more can hit than the cache can hold.
@@ -182,7 +199,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.InEpsilon(t, s.undisturbed().mean(during, promptSize), s.mean(during, promptSize), 0.01)
 		assert.Greater(t, s.hitShare(after), 0.8)
 	},
-	"admission-deferred": func(t *testing.T, s *story) {
+	"admission-deferred": func(s *story) {
+		t := s.t
 		const family, deferred = "vllm:num_requests_waiting_by_reason", `reason="deferred"`
 		none, _ := s.gauge(before, family, deferred)
 		assert.Zero(t, none)
@@ -192,7 +210,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Less(t, fullest, 0.3)
 		assert.Greater(t, s.mean(during, queue), 10*s.undisturbed().mean(during, queue))
 	},
-	"kv-transfer-failing": func(t *testing.T, s *story) {
+	"kv-transfer-failing": func(s *story) {
+		t := s.t
 		external := func(p part) float64 {
 			return s.increase(p, "vllm:prompt_tokens_by_source_total", `source="external_kv_transfer"`) / s.increase(p, prompted)
 		}
@@ -202,14 +221,16 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.InEpsilon(t, 0.3, external(during)/external(before), 0.15)
 		assert.Greater(t, s.mean(during, prefill), 1.3*s.undisturbed().mean(during, prefill))
 	},
-	"corrupted-logits": func(t *testing.T, s *story) {
+	"corrupted-logits": func(s *story) {
+		t := s.t
 		const corrupted = "vllm:corrupted_requests_total"
 		assert.Zero(t, s.increase(before, corrupted))
 		assert.InDelta(t, 0.2, s.increase(during, corrupted)/s.increase(during, finished), 0.03)
 		assert.Zero(t, s.increase(after, corrupted))
 		same(t, s.undisturbed().at(1200), s.at(1200), corrupted)
 	},
-	"two-causes": func(t *testing.T, s *story) {
+	"two-causes": func(s *story) {
+		t := s.t
 		one := s.lone(1000, 60)
 		first, both := part{320, 460}, part{500, 880}
 		assert.InEpsilon(t, decodeStep(1030, 0.5), one.mean(first, gap), 0.01)
@@ -218,11 +239,13 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Greater(t, one.outside(both), 25*0.0015)
 		keepsUp(t, s.run, after)
 	},
-	"restart": func(t *testing.T, s *story) {
+	"restart": func(s *story) {
+		t := s.t
 		restarts(t, s, 300, 374)
 		keepsUp(t, s.run, part{480, 900})
 	},
-	"cold-cache": func(t *testing.T, s *story) {
+	"cold-cache": func(s *story) {
+		t := s.t
 		restarts(t, s, 900, 974)
 		warm := s.hitShare(part{600, 880})
 		assert.Greater(t, warm, 0.75)
@@ -231,14 +254,16 @@ var expectations = map[string]func(t *testing.T, s *story){
 		cold, usual := s.at(1000).sum(prefill+"_sum")/s.at(1000).sum(prefill+"_count"), s.mean(part{600, 880}, prefill)
 		assert.Greater(t, cold, 1.3*usual)
 	},
-	"unreachable": func(t *testing.T, s *story) {
+	"unreachable": func(s *story) {
+		t := s.t
 		for at := 0; at <= 720; at += s.every {
 			assert.Equal(t, at >= 300 && at < 480, s.at(at) == nil, "at %d s", at)
 		}
 		same(t, s.undisturbed().at(280), s.at(280))
 		same(t, s.undisturbed().at(480), s.at(480))
 	},
-	"frozen-gauges": func(t *testing.T, s *story) {
+	"frozen-gauges": func(s *story) {
+		t := s.t
 		unfrozen := s.scenario
 		unfrozen.Config.Faults = nil
 		truth := carryOut(t, unfrozen)
@@ -258,7 +283,8 @@ var expectations = map[string]func(t *testing.T, s *story){
 		assert.Zero(t, truth.at(480).sum(running))
 		same(t, s.at(480), s.at(700))
 	},
-	"replica-imbalance": func(t *testing.T, s *story) {
+	"replica-imbalance": func(s *story) {
+		t := s.t
 		p := part{60, 1200}
 		total := s.increase(p, firstToken+"_count")
 		for i, want := range []float64{0.7, 0.1, 0.1, 0.1} {
@@ -346,7 +372,7 @@ func TestEveryScenarioDoesWhatItSays(t *testing.T) {
 			expect := expectations[name]
 			require.NotNil(t, expect, "no expectation for %s", file)
 			began := time.Now()
-			expect(t, tell(t, name))
+			expect(tell(t, name))
 			t.Logf("%v", time.Since(began).Round(time.Millisecond))
 		})
 	}

@@ -1,12 +1,15 @@
 package scenario
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -124,4 +127,29 @@ func TestMistakesAreSaidWithFileLineAndKey(t *testing.T) {
 	}
 	_, err := Load("/does/not/exist.yaml")
 	require.ErrorContains(t, err, "no such file")
+}
+
+// Whatever a file holds, it is read or refused in a sentence.
+func FuzzReading(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	require.NoError(f, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Add([]byte(whole20 + "changes: [{at: 1m, engines: [.inf], set: {clock: *x}}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var document yaml.Node
+		if yaml.Unmarshal(text, &document) != nil || len(document.Content) != 1 {
+			return
+		}
+		var s Scenario
+		if err := s.read(&node{path: "f.yaml", yaml: document.Content[0]}); err != nil {
+			require.Regexp(t, `^f\.yaml:\d+: `, err.Error())
+			return
+		}
+		require.NotEmpty(t, s.About)
+		require.Len(t, s.Plan(), len(s.Config.Changes)+len(s.Config.Faults))
+	})
 }

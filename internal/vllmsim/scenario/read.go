@@ -33,7 +33,7 @@ func (s *Scenario) read(n *node) error {
 				return err
 			})
 		}},
-		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<30),
+		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<22),
 		integer("max_num_seqs", &c.MaxSeqs, 1, 1024),
 		integer("max_model_len", &c.MaxModelLen, 16, 1<<20),
 		integer("lora_slots", &c.MaxLoRAs, 1, 64),
@@ -170,7 +170,7 @@ func (s *Scenario) readFaults(n *node) error {
 				return err
 			}},
 		)
-		before := s.Config.Faults
+		faults := &s.Config.Faults
 		switch {
 		case err != nil:
 			return err
@@ -178,10 +178,10 @@ func (s *Scenario) readFaults(n *node) error {
 			return n.errorf("until: want at and until, the later one second")
 		case f.Kind == "":
 			return n.errorf("kind: missing; want one of %v", vllmsim.FaultKinds())
-		case len(before) > 0 && f.At < before[len(before)-1].Until:
+		case len(*faults) > 0 && f.At < (*faults)[len(*faults)-1].Until:
 			return n.errorf("at: before the end of the fault before")
 		}
-		s.Config.Faults = append(before, f)
+		*faults = append(*faults, f)
 		return nil
 	})
 }
