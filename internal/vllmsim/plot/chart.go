@@ -53,7 +53,7 @@ type chart struct {
 // The layout in pixels.
 const (
 	width, height            = 760, 440
-	left, right, top, bottom = 78, 24, 78, 62
+	left, right, top, bottom = 78, 34, 78, 62
 	plotWidth, plotHeight    = width - left - right, height - top - bottom
 	legendLine, legendGap    = 28, 8
 )

@@ -55,9 +55,9 @@ func TestPointsLieWhereTheAxesSay(t *testing.T) {
 	require.NoError(t, err)
 	wellFormed(t, picture)
 	text := string(picture)
-	// 658 by 300 pixels from 78, 78 on.
-	assert.Contains(t, text, "points=\"\n78.0,378.0\n407.0,303.0\n736.0,78.0\n\"")
-	assert.Contains(t, text, `<text x="407.0" y="397" text-anchor="middle">ten</text>`)
+	// 648 by 300 pixels from 78, 78 on.
+	assert.Contains(t, text, "points=\"\n78.0,378.0\n402.0,303.0\n726.0,78.0\n\"")
+	assert.Contains(t, text, `<text x="402.0" y="397" text-anchor="middle">ten</text>`)
 	assert.Contains(t, text, ">0.1</text>")
 	for _, word := range []string{"a &lt; b", "x (s)", "y (m)", "first", "stroke-dasharray"} {
 		assert.Contains(t, text, word)
