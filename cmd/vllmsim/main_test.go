@@ -127,7 +127,7 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{
-			"serve", "--listen", "127.0.0.1:0", "--scenario", "../../examples/scenarios/unreachable.yaml", "--speed", "300", "--truth", truth,
+			"serve", "--listen", "127.0.0.1:0", "--scenario", "../../examples/scenarios/unreachable.yaml", "--speed", "150", "--truth", truth,
 		}, &stdout, &stderr)
 	}()
 	require.Eventually(t, func() bool { return metricsURL.MatchString(stdout.String()) }, 10*time.Second, 5*time.Millisecond, "stderr: %s", &stderr)
@@ -143,7 +143,7 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 		return true
 	}
 	assert.True(t, answers())
-	// Minutes 5 to 8 are the first second and 600 ms.
+	// Minutes 5 to 8 are from 2 s to 3.2 s.
 	require.Eventually(t, func() bool { return !answers() }, 10*time.Second, 10*time.Millisecond)
 	require.Eventually(t, answers, 10*time.Second, 10*time.Millisecond)
 	cancel()
