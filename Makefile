@@ -203,6 +203,11 @@ generate: ## Regenerate the catalogue, its reference, and mdatagen's files
 	$(say) 'go generate ./...'
 	@$(GO) generate ./...
 
+.PHONY: plots
+plots: ## Draw the simulated engine's curves into docs
+	$(say) 'vllmsim plots docs'
+	@$(GO) run ./cmd/vllmsim plots docs
+
 .PHONY: tidy
 tidy: ## Tidy go.mod
 	$(say) 'go mod tidy'

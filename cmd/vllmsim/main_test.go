@@ -66,9 +66,17 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"change of an engine that is not there", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
 		{"truth of the simple model", []string{"serve", "--truth", "/dev/null"}, 2, "", "has no workload"},
 		{"truth into nowhere", []string{"serve", "--hardware", "8b-h100", "--truth", "/does/not/exist"}, 1, "", "no such file"},
+		{"scenario from nowhere", []string{"serve", "--scenario", "/does/not/exist"}, 1, "", "no such file"},
+		{"scenario and its opposite", []string{"serve", "--scenario", "../../examples/scenarios/idle.yaml", "--rate", "9"}, 2, "", "-rate: with -scenario the file says that"},
+		{"scenario of many engines in a dialect of one", []string{
+			"serve", "--scenario", "../../examples/scenarios/replica-imbalance.yaml", "--dialect", "v0",
+		}, 2, "", "one engine per server"},
+		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
 		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
 		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.03", ""},
+		{"plots nowhere", []string{"plots"}, 2, "", "want one DIR"},
+		{"plots into nothing", []string{"plots", "/does/not/exist"}, 1, "", "no such file"},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,6 +117,42 @@ func fetch(t *testing.T, url string) string {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return string(body)
+}
+
+func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	truth := filepath.Join(t.TempDir(), "truth.json")
+	var stdout, stderr buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{
+			"serve", "--listen", "127.0.0.1:0", "--scenario", "../../examples/scenarios/unreachable.yaml", "--speed", "150", "--truth", truth,
+		}, &stdout, &stderr)
+	}()
+	require.Eventually(t, func() bool { return metricsURL.MatchString(stdout.String()) }, 10*time.Second, 5*time.Millisecond, "stderr: %s", &stderr)
+	url := metricsURL.FindString(stdout.String())
+	answers := func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return true
+	}
+	assert.True(t, answers())
+	// Minutes 5 to 8 are from 2 s to 3.2 s.
+	require.Eventually(t, func() bool { return !answers() }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, answers, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	assert.Equal(t, 0, <-done)
+	assert.Contains(t, stdout.String(), "unreachable, 12m0s: nobody can reach the server")
+	assert.Contains(t, stdout.String(), "5m0s unreachable until 8m0s")
+	told, err := os.ReadFile(truth)
+	require.NoError(t, err)
+	assert.Greater(t, bytes.Count(told, []byte("\n")), 1000)
 }
 
 func TestServeRecordReplay(t *testing.T) {

@@ -46,6 +46,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg.Changes = append(cfg.Changes, change)
 		return err
 	})
+	file := flags.String("scenario", "", "file that says what is simulated, under which load, and what happens when; examples/scenarios has some")
+	speed := flags.Float64("speed", 1, "virtual seconds per second; above 1 timestamps within the metrics lie ahead of the clock")
 	noLoad := flags.Bool("no-load", false, "with -hardware: no requests but those sent to /v1/completions")
 	rest, err := parse(flags, args)
 	if err != nil {
@@ -57,20 +59,32 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *uptime < 0 || *uptime > 24*time.Hour {
 		return usagef("-uptime %s is not between 0 and 24h", *uptime)
 	}
+	if !(*speed >= 0.01 && *speed <= 1000) {
+		return usagef("-speed %v is not between 0.01 and 1000", *speed)
+	}
+	var story []string
+	if *file != "" {
+		if cfg, story, err = withScenario(*file, cfg, flags); err != nil {
+			return err
+		}
+	}
 	slices.SortStableFunc(cfg.Changes, func(a, b engine.Change) int { return cmp.Compare(a.At, b.At) })
 	if *noLoad {
 		cfg.Workload = &engine.Workload{Prompt: engine.Lengths{Median: 1}, Output: engine.Lengths{Median: 1}}
 	}
 	if *truth != "" {
-		file, err := os.Create(*truth)
+		out, err := os.Create(*truth)
 		if err != nil {
 			return err
 		}
-		defer file.Close()
-		cfg.Truth = writeTruth(file, stderr)
+		defer out.Close()
+		cfg.Truth = writeTruth(out, stderr)
 	}
-	cfg.Clock = time.Now
-	cfg.Start = time.Now().Add(-*uptime)
+	began := time.Now()
+	cfg.Clock = func() time.Time {
+		return began.Add(time.Duration(float64(time.Since(began)) * *speed))
+	}
+	cfg.Start = began.Add(-*uptime)
 	server, err := vllmsim.New(cfg)
 	if err != nil {
 		return usageError{err}
@@ -79,6 +93,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer cancel()
 	return server.Serve(ctx, *listen, func(urls []string) {
 		fmt.Fprintf(stdout, "vllmsim serve: %s, metrics at %s\n", cfg.Dialect, vllmsim.Where(metricsURLs(urls)))
+		for _, line := range story {
+			fmt.Fprintf(stdout, "  %s\n", line)
+		}
 	})
 }
 

@@ -3,14 +3,18 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
 // parseChange reads what -change takes.
@@ -43,8 +47,35 @@ func parseChange(text string) (engine.Change, error) {
 	return change, nil
 }
 
+// besideScenario are the flags that a scenario file leaves open.
+var besideScenario = []string{
+	"scenario", "speed", "listen", "for", "uptime", "dialect", "vllm-version", "model", "targets", "api-servers", "seed", "mfu", "truth",
+}
+
+// withScenario returns what a scenario file and the flags beside it say, and the
+// story in lines.
+func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllmsim.Config, []string, error) {
+	s, err := scenario.Load(path)
+	if err != nil {
+		return given, nil, err
+	}
+	cfg := s.Config
+	flags.Visit(func(f *flag.Flag) {
+		switch {
+		case !slices.Contains(besideScenario, f.Name):
+			err = usagef("-%s: with -scenario the file says that", f.Name)
+		case f.Name == "seed":
+			cfg.Seed = given.Seed
+		}
+	})
+	cfg.Dialect, cfg.Version, cfg.Model = given.Dialect, given.Version, given.Model
+	cfg.Targets, cfg.APIServers, cfg.FlopsCounters = given.Targets, given.APIServers, given.FlopsCounters
+	story := append([]string{fmt.Sprintf("%s, %s: %s", s.Name, s.Length, s.About)}, s.Plan()...)
+	return cfg, story, err
+}
+
 // truthLine is one request in the file of -truth. Times are in seconds since
-// the server became ready.
+// the server became ready for the first time.
 type truthLine struct {
 	Server      int     `json:"server"`
 	Engine      int     `json:"engine"`

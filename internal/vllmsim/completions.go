@@ -32,8 +32,7 @@ const (
 // the time of the servers' clock. The answer has as many tokens as max_tokens
 // allows (16 without), all of them the same word.
 func (t *Target) serveCompletion(w http.ResponseWriter, r *http.Request) {
-	sim, ok := t.source.(*engine.Server)
-	if !ok {
+	if t.server.cfg.Hardware == simpleModel {
 		apiError(w, http.StatusNotImplemented, "the simple model answers no requests; start with -hardware")
 		return
 	}
@@ -57,38 +56,54 @@ func (t *Target) serveCompletion(w http.ResponseWriter, r *http.Request) {
 			"%d prompt tokens and %d of output do not fit into the model's %d", prompt, output, cfg.MaxModelLen))
 		return
 	}
+	key, ok := t.send(engine.Request{Prompt: prompt, Output: output, MaxTokens: output, Stream: asked.Stream})
+	if !ok {
+		panic(http.ErrAbortHandler) // It went away while the request was read.
+	}
+	answer := completion{w: w, stream: asked.Stream, model: cfg.Model, id: fmt.Sprintf("cmpl-%d-%d", t.index, key.id), prompt: prompt}
+	t.follow(r, key, &answer)
+}
+
+// send gives a request to the engine, unless there is none at this moment.
+func (t *Target) send(q engine.Request) (awaitedKey, bool) {
 	t.mu.Lock()
-	t.advance()
-	id := sim.Send(engine.Request{Prompt: prompt, Output: output, MaxTokens: output, Stream: asked.Stream})
-	t.awaited[id] = nil
-	t.mu.Unlock()
-	answer := completion{w: w, stream: asked.Stream, model: cfg.Model, id: fmt.Sprintf("cmpl-%d-%d", t.index, id), prompt: prompt}
-	t.follow(r, sim, id, &answer)
+	defer t.mu.Unlock()
+	err := t.advance()
+	sim, simulated := t.source.(*engine.Server)
+	if err != nil || t.away || !simulated {
+		return awaitedKey{}, false
+	}
+	key := awaitedKey{sim, sim.Send(q)}
+	t.awaited[key] = nil
+	return key, true
 }
 
 // follow passes on tokens as they come, until the request or its client is gone.
-func (t *Target) follow(r *http.Request, sim *engine.Server, id int, answer *completion) {
+func (t *Target) follow(r *http.Request, key awaitedKey, answer *completion) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-r.Context().Done():
 			t.mu.Lock()
-			t.advance()
-			sim.Cancel(id)
-			delete(t.awaited, id)
+			_ = t.advance() // The client has gone, whatever happens to the server.
+			key.process.Cancel(key.id)
+			delete(t.awaited, key)
 			t.mu.Unlock()
 			return
 		case <-ticker.C:
 		}
 		t.mu.Lock()
-		t.advance()
-		tokens, _ := sim.Tokens(id)
-		ended := t.awaited[id]
+		err := t.advance()
+		tokens, _ := key.process.Tokens(key.id)
+		ended := t.awaited[key]
 		if ended != nil {
-			delete(t.awaited, id)
+			delete(t.awaited, key)
 		}
 		t.mu.Unlock()
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
 		if ended != nil {
 			answer.finish(*ended)
 			return

@@ -42,10 +42,17 @@ type Config struct {
 	Workload *engine.Workload
 	// Changes are what happens to a simulated engine and its workload.
 	Changes []engine.Change
+	// Faults are what happens to a simulated server as its clients see it, in the
+	// order of their times and one after the other.
+	Faults []Fault
+	// Weights are the shares of the requests that each simulated engine gets; none
+	// balances by load.
+	Weights []float64
 	// Transfer lets a simulated engine read KV blocks from other servers.
 	Transfer engine.Transfer
 	// Truth is told what became of each request of a simulated engine, by the
-	// number of its server. It is called with that server locked.
+	// number of its server. Times are on the line of Changes, and go on through a
+	// restart, as the numbers of requests do. It is called with that server locked.
 	Truth func(target int, o engine.Outcome)
 	// NaNCounter shows the counter of requests with corrupted logits.
 	NaNCounter bool
@@ -81,6 +88,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 		c.Model = "meta-llama/Llama-3.1-8B-Instruct"
 	}
 	if err := c.checkModel(); err != nil {
+		return c, version, err
+	}
+	if err := c.checkFaults(); err != nil {
 		return c, version, err
 	}
 	for _, number := range []struct {

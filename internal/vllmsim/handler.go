@@ -9,8 +9,12 @@ import (
 
 // ServeHTTP answers like the server's own endpoints: /metrics, /health, /ping,
 // /version and /v1/models, and with a simulated engine /v1/completions. A Ray
-// agent has only /metrics.
+// agent has only /metrics. A server that a fault keeps from answering closes the
+// connection.
 func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if t.isAway() {
+		panic(http.ErrAbortHandler)
+	}
 	dialect, version := surface.Dialect(t.server.cfg.Dialect), t.server.version
 	path := r.URL.Path
 	if path == "/metrics/" && dialect != surface.Rust {
@@ -45,6 +49,12 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+func (t *Target) isAway() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.advance() != nil || t.away
 }
 
 func (t *Target) serveMetrics(w http.ResponseWriter) {

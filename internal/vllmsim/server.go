@@ -12,6 +12,7 @@ package vllmsim
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"time"
 
@@ -35,15 +36,34 @@ type Server struct {
 type Target struct {
 	server *Server
 	index  int
-	ready  time.Time
+	born   time.Time // When the first process was ready: the zero of changes and faults.
 
-	mu     sync.Mutex
-	source source
+	mu sync.Mutex
+	// started is when this process began, ready when it could answer.
+	started, ready time.Time
+	source         source
 	// awaited are requests of clients that are connected, with their outcome once
 	// there is one.
-	awaited map[int]*engine.Outcome
+	awaited map[awaitedKey]*engine.Outcome
 	at      float64 // How far the engines are, in seconds since ready.
+
+	turns    []turn // Those to come.
+	away     bool   // Nobody answers.
+	frozen   []gauges
+	restarts int
+	// firstID is the number of this process's first request among those of all,
+	// nextID the least that is free.
+	firstID, nextID int
 }
+
+// awaitedKey is a request of one process.
+type awaitedKey struct {
+	process *engine.Server
+	id      int
+}
+
+// errAway is the answer of a server that gives none.
+var errAway = errors.New("the server does not answer at this moment")
 
 const (
 	// loading is the time between the start of a process and its readiness.
@@ -62,7 +82,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, version: version, now: cfg.Start}
 	for i := range cfg.Targets {
-		t := &Target{server: s, index: i, awaited: map[int]*engine.Outcome{}, ready: cfg.Start.Add(-time.Duration(i) * stagger)}
+		born := cfg.Start.Add(-time.Duration(i) * stagger)
+		t := &Target{
+			server: s, index: i, born: born, started: born.Add(-loading), ready: born,
+			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults),
+		}
 		if t.source, err = cfg.newSource(i, version); err != nil {
 			return nil, err
 		}
@@ -96,7 +120,12 @@ func (s *Server) clock() time.Time {
 func (t *Target) Body() (body []byte, contentType string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance()
+	if err := t.advance(); err != nil {
+		return nil, "", err
+	}
+	if t.away {
+		return nil, "", errAway
+	}
 	shown := t.shown()
 	var out bytes.Buffer
 	encoder := shown.Encoder()
@@ -111,23 +140,56 @@ func (t *Target) Body() (body []byte, contentType string, err error) {
 func (t *Target) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance()
+	_ = t.advance() // Who asks next gets the error.
 }
 
-func (t *Target) advance() {
-	t.at = max(t.at, t.server.clock().Sub(t.ready).Seconds())
-	t.source.AdvanceTo(t.at)
-	sim, ok := t.source.(*engine.Server)
-	if !ok {
+// advance lets the engines work up to the present, with what happens on the way.
+func (t *Target) advance() error {
+	now := t.server.clock().Sub(t.born).Seconds()
+	for len(t.turns) > 0 && t.turns[0].at <= now {
+		t.work(t.turns[0].at)
+		if err := t.turn(t.turns[0]); err != nil {
+			return err
+		}
+		t.turns = t.turns[1:]
+	}
+	t.work(now)
+	return nil
+}
+
+// work lets the engines work until so many seconds after the first readiness,
+// if they are there.
+func (t *Target) work(until float64) {
+	if t.restarting() {
 		return
 	}
-	for _, o := range sim.Outcomes() {
-		if _, waits := t.awaited[o.ID]; waits {
-			t.awaited[o.ID] = &o
+	t.at = max(t.at, until-t.ready.Sub(t.born).Seconds())
+	t.source.AdvanceTo(t.at)
+	if sim, ok := t.source.(*engine.Server); ok {
+		for _, o := range sim.Outcomes() {
+			t.ended(sim, o)
 		}
-		if t.server.cfg.Truth != nil {
-			t.server.cfg.Truth(t.index, o)
-		}
+	}
+}
+
+// restarting reports whether a process has ended and the next is not yet ready.
+func (t *Target) restarting() bool {
+	return len(t.turns) > 0 && t.turns[0].fault.Kind == FaultRestart && !t.turns[0].begin
+}
+
+// ended passes on what became of a request.
+func (t *Target) ended(sim *engine.Server, o engine.Outcome) {
+	key := awaitedKey{sim, o.ID}
+	if _, waits := t.awaited[key]; waits {
+		t.awaited[key] = &o
+	}
+	before := t.ready.Sub(t.born).Seconds()
+	o.ID += t.firstID
+	t.nextID = max(t.nextID, o.ID+1)
+	o.Arrived += before
+	o.Ended += before
+	if t.server.cfg.Truth != nil {
+		t.server.cfg.Truth(t.index, o)
 	}
 }
 
@@ -135,13 +197,15 @@ func (t *Target) shown() *surface.Server {
 	cfg := t.server.cfg
 	return &surface.Server{
 		Dialect: surface.Dialect(cfg.Dialect), Version: t.server.version, Model: cfg.Model,
-		ProcessStart: unix(t.ready.Add(-loading)), Ready: unix(t.ready), Now: unix(t.ready) + t.at,
+		ProcessStart: unix(t.started), Ready: unix(t.ready), Now: unix(t.ready) + t.at,
 		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: blockSize,
 		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
 		PrefixCaching: cfg.prefixCaching(), Node: t.index,
 		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0,
-		Engines: t.source.Stats(),
+		Engines: t.stats(),
 	}
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

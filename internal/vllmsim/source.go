@@ -76,6 +76,9 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 			IterationWithCached: !version.AtLeast("0.23.0"),
 		},
 	}
+	if len(c.Weights) > 0 {
+		sim.Router, sim.Weights = engine.RouteWeights, c.Weights
+	}
 	if c.Dialect == string(surface.V1MultiProcess) {
 		sim.FrontEnd.Processes = c.APIServers
 	}
@@ -114,8 +117,8 @@ func (c *Config) checkModel() error {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
 		kv, length, seqs = hardware.Blocks*blockSize, 16384, 1024
-	} else if c.Workload != nil || len(c.Changes) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
-		return fmt.Errorf("hardware %s has no workload, changes, transfers, corrupted requests or truth", simpleModel)
+	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
+		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, transfers, corrupted requests or truth", simpleModel)
 	}
 	for _, n := range []struct {
 		field  *int

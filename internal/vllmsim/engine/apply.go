@@ -4,7 +4,7 @@ import "math"
 
 // apply sets a parameter.
 func (s *Server) apply(ch Change) {
-	if !ch.Parameter.perEngine() {
+	if !ch.Parameter.PerEngine() {
 		s.val[ch.Parameter] = ch.Value
 		return
 	}

@@ -179,7 +179,7 @@ func TestMistakenSettingsAreNamed(t *testing.T) {
 }
 
 func TestParametersHaveNamesOfTheirOwn(t *testing.T) {
-	for p := range parameterCount {
+	for p := range ParameterCount {
 		got, err := ParseParameter(p.String())
 		require.NoError(t, err)
 		assert.Equal(t, p, got)

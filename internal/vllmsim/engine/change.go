@@ -46,17 +46,18 @@ const (
 	// ParamCorruption is the share of requests with logits that are not numbers.
 	ParamCorruption
 
-	parameterCount
+	// ParameterCount is how many there are.
+	ParameterCount
 )
 
-var parameterNames = [parameterCount]string{
+var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
 }
 
 // String returns the parameter's name as scenario files write it.
 func (p Parameter) String() string {
-	if p < 0 || p >= parameterCount {
+	if p < 0 || p >= ParameterCount {
 		return fmt.Sprintf("parameter %d", int(p))
 	}
 	return parameterNames[p]
@@ -70,15 +71,15 @@ func ParseParameter(name string) (Parameter, error) {
 	return 0, fmt.Errorf("unknown parameter %q: want one of %v", name, parameterNames)
 }
 
-// perEngine reports whether engines can differ in the parameter.
-func (p Parameter) perEngine() bool { return p <= ParamSleep }
+// PerEngine reports whether engines can differ in the parameter.
+func (p Parameter) PerEngine() bool { return p <= ParamSleep }
 
 // Workload reports whether the parameter is what clients ask for; all others
 // are what the server is.
 func (p Parameter) Workload() bool { return p >= ParamArrivalRate && p <= ParamAdapterPool }
 
-// limits returns the least and the greatest value.
-func (p Parameter) limits() (least, most float64) {
+// Limits returns the least and the greatest value.
+func (p Parameter) Limits() (least, most float64) {
 	switch p {
 	case ParamClock, ParamBandwidth:
 		return 0.01, 10
@@ -107,13 +108,13 @@ type Change struct {
 }
 
 func (c Change) check(engines int) error {
-	if c.Parameter < 0 || c.Parameter >= parameterCount {
+	if c.Parameter < 0 || c.Parameter >= ParameterCount {
 		return fmt.Errorf("change at %v s: unknown parameter %d", c.At, int(c.Parameter))
 	}
-	if least, most := c.Parameter.limits(); !(c.Value >= least && c.Value <= most) {
+	if least, most := c.Parameter.Limits(); !(c.Value >= least && c.Value <= most) {
 		return fmt.Errorf("change of %s at %v s: %v is not between %v and %v", c.Parameter, c.At, c.Value, least, most)
 	}
-	if len(c.Engines) > 0 && !c.Parameter.perEngine() {
+	if len(c.Engines) > 0 && !c.Parameter.PerEngine() {
 		return fmt.Errorf("change of %s at %v s: it belongs to the whole server, not to single engines", c.Parameter, c.At)
 	}
 	for _, e := range c.Engines {
@@ -125,7 +126,7 @@ func (c Change) check(engines int) error {
 }
 
 // values are the parameters' present values.
-type values [parameterCount]float64
+type values [ParameterCount]float64
 
 func nominalValues() values {
 	var v values

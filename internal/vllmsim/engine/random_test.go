@@ -37,14 +37,14 @@ func randomServer(seed uint64) Config {
 		cfg.Workload.Patience, cfg.Workload.Timeout = 0.1+3*rng.Float64(), 30*rng.Float64()
 	}
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
-		p := Parameter(rng.IntN(int(parameterCount)))
-		least, most := p.limits()
+		p := Parameter(rng.IntN(int(ParameterCount)))
+		least, most := p.Limits()
 		value := least + (min(most, 3)-least)*rng.Float64()
 		if p == ParamSleep || p == ParamStall {
 			value = float64(rng.IntN(2))
 		}
 		ch := Change{At: at, Parameter: p, Value: value}
-		if p.perEngine() && maybe() {
+		if p.PerEngine() && maybe() {
 			ch.Engines = []int{rng.IntN(cfg.Engines)}
 		}
 		cfg.Changes = append(cfg.Changes, ch)

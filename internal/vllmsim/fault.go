@@ -1,0 +1,155 @@
+package vllmsim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
+
+// FaultKind is something that goes wrong between a server and who asks it. What
+// goes wrong within the engine is an engine.Change.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	// FaultUnreachable closes every connection without an answer, while the engine
+	// works on.
+	FaultUnreachable FaultKind = "unreachable"
+	// FaultRestart ends the process at the beginning of the fault and has a new one
+	// ready at its end: what was under way is lost, counters begin at zero, the
+	// prefix cache is empty. Between the two it is as unreachable. The new process
+	// gets requests of its own from the same workload.
+	FaultRestart FaultKind = "restart"
+	// FaultFrozenGauges lets the gauges of the engine (requests running and waiting,
+	// use of the KV cache) stand as they are, while all else moves.
+	FaultFrozenGauges FaultKind = "frozen_gauges"
+)
+
+// FaultKinds are all kinds.
+func FaultKinds() []FaultKind {
+	return []FaultKind{FaultFrozenGauges, FaultRestart, FaultUnreachable}
+}
+
+// Fault is one fault from At up to Until, in seconds since the first readiness
+// of its server.
+type Fault struct {
+	At, Until float64
+	Kind      FaultKind
+}
+
+// checkFaults says what cannot work.
+func (c *Config) checkFaults() error {
+	last := 0.0
+	for _, f := range c.Faults {
+		switch {
+		case !slices.Contains(FaultKinds(), f.Kind):
+			return fmt.Errorf("unknown fault %q: want one of %v", f.Kind, FaultKinds())
+		case !(f.At >= last):
+			return fmt.Errorf("fault %s at %v s: faults must come one after the other", f.Kind, f.At)
+		case !(f.Until > f.At) || math.IsInf(f.Until, 1):
+			return fmt.Errorf("fault %s at %v s: it must end later than it begins, not at %v s", f.Kind, f.At, f.Until)
+		case f.Kind == FaultRestart && (c.Workload == nil || c.Workload.Swing > 0 || c.Workload.BurstFactor > 0):
+			return errors.New("a restart needs a workload without waves and bursts, whose times would begin again")
+		}
+		last = f.Until
+	}
+	return nil
+}
+
+// turn is the beginning or the end of a fault.
+type turn struct {
+	at    float64
+	fault Fault
+	begin bool
+}
+
+func turns(faults []Fault) []turn {
+	var out []turn
+	for _, f := range faults {
+		out = append(out, turn{f.At, f, true}, turn{f.Until, f, false})
+	}
+	return out
+}
+
+// gauges are what stands still with FaultFrozenGauges.
+type gauges struct {
+	running, capacity, deferred int
+	usage                       float64
+}
+
+// turn lets a fault begin or end, at the time up to which the engines are.
+func (t *Target) turn(now turn) error {
+	switch now.fault.Kind {
+	case FaultUnreachable:
+		t.away = now.begin
+	case FaultFrozenGauges:
+		t.frozen = nil
+		if now.begin {
+			for _, st := range t.source.Stats() {
+				t.frozen = append(t.frozen, gauges{st.Running, st.WaitingCapacity, st.WaitingDeferred, st.KVUsage})
+			}
+		}
+	case FaultRestart:
+		t.away = now.begin
+		if now.begin {
+			t.end()
+			return nil
+		}
+		return t.restart(now.fault)
+	}
+	return nil
+}
+
+// end aborts all requests of a process that ends.
+func (t *Target) end() {
+	sim, ok := t.source.(*engine.Server)
+	if !ok {
+		return
+	}
+	for _, o := range sim.Unfinished() {
+		o.End = engine.EndAborted
+		t.ended(sim, o)
+	}
+}
+
+// restart begins a process that is ready at the end of the fault, in the state
+// that the changes have led to by then.
+func (t *Target) restart(f Fault) error {
+	cfg := t.server.cfg
+	cfg.Changes = nil
+	for _, ch := range t.server.cfg.Changes {
+		ch.At = max(0, ch.At-f.Until)
+		cfg.Changes = append(cfg.Changes, ch)
+	}
+	t.restarts++
+	// Far from the seeds of other servers.
+	cfg.Seed += uint64(t.restarts) << 32
+	next, err := cfg.newSource(t.index, t.server.version)
+	if err != nil {
+		return err // Not with what New took once.
+	}
+	t.source = next
+	t.firstID = t.nextID
+	t.started, t.ready = t.born.Add(seconds(f.At)), t.born.Add(seconds(f.Until))
+	t.at = 0
+	return nil
+}
+
+// stats returns the numbers of the engines as the server shows them.
+func (t *Target) stats() []*observed.Stats {
+	live := t.source.Stats()
+	if t.frozen == nil {
+		return live
+	}
+	out := make([]*observed.Stats, len(live))
+	for i, g := range t.frozen {
+		shown := *live[i]
+		shown.Running, shown.WaitingCapacity, shown.WaitingDeferred, shown.KVUsage = g.running, g.capacity, g.deferred, g.usage
+		out[i] = &shown
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+// Package scenario reads scenario files: a simulated server, what its clients
+// ask of it, and what happens to either, by time. examples/scenarios has some.
+//
+// A file says what is done to the physics, never what a metric shows.
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+)
+
+// Scenario is one file.
+type Scenario struct {
+	// Name is that of the file, without folder and ending.
+	Name string
+	// About is one sentence for who runs it.
+	About string
+	// Length is how long the story takes; nothing happens afterwards.
+	Length time.Duration
+	// Config has all but what the caller chooses: clock, dialect, truth.
+	Config vllmsim.Config
+}
+
+// Load reads a file. Errors name the file, the line and the key, and what would
+// be right.
+func Load(path string) (Scenario, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Scenario{}, err
+	}
+	return parse(path, text)
+}
+
+func parse(path string, text []byte) (Scenario, error) {
+	s := Scenario{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return s, fmt.Errorf("%s: not YAML: %w", path, err)
+	}
+	if len(document.Content) != 1 {
+		return s, fmt.Errorf("%s: nothing in it", path)
+	}
+	if err := s.read(&node{path: path, yaml: document.Content[0]}); err != nil {
+		return s, err
+	}
+	// What depends on several keys is for the simulation to judge.
+	if _, err := vllmsim.New(s.Config); err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Plan returns what happens, a line each, in the order of the times.
+func (s Scenario) Plan() []string {
+	var out []string
+	changes, faults := s.Config.Changes, s.Config.Faults
+	for len(changes) > 0 || len(faults) > 0 {
+		if len(faults) == 0 || (len(changes) > 0 && changes[0].At <= faults[0].At) {
+			ch := changes[0]
+			changes = changes[1:]
+			line := fmt.Sprintf("%s %s = %v", clock(ch.At), ch.Parameter, ch.Value)
+			if len(ch.Engines) > 0 {
+				line += fmt.Sprintf(" on engines %v", ch.Engines)
+			}
+			out = append(out, line)
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s %s until %s", clock(faults[0].At), faults[0].Kind, clock(faults[0].Until)))
+		faults = faults[1:]
+	}
+	return out
+}
+
+func clock(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }

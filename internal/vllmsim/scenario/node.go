@@ -1,0 +1,149 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// node is a place in a file.
+type node struct {
+	path string // Of the file.
+	key  string // With the keys above it, as in "workload.rate".
+	yaml *yaml.Node
+}
+
+func (n *node) errorf(format string, args ...any) error {
+	where := fmt.Sprintf("%s:%d: ", n.path, n.yaml.Line)
+	if n.key != "" {
+		where += n.key + ": "
+	}
+	return fmt.Errorf("%s%w", where, fmt.Errorf(format, args...))
+}
+
+// field is one key that a mapping can have.
+type field struct {
+	name string
+	read func(*node) error
+}
+
+// mapping reads the fields that are there, in the order in which they are listed
+// here, and refuses all others.
+func (n *node) mapping(fields ...field) error {
+	if n.yaml.Kind != yaml.MappingNode {
+		return n.errorf("want keys and values")
+	}
+	values := map[string]*node{}
+	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
+		key := n.yaml.Content[i]
+		child := &node{path: n.path, key: key.Value, yaml: n.yaml.Content[i+1]}
+		if n.key != "" {
+			child.key = n.key + "." + key.Value
+		}
+		if values[key.Value] != nil {
+			return child.errorf("this key stands here twice")
+		}
+		values[key.Value] = child
+		known := false
+		var names []string
+		for _, f := range fields {
+			known = known || f.name == key.Value
+			names = append(names, f.name)
+		}
+		if !known {
+			return child.errorf("unknown key: want one of %s", strings.Join(names, ", "))
+		}
+	}
+	for _, f := range fields {
+		if value := values[f.name]; value != nil {
+			if err := f.read(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// each reads the elements of a list.
+func (n *node) each(read func(*node) error) error {
+	if n.yaml.Kind != yaml.SequenceNode {
+		return n.errorf("want a list")
+	}
+	for i, element := range n.yaml.Content {
+		if err := read(&node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: element}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) text() (string, error) {
+	if n.yaml.Kind != yaml.ScalarNode || n.yaml.Tag != "!!str" || n.yaml.Value == "" {
+		return "", n.errorf("want text")
+	}
+	return n.yaml.Value, nil
+}
+
+func (n *node) float(least, most float64) (float64, error) {
+	var v float64
+	if n.yaml.Kind != yaml.ScalarNode || (n.yaml.Tag != "!!int" && n.yaml.Tag != "!!float") || n.yaml.Decode(&v) != nil {
+		return 0, n.errorf("want a number, not %q", n.yaml.Value)
+	}
+	if !(v >= least && v <= most) {
+		return 0, n.errorf("%v is not between %v and %v", v, least, most)
+	}
+	return v, nil
+}
+
+func (n *node) duration(least, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(n.yaml.Value)
+	if n.yaml.Kind != yaml.ScalarNode || err != nil {
+		return 0, n.errorf("want a duration such as 90s or 5m, not %q", n.yaml.Value)
+	}
+	if d < least || d > most {
+		return 0, n.errorf("%s is not between %s and %s", d, least, most)
+	}
+	return d, nil
+}
+
+// The fields by the kind of what they set. Limits are inclusive.
+
+func number(name string, into *float64, least, most float64) field {
+	return field{name, func(n *node) (err error) { *into, err = n.float(least, most); return err }}
+}
+
+func integer(name string, into *int, least, most int) field {
+	return field{name, func(n *node) error {
+		v, err := n.float(float64(least), float64(most))
+		if err == nil && v != math.Trunc(v) {
+			err = n.errorf("want a whole number, not %v", v)
+		}
+		*into = int(v)
+		return err
+	}}
+}
+
+func boolean(name string, into *bool) field {
+	return field{name, func(n *node) error {
+		if n.yaml.Kind != yaml.ScalarNode || n.yaml.Tag != "!!bool" || n.yaml.Decode(into) != nil {
+			return n.errorf("want true or false, not %q", n.yaml.Value)
+		}
+		return nil
+	}}
+}
+
+func text(name string, into *string) field {
+	return field{name, func(n *node) (err error) { *into, err = n.text(); return err }}
+}
+
+// span is a duration that is kept in seconds.
+func span(name string, into *float64, least, most time.Duration) field {
+	return field{name, func(n *node) error {
+		d, err := n.duration(least, most)
+		*into = d.Seconds()
+		return err
+	}}
+}

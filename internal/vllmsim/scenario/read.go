@@ -1,0 +1,195 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+const week = 7 * 24 * time.Hour
+
+func (s *Scenario) read(n *node) error {
+	c := &s.Config
+	c.Hardware, c.Seed = "8b-h100", 1
+	seed := 1
+	err := n.mapping(
+		text("about", &s.About),
+		field{"length", func(n *node) (err error) { s.Length, err = n.duration(time.Minute, week); return err }},
+		integer("seed", &seed, 0, 1<<31),
+		field{"hardware", func(n *node) (err error) {
+			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models()[1:], c.Hardware) {
+				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models()[1:], ", "))
+			}
+			return err
+		}},
+		integer("engines", &c.Engines, 1, 64),
+		field{"engine_shares", func(n *node) error {
+			return n.each(func(n *node) error {
+				v, err := n.float(0, 1)
+				c.Weights = append(c.Weights, v)
+				return err
+			})
+		}},
+		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<22),
+		integer("max_num_seqs", &c.MaxSeqs, 1, 1024),
+		integer("max_model_len", &c.MaxModelLen, 16, 1<<20),
+		integer("lora_slots", &c.MaxLoRAs, 1, 64),
+		boolean("speculation", &c.SpecDecode),
+		boolean("count_corrupted", &c.NaNCounter),
+		field{"transfer", s.readTransfer},
+		field{"workload", s.readWorkload},
+		field{"changes", s.readChanges},
+		field{"faults", s.readFaults},
+	)
+	c.Seed, c.LoRA = uint64(seed), c.MaxLoRAs > 0
+	switch {
+	case err != nil:
+		return err
+	case s.About == "":
+		return n.errorf("about: missing; say in a sentence what happens")
+	case s.Length == 0:
+		return n.errorf("length: missing; say how long the story takes")
+	case c.Workload == nil:
+		return n.errorf("workload: missing; want at least its rate")
+	case c.LoRA != (c.Workload.AdapterShare > 0):
+		return n.errorf("lora_slots: it goes with workload.adapter_share, neither without the other")
+	}
+	return nil
+}
+
+func (s *Scenario) readTransfer(n *node) error {
+	t := &s.Config.Transfer
+	return n.mapping(
+		number("share", &t.Share, 0, 1),
+		span("latency", &t.Latency, 0, time.Minute),
+		number("bytes_per_second", &t.BytesPerSecond, 1e6, 1e13),
+	)
+}
+
+func (s *Scenario) readWorkload(n *node) error {
+	w := engine.Chat(0)
+	s.Config.Workload = &w
+	err := n.mapping(
+		field{"like", func(n *node) error {
+			name, err := n.text()
+			switch {
+			case err != nil:
+				return err
+			case name == "code":
+				w = engine.Code(0)
+			case name != "chat":
+				return n.errorf("unknown workload %q: want chat or code", name)
+			}
+			return nil
+		}},
+		number("rate", &w.Rate, 0, 1e5),
+		number("arrival_variation", &w.CV, 0, 20),
+		number("swing", &w.Swing, 0, 1),
+		span("period", &w.Period, time.Second, week),
+		number("burst_factor", &w.BurstFactor, 0, 1000),
+		span("burst_every", &w.BurstEvery, time.Second, week),
+		span("burst_length", &w.BurstSeconds, time.Second, week),
+		number("prompt_median", &w.Prompt.Median, 1, 1e6),
+		number("prompt_sigma", &w.Prompt.Sigma, 0, 3),
+		number("output_median", &w.Output.Median, 1, 1e6),
+		number("output_sigma", &w.Output.Sigma, 0, 3),
+		number("prefix_share", &w.PrefixShare, 0, 1),
+		integer("prefixes", &w.Prefixes, 0, 1e6),
+		integer("prefix_tokens", &w.PrefixTokens, 0, 1e6),
+		number("prefix_skew", &w.PrefixSkew, 1, 10),
+		number("adapter_share", &w.AdapterShare, 0, 1),
+		integer("adapters", &w.Adapters, 0, 63),
+		span("timeout", &w.Timeout, 0, week),
+	)
+	if err == nil && w.Rate == 0 {
+		err = n.errorf("rate: missing or 0; want requests per second")
+	}
+	return err
+}
+
+func (s *Scenario) readChanges(n *node) error {
+	return n.each(func(n *node) error {
+		at, engines := -1.0, []int(nil)
+		var set []engine.Change
+		var parameters []field
+		for p := range engine.ParameterCount {
+			least, most := p.Limits()
+			parameters = append(parameters, field{p.String(), func(n *node) error {
+				v, err := n.float(least, most)
+				set = append(set, engine.Change{Parameter: p, Value: v})
+				return err
+			}})
+		}
+		err := n.mapping(
+			span("at", &at, 0, s.horizon()),
+			field{"engines", func(n *node) error {
+				return n.each(func(n *node) error {
+					v, err := n.float(0, float64(max(1, s.Config.Engines)-1))
+					engines = append(engines, int(v))
+					return err
+				})
+			}},
+			field{"set", func(n *node) error { return n.mapping(parameters...) }},
+		)
+		changes := &s.Config.Changes
+		switch {
+		case err != nil:
+			return err
+		case at < 0:
+			return n.errorf("at: missing; say when")
+		case len(set) == 0:
+			return n.errorf("set: missing; say what changes")
+		case len(*changes) > 0 && at < (*changes)[len(*changes)-1].At:
+			return n.errorf("at: earlier than the change before")
+		}
+		for _, ch := range set {
+			if len(engines) > 0 && !ch.Parameter.PerEngine() {
+				return n.errorf("set.%s: it belongs to the whole server, so that engines cannot be named", ch.Parameter)
+			}
+			ch.At, ch.Engines = at, engines
+			*changes = append(*changes, ch)
+		}
+		return nil
+	})
+}
+
+func (s *Scenario) readFaults(n *node) error {
+	return n.each(func(n *node) error {
+		f := vllmsim.Fault{At: -1}
+		err := n.mapping(
+			span("at", &f.At, 0, s.horizon()),
+			span("until", &f.Until, 0, s.horizon()),
+			field{"kind", func(n *node) error {
+				name, err := n.text()
+				if f.Kind = vllmsim.FaultKind(name); err == nil && !slices.Contains(vllmsim.FaultKinds(), f.Kind) {
+					err = n.errorf("unknown fault %q: want one of %v", name, vllmsim.FaultKinds())
+				}
+				return err
+			}},
+		)
+		faults := &s.Config.Faults
+		switch {
+		case err != nil:
+			return err
+		case f.At < 0 || f.Until <= f.At:
+			return n.errorf("until: want at and until, the later one second")
+		case f.Kind == "":
+			return n.errorf("kind: missing; want one of %v", vllmsim.FaultKinds())
+		case len(*faults) > 0 && f.At < (*faults)[len(*faults)-1].Until:
+			return n.errorf("at: before the end of the fault before")
+		}
+		*faults = append(*faults, f)
+		return nil
+	})
+}
+
+// horizon is the latest time at which something can happen. Length is read first.
+func (s *Scenario) horizon() time.Duration {
+	if s.Length > 0 {
+		return s.Length
+	}
+	return week
+}
