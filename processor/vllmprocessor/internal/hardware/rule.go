@@ -3,6 +3,8 @@ package hardware
 import (
 	"fmt"
 	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 )
 
 // Rule says what one GPU of some resources can do at most.
@@ -42,35 +44,11 @@ func Match(attributes map[string]string, rules []Rule) (Rule, bool) {
 }
 
 func (r Rule) matches(attributes map[string]string) bool {
-	for name, pattern := range r.Match {
+	for name, wanted := range r.Match {
 		value, ok := attributes[name]
-		if !ok || !glob(pattern, value) {
+		if !ok || !pattern.Match(wanted, value) {
 			return false
 		}
 	}
 	return true
-}
-
-// glob reports whether the whole text fits the pattern. It works on bytes and goes
-// back to the last star only, so that its time is bounded by the product of both
-// lengths.
-func glob(pattern, text string) bool {
-	p, t := 0, 0
-	star, resume := -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, resume = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p++
-			t++
-		case star >= 0:
-			resume++
-			p, t = star+1, resume
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

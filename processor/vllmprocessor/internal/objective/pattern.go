@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 )
 
 // Matches tells whether the objective is about a model: whether one of its
@@ -14,35 +15,7 @@ import (
 // Case matters. So "llama-*" does not match "meta-llama/Llama-3.1-8B";
 // "meta-llama/*" and "*Llama-*" do.
 func (o *Objective) Matches(model string) bool {
-	return len(o.Models) == 0 || slices.ContainsFunc(o.Models, func(pattern string) bool { return matches(pattern, model) })
-}
-
-// matches goes through the name once, and on a mismatch back to behind the last
-// star only, so that a hostile name costs at most len(pattern) * len(name).
-func matches(pattern, name string) bool {
-	p, n := 0, 0
-	star, retry := -1, 0
-	for n < len(name) {
-		_, size := utf8.DecodeRuneInString(name[n:])
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, retry = p, n
-			p++
-		case p < len(pattern) && pattern[p] == '?':
-			p++
-			n += size
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			_, skipped := utf8.DecodeRuneInString(name[retry:])
-			retry += skipped
-			p, n = star+1, retry
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return len(o.Models) == 0 || slices.ContainsFunc(o.Models, func(wanted string) bool { return pattern.Match(wanted, model) })
 }
 
 // settling is how long after the first model patterns get to match something.
@@ -82,7 +55,7 @@ func (w *PatternWatch) See(model string, at int64) {
 	if w.first == 0 {
 		w.first = at
 	}
-	w.unmatched = slices.DeleteFunc(w.unmatched, func(u unmatched) bool { return matches(u.pattern, model) })
+	w.unmatched = slices.DeleteFunc(w.unmatched, func(u unmatched) bool { return pattern.Match(u.pattern, model) })
 	if len(w.models) < maxModelsNamed {
 		w.models = append(w.models, model)
 	} else {
@@ -112,9 +85,9 @@ func (w *PatternWatch) Warnings(at int64) []string {
 
 // example is a pattern that matches a model that was seen: the user's own behind
 // a star if that helps, else a model's name.
-func (w *PatternWatch) example(pattern string) string {
-	anywhere := "*" + strings.TrimLeft(pattern, "*")
-	if slices.ContainsFunc(w.models, func(model string) bool { return matches(anywhere, model) }) {
+func (w *PatternWatch) example(unmatched string) string {
+	anywhere := "*" + strings.TrimLeft(unmatched, "*")
+	if slices.ContainsFunc(w.models, func(model string) bool { return pattern.Match(anywhere, model) }) {
 		return anywhere
 	}
 	return w.models[0]

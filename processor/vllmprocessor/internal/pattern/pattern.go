@@ -1,0 +1,39 @@
+// Package pattern matches the patterns of the configuration: names of models, and
+// values of resource attributes.
+package pattern
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Match tells whether a pattern fits the whole text. In it "*" stands for any
+// characters, none and "/" included, and "?" for a single one. Case matters.
+//
+// It goes through the text once, and on a mismatch back to behind the last star
+// only, so that a hostile text costs at most len(pattern) * len(text).
+func Match(pattern, text string) bool {
+	p, t := 0, 0
+	star, retry := -1, 0
+	for t < len(text) {
+		_, size := utf8.DecodeRuneInString(text[t:])
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, retry = p, t
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p++
+			t += size
+		case p < len(pattern) && pattern[p] == text[t]:
+			p++
+			t++
+		case star >= 0:
+			_, skipped := utf8.DecodeRuneInString(text[retry:])
+			retry += skipped
+			p, t = star+1, retry
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
