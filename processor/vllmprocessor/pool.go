@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 )
 
@@ -196,10 +195,7 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	}
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	t.resource.CopyTo(rm.Resource())
-	scope := rm.ScopeMetrics().AppendEmpty()
-	scope.Scope().SetName(metadata.ScopeName)
-	scope.Scope().SetVersion(p.version)
-	added.MoveAndAppendTo(scope.Metrics())
+	p.append(rm, added)
 	return metrics
 }
 

@@ -35,6 +35,18 @@ type Group struct {
 // Attribute is a name and a value.
 type Attribute struct{ Name, Value string }
 
+// Model is the attributes that the engines of one model have in common: all but
+// the engine.
+func (g *Group) Model() []Attribute {
+	without := make([]Attribute, 0, len(g.Attributes))
+	for _, a := range g.Attributes {
+		if a.Name != "engine" {
+			without = append(without, a)
+		}
+	}
+	return without
+}
+
 // Engine is the value of the attribute engine; empty without one.
 func (g *Group) Engine() string { return g.Value("engine") }
 

@@ -289,9 +289,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 			}
 		}
 		before.sum(rest)
-		if said == Pending || i == 0 || reason != Pending && said == OK {
-			reason = said
-		}
+		reason = reason.Together(said, i == 0)
 	}
 	e.entries = entries
 	if reason == OK && len(entries) == 0 {
@@ -323,16 +321,10 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 		if said == OK {
 			e.merged.Add(&e.one)
 		}
-		if said == Pending || i == 0 || reason != Pending && said == OK {
-			reason = said
-		}
+		reason = reason.Together(said, i == 0)
 	}
-	switch {
-	case reason != OK:
-	case e.merged.Count <= 0:
-		reason = Idle
-	case e.merged.Count < settings.MinCount:
-		reason = FewObservations
+	if reason == OK {
+		reason = settings.enough(&e.merged)
 	}
 	for _, q := range settings.Quantiles {
 		if row.bounds {
@@ -341,15 +333,11 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 			e.bound(in, row, q.Text+"\x00upper", upper, ok && !math.IsInf(upper, 1), reason)
 			continue
 		}
-		value, ok := 0.0, false
+		value, why := 0.0, reason
 		if reason == OK {
-			if settings.MeanConstrained {
-				value, ok = e.merged.MeanConstrained(q.Rank)
-			} else {
-				value, ok = e.merged.Quantile(q.Rank)
-			}
+			value, why = settings.Quantile(&e.merged, q.Rank)
 		}
-		e.bound(in, row, q.Text, value, ok, reason)
+		e.add(in, row, q.Text, value, why)
 	}
 }
 

@@ -24,14 +24,22 @@ func (r *Row) Divide(settings *Settings, parts Parts) (float64, Reason) {
 	return parts.divide(settings, r)
 }
 
+// enough tells whether a distribution has the observations that a quantile needs.
+func (s *Settings) enough(h *histogram.Histogram) Reason {
+	switch {
+	case h.Count <= 0:
+		return Idle
+	case h.Count < s.MinCount:
+		return FewObservations
+	}
+	return OK
+}
+
 // Quantile returns a quantile of a distribution, which may be merged from any
 // number of engines and servers.
 func (s *Settings) Quantile(h *histogram.Histogram, rank float64) (float64, Reason) {
-	switch {
-	case h.Count <= 0:
-		return 0, Idle
-	case h.Count < s.MinCount:
-		return 0, FewObservations
+	if reason := s.enough(h); reason != OK {
+		return 0, reason
 	}
 	quantile := h.Quantile
 	if s.MeanConstrained {

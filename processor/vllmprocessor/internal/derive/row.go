@@ -95,12 +95,19 @@ func (r Reason) String() string {
 }
 
 // Because is the reason of a status.
-func Because(status window.Status) Reason { return because(status) }
-
-func because(status window.Status) Reason {
+func Because(status window.Status) Reason {
 	return [...]Reason{
 		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,
 	}[status]
+}
+
+// Together is the reason over several engines, of which one more is said: pending
+// where any is, OK where any can tell, else that of the first.
+func (r Reason) Together(said Reason, first bool) Reason {
+	if first || said == Pending || r != Pending && said == OK {
+		return said
+	}
+	return r
 }
 
 // worst is the first of several reasons that is not OK; a pending one first.
@@ -111,7 +118,7 @@ func worst(statuses ...window.Status) Reason {
 		case s == window.Pending:
 			return Pending
 		case reason == OK:
-			reason = because(s)
+			reason = Because(s)
 		}
 	}
 	return reason
@@ -130,7 +137,7 @@ func increases(numerator, denominator collect.Input) func(*Settings, *Member) Pa
 func rate(in collect.Input) func(*Settings, *Member) (float64, Reason) {
 	return func(_ *Settings, m *Member) (float64, Reason) {
 		n, status := m.Now.Increase(in)
-		return perSecond(n, m.Now.Elapsed, because(status))
+		return perSecond(n, m.Now.Elapsed, Because(status))
 	}
 }
 
@@ -151,7 +158,7 @@ func mean(in collect.Input) func(*Settings, *Member) Parts {
 		if status == window.Present && !hasSum {
 			return Parts{Reason: Missing}
 		}
-		return Parts{Numerator: sum, Denominator: count, Reason: because(status)}
+		return Parts{Numerator: sum, Denominator: count, Reason: Because(status)}
 	}
 }
 

@@ -76,7 +76,7 @@ func latencyRows() []Row {
 
 func computed(_ *Settings, m *Member) (float64, Reason) {
 	n, status := m.Now.IncreaseOf(collect.PromptTokensBySource, "local_compute")
-	return perSecond(n, m.Now.Elapsed, because(status))
+	return perSecond(n, m.Now.Elapsed, Because(status))
 }
 
 // firstTokens is the number of requests that got their first token.
@@ -87,7 +87,7 @@ func firstTokens(v *window.View) (float64, window.Status) {
 
 func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Now)
-	return perSecond(n, m.Now.Elapsed, because(status))
+	return perSecond(n, m.Now.Elapsed, Because(status))
 }
 
 // arrivalRate cannot be negative: where more requests left the queue unserved
@@ -136,7 +136,7 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 	all, status := m.Now.Increase(collect.RequestSuccess)
 	if status != window.Present {
-		return because(status)
+		return Because(status)
 	}
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
 		yield(why, Parts{Numerator: n, Denominator: all})
@@ -181,7 +181,7 @@ func capacity(settings *Settings, m *Member) (float64, Reason) {
 		return 0, Missing
 	}
 	if tokens, status := m.Now.Gauge(collect.CacheConfigTokens); status != window.Missing {
-		return tokens, because(status)
+		return tokens, Because(status)
 	}
 	if !settings.CapacityFromBlocks {
 		return 0, Missing
@@ -194,7 +194,7 @@ func capacity(settings *Settings, m *Member) (float64, Reason) {
 func free(settings *Settings, m *Member) (float64, Reason) {
 	used, status := m.Now.Gauge(collect.KVCacheUtilization)
 	if status != window.Present {
-		return 0, because(status)
+		return 0, Because(status)
 	}
 	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
 	if status == window.Missing {
@@ -205,7 +205,7 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 		size, hasToo := m.Now.Engine(collect.KVCacheBlockSize)
 		return blocks * size * (1 - used), worst(has, hasToo)
 	}
-	return tokens * (1 - used), because(status)
+	return tokens * (1 - used), Because(status)
 }
 
 // flopsUtilization is absent where the server does not count: the counter then
@@ -226,7 +226,7 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 	for _, in := range counters {
 		n, status := m.Now.Increase(in)
 		if status != window.Present {
-			return Parts{Reason: because(status)}
+			return Parts{Reason: Because(status)}
 		}
 		was, _ := m.Now.Total(in)
 		work += n
@@ -253,7 +253,7 @@ var errorClasses = []string{"4xx", "5xx"}
 
 func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 	if _, status := m.Now.Increase(collect.HTTPRequests); status != window.Present {
-		return because(status)
+		return Because(status)
 	}
 	var all float64
 	var errors [2]float64
@@ -292,7 +292,7 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 
 // distribution reads a distribution as it is.
 func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
-	return func(m *Member, dst *histogram.Histogram) Reason { return because(m.Now.AddTo(dst, in)) }
+	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
 // withoutZeros leaves out the requests of at most one token, for which vLLM

@@ -5,7 +5,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // The parts that are states. Those of the derived metrics follow them.
@@ -126,16 +125,6 @@ func oneUnit(server *derive.Row) part {
 func state(in collect.Input) part {
 	return func(_ *derive.Settings, m *derive.Member) derive.Parts {
 		value, status := m.Now.Gauge(in)
-		reason := derive.Gone
-		switch status {
-		case window.Present:
-			reason = derive.OK
-		case window.Pending:
-			reason = derive.Pending
-		case window.Missing:
-			reason = derive.Missing
-		case window.First, window.Gone:
-		}
-		return derive.Parts{Numerator: value, Reason: reason}
+		return derive.Parts{Numerator: value, Reason: derive.Because(status)}
 	}
 }

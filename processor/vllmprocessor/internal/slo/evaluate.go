@@ -101,9 +101,7 @@ func (e *Evaluator) recent(o *planned) (total objective.Counts, reason derive.Re
 			total.Good += one.Good
 			total.Undecided += one.Undecided
 		}
-		if said == derive.Pending || i == 0 || reason != derive.Pending && said == derive.OK {
-			reason = said
-		}
+		reason = reason.Together(said, i == 0)
 	}
 	return total, reason
 }

@@ -138,12 +138,7 @@ func (s *State) place(g *window.Group) int {
 	if at := s.members[g.Number]; at >= 0 {
 		return at
 	}
-	attributes := make([]collect.Attribute, 0, len(g.Attributes))
-	for _, a := range g.Attributes {
-		if a.Name != "engine" {
-			attributes = append(attributes, a)
-		}
-	}
+	attributes := g.Model()
 	at := slices.IndexFunc(s.groups, func(other *group) bool { return slices.Equal(other.attributes, attributes) })
 	if at < 0 {
 		at = len(s.groups)

@@ -9,12 +9,7 @@ import (
 
 // enroll puts a new group into its roll-up.
 func (r *Resource) enroll(g *Group) {
-	without := make([]collect.Attribute, 0, len(g.Attributes))
-	for _, a := range g.Attributes {
-		if a.Name != "engine" {
-			without = append(without, a)
-		}
-	}
+	without := g.Model()
 	if len(without) == len(g.Attributes) {
 		return
 	}
