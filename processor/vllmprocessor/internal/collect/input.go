@@ -29,7 +29,13 @@ const (
 	EstimatedReadBytes
 	EstimatedWriteBytes
 	HTTPRequests
+	CorruptedRequests
+	FailedTransfers
 
+	// Up and Healthy are of the server, not of an engine.
+	Up
+	Healthy
+	SleepState
 	Running
 	Waiting
 	WaitingByReason
@@ -110,6 +116,12 @@ var definitions = [NumInputs]Definition{
 	EstimatedWriteBytes:        {Name: "vllm.estimated_write_bytes_per_gpu"},
 	HTTPRequests:               {Name: "http_requests", Labels: []string{"status", "handler", "method"}},
 
+	CorruptedRequests: {Name: "vllm.corrupted_requests"},
+	FailedTransfers:   {Name: "vllm.nixl.num_failed_transfers"},
+
+	Up:                 {Name: "vllm.up", Kind: Gauge},
+	Healthy:            {Name: "vllm.healthy", Kind: Gauge},
+	SleepState:         {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
 	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},

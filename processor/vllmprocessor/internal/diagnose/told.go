@@ -1,0 +1,123 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// The rows of what is told.
+var (
+	severityRow  = derive.Row{Metric: "vllm.diagnosis.severity"}
+	conditionRow = derive.Row{Metric: "vllm.diagnosis.condition", Extra: []string{"condition"}}
+	causeRow     = derive.Row{Metric: "vllm.diagnosis.cause", Extra: []string{"cause", "role", "detail"}}
+	signalRow    = derive.Row{Metric: "vllm.diagnosis.signal", Extra: []string{"signal"}}
+	ratioRow     = derive.Row{Metric: "vllm.diagnosis.signal_ratio", Extra: []string{"signal"}}
+)
+
+// Role is the part that a cause has.
+type Role uint8
+
+// The roles.
+const (
+	Primary Role = iota
+	Contributing
+	Notice
+)
+
+// String is the role as the attribute spells it.
+func (r Role) String() string { return [...]string{"primary", "contributing", "notice"}[r] }
+
+// toldSeries are the series that an engine has ever had: each goes on as 0, so that
+// its end is a number and not a gap.
+type toldSeries struct {
+	conditions []Condition
+	causes     []toldCause
+}
+
+type toldCause struct {
+	cause  Cause
+	role   Role
+	detail string
+	on     bool
+}
+
+func (t *toldSeries) any() bool { return len(t.conditions) > 0 }
+
+// see takes what is told now.
+func (t *toldSeries) see(e *engine) {
+	if !slices.Contains(t.conditions, e.told.Condition) {
+		t.conditions = append(t.conditions, e.told.Condition)
+	}
+	for i := range t.causes {
+		t.causes[i].on = false
+	}
+	for c := range NumCauses {
+		switch {
+		case e.told.Explained && e.told.Primary == c:
+			t.cause(c, Primary, e.detail(c))
+		case e.told.Contributing[c]:
+			t.cause(c, Contributing, e.detail(c))
+		case e.told.Notices[c]:
+			t.cause(c, Notice, e.detail(c))
+		}
+	}
+}
+
+func (t *toldSeries) cause(c Cause, role Role, detail string) {
+	for i := range t.causes {
+		if one := &t.causes[i]; one.cause == c && one.role == role && one.detail == detail {
+			one.on = true
+			return
+		}
+	}
+	t.causes = append(t.causes, toldCause{c, role, detail, true})
+}
+
+// Values returns what is told about each engine of a resource. Signals are told
+// where they are wanted. The result is valid until the next call.
+func (s *State) Values(r *window.Resource, enabled func(row *derive.Row) bool, values []derive.Value) []derive.Value {
+	values = values[:0]
+	for number := range r.PendingGroups() {
+		values = append(values, derive.Value{Group: number, Pending: true})
+	}
+	for _, e := range s.engines {
+		values = e.values(enabled, values)
+	}
+	return values
+}
+
+func (e *engine) values(enabled func(*derive.Row) bool, values []derive.Value) []derive.Value {
+	add := func(row *derive.Row, extra string, number float64) {
+		if enabled(row) {
+			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
+		}
+	}
+	add(&severityRow, "", float64(e.told.Severity))
+	for _, c := range e.memory.conditions {
+		add(&conditionRow, c.String(), truth(c == e.told.Condition))
+	}
+	for _, c := range e.memory.causes {
+		add(&causeRow, c.cause.String()+"\x00"+c.role.String()+"\x00"+c.detail, truth(c.on))
+	}
+	if !enabled(&signalRow) && !enabled(&ratioRow) {
+		return values
+	}
+	for signal := range NumSignals {
+		if now := e.last.Signals[signal]; known(now) {
+			add(&signalRow, signal.String(), now)
+			if usual := e.baseline.usual(signal); known(usual) && usual > 0 {
+				add(&ratioRow, signal.String(), now/usual)
+			}
+		}
+	}
+	return values
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
