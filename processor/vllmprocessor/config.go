@@ -63,6 +63,8 @@ type Config struct {
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// Pool adds up servers; there are no pools without it.
 	Pool configoptional.Optional[PoolConfig] `mapstructure:"pool"`
+	// Diagnosis has the choices for the diagnosis.
+	Diagnosis DiagnosisConfig `mapstructure:"diagnosis"`
 
 	_ struct{}
 }
@@ -94,6 +96,7 @@ func createDefaultConfig() component.Config {
 		MaxSeries:    100_000,
 		Percentiles:  PercentilesConfig{Interpolation: Linear},
 		Pool:         configoptional.Default(defaultPoolConfig()),
+		Diagnosis:    defaultDiagnosisConfig(),
 		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
 		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
 	}
@@ -156,6 +159,7 @@ func (c *Config) Validate() error {
 	c.validateHardware(add)
 	c.validateMetrics(add)
 	c.validatePool(add)
+	c.validateDiagnosis(add)
 	if c.Storage != nil && len(c.Objectives) == 0 {
 		add("storage", "keeps the state of objectives, and there are none; write objectives, or remove storage")
 	}

@@ -47,6 +47,8 @@ type vllmProcessor struct {
 	pools *poolTicker
 	// objectives is nil without any.
 	objectives *objectives
+	// diagnosis is nil where it is switched off.
+	diagnosis *diagnosis
 }
 
 // resource is the state of one resource.
@@ -55,6 +57,8 @@ type resource struct {
 	memory emit.Memory
 	// measured is nil without objectives.
 	measured *measured
+	// diagnosed is nil before the first batch, and without a diagnosis.
+	diagnosed *diagnosed
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
@@ -82,6 +86,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		hardware:  rules,
 		now:       time.Now,
 		resources: map[string]*resource{},
+		diagnosis: newDiagnosis(config, settings.Logger),
 	}
 	for _, q := range config.Quantiles {
 		p.derive.Quantiles = append(p.derive.Quantiles, derive.NewQuantile(q))
@@ -176,8 +181,14 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	values := p.evaluator.Evaluate(&p.derive, r.state)
 	added := pmetric.NewMetricSlice()
 	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
-	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
-	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
+	for _, more := range []func() (int, int){
+		func() (int, int) { return p.objectives.batch(ctx, batch, r, now, added) },
+		func() (int, int) { return p.diagnosis.batch(batch, r, added) },
+	} {
+		morePoints, moreEnds := more()
+		points, ends = points+morePoints, ends+moreEnds
+	}
+	p.telemetry.derived(ctx, points, ends)
 	p.append(source, added)
 }
 
@@ -193,6 +204,7 @@ func (p *vllmProcessor) move(ctx context.Context, batch *collect.Batch, r *resou
 			added := pmetric.NewMetricSlice()
 			_, ends := r.memory.Write(nil, batch.Time, batch.Time, r.state.Attributes, added)
 			ends += r.measured.end(batch.Time, added)
+			ends += r.diagnosed.end(r, batch.Time, added)
 			p.telemetry.derived(ctx, 0, ends)
 			p.append(left, added)
 		}

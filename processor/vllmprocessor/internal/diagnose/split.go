@@ -23,7 +23,7 @@ type growths struct {
 	// much more of the KV cache the same tokens take.
 	slow, prefillSlow, wasted, blocks float64
 	// again is what is computed twice.
-	again float64
+	again  float64
 	kvFull bool
 }
 

@@ -16,6 +16,11 @@ var (
 	ratioRow     = derive.Row{Metric: "vllm.diagnosis.signal_ratio", Extra: []string{"signal"}}
 )
 
+// Rows are all of them.
+func Rows() []*derive.Row {
+	return []*derive.Row{&severityRow, &conditionRow, &causeRow, &signalRow, &ratioRow}
+}
+
 // Role is the part that a cause has.
 type Role uint8
 
@@ -77,7 +82,7 @@ func (t *toldSeries) cause(c Cause, role Role, detail string) {
 
 // Values returns what is told about each engine of a resource. Signals are told
 // where they are wanted. The result is valid until the next call.
-func (s *State) Values(r *window.Resource, enabled func(row *derive.Row) bool, values []derive.Value) []derive.Value {
+func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
 	values = values[:0]
 	for number := range r.PendingGroups() {
 		values = append(values, derive.Value{Group: number, Pending: true})
@@ -88,9 +93,9 @@ func (s *State) Values(r *window.Resource, enabled func(row *derive.Row) bool, v
 	return values
 }
 
-func (e *engine) values(enabled func(*derive.Row) bool, values []derive.Value) []derive.Value {
+func (e *engine) values(enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
 	add := func(row *derive.Row, extra string, number float64) {
-		if enabled(row) {
+		if enabled[row] {
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
 		}
 	}
@@ -101,7 +106,7 @@ func (e *engine) values(enabled func(*derive.Row) bool, values []derive.Value) [
 	for _, c := range e.memory.causes {
 		add(&causeRow, c.cause.String()+"\x00"+c.role.String()+"\x00"+c.detail, truth(c.on))
 	}
-	if !enabled(&signalRow) && !enabled(&ratioRow) {
+	if !enabled[&signalRow] && !enabled[&ratioRow] {
 		return values
 	}
 	for signal := range NumSignals {

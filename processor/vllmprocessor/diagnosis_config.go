@@ -1,0 +1,46 @@
+package vllmprocessor
+
+import "time"
+
+// DiagnosisConfig has the choices for the diagnosis.
+type DiagnosisConfig struct {
+	// Enabled is true unless nothing shall be diagnosed.
+	Enabled bool `mapstructure:"enabled"`
+	// Hold is for how many windows a state has to last before it is told, and
+	// before it is told that it is over.
+	Hold int `mapstructure:"hold"`
+	// RelearnAfter is how long latencies have to stay beyond what was usual, and be
+	// stable, until they are taken as usual.
+	RelearnAfter time.Duration `mapstructure:"relearn_after"`
+	// SpeculationBreakEven is the number of tokens that a step of speculative
+	// decoding has to give to be worth its drafts; 0 where nobody says.
+	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
+
+	_ struct{}
+}
+
+func defaultDiagnosisConfig() DiagnosisConfig {
+	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour}
+}
+
+func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
+	d := &c.Diagnosis
+	if d.Hold < 1 || d.Hold > maxHold {
+		add("diagnosis::hold", "must be from 1 to %d windows, not %d; the default is 2", maxHold, d.Hold)
+	}
+	switch {
+	case d.RelearnAfter <= 0:
+		add("diagnosis::relearn_after", "must be more than 0; write for example 1h")
+	case d.RelearnAfter <= withoutUnit:
+		add("diagnosis::relearn_after", "%d has no unit; write %ds", d.RelearnAfter, d.RelearnAfter)
+	case d.Hold >= 1 && d.Hold <= maxHold && d.RelearnAfter < 5*time.Duration(d.Hold)*c.Window:
+		add("diagnosis::relearn_after", "%s is too short: harm would be taken as usual as soon as it is told; write at least %s, five times hold times window",
+			d.RelearnAfter, 5*time.Duration(d.Hold)*c.Window)
+	}
+	if d.SpeculationBreakEven != 0 && !(d.SpeculationBreakEven >= 1 && d.SpeculationBreakEven <= 100) {
+		add("diagnosis::speculation_break_even", "%g is no number of tokens per step; write for example 1.5, or leave it out", d.SpeculationBreakEven)
+	}
+}
+
+// maxHold is the longest hold in windows.
+const maxHold = 60
