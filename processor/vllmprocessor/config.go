@@ -110,6 +110,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if !conf.IsSet("max_staleness") {
 		c.MaxStaleness = max(c.MaxStaleness, 2*c.Window)
 	}
+	if !conf.IsSet("diagnosis::relearn_after") {
+		c.Diagnosis.RelearnAfter = max(c.Diagnosis.RelearnAfter, c.leastRelearnAfter())
+	}
 	return nil
 }
 

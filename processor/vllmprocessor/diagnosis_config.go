@@ -33,13 +33,18 @@ func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
 		add("diagnosis::relearn_after", "must be more than 0; write for example 1h")
 	case d.RelearnAfter <= withoutUnit:
 		add("diagnosis::relearn_after", "%d has no unit; write %ds", d.RelearnAfter, d.RelearnAfter)
-	case d.Hold >= 1 && d.Hold <= maxHold && d.RelearnAfter < 5*time.Duration(d.Hold)*c.Window:
+	case d.Hold >= 1 && d.Hold <= maxHold && d.RelearnAfter < c.leastRelearnAfter():
 		add("diagnosis::relearn_after", "%s is too short: harm would be taken as usual as soon as it is told; write at least %s, five times hold times window",
-			d.RelearnAfter, 5*time.Duration(d.Hold)*c.Window)
+			d.RelearnAfter, c.leastRelearnAfter())
 	}
 	if d.SpeculationBreakEven != 0 && !(d.SpeculationBreakEven >= 1 && d.SpeculationBreakEven <= 100) {
 		add("diagnosis::speculation_break_even", "%g is no number of tokens per step; write for example 1.5, or leave it out", d.SpeculationBreakEven)
 	}
+}
+
+// leastRelearnAfter is five times as long as it takes to tell of harm.
+func (c *Config) leastRelearnAfter() time.Duration {
+	return 5 * time.Duration(min(max(c.Diagnosis.Hold, 1), maxHold)) * c.Window
 }
 
 // maxHold is the longest hold in windows.
