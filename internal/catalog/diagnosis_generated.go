@@ -13,6 +13,7 @@ var diagnosisSignals = []Signal{
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time that ended requests spent outside the engine: what the API server takes."},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time between two tokens of a stream, per token."},
 	{Name: "kv_cache_utilization", Unit: "1", Meaning: "Share of the KV cache in use."},
+	{Name: "kv_per_computed_token", Unit: "1", Meaning: "As kv_per_sequence_token with only the computed tokens of prompts: it stays where sequences only share less."},
 	{Name: "kv_per_sequence_token", Unit: "1", Meaning: "Share of the KV cache in use per token in flight: more than usual where sequences share less or blocks are fewer."},
 	{Name: "kv_transfer_failures", Unit: "{failure}/s", Meaning: "Loads, saves and transfers of KV connectors that fail per second."},
 	{Name: "output_tokens_per_request", Unit: "{token}", Meaning: "Generated tokens per ended request."},

@@ -111,6 +111,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	_, s[PrefillTime] = moments(v, collect.PrefillTime)
 	s[FrontEnd] = frontEnd(v)
 	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
+	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
 	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
 		all := value(v.Increase(collect.RequestSuccess))
 		s[ErrorRatio] = failed / all

@@ -26,6 +26,7 @@ const (
 	StepFactor
 	PrefillFactor
 	KVPerToken
+	KVPerComputed
 	Preemptions
 	ErrorRatio
 	CorruptedRatio
@@ -56,6 +57,7 @@ var signalNames = [NumSignals]string{
 	StepFactor:        "step_time_factor",
 	PrefillFactor:     "prefill_time_factor",
 	KVPerToken:        "kv_per_sequence_token",
+	KVPerComputed:     "kv_per_computed_token",
 	Preemptions:       "preemptions_per_first_token",
 	ErrorRatio:        "error_ratio",
 	CorruptedRatio:    "corrupted_ratio",

@@ -42,7 +42,7 @@ func (b *baseline) growths(r *reading) growths {
 		computed: beyond(b.growth(r, ComputedTokens), b.spread(ComputedTokens)),
 		output:   beyond(b.growth(r, OutputTokens), b.spread(OutputTokens)),
 		wasted:   beyond(-b.growth(r, AcceptanceLength), b.spread(AcceptanceLength)),
-		blocks:   beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)),
+		blocks:   min(beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)), beyond(b.growth(r, KVPerComputed), max(b.spread(KVPerComputed), 0.2))),
 		kvFull:   r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting,
 	}
 	prompt, output := r.Signals[PromptTokens], r.Signals[OutputTokens]
@@ -60,22 +60,29 @@ func (b *baseline) growths(r *reading) growths {
 
 // split says how much of the harm each cause explains: first the excess is divided
 // into the front end, the queue, prefill and decode, then each part by what has
-// grown that it depends on.
+// grown that it depends on. What is left to 1 nothing explains that holds now: what
+// has queued before is still worked off.
 func split(r *reading, b *baseline, felt *symptoms) Shares {
 	if !b.ready() {
 		return withoutBaseline(r, felt)
 	}
 	g := b.growths(r)
 	var total Shares
+	all := 0.0
 	if felt.firstToken {
 		excess := max(r.Signals[TimeToFirstToken], orZero(r.Signals[QueueWait])) - b.usual(TimeToFirstToken)
-		total = total.plus(firstTokenShares(r, b, &g).scale(weight(excess, max(b.usual(TimeToFirstToken)*(harmRatio-1), harmFirstToken))))
+		w := weight(excess, max(b.usual(TimeToFirstToken)*(harmRatio-1), harmFirstToken))
+		total, all = total.plus(firstTokenShares(r, b, &g).scale(w)), all+w
 	}
 	if felt.tokenGap {
 		excess := r.Signals[InterTokenLatency] - b.usual(InterTokenLatency)
-		total = total.plus(decodeShares(r, b, &g).scale(weight(excess, max(b.usual(InterTokenLatency)*(harmRatio-1), harmTokenGap))))
+		w := weight(excess, max(b.usual(InterTokenLatency)*(harmRatio-1), harmTokenGap))
+		total, all = total.plus(decodeShares(r, b, &g).scale(w)), all+w
 	}
-	return total.whole()
+	if all == 0 {
+		return total
+	}
+	return total.scale(1 / all)
 }
 
 // weight is how much an excess counts beside another kind of harm: it grows with
@@ -98,12 +105,16 @@ func firstTokenShares(r *reading, b *baseline, g *growths) Shares {
 	}
 	var total Shares
 	total[FrontendBound] = part(FrontEnd)
-	queue := max(part(QueueWait), part(QueueTime))
+	queue, prefill := max(part(QueueWait), part(QueueTime)), part(PrefillTime)
 	total = total.plus(queueShares(r, b, g).scale(queue))
 	deferred := max(orZero(r.Signals[Deferred]/r.Signals[FirstTokenRate])-orZero(b.usual(Deferred)/b.usual(FirstTokenRate)), 0)
 	total[AdmissionDeferred] += deferred
-	total = total.plus(prefillShares(r, b, g).scale(part(PrefillTime)))
-	return failedTransfers(r, total).whole()
+	total = total.plus(prefillShares(r, b, g).scale(prefill))
+	all := total[FrontendBound] + queue + deferred + prefill
+	if all <= 0 {
+		return Shares{}
+	}
+	return failedTransfers(r, total).scale(1 / all)
 }
 
 // failedTransfers gives to failed transfers what they explain: prompts that are
@@ -146,9 +157,6 @@ func decodeShares(r *reading, b *baseline, g *growths) Shares {
 		g.prefills(&explained, more(2, prompt))
 		total = total.plus(explained.whole().scale(load))
 	}
-	if total.whole() == (Shares{}) {
-		return fallback(g)
-	}
 	return failedTransfers(r, total).whole()
 }
 
@@ -176,13 +184,10 @@ func (g *growths) filled() Shares {
 	var s Shares
 	s[DemandExceedsCapacity] = g.arrivals
 	s[DecodeLoad] = 2 * g.output
-	s[PrefillHeavy] = g.prompt
+	s[PrefillHeavy] = max(g.prompt, g.computed)
 	s[SlowSteps] = g.slow
 	s[SpeculationWasteful] = g.wasted
 	s[KVPressure] = g.blocks
-	if s == (Shares{}) {
-		s[KVPressure] = 1
-	}
 	return s.whole()
 }
 
@@ -200,9 +205,6 @@ func prefillShares(r *reading, b *baseline, g *growths) Shares {
 		g.prefills(&explained, more(1, others))
 		total = total.plus(explained.whole().scale(load))
 	}
-	if total == (Shares{}) {
-		return fallback(g)
-	}
 	return total.whole()
 }
 
@@ -217,21 +219,6 @@ func queueShares(r *reading, b *baseline, g *growths) Shares {
 	s[DemandExceedsCapacity] = g.arrivals
 	s[PrefillHeavy] = g.computed * prefill
 	s[DecodeLoad] = g.output * (1 - prefill)
-	s[SlowSteps] = max(g.slow, g.prefillSlow)
-	s[SpeculationWasteful] = g.wasted
-	if s == (Shares{}) {
-		return fallback(g)
-	}
-	return s.whole()
-}
-
-// fallback is for an excess that nothing explains: what has grown at all, else
-// steps that are slow for reasons that no signal shows.
-func fallback(g *growths) Shares {
-	var s Shares
-	s[DemandExceedsCapacity] = g.arrivals
-	s[PrefillHeavy] = g.computed
-	s[DecodeLoad] = g.output
 	s[SlowSteps] = max(g.slow, g.prefillSlow)
 	s[SpeculationWasteful] = g.wasted
 	return s.whole()

@@ -79,6 +79,8 @@ type engine struct {
 	// been harmful.
 	raw                Condition
 	rawSince, badSince int64
+	// resumed is when it began to work again after it had stood still.
+	resumed int64
 	// shares are smoothed over a window.
 	shares   Shares
 	sharesAt int64
@@ -210,14 +212,33 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 		}
 		return
 	}
-	now := split(r, e.baseline, felt)
-	now = e.others(settings, r, felt, now)
+	now := e.others(settings, r, felt, e.before(r, split(r, e.baseline, felt)))
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
 	}
 	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
 	e.sharesAt = r.at
+}
+
+// before gives what nothing explains that holds now to what held before: to the
+// time that the engine did not work, or to the causes that were told, whose queue
+// is still there. A KV cache that is full for no other reason is a cause itself.
+func (e *engine) before(r *reading, s Shares) Shares {
+	rest := 1.0
+	for _, share := range s {
+		rest -= share
+	}
+	switch {
+	case rest <= 0:
+	case e.resumed > 0 && r.at-e.resumed < int64(startingFor):
+		s[Restarting] += rest
+	case e.shares != Shares{}:
+		s = s.plus(e.shares.whole().scale(rest))
+	case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
+		s[KVPressure] += rest
+	}
+	return s
 }
 
 // others adds the causes that are no part of a latency.
@@ -275,6 +296,9 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		// It is one harm and then another, but harm all the time.
 		e.told.Condition = Degraded
 	}
+	if still(before.Condition) && !still(e.told.Condition) {
+		e.resumed = at
+	}
 	if e.told.Condition == Degraded || e.told.Condition == Failing {
 		e.causes(felt)
 	} else {
@@ -293,6 +317,9 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		}
 	}
 }
+
+// still tells whether an engine does no work in a condition.
+func still(c Condition) bool { return c == Stalled || c == Asleep || c == Unreachable || c == Starting }
 
 func (e *engine) transition(before Verdict, felt *symptoms) Transition {
 	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
