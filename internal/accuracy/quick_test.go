@@ -19,7 +19,7 @@ func chosen(t *testing.T) []Story {
 	}
 	var out []Story
 	for _, set := range sets {
-		for _, s := range Stories(set) {
+		for _, s := range Stories(set, *flagHours) {
 			if strings.HasPrefix(s.Name, *flagRun) {
 				out = append(out, s)
 			}

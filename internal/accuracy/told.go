@@ -35,7 +35,7 @@ const (
 
 // listen reads what is told about an engine out of what the processor passes on.
 func listen(metrics pmetric.Metrics, engine string, at float64) Told {
-	told := Told{At: at, Severity: -1, Signals: map[string]float64{}, Ratios: map[string]float64{}}
+	told := Told{At: at, Severity: -1}
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -71,9 +71,9 @@ func (t *Told) metric(m pmetric.Metric, engine string) {
 				t.cause(p.Attributes())
 			}
 		case metricSignal:
-			t.Signals[text(p.Attributes(), "signal")] = v
+			put(&t.Signals, text(p.Attributes(), "signal"), v)
 		case metricSignalRatio:
-			t.Ratios[text(p.Attributes(), "signal")] = v
+			put(&t.Ratios, text(p.Attributes(), "signal"), v)
 		}
 	}
 }
@@ -88,6 +88,13 @@ func (t *Told) cause(attributes pcommon.Map) {
 	case "notice":
 		t.Notices = append(t.Notices, name)
 	}
+}
+
+func put(to *map[string]float64, name string, v float64) {
+	if *to == nil {
+		*to = map[string]float64{}
+	}
+	(*to)[name] = v
 }
 
 func text(attributes pcommon.Map, name string) string {
