@@ -212,7 +212,11 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 		}
 		return
 	}
-	now := e.others(settings, r, felt, e.before(r, split(r, e.baseline, felt)))
+	latency, weight := split(r, e.baseline, felt)
+	if weight > 0 {
+		latency = e.before(r, latency).scale(weight)
+	}
+	now := e.others(settings, r, felt, latency)
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
@@ -244,11 +248,7 @@ func (e *engine) before(r *reading, s Shares) Shares {
 // others adds the causes that are no part of a latency.
 func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares) Shares {
 	if felt.errors {
-		wrong, latency := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio])), 0.0
-		if felt.firstToken || felt.tokenGap {
-			latency = 1
-		}
-		s = s.scale(latency)
+		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
 		cause := Erroring
 		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
 			cause = CorruptedOutput
