@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,7 +113,7 @@ func checkExpression(t *testing.T, backend map[string]metric, expression string)
 		m, known := backend[selector.Name]
 		require.True(t, known, "%s is no metric of the catalogue", selector.Name)
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName {
+			if matcher.Name != model.MetricNameLabel {
 				assert.Contains(t, m.Attributes, matcher.Name, expression)
 			}
 		}
