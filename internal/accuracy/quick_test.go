@@ -30,10 +30,10 @@ func chosen(t *testing.T) []Story {
 }
 
 // all carries stories out, as many at a time as there are processors.
-func all(t *testing.T, stories []Story, signals bool, done func(int, explored)) {
+func all(t *testing.T, name string, stories []Story, signals bool, done func(int, explored)) {
 	t.Helper()
 	var mu sync.Mutex
-	t.Run("runs", func(t *testing.T) {
+	t.Run(name, func(t *testing.T) {
 		for i := range stories {
 			t.Run(stories[i].Name, func(t *testing.T) {
 				t.Parallel()
@@ -61,7 +61,7 @@ func TestQuick(t *testing.T) {
 		require.NoError(t, err)
 		defer file.Close()
 	}
-	all(t, stories, file != nil, func(i int, e explored) {
+	all(t, "runs", stories, file != nil, func(i int, e explored) {
 		results[i] = score(e.story, e.truth, e.told)
 		if file != nil {
 			require.NoError(t, dump(file, e.story, e.truth, e.told))

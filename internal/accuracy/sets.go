@@ -85,8 +85,8 @@ var kinds = []kind{
 		w := &c.Workload
 		w.Prompt, w.PrefixShare, w.Prefixes, w.PrefixTokens = engine.Lengths{Median: 4400, Sigma: 0.3}, 0.95, 8, 4000
 	}},
-	{parameter: engine.ParamOutputLength, severity: linear(4, 8)},
-	{parameter: engine.ParamFrontEnd, severity: logarithmic(50, 90)},
+	{parameter: engine.ParamOutputLength, severity: linear(5, 12)},
+	{parameter: engine.ParamFrontEnd, severity: logarithmic(30, 65)},
 	{
 		parameter: engine.ParamAcceptance, severity: logarithmic(0.3, 0.02), breakEven: 1.5,
 		prepare: func(_ draw, c *engine.Config) {

@@ -3,7 +3,6 @@ package accuracy
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,16 +108,4 @@ func watch(t *testing.T, s *Story, signals bool) watched {
 		require.NoError(t, d.Shutdown(t.Context()))
 	})
 	return out
-}
-
-// lacksDiagnosis reports whether the processor does not diagnose at all.
-func lacksDiagnosis(runs []watched) bool {
-	for _, r := range runs {
-		for _, told := range r.told {
-			if told.Severity >= 0 || strings.TrimSpace(told.Condition) != "" {
-				return false
-			}
-		}
-	}
-	return true
 }

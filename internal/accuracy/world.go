@@ -11,12 +11,17 @@ type world struct {
 	faults []Fault // Those to come, or under way.
 	server *engine.Server
 	// born is when the present process was ready, in seconds of the story.
-	born   float64
-	away   bool
-	missed bool
-	frozen []observed.Stats
-	minute []minute
+	born     float64
+	restarts uint64
+	away     bool
+	missed   bool
+	frozen   []observed.Stats
+	minute   []minute
 }
+
+// restartSeed is what the seed of each further process differs by, which is as in
+// the stand-in server, so that a test can compare the two.
+const restartSeed = 1_000_003 << 32
 
 func newWorld(cfg engine.Config, faults []Fault) (*world, error) {
 	cfg.KeepOutcomes = true
@@ -92,7 +97,8 @@ func (w *world) end(f Fault) error {
 		ch.At = max(0, ch.At-f.Until)
 		cfg.Changes = append(cfg.Changes, ch)
 	}
-	cfg.Seed += uint64(f.Until) << 32
+	w.restarts++
+	cfg.Seed += w.restarts * restartSeed
 	server, err := engine.New(cfg)
 	w.server, w.born = server, f.Until
 	return err
