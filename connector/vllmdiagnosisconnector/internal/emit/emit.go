@@ -99,7 +99,7 @@ func (w *Writer) Add(
 	record.SetSeverityNumber(number)
 	record.SetSeverityText(strings.ToUpper(number.String()))
 	says := say(&t.To)
-	record.Body().SetStr(says.sentence)
+	record.Body().SetStr(says.sentence())
 	for _, a := range attributes {
 		record.Attributes().PutStr(a.Name, a.Value)
 	}

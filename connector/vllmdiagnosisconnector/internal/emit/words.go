@@ -12,54 +12,64 @@ const page = "docs/diagnosis.md"
 
 // words are what the catalogue says about a state.
 type words struct {
-	sentence string
-	next     []string
-	// runbook is a place in the project's documentation, empty where there is none.
+	sentences []string
+	// next are the steps, and runbook is the place in the project's documentation.
+	// Both are empty where the catalogue has none.
+	next    []string
 	runbook string
 }
 
+func (w *words) sentence() string { return strings.Join(w.sentences, " ") }
+
+// advise makes the next steps those of a heading of the page.
+func (w *words) advise(next []string, anchor string) {
+	w.next, w.runbook = next, page+"#"+anchor
+}
+
 // say puts the words of a state together: the condition, then why, then what else
-// was noticed. What to do next is about the cause where one is known. A name that
-// the catalogue lacks, of a newer processor, is told as it is.
+// was noticed. What to do next is about the cause where there is one, else about
+// a notice where the condition asks for nothing. A name that the catalogue lacks,
+// of a newer processor, is told as it is.
 func say(s *track.State) words {
 	var w words
-	var sentences, anchors []string
+	harmless := false
 	if condition, known := catalog.ConditionByName(s.Condition); known {
-		sentences = append(sentences, condition.Sentence)
-		w.next = condition.Next
-		anchors = append(anchors, condition.Anchor)
+		w.sentences = append(w.sentences, condition.Sentence)
+		w.advise(condition.Next, condition.Anchor)
+		harmless = condition.Severity == 0
 	} else {
-		sentences = append(sentences, "The condition is "+s.Condition+".")
+		w.sentences = append(w.sentences, "The condition is "+s.Condition+".")
 	}
 	if s.Primary != "" {
-		if cause, known := catalog.CauseByName(s.Primary); known {
-			sentences = append(sentences, cause.Sentence)
-			for _, detail := range cause.Details {
-				if detail.Name == s.Detail {
-					sentences = append(sentences, detail.Sentence)
-				}
-			}
-			w.next = cause.Next
-			anchors = []string{cause.Anchor}
-		} else {
-			sentences = append(sentences, "The primary cause is "+s.Primary+".")
-			w.next, anchors = nil, nil
-		}
+		w.explain(s)
 	}
 	for _, name := range s.Notices {
 		notice, known := catalog.CauseByName(name)
 		if !known {
-			sentences = append(sentences, "There is a notice: "+name+".")
+			w.sentences = append(w.sentences, "There is a notice: "+name+".")
 			continue
 		}
-		sentences = append(sentences, notice.Sentence)
-		if s.Primary == "" {
-			w.next = append(w.next[:len(w.next):len(w.next)], notice.Next...)
+		w.sentences = append(w.sentences, notice.Sentence)
+		if harmless && s.Primary == "" {
+			harmless = false // the first notice only
+			w.advise(notice.Next, notice.Anchor)
 		}
 	}
-	w.sentence = strings.Join(sentences, " ")
-	if len(anchors) > 0 && anchors[0] != "" {
-		w.runbook = page + "#" + anchors[0]
-	}
 	return w
+}
+
+// explain adds the primary cause.
+func (w *words) explain(s *track.State) {
+	cause, known := catalog.CauseByName(s.Primary)
+	if !known {
+		w.sentences = append(w.sentences, "The primary cause is "+s.Primary+".")
+		return
+	}
+	w.sentences = append(w.sentences, cause.Sentence)
+	for _, detail := range cause.Details {
+		if detail.Name == s.Detail {
+			w.sentences = append(w.sentences, detail.Sentence)
+		}
+	}
+	w.advise(cause.Next, cause.Anchor)
 }
