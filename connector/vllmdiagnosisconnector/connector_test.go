@@ -26,7 +26,9 @@ func TestARecordSaysAll(t *testing.T) {
 	b.consume(t, 15.5, s.says(15, diagnosis{
 		severity: 2, condition: "degraded",
 		causes: []cause{
-			{"prefill_heavy", "primary", "reuse_fell"}, {"kv_pressure", "contributing", ""}, {"decode_load", "contributing", "longer_outputs"},
+			{"prefill_heavy", "primary", "reuse_fell"},
+			{"kv_pressure", "contributing", ""},
+			{"decode_load", "contributing", "longer_outputs"},
 			{"workload_shift", "notice", ""},
 		},
 		signals: map[string]float64{"running": 12, "time_to_first_token_mean": 3},

@@ -65,7 +65,7 @@ func (d *diagnosis) said() string {
 	return fmt.Sprint(d.condition, d.severity, " because of ", primary, " ", strings.Join(byRole["contributing"], ","), " ", strings.Join(byRole["notice"], ","))
 }
 
-// told is a record as the same text.
+// toldBy is a record as the same text.
 func toldBy(record plog.LogRecord) string {
 	list := func(name string) string {
 		value, there := record.Attributes().Get(name)

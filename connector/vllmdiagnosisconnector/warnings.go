@@ -35,7 +35,8 @@ func (c *diagnosisConnector) look(metrics pmetric.Metrics) {
 		c.warnOnce(&c.warned.looked, "the metrics have Prometheus's names (vllm_diagnosis_severity), and this connector reads OTLP's only "+
 			"(vllm.diagnosis.severity); put it right behind the vllm processor, before anything that renames metrics")
 	case collect.Undiagnosed:
-		if c.warned.undiagnosed++; c.warned.undiagnosed >= patience {
+		c.warned.undiagnosed++
+		if c.warned.undiagnosed >= patience {
 			c.warnOnce(&c.warned.looked, "metrics of vLLM servers come without vllm.diagnosis.severity, and nothing can be told; put the vllm "+
 				"processor before this connector, or, where it is there, remove diagnosis::enabled: false, switch vllm.diagnosis.severity on, "+
 				"and let no filter drop it")
