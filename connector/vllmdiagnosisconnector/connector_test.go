@@ -135,13 +135,13 @@ func TestAnEndForgetsTheEngine(t *testing.T) {
 func TestASilentEngineIsForgotten(t *testing.T) {
 	b := newBench(t, nil)
 	silent, alive := newServer("a"), newServer("b")
-	b.consume(t, 0, joined(silent.says(0, stalled)...), joined(alive.says(0, healthy)...))
-	b.consume(t, 200, alive.says(200, healthy)...)
+	b.consume(t, 0, joined(silent.says(0, stalled)...), joined(alive.says(0, degraded)...))
+	b.consume(t, 200, alive.says(200, degraded)...)
 	assert.Len(t, b.engines, 2)
-	b.consume(t, 301, alive.says(301, healthy)...)
+	b.consume(t, 301, alive.says(301, degraded)...)
 	assert.Len(t, b.engines, 1)
 	b.consume(t, 302, silent.says(302, stalled)...)
-	assert.Equal(t, []string{"stalled", "stalled"}, b.sink.conditions(), "it is told anew")
+	assert.Equal(t, []string{"stalled", "degraded", "stalled"}, b.sink.conditions(), "it alone is told anew")
 }
 
 // The clock of a replay runs faster than its points.
@@ -181,7 +181,11 @@ func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
 	t.Run("forgotten", func(t *testing.T) {
 		b, s := newBench(t, nil), newServer("a")
 		b.consume(t, 0, s.says(0, degraded)...)
-		b.consume(t, 15, lacking(s, 15)...)
+		metrics := joined(lacking(s, 15)...)
+		b.consume(t, 15, metrics)
+		for _, rm := range metrics.ResourceMetrics().All() {
+			rm.Resource().Attributes().PutStr("service.instance.id", "of somebody else by now")
+		}
 		b.consume(t, 400)
 		assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
 		assert.Equal(t, "a", b.sink.batches[1].ResourceLogs().At(0).Resource().Attributes().AsRaw()["service.instance.id"])
@@ -206,6 +210,42 @@ func TestARecordThatIsRefusedIsTriedAgain(t *testing.T) {
 	b.consume(t, 45, s.says(45, degraded)...)
 	require.Equal(t, []string{"degraded"}, b.sink.conditions())
 	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
+}
+
+func TestSeveralRecordsThatAreRefusedAreTakenBack(t *testing.T) {
+	b, s := newBench(t, nil), newServer("a")
+	b.consume(t, 0, s.says(0, healthy)...)
+	b.sink.refuses = true
+	b.second = 30
+	require.ErrorIs(t, b.ConsumeMetrics(t.Context(), joined(append(s.says(15, degraded), s.says(30, stalled)...)...)), errRefused)
+	b.sink.refuses = false
+	b.consume(t, 45, s.says(45, stalled)...)
+	require.Equal(t, []string{"stalled"}, b.sink.conditions())
+	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
+}
+
+// The receiver ends the series under the old attributes and begins them under the
+// new ones, in one batch.
+func TestAServerThatWasUpdatedInPlaceGoesOn(t *testing.T) {
+	for _, endFirst := range []bool{true, false} {
+		b, s := newBench(t, nil), newServer("a")
+		b.consume(t, 0, s.says(0, healthy)...)
+		ended, begun := joined(s.says(15, healthy)...), joined(s.says(15, stalled)...)
+		for _, rm := range ended.ResourceMetrics().All() {
+			rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		}
+		for _, rm := range begun.ResourceMetrics().All() {
+			rm.Resource().Attributes().PutStr("service.version", "2")
+		}
+		if endFirst {
+			b.consume(t, 15, ended, begun)
+		} else {
+			b.consume(t, 15, begun, ended)
+		}
+		require.Equal(t, []string{"stalled"}, b.sink.conditions())
+		assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
+		assert.Equal(t, "2", b.sink.batches[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()["service.version"])
+	}
 }
 
 // Whoever sees the metrics beside the connector must not find them changed.

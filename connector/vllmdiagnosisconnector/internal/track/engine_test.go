@@ -109,6 +109,21 @@ func TestTransitions(t *testing.T) {
 				{second: 1, from: "degraded", to: "degraded", primary: "demand_exceeds_capacity"},
 			},
 		},
+		"another severity": {
+			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(1, 3, "degraded", slow)},
+			want: []told{
+				{to: "degraded", primary: "slow_steps"},
+				{second: 1, from: "degraded", to: "degraded", primary: "slow_steps"},
+			},
+		},
+		"each cause is named once": {
+			frames: []*collect.Frame{frame(0, 2, "degraded", slow,
+				collect.Cause{Name: "decode_load", Role: collect.Contributing, Detail: "more_sequences"},
+				collect.Cause{Name: "decode_load", Role: collect.Contributing, Detail: "longer_outputs"},
+				shift, collect.Cause{Name: "workload_shift", Role: collect.Notice, Detail: "any"},
+			)},
+			want: []told{{to: "degraded", primary: "slow_steps", contributing: []string{"decode_load"}, notices: []string{"workload_shift"}}},
+		},
 		"a notice comes and goes": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 1, "healthy", shift), not(frame(2, 0, "healthy"), shift)},
 			want: []told{
@@ -204,9 +219,17 @@ func TestObserveSaysWhatBecameOfAFrame(t *testing.T) {
 	check(Waiting, 0, frame(11, 3, ""))
 	check(Waiting, 2, frame(12, 3, ""))
 	check(Taken, 1, frame(13, 0, "idle"))
-	end := frame(14, collect.NoSeverity, "")
-	end.Ended = true
-	check(Ended, 0, end)
+	check(Taken, 0, frame(14, 2, "degraded", slow))
+	check(Waiting, 0, frame(15, 0, "healthy"))
+	check(Taken, 0, frame(76, 0, "healthy")) // so long after that nothing is expected
+	end := func(second, severity int, condition string) *collect.Frame {
+		f := frame(second, severity, condition)
+		f.Ended = true
+		return f
+	}
+	check(Taken, 0, end(77, 0, "healthy")) // under other attributes it goes on
+	check(Waiting, 0, frame(78, collect.NoSeverity, ""))
+	check(Ended, 0, end(78, collect.NoSeverity, ""))
 }
 
 func TestAStateThatWasNotDeliveredIsToldAgain(t *testing.T) {
