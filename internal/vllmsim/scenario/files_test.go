@@ -291,6 +291,21 @@ var expectations = map[string]func(s *story){
 	"replica-imbalance": func(s *story) {
 		t := s.t
 		p := part{60, 1200}
+		seconds := float64(p.to - p.from)
+		assert.InDelta(t, 0.7*18*seconds, s.increase(p, firstToken+"_count"), 4*math.Sqrt(0.7*18*seconds))
+		most, _ := s.gauge(p, running)
+		for i := range 3 {
+			other := carryOutOn(t, s.scenario, i+1)
+			assert.InDelta(t, 0.1*18*seconds, other.increase(p, firstToken+"_count"), 4*math.Sqrt(0.1*18*seconds))
+			keepsUp(t, other, p)
+			assert.Greater(t, s.mean(p, gap), 1.4*other.mean(p, gap))
+			busy, _ := other.gauge(p, running)
+			assert.Greater(t, most, 5*busy)
+		}
+	},
+	"engine-imbalance": func(s *story) {
+		t := s.t
+		p := part{60, 1200}
 		total := s.increase(p, firstToken+"_count")
 		for i, want := range []float64{0.7, 0.1, 0.1, 0.1} {
 			engine := `engine="` + string(rune('0'+i)) + `"`
