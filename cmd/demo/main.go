@@ -78,15 +78,16 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	if err := checkFree("PROMETHEUS_ADDR", opts.promAddr); err != nil {
 		return err
 	}
+	if err := opts.incident.read(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(opts.logs, 0o755); err != nil {
 		return err
 	}
 
 	began := time.Now()
-	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim, append([]string{
-		// Its load is the same all the time.
-		"serve", "--listen", opts.simAddr, "--hardware", "8b-h100", "--rate", "6", "--period", "24h", "--uptime", uptime.String(),
-	}, opts.incident.changes()...)...)
+	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim,
+		"serve", "--listen", opts.simAddr, "--scenario", opts.incident.file, "--uptime", uptime.String())
 	if err != nil {
 		return err
 	}

@@ -80,6 +80,13 @@ func diagnose(w io.Writer, age time.Duration) {
 		"vllm_diagnosis_cause{engine=\"0\",cause=\"slow_steps\",role=\"primary\"} %d\n", states[!slow], states[slow], states[slow])
 }
 
+// theirs is the incident of "make run".
+func theirs() incident {
+	i := slowMemory
+	i.file = filepath.Join("..", "..", i.file)
+	return i
+}
+
 func testOptions(t *testing.T, how string) options {
 	t.Helper()
 	t.Setenv(pretend, how)
@@ -88,7 +95,7 @@ func testOptions(t *testing.T, how string) options {
 	return options{
 		collector: self, vllmsim: self, config: "unused.yaml",
 		simAddr: freeAddr(t), promAddr: freeAddr(t),
-		logs: filepath.Join(t.TempDir(), "logs"), every: 200 * time.Millisecond, incident: slowMemory,
+		logs: filepath.Join(t.TempDir(), "logs"), every: 200 * time.Millisecond, incident: theirs(),
 	}
 }
 
@@ -123,8 +130,14 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 
 func TestTheStoryOfAnIncidentIsToldToItsEnd(t *testing.T) {
 	opts := testOptions(t, "an incident")
-	opts.runFor = 5 * time.Second
-	opts.incident.from, opts.incident.until, opts.incident.end = 500*time.Millisecond, 1500*time.Millisecond, 3*time.Second
+	opts.runFor, opts.incident.epilogue = 5*time.Second, 1500*time.Millisecond
+	opts.incident.file = filepath.Join(t.TempDir(), "short.yaml")
+	require.NoError(t, os.WriteFile(opts.incident.file, []byte(`
+about: short
+length: 3m
+workload: {rate: 1}
+changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}]
+`), 0o600))
 	var out strings.Builder
 
 	require.NoError(t, demonstrate(t.Context(), opts, &out))
@@ -138,7 +151,7 @@ func TestTheStoryOfAnIncidentIsToldToItsEnd(t *testing.T) {
 		`What was done to the server, and what the processor said:
   \S+  done  the GPU's memory is left 30 % of its bandwidth
   \S+  said  degraded: slow_steps
-  \S+  done  its memory is as fast as before
+  \S+  done  the GPU's memory is as fast as before
   \S+  said  healthy
   so:     The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
 `, `That was the story\..* every 30s\.\n`,
@@ -153,7 +166,7 @@ func TestTheStoryOfAnIncidentIsToldToItsEnd(t *testing.T) {
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
 	require.NoError(t, err)
-	assert.Contains(t, string(log), "--change 2m0.5s:bandwidth=0.3 --change 2m1.5s:bandwidth=1")
+	assert.Contains(t, string(log), "--scenario "+opts.incident.file+" --uptime 2m6s")
 }
 
 func TestInterruptStopsBothPrograms(t *testing.T) {

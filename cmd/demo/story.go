@@ -5,39 +5,52 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
-// incident is what is done to the simulated server, as times since its start.
+// incident is what is done to the simulated server: a scenario whose first change
+// begins it and whose last one ends it.
 type incident struct {
+	// file is the scenario's.
+	file string
+	// done and undone say in words what the first change and the last one do, and
+	// cause is the catalogue's name of that.
+	done, undone, cause string
+	// from and until are times since the start of the simulated server.
 	from, until time.Duration
-	// change is what "vllmsim serve -change" is told at from, restore what at until.
-	change, restore string
-	// done says it in words, cause is the catalogue's name of what it is.
-	done, cause string
-	// end is when it is told what it was.
-	end time.Duration
+	// epilogue is how long the processor has for seeing the end before it is told
+	// what was done.
+	epilogue time.Duration
 }
 
-// slowMemory leaves the server three tenths of its memory bandwidth, with which it
-// can still do its work: each step takes three times as long, and nothing else.
+// slowMemory is an incident that nobody can overlook and that the server can bear.
 var slowMemory = incident{
-	from: 34 * time.Second, until: 49 * time.Second,
-	change: "bandwidth=0.3", restore: "bandwidth=1",
-	done:  "the GPU's memory is left 30 % of its bandwidth",
-	cause: "slow_steps",
-	end:   63 * time.Second,
+	file:   "examples/scenarios/one-minute.yaml",
+	done:   "the GPU's memory is left 30 % of its bandwidth",
+	undone: "the GPU's memory is as fast as before",
+	cause:  "slow_steps",
+
+	epilogue: 14 * time.Second,
 }
 
 // uptime is for how long the simulated server has served when it starts, so that it
 // is as a server in the middle of its life.
-const uptime = 2 * time.Minute
+const uptime = 126 * time.Second
 
-// changes are the arguments of vllmsim.
-func (i incident) changes() []string {
-	return []string{
-		"--change", fmt.Sprintf("%s:%s", uptime+i.from, i.change),
-		"--change", fmt.Sprintf("%s:%s", uptime+i.until, i.restore),
+// read takes the times from the scenario.
+func (i *incident) read() error {
+	s, err := scenario.Load(i.file)
+	if err != nil {
+		return err
 	}
+	changes := s.Config.Changes
+	if len(changes) < 2 {
+		return fmt.Errorf("%s: want a change that begins an incident and one that ends it", i.file)
+	}
+	i.from = time.Duration(changes[0].At*float64(time.Second)) - uptime
+	i.until = time.Duration(changes[len(changes)-1].At*float64(time.Second)) - uptime
+	return nil
 }
 
 // narrator says in words what the processor says by numbers, and compares it in
@@ -95,7 +108,7 @@ func (n *narrator) paragraph(head, text string) {
 		fmt.Fprintf(n.out, "  %-*s%s\n", margin, head, line)
 		head, line = "", ""
 	}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > width {
 			flush()
 		}
@@ -106,7 +119,7 @@ func (n *narrator) paragraph(head, text string) {
 
 // summary is written once, when the story is over, and tells whether it was.
 func (n *narrator) summary(now time.Time) bool {
-	if n.over || now.Before(n.began.Add(n.incident.end)) {
+	if n.over || now.Before(n.began.Add(n.incident.until+n.incident.epilogue)) {
 		return false
 	}
 	n.over = true
@@ -119,13 +132,13 @@ func (n *narrator) summary(now time.Time) bool {
 			continue
 		}
 		if !restored && !c.at.Before(until) {
-			n.event(until, "done", "its memory is as fast as before")
+			n.event(until, "done", n.incident.undone)
 			restored = true
 		}
 		n.event(c.at, "said", c.String())
 	}
 	if !restored {
-		n.event(until, "done", "its memory is as fast as before")
+		n.event(until, "done", n.incident.undone)
 	}
 	n.paragraph("so:", n.judgement(from, until))
 	fmt.Fprintln(n.out)

@@ -69,6 +69,7 @@ func TestAVerdictWithoutACauseOrACondition(t *testing.T) {
 func heard(verdicts map[int]verdict) (string, *narrator) {
 	var out strings.Builder
 	n := &narrator{out: &out, incident: slowMemory, began: noon}
+	n.incident.from, n.incident.until = 34*time.Second, 49*time.Second
 	for s := range 100 {
 		if v, is := verdicts[s]; is {
 			n.hear(noon.Add(time.Duration(s)*time.Second), v)
@@ -99,7 +100,7 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 		assert.Contains(t, strings.Join(strings.Fields(out), " "), c.want, name)
 		assert.Equal(t, 1, strings.Count(out, "What was done"), name)
 		assert.Contains(t, out, "12:00:34  done  the GPU's memory", name)
-		assert.Contains(t, out, "12:00:49  done  its memory is as fast", name)
+		assert.Contains(t, out, "12:00:49  done  the GPU's memory is as fast", name)
 		assert.True(t, n.over)
 		for line := range strings.Lines(out) {
 			assert.LessOrEqual(t, len(line), 81, line)
@@ -113,4 +114,15 @@ func TestTheFirstVerdictIsNoNewsAndTheSameIsToldOnce(t *testing.T) {
 	assert.Len(t, n.told, 2)
 	assert.NotContains(t, out, "now unknown")
 	assert.Equal(t, 1, strings.Count(out, "now healthy"))
+}
+
+func TestTheIncidentIsThatOfTheScenario(t *testing.T) {
+	i := theirs()
+	require.NoError(t, i.read())
+	assert.Equal(t, 34*time.Second, i.from, "after what is usual has been learned")
+	assert.Equal(t, 50*time.Second, i.until)
+	i.file = "../../examples/scenarios/healthy.yaml"
+	require.ErrorContains(t, i.read(), "want a change that begins an incident")
+	i.file = "missing.yaml"
+	require.ErrorContains(t, i.read(), "no such file")
 }

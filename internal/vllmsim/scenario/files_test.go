@@ -108,6 +108,16 @@ var expectations = map[string]func(s *story){
 		assert.Greater(t, s.mean(during, gap), 1.5*s.undisturbed().mean(during, gap))
 		assert.InEpsilon(t, s.undisturbed().mean(after, gap), s.mean(after, gap), 0.05)
 	},
+	"one-minute": func(s *story) {
+		t := s.t
+		slow := part{160, 180}
+		assert.Greater(t, s.mean(slow, gap), 2.2*s.undisturbed().mean(slow, gap))
+		assert.Greater(t, s.at(160+20).sum(finished)+60, s.undisturbed().at(160+20).sum(finished), "it can bear that")
+		assert.Zero(t, s.increase(part{0, 240}, preemptions))
+		keepsUp(t, s.run, part{60, 160})
+		keepsUp(t, s.run, part{200, 240})
+		assert.InEpsilon(t, s.undisturbed().mean(part{200, 240}, gap), s.mean(part{200, 240}, gap), 0.05)
+	},
 	"fewer-kv-blocks": func(s *story) {
 		t := s.t
 		_, roomy := s.gauge(before, kvUsage)
