@@ -128,8 +128,8 @@ are running.
 	}
 	fmt.Fprint(out, `
 Within a minute something happens to the server, and passes. The processor is not
-told: it first learns what is usual here, for some 25 s, and then has to find out
-from the metrics.
+told: it has some 30 s to learn what is usual here, and must find out from the
+metrics what is not.
 `)
 	return watch(ctx, opts, out, &narrator{out: out, incident: opts.incident, began: began}, sim, collector)
 }
@@ -174,6 +174,7 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			if table.lines == 0 {
 				fmt.Fprintf(out, "First metrics after %.1f s.\n\n", time.Since(began).Seconds())
 			}
+			isDue = true
 			table.add(now)
 			tale.hear(now.at, now.verdict)
 		case err == nil:
@@ -189,7 +190,8 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 		}
 		if !tale.over && tale.summary(time.Now()) {
-			fmt.Fprintf(out, "That was the story. Nothing more is done to the server; a line follows every %s.\n\n", max(opts.every, quietly))
+			fmt.Fprintf(out, "That was the story. The collector's log has a line for each change that was said.\n"+
+				"Nothing more is done to the server; from here a line follows every %s.\n\n", max(opts.every, quietly))
 			due = time.Now().Add(max(opts.every, quietly))
 		}
 	}

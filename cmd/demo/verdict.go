@@ -131,8 +131,12 @@ func (v verdict) next() []string {
 	return out
 }
 
-// evidence are the numbers that the rules of the condition and the cause read, at
-// most three: those first that are farthest from usual.
+// mostEvidence is how many numbers are given for a verdict.
+const mostEvidence = 4
+
+// evidence are the numbers that the rules of the condition and the cause read:
+// factors first, which are comparisons already, then those that are farthest from
+// usual.
 func (v verdict) evidence() []string {
 	var names []string
 	if c, known := catalog.CauseByName(v.cause); known {
@@ -142,10 +146,12 @@ func (v verdict) evidence() []string {
 		names = append(names, c.Signals...)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { _, is := v.signals[name]; return !is })
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(v.signals[b].distance(), v.signals[a].distance()) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(boolean(isFactor(b))-boolean(isFactor(a)), cmp.Compare(v.signals[b].distance(), v.signals[a].distance()))
+	})
 	var out []string
 	for i, name := range names {
-		if slices.Contains(names[:i], name) || len(out) == 3 {
+		if slices.Contains(names[:i], name) || len(out) == mostEvidence {
 			continue
 		}
 		s, unit := v.signals[name], ""
@@ -155,12 +161,25 @@ func (v verdict) evidence() []string {
 			}
 		}
 		text := name + " " + quantity(s.value, unit)
-		if !math.IsNaN(s.usual) {
+		switch {
+		case isFactor(name):
+			text += " (1 is as expected under this load)"
+		case !math.IsNaN(s.usual):
 			text += " (usual: " + quantity(s.usual, unit) + ")"
 		}
 		out = append(out, text)
 	}
 	return out
+}
+
+// isFactor tells whether a signal is one number over another already.
+func isFactor(name string) bool { return strings.HasSuffix(name, "_factor") }
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // distance is how far a signal is from usual, by factors; 0 where that is unknown.
