@@ -77,7 +77,11 @@ func judged(families map[string]*dto.MetricFamily) verdict {
 	}
 	for _, series := range families[nameSignal].GetMetric() {
 		if label(series, "engine") == engine {
-			v.signals[label(series, "signal")] = measure{number(series), math.NaN()}
+			usual := math.NaN()
+			if isFactor(label(series, "signal")) {
+				usual = 1
+			}
+			v.signals[label(series, "signal")] = measure{number(series), usual}
 		}
 	}
 	for _, series := range families[nameSignalRatio].GetMetric() {

@@ -30,6 +30,7 @@ vllm_diagnosis_signal{engine="1",signal="running"} 30
 vllm_diagnosis_signal{engine="1",signal="inter_token_latency_mean"} 0.036
 vllm_diagnosis_signal{engine="1",signal="kv_cache_utilization"} 0.3
 vllm_diagnosis_signal{engine="1",signal="step_time_factor"} 1.02
+vllm_diagnosis_signal{engine="1",signal="prefill_time_factor"} 9
 vllm_diagnosis_signal{engine="1",signal="output_tokens_per_request"} 100
 vllm_diagnosis_signal{engine="0",signal="output_tokens_per_request"} 99
 # TYPE vllm_diagnosis_signal_ratio gauge
