@@ -56,8 +56,8 @@ type Config struct {
 	BudgetWindow objective.Duration `mapstructure:"budget_window"`
 	// BurnWindows are the times over which burn rates are told.
 	BurnWindows []objective.Duration `mapstructure:"burn_windows"`
-	// Storage is an extension that keeps the state of the objectives over a
-	// restart; nil: none does.
+	// Storage is an extension that keeps the objectives and the baselines of the
+	// diagnosis over a restart; nil: none does.
 	Storage *component.ID `mapstructure:"storage"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
@@ -163,8 +163,8 @@ func (c *Config) Validate() error {
 	c.validateMetrics(add)
 	c.validatePool(add)
 	c.validateDiagnosis(add)
-	if c.Storage != nil && len(c.Objectives) == 0 {
-		add("storage", "keeps the state of objectives, and there are none; write objectives, or remove storage")
+	if c.Storage != nil && len(c.Objectives) == 0 && !c.Diagnosis.Enabled {
+		add("storage", "keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage")
 	}
 	// The mistakes within an objective are found by its own Validate.
 	errs = append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))
@@ -206,6 +206,8 @@ func (c *Config) lacks(name string) string {
 	switch {
 	case strings.HasPrefix(name, "vllm.pool.") && !c.Pool.HasValue():
 		return "there are pools; write pool: {} beside metrics"
+	case strings.Contains(name, ".diagnosis.") && !c.Diagnosis.Enabled:
+		return "there is a diagnosis; leave out diagnosis::enabled"
 	case strings.HasPrefix(name, "vllm.slo.") && len(c.Objectives) == 0:
 		return "there are objectives; write objectives beside metrics"
 	case (name == "vllm.model_flops_utilization" || name == "vllm.memory_bandwidth_utilization") && len(c.Hardware) == 0:

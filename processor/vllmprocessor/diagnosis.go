@@ -1,48 +1,75 @@
 package vllmprocessor
 
 import (
-	"fmt"
-	"strings"
+	"context"
+	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 )
 
-// diagnosis is what a processor does to diagnose the engines. All is called with
-// the processor's lock held.
+// diagnosis is what a processor does to diagnose the engines. All but snapshot is
+// called with the processor's lock held.
 type diagnosis struct {
 	settings diagnose.Settings
+	on       AttributesOn
 	wanted   map[*derive.Row]bool
-	logger   *zap.Logger
+	log      changeLog
 	values   []derive.Value
+
+	id       component.ID
+	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
+	archives *archives
+	archive  *archive
+	// lock is the processor's, served its resources.
+	lock   *sync.Mutex
+	served map[string]*resource
 }
 
 // diagnosed is the part of a resource's state that the diagnosis has.
 type diagnosed struct {
 	state  diagnose.State
 	memory emit.Memory
+	// beside is the mark of the resource on which the derived series were told last,
+	// at the time besideOf.
+	beside   emit.Mark
+	besideOf int64
 }
 
-// newDiagnosis returns nil where the diagnosis is switched off.
-func newDiagnosis(config *Config, logger *zap.Logger) *diagnosis {
+// baselines are what was learned of engines. They change slowly, so that they are
+// written less often than what is counted.
+var baselines = kind{
+	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.BaselineAge,
+	unread:    "the storage does not give back the baselines that were saved, so the diagnosis learns anew what is usual",
+	unsaved:   "the baselines of the diagnosis could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
+	damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
+	continued: "the diagnosis continues with the baselines that were saved",
+}
+
+// diagnose gives a new processor its diagnosis, unless it is switched off.
+func (p *vllmProcessor) diagnose(shared *archives) {
+	config := p.config
 	if !config.Diagnosis.Enabled {
-		return nil
+		return
 	}
 	d := &diagnosis{
 		settings: diagnose.Settings{
 			Window: config.Window, Hold: config.Diagnosis.Hold, RelearnAfter: config.Diagnosis.RelearnAfter,
 			SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
 		},
+		on:     config.Diagnosis.Attributes.On,
 		wanted: map[*derive.Row]bool{},
-		logger: logger,
+		log:    changeLog{logger: p.logger, relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry},
+		id:     p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
+		lock: &p.mu, served: p.resources,
 	}
 	for _, row := range diagnose.Rows() {
 		d.wanted[row] = config.enabled(row.Metric)
@@ -55,23 +82,58 @@ func newDiagnosis(config *Config, logger *zap.Logger) *diagnosis {
 			})
 		}
 	}
-	return d
+	p.diagnosis = d
 }
 
-// batch diagnoses the engines of a resource and appends what is told to added.
-func (d *diagnosis) batch(batch *collect.Batch, r *resource, added pmetric.MetricSlice) (points, ends int) {
+// start opens the storage.
+func (d *diagnosis) start(ctx context.Context, host component.Host) (err error) {
+	if d == nil {
+		return nil
+	}
+	d.archive, err = d.archives.attach(ctx, d.id, d, d.archive, func(name string) (storage.Client, error) { return d.open(ctx, host, name) })
+	return err
+}
+
+func (d *diagnosis) shutdown(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	return d.archives.detach(ctx, d.id, d, d.archive.key)
+}
+
+// observe diagnoses the engines of a resource.
+func (d *diagnosis) observe(ctx context.Context, batch *collect.Batch, r *resource, attributes pcommon.Map, now time.Time) {
+	if d == nil {
+		return
+	}
+	if r.diagnosed == nil {
+		r.diagnosed = &diagnosed{state: diagnose.State{Keeper: &remembered{d, batch.Resource}}}
+		if d.on == OnDerived {
+			r.memory.Marks = r.diagnosed.mark
+		}
+	}
+	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
+	d.log.tell(ctx, transitions, attributes, now)
+}
+
+// tell appends what is told about the engines of a resource.
+func (d *diagnosis) tell(batch *collect.Batch, r *resource, added pmetric.MetricSlice) (points, ends int) {
 	if d == nil {
 		return 0, 0
 	}
-	if r.diagnosed == nil {
-		r.diagnosed = &diagnosed{}
-	}
-	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
-	for i := range transitions {
-		d.log(batch.Resource, &transitions[i])
-	}
 	d.values = r.diagnosed.state.Values(r.state, d.wanted, d.values)
-	return r.diagnosed.memory.Write(d.values, r.state.Time(), batch.Time, r.state.Attributes, added)
+	return r.diagnosed.memory.Write(d.values, r.state.Time(), batch.Time, r.diagnosed.attributes(r), added)
+}
+
+// attributes are those of the engines. A server of which no engine is known has
+// none.
+func (d *diagnosed) attributes(r *resource) emit.Attributes {
+	return func(group int) []collect.Attribute {
+		if group == diagnose.ServerOnly {
+			return nil
+		}
+		return r.state.Attributes(group)
+	}
 }
 
 // end ends all that was told.
@@ -79,64 +141,51 @@ func (d *diagnosed) end(r *resource, at int64, added pmetric.MetricSlice) (ends 
 	if d == nil {
 		return 0
 	}
-	_, ends = d.memory.Write(nil, at, at, r.state.Attributes, added)
+	_, ends = d.memory.Write(nil, at, at, d.attributes(r), added)
 	return ends
 }
 
-// logLevels are those of the severities.
-var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.ErrorLevel}
-
-// log tells a change in one line: what it is now, by what it is seen, what it is
-// compared with, and what to do next.
-func (d *diagnosis) log(resource string, t *diagnose.Transition) {
-	condition, _ := catalog.ConditionByName(t.To.Condition.String())
-	sentence, next, anchor := condition.Sentence, condition.Next, condition.Anchor
-	fields := []zap.Field{
-		zap.String("condition", t.To.Condition.String()),
-		zap.String("previous_condition", t.From.Condition.String()),
-		zap.Int("severity", t.To.Severity),
-		zap.Time("at", time.Unix(0, t.At).UTC()),
-		zap.String("resource", strings.Trim(strings.ReplaceAll(resource, "\x00", " "), " ")),
+// expire keeps the baselines of a resource that is forgotten, for the case that it
+// comes back.
+func (d *diagnosis) expire(r *resource) {
+	if d != nil && r.diagnosed != nil {
+		r.diagnosed.state.End()
 	}
-	for _, a := range t.Attributes {
-		fields = append(fields, zap.String(a.Name, a.Value))
-	}
-	if t.To.Explained {
-		if cause, known := catalog.CauseByName(t.To.Primary.String()); known {
-			sentence, next, anchor = sentence+" "+cause.Sentence, cause.Next, cause.Anchor
-			fields = append(fields, zap.String("cause", cause.Name))
-			if cause.NotSeparable != "" {
-				fields = append(fields, zap.String("not_separable", cause.NotSeparable))
-			}
-		}
-		if detail := t.Details[t.To.Primary]; detail != "" {
-			fields = append(fields, zap.String("detail", detail))
-		}
-	}
-	if t.Relearned {
-		sentence = fmt.Sprintf("The level that has lasted for %s is taken as usual from now on.", d.settings.RelearnAfter)
-	}
-	fields = append(fields, others("contributing", &t.To.Contributing), others("notices", &t.To.Notices))
-	if t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing {
-		fields = append(fields, zap.Stringer("reference", t.To.Reference))
-		if t.To.Objective != "" {
-			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))
-		}
-	}
-	fields = append(fields, zap.Strings("evidence", t.Evidence()), zap.Strings("next", next), zap.String("runbook", "docs/diagnosis.md#"+anchor))
-	d.logger.Log(logLevels[t.To.Severity], "diagnosis: "+sentence, fields...)
 }
 
-// others are causes beside the primary one.
-func others(key string, causes *[diagnose.NumCauses]bool) zap.Field {
-	var names []string
-	for c, is := range causes {
-		if is {
-			names = append(names, diagnose.Cause(c).String())
+// snapshot returns the baselines of all engines.
+func (d *diagnosis) snapshot() map[string][]byte {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	all := map[string][]byte{}
+	for resource, r := range d.served {
+		if r.diagnosed == nil {
+			continue
+		}
+		for attributes, baseline := range r.diagnosed.state.Baselines() {
+			all[baselineKey(resource, attributes)] = baseline
 		}
 	}
-	if names == nil {
-		return zap.Skip()
-	}
-	return zap.Strings(key, names)
+	return all
+}
+
+// remembered is what the state of a resource asks about its engines.
+type remembered struct {
+	*diagnosis
+	resource string
+}
+
+// Begin returns what was learned of an engine before.
+func (r *remembered) Begin(attributes []collect.Attribute) []byte {
+	state, _ := r.archive.begin(baselineKey(r.resource, attributes), r.diagnosis)
+	return state
+}
+
+// End keeps what was learned of an engine.
+func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
+	r.archive.end(baselineKey(r.resource, attributes), baseline, r.diagnosis)
+}
+
+func baselineKey(resource string, attributes []collect.Attribute) string {
+	return stateKey(resource, attributes, "baseline")
 }

@@ -15,16 +15,47 @@ type DiagnosisConfig struct {
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where nobody says.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
+	// Attributes puts the diagnosis on the derived metrics.
+	Attributes DiagnosisAttributes `mapstructure:"attributes"`
 
 	_ struct{}
 }
 
+// DiagnosisAttributes says where the attributes vllm.diagnosis.condition and
+// vllm.diagnosis.cause stand.
+type DiagnosisAttributes struct {
+	// On is none, derived or resource.
+	On AttributesOn `mapstructure:"on"`
+
+	_ struct{}
+}
+
+// AttributesOn says what carries the condition and the primary cause. Either makes
+// new series of the derived metrics with every change.
+type AttributesOn string
+
+const (
+	// OnNone puts them on nothing: the default.
+	OnNone AttributesOn = "none"
+	// OnDerived puts those of an engine on the points of its derived metrics.
+	OnDerived AttributesOn = "derived"
+	// OnResource moves the derived metrics to a second resource, the input's with
+	// those of the engine that is off worst.
+	OnResource AttributesOn = "resource"
+)
+
 func defaultDiagnosisConfig() DiagnosisConfig {
-	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour}
+	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, Attributes: DiagnosisAttributes{On: OnNone}}
 }
 
 func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
 	d := &c.Diagnosis
+	switch on := d.Attributes.On; {
+	case on != OnNone && on != OnDerived && on != OnResource:
+		add("diagnosis::attributes::on", "%q is not known; write none, derived or resource", on)
+	case on != OnNone && !d.Enabled:
+		add("diagnosis::attributes::on", "there is nothing to tell, because the diagnosis is switched off; write none, or leave out enabled: false")
+	}
 	if d.Hold < 1 || d.Hold > maxHold {
 		add("diagnosis::hold", "must be from 1 to %d windows, not %d; the default is 2", maxHold, d.Hold)
 	}

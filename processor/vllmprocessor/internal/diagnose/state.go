@@ -45,6 +45,8 @@ type Verdict struct {
 	Condition Condition
 	// Severity is that of the condition, or 1 where there is only a notice.
 	Severity int
+	// Because says why the condition is unknown.
+	Because Because
 	// Primary is the cause that explains most of the harm, where Explained.
 	Primary   Cause
 	Explained bool
@@ -58,7 +60,7 @@ type Verdict struct {
 
 // same tells whether an operator would hear the same.
 func (v *Verdict) same(other *Verdict) bool {
-	return v.Condition == other.Condition && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
+	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
 // engine is the state of one engine and model.
@@ -107,6 +109,9 @@ type Transition struct {
 
 // State is the diagnosis of one resource. Its zero value has seen nothing.
 type State struct {
+	// Keeper keeps baselines of engines that are not there; nil: none are kept.
+	Keeper Keeper
+
 	engines     []*engine
 	views       []window.View
 	reader      reader
@@ -145,7 +150,12 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if up == 0 {
 		s.unreachable(settings, r.Time())
 	}
-	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool { return !e.listed })
+	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
+		if !e.listed {
+			s.end(e)
+		}
+		return !e.listed
+	})
 	return s.transitions
 }
 
@@ -162,7 +172,7 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 			return e
 		}
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: newBaseline(), listed: true}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: s.begin(g.Attributes, at), listed: true}
 	s.engines = append(s.engines, e)
 	return e
 }
@@ -305,6 +315,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		e.told.Explained, e.told.Contributing = false, [NumCauses]bool{}
 	}
 	e.notices()
+	e.told.Because = e.because()
 	e.told.Severity = conditions[e.told.Condition].Severity
 	if e.told.Notices != ([NumCauses]bool{}) {
 		e.told.Severity = max(e.told.Severity, 1)

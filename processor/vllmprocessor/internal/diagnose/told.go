@@ -126,3 +126,29 @@ func truth(is bool) float64 {
 	}
 	return 0
 }
+
+// ServerOnly is the group under which a server is told of which no engine is known.
+const ServerOnly = serverOnly
+
+// Told returns what is told about the engine of a group.
+func (s *State) Told(group int) (verdict *Verdict, judged bool) {
+	for _, e := range s.engines {
+		if e.number == group {
+			return &e.told, true
+		}
+	}
+	return nil, false
+}
+
+// Worst returns what is told about the engine that is off worst: by the severity,
+// then by the precedence of the conditions. Of several that are equal it is the
+// first.
+func (s *State) Worst() (verdict *Verdict, judged bool) {
+	for _, e := range s.engines {
+		told := &e.told
+		if verdict == nil || told.Severity > verdict.Severity || told.Severity == verdict.Severity && told.Condition > verdict.Condition {
+			verdict = told
+		}
+	}
+	return verdict, verdict != nil
+}
