@@ -36,6 +36,8 @@ const (
 	Up
 	Healthy
 	SleepState
+	// GatewayQueue is of an inference gateway.
+	GatewayQueue
 	Running
 	Waiting
 	WaitingByReason
@@ -119,9 +121,13 @@ var definitions = [NumInputs]Definition{
 	CorruptedRequests: {Name: "vllm.corrupted_requests"},
 	FailedTransfers:   {Name: "vllm.nixl.num_failed_transfers"},
 
-	Up:                 {Name: "vllm.up", Kind: Gauge},
-	Healthy:            {Name: "vllm.healthy", Kind: Gauge},
-	SleepState:         {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	Up:         {Name: "vllm.up", Kind: Gauge},
+	Healthy:    {Name: "vllm.healthy", Kind: Gauge},
+	SleepState: {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	GatewayQueue: {
+		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
+		Labels: []string{"fairness_id", "priority", "target_model_name"},
+	},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
 	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},

@@ -112,10 +112,18 @@ type State struct {
 	// Keeper keeps baselines of engines that are not there; nil: none are kept.
 	Keeper Keeper
 
-	engines     []*engine
+	engines []*engine
+	// queues are the requests that wait at a gateway, where the resource is one.
+	queues      []queue
 	views       []window.View
 	reader      reader
 	transitions []Transition
+}
+
+// queue is what waits at a gateway, by the gateway's attributes.
+type queue struct {
+	attributes []collect.Attribute
+	requests   float64
 }
 
 // Observe takes the newest batch of a resource and returns what has changed. The
@@ -125,10 +133,14 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.views = r.Views(s.views, false)
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
 	up := math.NaN()
+	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
 		if v.Group().Engine() != "" {
 			continue
+		}
+		if waiting := value(v.Gauge(collect.GatewayQueue)); known(waiting) {
+			s.queues = append(s.queues, queue{v.Group().Attributes, waiting})
 		}
 		up = or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
