@@ -13,6 +13,7 @@ var diagnosisSignals = []Signal{
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time that the requests which ended spent neither in the queue nor in the engine."},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token of a stream after its first; with speculative decoding, too."},
 	{Name: "kv_cache_utilization", Unit: "1", Meaning: "Share of the KV cache in use."},
+	{Name: "kv_per_computed_token", Unit: "1/{token}", Meaning: "As kv_per_sequence_token, of the tokens that were computed only: what is shared does not count."},
 	{Name: "kv_per_sequence_token", Unit: "1/{token}", Meaning: "Share of the KV cache in use per token of the requests in execution: it grows where the cache got smaller or sequences share less of it."},
 	{Name: "kv_transfer_failures", Unit: "{failure}/s", Meaning: "Transfers of the KV connector NIXL that fail per second."},
 	{Name: "output_tokens_per_request", Unit: "{token}", Meaning: "Generated tokens per ended request."},
@@ -43,8 +44,8 @@ var conditions = []Condition{
 	},
 	{
 		Name: "starting", Severity: 0,
-		Meaning:  "The server is new or was restarted, and has not yet served a request.",
-		Sentence: "The server has started and has not served a request yet; its first requests will be slower than the later ones.",
+		Meaning:  "The server restarted moments ago, or is new and does not answer its health check or its metrics yet.",
+		Sentence: "The server has just started; its first requests are slower than the later ones and are not judged.",
 		Signals:  []string{"running"},
 		Next: []string{
 			"Wait for the first tokens: `vllm.first_token_rate`.",
@@ -64,9 +65,9 @@ var conditions = []Condition{
 	},
 	{
 		Name: "stalled", Severity: 3,
-		Meaning:  "Requests are in execution, and neither tokens nor lookups in the cache nor the KV cache move.",
+		Meaning:  "Requests are in execution or wait, and neither tokens nor lookups in the cache nor the KV cache move.",
 		Sentence: "The engine stands still: it holds requests and makes no progress on any of them.",
-		Signals:  []string{"kv_cache_utilization", "running"},
+		Signals:  []string{"kv_cache_utilization", "running", "waiting"},
 		Next: []string{
 			"Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0.",
 			"Take the server out of rotation, and keep a stack dump of the engine process before it is restarted.",
@@ -76,11 +77,11 @@ var conditions = []Condition{
 	},
 	{
 		Name: "failing", Severity: 3,
-		Meaning:  "The server answers, and a share of its requests that users notice comes to nothing or to garbage.",
-		Sentence: "Requests fail on this server: they end in errors or in output that cannot be right.",
+		Meaning:  "The server answers, and a large share of its requests comes to nothing or to garbage, or its health check fails.",
+		Sentence: "The server fails: its requests end in errors or in output that cannot be right, or its own health check says so.",
 		Signals:  []string{"corrupted_ratio", "error_ratio"},
 		Next: []string{
-			"Look at `vllm.request.success` by `finished_reason`, and at `vllm.corrupted_requests`.",
+			"Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests`, and at `vllm.healthy` (off by default).",
 			"Compare with the front: `vllm.http.error_ratio` and `inference_gateway.epp.request.errors` see what never reached the engine.",
 			"Take the server out of rotation where the others of the pool do not fail.",
 		},
@@ -89,8 +90,8 @@ var conditions = []Condition{
 	{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, and worse than by the objective, by what was learned, or by the documented default.",
-		Sentence: "Users wait longer than they should; the primary cause says why.",
-		Signals:  []string{"inter_token_latency_mean", "time_to_first_token_mean"},
+		Sentence: "Users wait longer than they should, or some of their requests fail; the primary cause says why.",
+		Signals:  []string{"error_ratio", "inter_token_latency_mean", "queue_wait_estimate", "time_to_first_token_mean"},
 		Next: []string{
 			"Read `vllm.diagnosis.cause` with `role` primary, and go to its heading.",
 			"See whether users wait for the first token, `vllm.time_to_first_token_mean`, or between tokens, `vllm.inter_token_latency_mean`.",
@@ -99,8 +100,8 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unknown", Severity: 1,
-		Meaning:  "What is needed to judge is missing, or nothing has been learned yet.",
-		Sentence: "The engine cannot be judged: signals that a judgement needs are missing.",
+		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
+		Sentence: "The engine cannot be judged: signals that a judgement needs are missing, or have not been seen for long enough.",
 		Next: []string{
 			"Read the reason in the log line of the change: it names what is missing.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
@@ -237,7 +238,7 @@ var causes = []Cause{
 		Name: "kv_pressure", Level: LevelEngine,
 		Meaning:  "The sequences in execution do not fit into the KV cache, so some are put back and computed again.",
 		Sentence: "The KV cache is too small for the sequences in execution: some are thrown out and computed again.",
-		Signals:  []string{"kv_cache_utilization", "kv_per_sequence_token", "preemptions_per_first_token"},
+		Signals:  []string{"kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "preemptions_per_first_token"},
 		Next: []string{
 			"Look at `vllm.preemptions_per_first_token` beside `vllm.kv_cache.utilization`; a full cache without preemptions is well used.",
 			"See whether the capacity is what it was: `vllm.kv_cache.capacity`.",
@@ -281,15 +282,16 @@ var causes = []Cause{
 	},
 	{
 		Name: "restarting", Level: LevelEngine,
-		Meaning:  "The counters of the server began again more than once.",
-		Sentence: "The server restarts again and again, and loses its requests and its cache each time.",
+		Meaning:  "The server restarted a short while ago, or began to work again after it had stood still, and users feel what that left behind.",
+		Sentence: "The server has restarted or stood still: its cache is cold, and it works off what has queued meanwhile.",
+		Signals:  []string{"computed_tokens_per_request", "queue_wait_estimate"},
 		Next: []string{
 			"Look at `vllm.up` and at the start times of the counters: each new one is a restart.",
 			"Find out why the process ended: memory of the host or the GPU, a failed liveness probe, an error in the log.",
 			"Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.",
 		},
 		Anchor:       "restarting",
-		NotSeparable: "A crash, a rollout and an eviction look the same: ask the platform.",
+		NotSeparable: "A crash, a rollout and an eviction look the same: ask the platform. So do more work and a cold cache within the first minutes.",
 	},
 	{
 		Name: "slow_steps", Level: LevelEngine,
@@ -358,7 +360,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "workload_shift", Level: LevelNotice,
-		Meaning:  "Arrivals, prompts or outputs moved away from what was learned, without harm.",
+		Meaning:  "Arrivals, prompts or outputs are far from what was learned, more or less, without harm.",
 		Sentence: "The work has changed, and the engine copes with it.",
 		Signals:  []string{"arrival_rate", "output_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []string{
