@@ -182,7 +182,8 @@ func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
 		b, s := newBench(t, nil), newServer("a")
 		b.consume(t, 0, s.says(0, degraded)...)
 		metrics := joined(lacking(s, 15)...)
-		b.consume(t, 15, metrics)
+		b.second = 15
+		require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
 		for _, rm := range metrics.ResourceMetrics().All() {
 			rm.Resource().Attributes().PutStr("service.instance.id", "of somebody else by now")
 		}

@@ -37,19 +37,23 @@ func TestSay(t *testing.T) {
 	}{
 		"a condition alone": {
 			track.State{Condition: "stalled"},
-			[]string{condition("stalled").Sentence}, condition("stalled").Next, "docs/diagnosis.md#stalled",
+			[]string{condition("stalled").Sentence},
+			condition("stalled").Next, "docs/diagnosis.md#stalled",
 		},
 		"the cause knows better what to do": {
 			track.State{Condition: "degraded", Primary: "slow_steps", Contributing: []string{"kv_pressure"}},
-			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence}, cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence},
+			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
 		},
 		"a detail": {
 			track.State{Condition: "degraded", Primary: "demand_exceeds_capacity", Detail: "seqs"},
-			[]string{condition("degraded").Sentence, demand.Sentence, seqs}, demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+			[]string{condition("degraded").Sentence, demand.Sentence, seqs},
+			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
 		},
 		"a detail that is not known": {
 			track.State{Condition: "degraded", Primary: "demand_exceeds_capacity", Detail: "new"},
-			[]string{condition("degraded").Sentence, demand.Sentence}, demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+			[]string{condition("degraded").Sentence, demand.Sentence},
+			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
 		},
 		"where all is well, the first notice says what to do": {
 			track.State{Condition: "idle", Notices: []string{"frozen_gauges", "workload_shift"}},
@@ -63,7 +67,8 @@ func TestSay(t *testing.T) {
 		},
 		"nor does one beside a condition that needs something": {
 			track.State{Condition: "stalled", Notices: []string{"workload_shift"}},
-			[]string{condition("stalled").Sentence, cause("workload_shift").Sentence}, condition("stalled").Next, "docs/diagnosis.md#stalled",
+			[]string{condition("stalled").Sentence, cause("workload_shift").Sentence},
+			condition("stalled").Next, "docs/diagnosis.md#stalled",
 		},
 		"a cause beside a condition that needs nothing": {
 			track.State{Condition: "healthy", Primary: "slow_steps", Notices: []string{"workload_shift"}},
@@ -72,11 +77,13 @@ func TestSay(t *testing.T) {
 		},
 		"names of a newer processor": {
 			track.State{Condition: "tired", Primary: "age", Notices: []string{"noise"}},
-			[]string{"The condition is tired.", "The primary cause is age.", "There is a notice: noise."}, nil, "",
+			[]string{"The condition is tired.", "The primary cause is age.", "There is a notice: noise."},
+			nil, "",
 		},
 		"a new cause of a known condition": {
 			track.State{Condition: "degraded", Primary: "age"},
-			[]string{condition("degraded").Sentence, "The primary cause is age."}, condition("degraded").Next, "docs/diagnosis.md#degraded",
+			[]string{condition("degraded").Sentence, "The primary cause is age."},
+			condition("degraded").Next, "docs/diagnosis.md#degraded",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -220,8 +220,7 @@ func TestObserveSaysWhatBecameOfAFrame(t *testing.T) {
 	check(Waiting, 2, frame(12, 3, ""))
 	check(Taken, 1, frame(13, 0, "idle"))
 	check(Taken, 0, frame(14, 2, "degraded", slow))
-	check(Waiting, 0, frame(15, 0, "healthy"))
-	check(Taken, 0, frame(76, 0, "healthy")) // so long after that nothing is expected
+	check(Taken, 0, frame(75, 0, "healthy")) // so long after that nothing is expected
 	end := func(second, severity int, condition string) *collect.Frame {
 		f := frame(second, severity, condition)
 		f.Ended = true
