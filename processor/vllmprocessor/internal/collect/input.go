@@ -60,6 +60,8 @@ const (
 	RequestPromptTokens
 	RequestGenerationTokens
 	IterationTokens
+	KVBlockIdle
+	KVBlockReuseGap
 
 	// NumInputs is the number of inputs, for arrays over them.
 	NumInputs
@@ -148,6 +150,8 @@ var definitions = [NumInputs]Definition{
 	RequestPromptTokens:     {Name: "vllm.request.prompt_tokens", Kind: Distribution},
 	RequestGenerationTokens: {Name: "vllm.request.generation_tokens", Kind: Distribution},
 	IterationTokens:         {Name: "vllm.iteration_tokens", Kind: Distribution},
+	KVBlockIdle:             {Name: "vllm.kv_block.idle_before_evict", Kind: Distribution},
+	KVBlockReuseGap:         {Name: "vllm.kv_block.reuse_gap", Kind: Distribution},
 }
 
 // Define describes an input.

@@ -32,6 +32,8 @@ const (
 	CorruptedRatio
 	FailedTransfers
 	AcceptanceLength
+	KVBlockIdle
+	KVBlockReuseGap
 
 	// NumSignals is the number of signals, for arrays over them.
 	NumSignals
@@ -63,6 +65,8 @@ var signalNames = [NumSignals]string{
 	CorruptedRatio:    "corrupted_ratio",
 	FailedTransfers:   "kv_transfer_failures",
 	AcceptanceLength:  "acceptance_length",
+	KVBlockIdle:       "kv_block_idle_mean",
+	KVBlockReuseGap:   "kv_block_reuse_gap_mean",
 }
 
 // String is the signal's name in the catalogue.

@@ -280,6 +280,11 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 	if r.healthy == 0 {
 		s[Erroring]++
 	}
+	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockIdle] < e.baseline.usual(KVBlockReuseGap) {
+		// Blocks are evicted sooner than they used to be asked for again.
+		s[CacheThrash] += s[PrefillHeavy]
+		s[PrefillHeavy] = 0
+	}
 	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
 		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes)
 	}
@@ -393,6 +398,9 @@ func (e *engine) notices() {
 	e.told.Notices[WorkloadShift] = grown >= 1 || (e.told.Notices[WorkloadShift] && grown >= stillHarm)
 }
 
+// reuseFell is the detail of prompts that are computed more and are not longer.
+const reuseFell = "reuse_fell"
+
 // detail says more about a cause.
 func (e *engine) detail(c Cause) string {
 	r, b := &e.last, e.baseline
@@ -411,7 +419,7 @@ func (e *engine) detail(c Cause) string {
 		if prompt := orZero(b.growth(r, PromptTokens)); prompt >= orZero(b.growth(r, ComputedTokens))-prompt {
 			return "prompts_grew"
 		}
-		return "reuse_fell"
+		return reuseFell
 	case DecodeLoad:
 		if orZero(b.growth(r, OutputTokens)) >= orZero(b.growth(r, ArrivalRate)) {
 			return "longer_outputs"
