@@ -6,21 +6,28 @@ var diagnosisSignals = []Signal{
 	{Name: "acceptance_length", Unit: "{token}", Meaning: "Tokens that a step of speculative decoding yields on average: 1 where no draft token is accepted."},
 	{Name: "arrival_rate", Unit: "{request}/s", Meaning: "Requests that arrive per second, as far as they get a first token or wait."},
 	{Name: "computed_tokens_per_request", Unit: "{token}", Meaning: "Prompt tokens that have to be computed per request, after what the caches had."},
-	{Name: "corrupted_ratio", Unit: "1", Meaning: "Share of the requests whose logits were not numbers."},
+	{Name: "corrupted_ratio", Unit: "1", Meaning: "Share of the ended requests whose logits were not numbers."},
 	{Name: "deferred", Unit: "{request}", Meaning: "Requests that wait for something other than capacity: a LoRA slot, a grammar, KV from elsewhere."},
-	{Name: "error_ratio", Unit: "1", Meaning: "Share of the ended requests that ended in an error."},
-	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean part of the time to first token that is neither queue nor prefill: what the API server takes."},
-	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time between two tokens of a stream, per token."},
+	{Name: "error_ratio", Unit: "1", Meaning: "Share of the requests that ended in an error in the engine, or that the server answered with a status of 5xx, whichever is more."},
+	{Name: "first_token_rate", Unit: "{request}/s", Meaning: "Requests per second that get their first token."},
+	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time that the requests which ended spent neither in the queue nor in the engine."},
+	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token of a stream after its first; with speculative decoding, too."},
+	{Name: "kv_block_idle_mean", Unit: "s", Meaning: "Mean time that KV blocks were not used before they were evicted; only with `--kv-cache-metrics`."},
+	{Name: "kv_block_reuse_gap_mean", Unit: "s", Meaning: "Mean time between two uses of a KV block; only with `--kv-cache-metrics`."},
 	{Name: "kv_cache_utilization", Unit: "1", Meaning: "Share of the KV cache in use."},
-	{Name: "kv_per_sequence_token", Unit: "1", Meaning: "KV cache in use per token in flight, relative to what it was: above 1 where sequences share less or blocks are fewer."},
-	{Name: "kv_transfer_failures", Unit: "{failure}/s", Meaning: "Loads, saves and transfers of KV connectors that fail per second."},
+	{Name: "kv_per_computed_token", Unit: "1/{token}", Meaning: "As kv_per_sequence_token, of the tokens that were computed only: what is shared does not count."},
+	{Name: "kv_per_sequence_token", Unit: "1/{token}", Meaning: "Share of the KV cache in use per token of the requests in execution: it grows where the cache got smaller or sequences share less of it."},
+	{Name: "kv_transfer_failures", Unit: "{failure}/s", Meaning: "Transfers of the KV connector NIXL that fail per second."},
 	{Name: "output_tokens_per_request", Unit: "{token}", Meaning: "Generated tokens per ended request."},
 	{Name: "preemptions_per_first_token", Unit: "1", Meaning: "Preemptions per request that gets its first token; can exceed 1."},
+	{Name: "prefill_time_factor", Unit: "1", Meaning: "Observed prefill time over what the learned model expects for these prompts and what is computed beside them."},
+	{Name: "prefill_time_mean", Unit: "s", Meaning: "Mean prefill time of the requests that ended."},
 	{Name: "prompt_tokens_per_request", Unit: "{token}", Meaning: "Prompt tokens per request, from a cache or not."},
 	{Name: "queue_time_mean", Unit: "s", Meaning: "Mean time in the queue of the requests that ended."},
-	{Name: "queue_wait_estimate", Unit: "s", Meaning: "Time that a request which joins the queue now will wait: those waiting over the rate of first tokens."},
+	{Name: "queue_wait_estimate", Unit: "s", Meaning: "Time that a request which joins the queue now will wait: those that wait for capacity over the rate of first tokens."},
 	{Name: "running", Unit: "{request}", Meaning: "Requests in execution."},
-	{Name: "step_time_factor", Unit: "1", Meaning: "Observed time between tokens over what the learned model expects at the same running, KV and prefill: 2 is half the speed."},
+	{Name: "step_time_factor", Unit: "1", Meaning: "Observed time of a step over what the learned model expects at the same running, KV and prefill: 2 is half the speed."},
+	{Name: "step_time_mean", Unit: "s", Meaning: "Mean time between two outputs of a stream; with speculative decoding each brings several tokens."},
 	{Name: "time_to_first_token_mean", Unit: "s", Meaning: "Mean time from the arrival of a request to its first token."},
 	{Name: "waiting", Unit: "{request}", Meaning: "Requests that wait, for capacity or deferred."},
 }
@@ -39,8 +46,8 @@ var conditions = []Condition{
 	},
 	{
 		Name: "starting", Severity: 0,
-		Meaning:  "The server is new or was restarted, and has not yet served a request.",
-		Sentence: "The server has started and has not served a request yet; its first requests will be slower than the later ones.",
+		Meaning:  "The server restarted moments ago, or is new and does not answer its health check or its metrics yet.",
+		Sentence: "The server has just started; its first requests are slower than the later ones and are not judged.",
 		Signals:  []string{"running"},
 		Next: []string{
 			"Wait for the first tokens: `vllm.first_token_rate`.",
@@ -60,9 +67,9 @@ var conditions = []Condition{
 	},
 	{
 		Name: "stalled", Severity: 3,
-		Meaning:  "Requests are in execution, and neither tokens nor lookups in the cache nor the KV cache move.",
+		Meaning:  "Requests are in execution or wait, and neither tokens nor lookups in the cache nor the KV cache move.",
 		Sentence: "The engine stands still: it holds requests and makes no progress on any of them.",
-		Signals:  []string{"kv_cache_utilization", "running"},
+		Signals:  []string{"kv_cache_utilization", "running", "waiting"},
 		Next: []string{
 			"Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0.",
 			"Take the server out of rotation, and keep a stack dump of the engine process before it is restarted.",
@@ -72,11 +79,11 @@ var conditions = []Condition{
 	},
 	{
 		Name: "failing", Severity: 3,
-		Meaning:  "The server answers, and a share of its requests that users notice comes to nothing or to garbage.",
-		Sentence: "Requests fail on this server: they end in errors or in output that cannot be right.",
+		Meaning:  "The server answers, and a large share of its requests comes to nothing or to garbage, or its health check fails.",
+		Sentence: "The server fails: its requests end in errors or in output that cannot be right, or its own health check says so.",
 		Signals:  []string{"corrupted_ratio", "error_ratio"},
 		Next: []string{
-			"Look at `vllm.request.success` by `finished_reason`, and at `vllm.corrupted_requests`.",
+			"Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests`, and at `vllm.healthy` (off by default).",
 			"Compare with the front: `vllm.http.error_ratio` and `inference_gateway.epp.request.errors` see what never reached the engine.",
 			"Take the server out of rotation where the others of the pool do not fail.",
 		},
@@ -85,8 +92,8 @@ var conditions = []Condition{
 	{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, and worse than by the objective, by what was learned, or by the documented default.",
-		Sentence: "Users wait longer than they should; the primary cause says why.",
-		Signals:  []string{"inter_token_latency_mean", "time_to_first_token_mean"},
+		Sentence: "Users wait longer than they should, or some of their requests fail; the primary cause says why.",
+		Signals:  []string{"error_ratio", "inter_token_latency_mean", "queue_wait_estimate", "time_to_first_token_mean"},
 		Next: []string{
 			"Read `vllm.diagnosis.cause` with `role` primary, and go to its heading.",
 			"See whether users wait for the first token, `vllm.time_to_first_token_mean`, or between tokens, `vllm.inter_token_latency_mean`.",
@@ -95,8 +102,8 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unknown", Severity: 1,
-		Meaning:  "What is needed to judge is missing, or nothing has been learned yet.",
-		Sentence: "The engine cannot be judged: signals that a judgement needs are missing.",
+		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
+		Sentence: "The engine cannot be judged: signals that a judgement needs are missing, or have not been seen for long enough.",
 		Next: []string{
 			"Read the reason in the log line of the change: it names what is missing.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
@@ -142,9 +149,9 @@ var causes = []Cause{
 	},
 	{
 		Name: "cache_thrash", Level: LevelEngine,
-		Meaning:  "Prompts that used to be found in the prefix cache are computed again, while the cache is full and they have not changed.",
+		Meaning:  "Prompts that used to be found in the prefix cache are computed again, and its blocks are evicted sooner than they used to be asked for again. Only with `--kv-cache-metrics`: without, it is prefill_heavy.",
 		Sentence: "The prefix cache loses what is asked for again: prompts are computed that were there a moment ago.",
-		Signals:  []string{"computed_tokens_per_request", "kv_cache_utilization", "prompt_tokens_per_request"},
+		Signals:  []string{"computed_tokens_per_request", "kv_block_idle_mean", "kv_block_reuse_gap_mean", "prompt_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.prefix_cache.hit_ratio` beside `vllm.kv_cache.utilization`.",
 			"With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: blocks that live shorter than they are asked for again are thrash.",
@@ -159,7 +166,7 @@ var causes = []Cause{
 		Sentence: "The model computes values that are not numbers, so the output of these requests cannot be trusted.",
 		Signals:  []string{"corrupted_ratio"},
 		Next: []string{
-			"Look at `vllm.corrupted_requests`; only a server that checks for it counts them.",
+			"Look at `vllm.corrupted_requests`; a server counts them only with VLLM_COMPUTE_NANS_IN_LOGITS=1.",
 			"Take the server out of rotation: users get text that looks finished.",
 			"Look for memory errors of the GPU, a change of the model's files, of its quantization or of the attention kernel.",
 		},
@@ -187,7 +194,7 @@ var causes = []Cause{
 		Name: "demand_exceeds_capacity", Level: LevelEngine,
 		Meaning:  "More arrives than is served, and the queue grows although each step is as fast as ever.",
 		Sentence: "More work arrives than this engine can do, so requests wait in its queue.",
-		Signals:  []string{"arrival_rate", "kv_cache_utilization", "queue_wait_estimate", "running", "waiting"},
+		Signals:  []string{"arrival_rate", "first_token_rate", "kv_cache_utilization", "queue_time_mean", "queue_wait_estimate", "running", "waiting"},
 		Next: []string{
 			"Compare `vllm.arrival_rate` with `vllm.first_token_rate`: the difference is what the queue grows by.",
 			"Look at `vllm.request.queue_wait_estimate` for what the next request will wait.",
@@ -209,16 +216,16 @@ var causes = []Cause{
 		Sentence: "Requests end in errors on this server.",
 		Signals:  []string{"error_ratio"},
 		Next: []string{
-			"Look at `vllm.request.success` with `finished_reason` error, and at `vllm.http.error_ratio` by path and status.",
+			"Look at `vllm.request.success` with `finished_reason` error, and at `vllm.http.error_ratio` by `status_class`.",
 			"Read the log of the server at the time of the first of them.",
 			"Compare with `inference_gateway.epp.request.errors` for requests that never reached the server.",
 		},
 		Anchor:       "erroring",
-		NotSeparable: "Requests that clients break off are in no counter of requests; `vllm.request.cancelled_estimate` estimates them.",
+		NotSeparable: "A response that breaks in mid-stream has a status of 2xx, and requests that clients break off are in no counter; `vllm.request.cancelled_estimate` estimates them.",
 	},
 	{
 		Name: "frontend_bound", Level: LevelEngine,
-		Meaning:  "The time to first token grew outside of queue and prefill.",
+		Meaning:  "The time that requests spend outside of queue and engine grew.",
 		Sentence: "The API server in front of the engine is slow: requests lose time before and after the engine.",
 		Signals:  []string{"frontend_overhead_mean", "time_to_first_token_mean"},
 		Next: []string{
@@ -233,7 +240,7 @@ var causes = []Cause{
 		Name: "kv_pressure", Level: LevelEngine,
 		Meaning:  "The sequences in execution do not fit into the KV cache, so some are put back and computed again.",
 		Sentence: "The KV cache is too small for the sequences in execution: some are thrown out and computed again.",
-		Signals:  []string{"kv_cache_utilization", "kv_per_sequence_token", "preemptions_per_first_token"},
+		Signals:  []string{"kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "preemptions_per_first_token"},
 		Next: []string{
 			"Look at `vllm.preemptions_per_first_token` beside `vllm.kv_cache.utilization`; a full cache without preemptions is well used.",
 			"See whether the capacity is what it was: `vllm.kv_cache.capacity`.",
@@ -245,23 +252,23 @@ var causes = []Cause{
 	},
 	{
 		Name: "kv_transfer_failing", Level: LevelEngine,
-		Meaning:  "A KV connector counts loads, saves or transfers that fail.",
-		Sentence: "KV is not coming across from or to other servers: transfers fail, and the work is done again.",
-		Signals:  []string{"kv_transfer_failures"},
+		Meaning:  "The KV connector NIXL counts transfers that fail, and first tokens come late.",
+		Sentence: "KV does not come across from other servers: transfers fail, and the work is done again here.",
+		Signals:  []string{"first_token_rate", "kv_transfer_failures"},
 		Next: []string{
 			"Look at `vllm.nixl.num_failed_transfers`, `vllm.nixl.num_failed_notifications` and `vllm.nixl.num_kv_expired_reqs`.",
-			"For other connectors look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.",
+			"Other connectors are not judged: look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.",
 			"See what it costs: `vllm.external_prefix_cache.hit_ratio` and `vllm.request.prefill_time_mean`.",
 			"Check the network between these servers, and whether both sides run the same version and layout.",
 		},
 		Anchor:       "kv_transfer_failing",
-		NotSeparable: "The counters do not say whether this side, the other side or the network failed.",
+		NotSeparable: "The counters do not say whether this side, the other side or the network failed. With other connectors than NIXL the same harm shows as `prefill_heavy` or `admission_deferred`.",
 	},
 	{
 		Name: "prefill_heavy", Level: LevelEngine,
 		Meaning:  "Each request brings more prompt tokens to compute than before.",
 		Sentence: "Prompts take more to compute than before, which delays first tokens and the streams that share steps with them.",
-		Signals:  []string{"computed_tokens_per_request", "prompt_tokens_per_request", "time_to_first_token_mean"},
+		Signals:  []string{"computed_tokens_per_request", "prefill_time_mean", "prompt_tokens_per_request", "time_to_first_token_mean"},
 		Next: []string{
 			"Compare `vllm.request.prompt_tokens_mean` with `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that moved is the reason.",
 			"Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.",
@@ -277,21 +284,22 @@ var causes = []Cause{
 	},
 	{
 		Name: "restarting", Level: LevelEngine,
-		Meaning:  "The counters of the server began again more than once.",
-		Sentence: "The server restarts again and again, and loses its requests and its cache each time.",
+		Meaning:  "The server restarted a short while ago, or began to work again after it had stood still, and users feel what that left behind.",
+		Sentence: "The server has restarted or stood still: its cache is cold, and it works off what has queued meanwhile.",
+		Signals:  []string{"computed_tokens_per_request", "queue_wait_estimate"},
 		Next: []string{
 			"Look at `vllm.up` and at the start times of the counters: each new one is a restart.",
 			"Find out why the process ended: memory of the host or the GPU, a failed liveness probe, an error in the log.",
 			"Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.",
 		},
 		Anchor:       "restarting",
-		NotSeparable: "A crash, a rollout and an eviction look the same: ask the platform.",
+		NotSeparable: "A crash, a rollout and an eviction look the same: ask the platform. So do more work and a cold cache within the first minutes.",
 	},
 	{
 		Name: "slow_steps", Level: LevelEngine,
-		Meaning:  "A step takes longer than the learned model expects at the same running, KV and prefill.",
+		Meaning:  "A step, or a prefill, takes longer than the learned model expects at the same running, KV and prefill.",
 		Sentence: "The engine itself got slower: the same work takes longer than it did.",
-		Signals:  []string{"inter_token_latency_mean", "running", "step_time_factor"},
+		Signals:  []string{"inter_token_latency_mean", "prefill_time_factor", "running", "step_time_factor", "step_time_mean"},
 		Next: []string{
 			"Look at `vllm.diagnosis.signal` with `signal` step_time_factor: it tells how much slower.",
 			"Look at clocks, power, temperature and throttling of the GPUs (of DCGM or the like), and at the interconnect with tensor parallelism.",
@@ -303,8 +311,8 @@ var causes = []Cause{
 	},
 	{
 		Name: "speculation_wasteful", Level: LevelEngine,
-		Meaning:  "Fewer draft tokens are accepted than the configured break-even.",
-		Sentence: "Speculative decoding costs more than it brings: too few draft tokens are accepted.",
+		Meaning:  "A step of speculative decoding yields fewer tokens than it did, or than the configured break-even, and tokens come later for it.",
+		Sentence: "Speculative decoding brings too little: few draft tokens are accepted, so tokens come later.",
 		Signals:  []string{"acceptance_length"},
 		Next: []string{
 			"Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`.",
@@ -312,7 +320,7 @@ var causes = []Cause{
 			"Measure with and without speculation under your load, and set `diagnosis::speculation_break_even` to what you find.",
 		},
 		Anchor:       "speculation_wasteful",
-		NotSeparable: "What a draft costs is not exported, so without a configured break-even this is never said. A worse draft model and other prompts look the same.",
+		NotSeparable: "What a draft costs is not exported: whether speculation pays at all is judged only against a configured break-even. A worse draft model and other prompts look the same.",
 	},
 	{
 		Name: "imbalanced", Level: LevelPool,
@@ -354,7 +362,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "workload_shift", Level: LevelNotice,
-		Meaning:  "Arrivals, prompts or outputs moved away from what was learned, without harm.",
+		Meaning:  "Arrivals, prompts or outputs are far from what was learned, more or less, without harm.",
 		Sentence: "The work has changed, and the engine copes with it.",
 		Signals:  []string{"arrival_rate", "output_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []string{
