@@ -61,10 +61,10 @@ var healthyKinds = []struct {
 
 // healthyStories are so many engine-hours of all kinds in equal parts, but for
 // the last ones.
-func healthyStories(hours float64) []Story {
+func healthyStories(set Set, hours float64) []Story {
 	var out []Story
 	for i := 0; hours > 0; i++ {
-		seed := setSeeds[Healthy] + uint64(i)
+		seed := setSeeds[set] + uint64(i)
 		d := newDraw(seed)
 		model, rate := engine.Llama8B(), d.between(1, 3)
 		if d.IntN(3) == 0 {

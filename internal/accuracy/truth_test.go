@@ -218,7 +218,7 @@ func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
 
 func TestStoriesOfASetDifferFromThoseOfAnother(t *testing.T) {
 	seeds := map[uint64]string{}
-	for _, set := range []Set{Tuning, HeldOut, Faults, Healthy} {
+	for _, set := range []Set{Tuning, TuningHealthy, HeldOut, Faults, Healthy} {
 		names := map[string]bool{}
 		for _, s := range Stories(set, 200) {
 			assert.Empty(t, seeds[s.Config.Seed], s.Name)
