@@ -18,7 +18,7 @@ var healthyKinds = []struct {
 		c.Workload.Swing, c.Workload.Period = d.between(0.5, 0.8), 24*hour
 		s.Length = 24 * hour
 	}},
-	{"bursts", func(_ draw, c *engine.Config, s *Story) {
+	{"bursts", func(_ draw, c *engine.Config, _ *Story) {
 		c.Workload.CV = 3
 	}},
 	{"cold cache", func(d draw, c *engine.Config, s *Story) {
