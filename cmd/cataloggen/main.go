@@ -1,7 +1,8 @@
 // Command cataloggen reads the catalogue, metadata.yaml at the root of the
-// repository, and writes what is made from it: the table of internal/catalog,
-// the references for users of the receiver and of the processor (metrics.md of
-// each), and the table of derived metrics in the root's README.md.
+// repository, and the diagnosis, internal/catalog/diagnosis.yaml, and writes what
+// is made from them: the tables of internal/catalog, the references for users of
+// the receiver and of the processor (metrics.md of each), the table of derived
+// metrics in the root's README.md, and the generated parts of docs/diagnosis.md.
 package main
 
 import (
@@ -38,16 +39,29 @@ func run(root string) error {
 
 // generated returns the content of every generated file by its path below root.
 func generated(root string) (map[string][]byte, error) {
-	source := filepath.Join(root, "metadata.yaml")
-	content, err := os.ReadFile(source)
+	read := func(path ...string) ([]byte, error) {
+		return os.ReadFile(filepath.Join(root, filepath.Join(path...)))
+	}
+	content, err := read("metadata.yaml")
 	if err != nil {
 		return nil, err
 	}
 	doc, err := parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, fmt.Errorf("metadata.yaml: %w", err)
 	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if content, err = read("internal", "catalog", "diagnosis.yaml"); err != nil {
+		return nil, err
+	}
+	diagnosed, err := parseDiagnosis(content, doc)
+	if err != nil {
+		return nil, fmt.Errorf("diagnosis.yaml: %w", err)
+	}
+	readme, err := read("README.md")
+	if err != nil {
+		return nil, err
+	}
+	guide, err := read("docs", "diagnosis.md")
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +71,10 @@ func generated(root string) (map[string][]byte, error) {
 		filepath.Join("receiver", "vllmreceiver", "metrics.md"):      receiverReference,
 		filepath.Join("processor", "vllmprocessor", "metrics.md"):    processorReference,
 		"README.md": func(d *document) ([]byte, error) { return readmeWith(d, readme) },
+		filepath.Join("internal", "catalog", "diagnosis_generated.go"): func(*document) ([]byte, error) {
+			return goDiagnosis(diagnosed)
+		},
+		filepath.Join("docs", "diagnosis.md"): func(d *document) ([]byte, error) { return diagnosed.guideWith(d, guide) },
 	} {
 		if files[path], err = generate(doc); err != nil {
 			return nil, err

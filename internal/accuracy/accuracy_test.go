@@ -115,7 +115,7 @@ func sample(t *testing.T) {
 		hours, every = 24, 4
 	}
 	var tuned []Story
-	for i, s := range tuningStories() {
+	for i, s := range tuningStories()[:3*len(kinds)] {
 		if i%3 == 1 && (i/3)%every == 0 {
 			tuned = append(tuned, s)
 		}

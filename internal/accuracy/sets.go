@@ -140,6 +140,31 @@ func tuningStories() []Story {
 			out = append(out, s)
 		}
 	}
+	return append(out, practiceStories()...)
+}
+
+// practiceStories are like the held-out ones, with other seeds and only the 8B
+// model.
+func practiceStories() []Story {
+	var out []Story
+	seed := setSeeds[Tuning] + 10_000
+	practice := func() (draw, engine.Config) {
+		seed++
+		d := newDraw(seed)
+		c := server(seed, engine.Llama8B(), d.between(4, 8))
+		c.MaxSeqs = maxSeqs(d)
+		return d, c
+	}
+	for j := range 2 {
+		for _, k := range kinds {
+			d, c := practice()
+			out = append(out, single(k, fmt.Sprintf("practice-%s-%d", k.parameter, j+1), d, c, d.Float64()))
+		}
+	}
+	for j := range 40 {
+		d, c := practice()
+		out = append(out, pair(fmt.Sprintf("practice-pair-%d", j+1), d, c))
+	}
 	return out
 }
 

@@ -121,6 +121,7 @@ func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
 // notShares are the quotients with the unit 1 that can leave the range from 0 to
 // 1, and what their description must say instead.
 var notShares = map[string]string{
+	"vllm.diagnosis.signal_ratio":      "can exceed 1",
 	"vllm.input_output_ratio":          "can exceed 1",
 	"vllm.pool.imbalance.max_ratio":    "can exceed 1",
 	"vllm.pool.imbalance.stddev_ratio": "can exceed 1",

@@ -9,46 +9,71 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 const (
-	// maxTrackers bounds how many trackers a processor has, and how many states of
-	// trackers it keeps for resources that may come back.
-	maxTrackers = 10_000
-	// saveInterval is how much a crash can lose.
-	saveInterval = time.Minute
+	// maxKept bounds how many states of one kind are kept for resources that may
+	// come back.
+	maxKept = 10_000
 	// saveTimeout bounds one write; it is well within the time that a collector
 	// gets to shut down.
 	saveTimeout = 10 * time.Second
 	// failureInterval is how often a write that fails is worth a warning.
 	failureInterval = 10 * time.Minute
-	// archiveKey is where the storage has the states.
-	archiveKey = "objectives"
 	// thinInterval is how often the state of a silent resource is made smaller.
 	thinInterval = time.Hour
 )
 
-// archive keeps the states of trackers: of resources that are silent, until the
-// budget window has passed them, and with a storage those of all resources. The
-// instances of one processor in several pipelines share it, because a storage
-// gives a component one client.
+// kind is what an archive has to know of the states that it keeps; what is in them
+// is for their user.
+type kind struct {
+	// storage is the name of their part of the component's storage, key where that
+	// part has them.
+	storage, key string
+	// interval is the time between two saves: how much a crash can lose.
+	interval time.Duration
+	// age is how old a state of a silent resource may be.
+	age time.Duration
+	// newest returns the time in nanoseconds up to which a state knows, and whether
+	// it can be read at all.
+	newest func(state []byte) (at int64, sound bool)
+	// thin returns a state of a silent resource made smaller; nil where that cannot
+	// be.
+	thin func(state []byte, now int64) []byte
+	// unread and unsaved are said where the storage fails, damaged where what it
+	// gives cannot be read, with the number of states that can, and continued
+	// otherwise.
+	unread, unsaved, damaged, continued string
+}
+
+// keeper is a user of an archive: an instance of a processor.
+type keeper interface {
+	// snapshot returns the present states of the instance by their keys. It is
+	// called without the processor's lock.
+	snapshot() map[string][]byte
+}
+
+// archive keeps states of one kind: those of resources that are silent, until they
+// are too old, and with a storage those of all resources. The instances of one
+// processor in several pipelines share it, because a storage gives each part of a
+// component one client.
 //
-// Where two pipelines see the same resource, each counts it on its own; the
-// state of the one that began first is kept.
+// Where two pipelines see the same resource, each has a state of its own; the one
+// that began first is kept.
 type archive struct {
-	budget time.Duration
+	kind
 	// limit is the most states that are kept of silent resources.
 	limit  int
 	now    func() time.Time
 	logger *zap.Logger
 	client storage.Client
-	// failed counts writes that failed.
-	failed func()
+	// failed counts writes that failed, dropped states for which there is no room.
+	failed  func()
+	dropped func(n int)
 
 	// saving lets one write happen at a time. It is taken before the locks of the
 	// processors, and these before mu.
@@ -58,28 +83,28 @@ type archive struct {
 	stopped chan struct{}
 
 	mu     sync.Mutex
-	users  []*objectives
+	users  []keeper
 	states map[string]savedState
-	owners map[string]*objectives
+	owners map[string]keeper
 }
 
-// savedState is the state of a tracker, the end of its newest step, and when what
-// its windows have moved past was last left out.
+// savedState is a state, the time up to which it knows, and when it was last made
+// smaller.
 type savedState struct {
 	state   []byte
 	newest  int64
 	thinned int64
 }
 
-func newArchive(budget time.Duration, now func() time.Time, logger *zap.Logger) *archive {
+func newArchive(of kind, now func() time.Time, logger *zap.Logger) *archive {
 	return &archive{
-		budget: budget, limit: maxTrackers, now: now, logger: logger, failed: func() {},
-		states: map[string]savedState{}, owners: map[string]*objectives{},
+		kind: of, limit: maxKept, now: now, logger: logger, failed: func() {}, dropped: func(int) {},
+		states: map[string]savedState{}, owners: map[string]keeper{},
 	}
 }
 
-// begin returns the state that a new tracker continues, if there is one.
-func (a *archive) begin(key string, user *objectives) ([]byte, bool) {
+// begin returns the state that a user continues, if there is one.
+func (a *archive) begin(key string, user keeper) ([]byte, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owners[key] == nil {
@@ -89,9 +114,9 @@ func (a *archive) begin(key string, user *objectives) ([]byte, bool) {
 	return saved.state, known
 }
 
-// end keeps the state of a tracker that is no more.
-func (a *archive) end(key string, state []byte, user *objectives) {
-	newest, sound := objective.StateAge(state)
+// end keeps a state that its user has no longer.
+func (a *archive) end(key string, state []byte, user keeper) {
+	newest, sound := a.newest(state)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if owner := a.owners[key]; owner != nil && owner != user {
@@ -107,19 +132,19 @@ func (a *archive) end(key string, state []byte, user *objectives) {
 	}
 }
 
-// prune forgets states that are older than the budget window, and the oldest
-// where there are too many. The others are made smaller.
+// prune forgets states that are too old, and the oldest where there are too many.
+// The others are made smaller.
 func (a *archive) prune() {
 	now := a.now().UnixNano()
-	oldest := now - int64(a.budget)
+	oldest := now - int64(a.age)
 	keys := make([]string, 0, len(a.states))
 	for key, saved := range a.states {
 		if saved.newest < oldest {
 			delete(a.states, key)
 			continue
 		}
-		if now-saved.thinned >= int64(thinInterval) {
-			a.states[key] = savedState{objective.Thin(saved.state, now), saved.newest, now}
+		if a.thin != nil && now-saved.thinned >= int64(thinInterval) {
+			a.states[key] = savedState{a.thin(saved.state, now), saved.newest, now}
 		}
 		keys = append(keys, key)
 	}
@@ -127,25 +152,27 @@ func (a *archive) prune() {
 		return
 	}
 	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(a.states[x].newest, a.states[y].newest) })
-	for _, key := range keys[:len(keys)-a.limit] {
+	excess := len(keys) - a.limit
+	for _, key := range keys[:excess] {
 		delete(a.states, key)
 	}
+	a.dropped(excess)
 }
 
 // load reads what was saved. That it cannot be read is no reason not to start.
 func (a *archive) load(ctx context.Context) {
-	data, err := a.client.Get(ctx, archiveKey)
+	data, err := a.client.Get(ctx, a.key)
 	if err != nil {
-		a.logger.Warn("the storage does not give back the objectives that were saved, so budgets and burn rates start anew", zap.Error(err))
+		a.logger.Warn(a.unread, zap.Error(err))
 		return
 	}
 	if data == nil {
 		return
 	}
-	states, err := objective.DecodeArchive(data)
+	all, err := states.Decode(data)
 	unreadable := 0
-	for key, state := range states {
-		newest, sound := objective.StateAge(state)
+	for key, state := range all {
+		newest, sound := a.newest(state)
 		if !sound {
 			unreadable++
 			continue
@@ -153,11 +180,10 @@ func (a *archive) load(ctx context.Context) {
 		a.states[key] = savedState{bytes.Clone(state), newest, newest}
 	}
 	if err != nil || unreadable > 0 {
-		a.logger.Warn(fmt.Sprintf("what the storage has of objectives is damaged or was written by another version; "+
-			"%d of their states could be read and continue, the others start anew", len(a.states)))
+		a.logger.Warn(fmt.Sprintf(a.damaged, len(a.states)))
 	}
 	a.prune()
-	a.logger.Info("objectives continue where they were saved", zap.Int("states", len(a.states)))
+	a.logger.Info(a.continued, zap.Int("states", len(a.states)))
 }
 
 // run saves until stop is called.
@@ -166,7 +192,7 @@ func (a *archive) run() {
 	a.stop, a.stopped = cancel, make(chan struct{})
 	go func() {
 		defer close(a.stopped)
-		ticker := time.NewTicker(saveInterval)
+		ticker := time.NewTicker(a.interval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -179,8 +205,8 @@ func (a *archive) run() {
 	}()
 }
 
-// save writes the states of all trackers. A write that fails changes nothing: the
-// trackers go on, and the next one has all that this one had.
+// save writes the states of all users. A write that fails changes nothing: the
+// users go on, and the next one has all that this one had.
 func (a *archive) save(ctx context.Context) {
 	a.saving.Lock()
 	defer a.saving.Unlock()
@@ -196,17 +222,17 @@ func (a *archive) save(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := a.client.Set(ctx, archiveKey, a.encode(users, live)); err != nil {
+	if err := a.client.Set(ctx, a.key, a.encode(users, live)); err != nil {
 		a.failed()
 		if now := a.now(); now.Sub(a.warned) >= failureInterval {
 			a.warned = now
-			a.logger.Warn("the objectives could not be saved; they go on and are saved with the next attempt, but would be lost by a restart", zap.Error(err))
+			a.logger.Warn(a.unsaved, zap.Error(err))
 		}
 	}
 }
 
-// encode puts the states of the users' trackers and of silent resources together.
-func (a *archive) encode(users []*objectives, live []map[string][]byte) []byte {
+// encode puts the states of the users and of silent resources together.
+func (a *archive) encode(users []keeper, live []map[string][]byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.prune()
@@ -225,87 +251,17 @@ func (a *archive) encode(users []*objectives, live []map[string][]byte) []byte {
 			}
 			if a.owners[key] == user {
 				all[key] = state
-				// The tracker has it now.
+				// The user has it now.
 				delete(a.states, key)
 			}
 		}
 	}
-	return objective.EncodeArchive(all)
+	return states.Encode(all)
 }
 
-// endedSince tells whether a tracker has ended after its state was copied for a
-// save. What was kept at its end is the one to save, now and later.
+// endedSince tells whether a state has ended after it was copied for a save. What was kept at its end is the one to save, now and later.
 func (a *archive) endedSince(key string, copied []byte) bool {
 	kept, ended := a.states[key]
-	newest, sound := objective.StateAge(copied)
+	newest, sound := a.newest(copied)
 	return ended && (!sound || kept.newest >= newest)
-}
-
-// archives are those of the components that a factory has made.
-type archives struct {
-	mu   sync.Mutex
-	byID map[component.ID]*archive
-}
-
-// attach gives a processor the archive of its component. The first one opens the
-// storage.
-func (s *archives) attach(ctx context.Context, id component.ID, user *objectives, open func() (storage.Client, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.byID[id]
-	if a == nil {
-		client, err := open()
-		if err != nil {
-			return err
-		}
-		a = user.archive
-		if a.client = client; client != nil {
-			a.load(ctx)
-			a.run()
-		}
-		if s.byID == nil {
-			s.byID = map[component.ID]*archive{}
-		}
-		s.byID[id] = a
-	}
-	a.mu.Lock()
-	a.users = append(a.users, user)
-	a.mu.Unlock()
-	user.archive = a
-	return nil
-}
-
-// detach takes the last states of a processor and saves them. The last processor
-// closes the storage.
-func (s *archives) detach(ctx context.Context, id component.ID, user *objectives) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.byID[id]
-	if a == nil || !slices.Contains(a.users, user) {
-		return nil
-	}
-	for key, state := range user.snapshot() {
-		a.end(key, state, user)
-	}
-	a.mu.Lock()
-	a.users = slices.DeleteFunc(a.users, func(other *objectives) bool { return other == user })
-	last := len(a.users) == 0
-	a.mu.Unlock()
-	if last {
-		delete(s.byID, id)
-	}
-	if a.client == nil {
-		return nil
-	}
-	if last {
-		a.stop()
-		<-a.stopped
-	}
-	a.save(ctx)
-	if !last {
-		return nil
-	}
-	client := a.client
-	a.client = nil
-	return client.Close(ctx)
 }

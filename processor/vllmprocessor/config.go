@@ -56,13 +56,15 @@ type Config struct {
 	BudgetWindow objective.Duration `mapstructure:"budget_window"`
 	// BurnWindows are the times over which burn rates are told.
 	BurnWindows []objective.Duration `mapstructure:"burn_windows"`
-	// Storage is an extension that keeps the state of the objectives over a
-	// restart; nil: none does.
+	// Storage is an extension that keeps the objectives and the baselines of the
+	// diagnosis over a restart; nil: none does.
 	Storage *component.ID `mapstructure:"storage"`
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// Pool adds up servers; there are no pools without it.
 	Pool configoptional.Optional[PoolConfig] `mapstructure:"pool"`
+	// Diagnosis has the choices for the diagnosis.
+	Diagnosis DiagnosisConfig `mapstructure:"diagnosis"`
 
 	_ struct{}
 }
@@ -94,6 +96,7 @@ func createDefaultConfig() component.Config {
 		MaxSeries:    100_000,
 		Percentiles:  PercentilesConfig{Interpolation: Linear},
 		Pool:         configoptional.Default(defaultPoolConfig()),
+		Diagnosis:    defaultDiagnosisConfig(),
 		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
 		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
 	}
@@ -106,6 +109,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	}
 	if !conf.IsSet("max_staleness") {
 		c.MaxStaleness = max(c.MaxStaleness, 2*c.Window)
+	}
+	if !conf.IsSet("diagnosis::relearn_after") {
+		c.Diagnosis.RelearnAfter = max(c.Diagnosis.RelearnAfter, c.leastRelearnAfter())
 	}
 	return nil
 }
@@ -156,8 +162,9 @@ func (c *Config) Validate() error {
 	c.validateHardware(add)
 	c.validateMetrics(add)
 	c.validatePool(add)
-	if c.Storage != nil && len(c.Objectives) == 0 {
-		add("storage", "keeps the state of objectives, and there are none; write objectives, or remove storage")
+	c.validateDiagnosis(add)
+	if c.Storage != nil && len(c.Objectives) == 0 && !c.Diagnosis.Enabled {
+		add("storage", "keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage")
 	}
 	// The mistakes within an objective are found by its own Validate.
 	errs = append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))
@@ -199,6 +206,8 @@ func (c *Config) lacks(name string) string {
 	switch {
 	case strings.HasPrefix(name, "vllm.pool.") && !c.Pool.HasValue():
 		return "there are pools; write pool: {} beside metrics"
+	case strings.Contains(name, ".diagnosis.") && !c.Diagnosis.Enabled:
+		return "there is a diagnosis; leave out diagnosis::enabled"
 	case strings.HasPrefix(name, "vllm.slo.") && len(c.Objectives) == 0:
 		return "there are objectives; write objectives beside metrics"
 	case (name == "vllm.model_flops_utilization" || name == "vllm.memory_bandwidth_utilization") && len(c.Hardware) == 0:

@@ -62,6 +62,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Metrics = map[string]MetricConfig{
 		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
 	}
+	want.Diagnosis = DiagnosisConfig{
+		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, SpeculationBreakEven: 1.5,
+		Attributes: DiagnosisAttributes{On: OnDerived},
+	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }
 
@@ -75,6 +79,7 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, PercentilesConfig{Interpolation: Linear}, cfg.Percentiles)
 	assert.False(t, cfg.CapacityFromBlocks)
+	assert.Equal(t, DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, Attributes: DiagnosisAttributes{On: OnNone}}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }
@@ -83,6 +88,8 @@ func TestALongWindowAloneIsNoMistake(t *testing.T) {
 	assert.Equal(t, 20*time.Minute, fromFile(t, "vllm/long_window").MaxStaleness)
 	assert.Equal(t, 5*time.Minute, configured(t, "window: 2m").MaxStaleness)
 	assert.Equal(t, 10*time.Minute, configured(t, "{window: 10m, max_staleness: 10m}").MaxStaleness)
+	assert.Equal(t, 2*time.Hour, configured(t, "window: 12m").Diagnosis.RelearnAfter, "five times two windows")
+	assert.Equal(t, time.Hour, configured(t, "window: 2m").Diagnosis.RelearnAfter)
 }
 
 func TestNoQuantilesAndTheUtmostQuantilesAreAllowed(t *testing.T) {
@@ -139,7 +146,35 @@ func TestMistakes(t *testing.T) {
 			`{quantiles: [], metrics: {vllm.request.queue_time_quantile_bound: {enabled: true}}}`,
 			"metrics::vllm.request.queue_time_quantile_bound: is told only where there are quantiles, and the list is empty; write for example quantiles: [0.95], or remove the switch",
 		},
-		{`storage: file_storage`, "storage: keeps the state of objectives, and there are none; write objectives, or remove storage"},
+		{
+			`{storage: file_storage, diagnosis: {enabled: false}}`,
+			"storage: keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage",
+		},
+		{`diagnosis: {hold: 0}`, "diagnosis::hold: must be from 1 to 60 windows, not 0; the default is 2"},
+		{`diagnosis: {hold: 61}`, "diagnosis::hold: must be from 1 to 60 windows, not 61; the default is 2"},
+		{`diagnosis: {relearn_after: 0}`, "diagnosis::relearn_after: must be more than 0; write for example 1h"},
+		{`diagnosis: {relearn_after: 60}`, "diagnosis::relearn_after: 60 has no unit; write 60s"},
+		{
+			`diagnosis: {relearn_after: 5m}`,
+			"diagnosis::relearn_after: 5m0s is too short: harm would be taken as usual as soon as it is told; write at least 10m0s, five times hold times window",
+		},
+		{
+			`diagnosis: {speculation_break_even: 0.5}`,
+			"diagnosis::speculation_break_even: 0.5 is no number of tokens per step; write for example 1.5, or leave it out",
+		},
+		{
+			`diagnosis: {speculation_break_even: .nan}`,
+			"diagnosis::speculation_break_even: NaN is no number of tokens per step; write for example 1.5, or leave it out",
+		},
+		{`diagnosis: {attributes: {on: gauges}}`, `diagnosis::attributes::on: "gauges" is not known; write none, derived or resource`},
+		{
+			`diagnosis: {enabled: false, attributes: {on: derived}}`,
+			"diagnosis::attributes::on: there is nothing to tell, because the diagnosis is switched off; write none, or leave out enabled: false",
+		},
+		{
+			`{diagnosis: {enabled: false}, metrics: {vllm.diagnosis.signal: {enabled: true}}}`,
+			"metrics::vllm.diagnosis.signal: is told only where there is a diagnosis; leave out diagnosis::enabled, or remove the switch",
+		},
 		{
 			`hardware: [{gpu: H100, dtype: bf16}]`,
 			`hardware::0: gpu "H100" is not known, or fits several; write one of V100-PCIe, V100-SXM, T4, `,

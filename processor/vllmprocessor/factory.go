@@ -29,7 +29,7 @@ func (f *factory) createMetricsProcessor(
 ) (processor.Metrics, error) {
 	p, err := newProcessor(cfg.(*Config), settings, next)
 	if err == nil {
-		err = p.measure(settings.ID, &f.archives)
+		err = p.keep(&f.archives)
 	}
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type objectives struct {
 	id        component.ID
 	logger    *zap.Logger
 	telemetry *telemetry
+	open      func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives  *archives
 	archive   *archive
 	// lock is the processor's, served its resources.
@@ -45,8 +46,23 @@ type measured struct {
 	memory emit.Memory
 }
 
+// maxTrackers bounds how many trackers a processor has.
+const maxTrackers = 10_000
+
+// budgets are the states of trackers. They are written each minute; a month's
+// budget is of use as long as it lasts.
+func budgets(config *Config) kind {
+	return kind{
+		key: "objectives", interval: time.Minute, age: time.Duration(config.BudgetWindow), newest: objective.StateAge, thin: objective.Thin,
+		unread:    "the storage does not give back the objectives that were saved, so budgets and burn rates start anew",
+		unsaved:   "the objectives could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
+		damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
+		continued: "objectives continue where they were saved",
+	}
+}
+
 // measure gives a new processor its objectives, if it has any.
-func (p *vllmProcessor) measure(id component.ID, shared *archives) error {
+func (p *vllmProcessor) measure(shared *archives) error {
 	if len(p.config.Objectives) == 0 {
 		return nil
 	}
@@ -55,14 +71,12 @@ func (p *vllmProcessor) measure(id component.ID, shared *archives) error {
 		return err
 	}
 	p.window.Steps = plan.Steps()
-	now := func() time.Time { return p.now() }
 	o := &objectives{
-		plan: plan, config: p.config, id: id, logger: p.logger, telemetry: p.telemetry, archives: shared,
-		archive: newArchive(time.Duration(p.config.BudgetWindow), now, p.logger),
+		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
+		archive: p.newArchive(budgets(p.config)),
 		lock:    &p.mu, served: p.resources, limit: maxTrackers,
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
-	o.archive.failed = func() { p.telemetry.ProcessorVllmFailedSaves.Add(context.Background(), 1) }
 	p.objectives = o
 	return nil
 }
@@ -72,7 +86,8 @@ func (o *objectives) start(ctx context.Context, host component.Host) error {
 	if o == nil {
 		return nil
 	}
-	err := o.archives.attach(ctx, o.id, o, func() (storage.Client, error) { return o.open(ctx, host) })
+	var err error
+	o.archive, err = o.archives.attach(ctx, o.id, o, o.archive, func(name string) (storage.Client, error) { return o.open(ctx, host, name) })
 	if err != nil {
 		return err
 	}
@@ -85,33 +100,11 @@ func (o *objectives) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// open returns a client of the storage extension; nil where none is configured.
-func (o *objectives) open(ctx context.Context, host component.Host) (storage.Client, error) {
-	id := o.config.Storage
-	if id == nil {
-		return nil, nil
-	}
-	extension, known := host.GetExtensions()[*id]
-	if !known {
-		return nil, fmt.Errorf("storage: there is no extension %s; define it under extensions and list it in service::extensions, "+
-			"or leave out storage and lose budgets with a restart", id)
-	}
-	store, can := extension.(storage.Extension)
-	if !can {
-		return nil, fmt.Errorf("storage: the extension %s stores nothing; write the name of a storage extension, for example file_storage", id)
-	}
-	client, err := store.GetClient(ctx, component.KindProcessor, o.id, "")
-	if err != nil {
-		return nil, fmt.Errorf("storage: the extension %s cannot be used: %w; if another collector has it open, give each a folder of its own", id, err)
-	}
-	return client, nil
-}
-
 func (o *objectives) shutdown(ctx context.Context) error {
 	if o == nil {
 		return nil
 	}
-	return o.archives.detach(ctx, o.id, o)
+	return o.archives.detach(ctx, o.id, o, o.archive.key)
 }
 
 // batch measures a batch and appends what is told to added.
@@ -124,7 +117,7 @@ func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resourc
 		r.measured = &measured{}
 	}
 	m := r.measured
-	m.state.Observe(o.plan, r.state, &keeper{o, ctx, batch.Resource})
+	m.state.Observe(o.plan, r.state, &beginner{o, ctx, batch.Resource})
 	values := o.evaluator.Evaluate(o.plan, &m.state, r.state)
 	o.telemetry.absent(ctx, &o.evaluator.Absent)
 	if o.evaluator.CountsDiffer {
@@ -193,15 +186,15 @@ func (o *objectives) snapshot() map[string][]byte {
 	return states
 }
 
-// keeper is what a resource's state asks while it takes a batch.
-type keeper struct {
+// beginner is what a resource's state asks while it takes a batch.
+type beginner struct {
 	*objectives
 	ctx      context.Context
 	resource string
 }
 
 // Begin continues what was saved of a tracker.
-func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
+func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if k.trackers >= k.limit {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
 			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
@@ -233,17 +226,17 @@ func stateKey(resource string, group []collect.Attribute, name string) string {
 }
 
 // Buckets says what the buckets that a server really has mean for an objective.
-func (k *keeper) Buckets(o *objective.Objective, bounds []float64) {
+func (k *beginner) Buckets(o *objective.Objective, bounds []float64) {
 	if sentence := o.Resolution(bounds); sentence != "" {
 		k.warn(sentence, sentence)
 	}
 }
 
 // Refused counts a step for which there is no tracker.
-func (k *keeper) Refused() { k.telemetry.unmeasured(k.ctx, stepLimit) }
+func (k *beginner) Refused() { k.telemetry.unmeasured(k.ctx, stepLimit) }
 
 // Took counts a step that was not counted.
-func (k *keeper) Took(outcome objective.Outcome) {
+func (k *beginner) Took(outcome objective.Outcome) {
 	switch outcome {
 	case objective.Late:
 		k.telemetry.unmeasured(k.ctx, stepLate)

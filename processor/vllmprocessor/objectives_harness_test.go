@@ -121,9 +121,13 @@ func promise(name, metric string, threshold time.Duration, target float64, model
 	return objective.Objective{Name: name, Metric: metric, Threshold: objective.Duration(threshold), Target: target, Models: models}
 }
 
-// within is a configuration with objectives.
+// budgetsKey is where a storage has the objectives.
+const budgetsKey = "objectives"
+
+// within is a configuration with objectives and nothing else that is kept.
 func within(objectives ...objective.Objective) *Config {
 	config := createDefaultConfig().(*Config)
+	config.Diagnosis.Enabled = false
 	config.Objectives = objectives
 	return config
 }
@@ -148,7 +152,7 @@ func newInstance(tb testing.TB, config *Config, shared *archives) *instance {
 	settings.Logger = zap.New(core)
 	p, err := newProcessor(config, settings, consumertest.NewNop())
 	require.NoError(tb, err)
-	require.NoError(tb, p.measure(settings.ID, shared))
+	require.NoError(tb, p.keep(shared))
 	i := &instance{vllmProcessor: p, t: tb, logs: logs, own: own, at: noon}
 	p.now = func() time.Time { return i.at }
 	return i

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
@@ -127,8 +128,8 @@ func TestManyPipelinesAtOnce(t *testing.T) {
 	for _, p := range all {
 		p.end()
 	}
-	states, err := objective.DecodeArchive(store.data[archiveKey])
+	saved, err := states.Decode(store.data[budgetsKey])
 	require.NoError(t, err)
-	assert.Len(t, states, 4)
+	assert.Len(t, saved, 4)
 	assert.Equal(t, 1, store.clients)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 // The states are copied before they are put together. What ends in between is
@@ -34,10 +34,10 @@ func TestAStateThatEndsDuringASaveIsSavedAgain(t *testing.T) {
 			end(p)
 
 			a := p.objectives.archive
-			a.encode([]*objectives{p.objectives}, []map[string][]byte{copied})
-			states, err := objective.DecodeArchive(a.encode(nil, nil))
+			a.encode([]keeper{p.objectives}, []map[string][]byte{copied})
+			saved, err := states.Decode(a.encode(nil, nil))
 			require.NoError(t, err)
-			assert.Len(t, states, 1)
+			assert.Len(t, saved, 1)
 			require.NoError(t, p.objectives.shutdown(context.Background()))
 		})
 	}
@@ -55,14 +55,14 @@ func TestTheStateOfAServerThatIsGoneBecomesSmall(t *testing.T) {
 	}
 	a := p.objectives.archive
 	a.save(context.Background())
-	assert.Greater(t, len(store.data[archiveKey]), 2000)
+	assert.Greater(t, len(store.data[budgetsKey]), 2000)
 	for range 16 {
 		p.at = p.at.Add(30 * time.Minute)
 		p.take(body("other:8000", "m", p.at, nil, other))
 	}
 	a.save(context.Background())
 	require.Len(t, a.states, 1)
-	assert.Less(t, len(store.data[archiveKey]), 300)
+	assert.Less(t, len(store.data[budgetsKey]), 300)
 	// It comes back and continues.
 	p.shows("one:8000", engines)
 	got := p.shows("one:8000", engines, 1, 3)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 // hostWith is a host with one extension.
@@ -165,11 +166,11 @@ func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
 	engines := map[string]*engineLog{"0": {born: noon}}
 	saved := func() (valid float64) {
 		first.objectives.archive.save(context.Background())
-		states, err := objective.DecodeArchive(store.data[archiveKey])
+		saved, err := states.Decode(store.data[budgetsKey])
 		require.NoError(t, err)
-		require.Len(t, states, 1)
+		require.Len(t, saved, 1)
 		o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
-		for _, state := range states {
+		for _, state := range saved {
 			tracker := objective.NewTracker(&o, objective.Windows{Burn: first.objectives.windows(), Budget: 720 * time.Hour}, 0)
 			require.Equal(t, objective.RestoredAll, tracker.Restore(state, first.at.UnixNano()))
 			valid = tracker.Budget(first.at.UnixNano()).Valid
@@ -198,7 +199,7 @@ func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
 }
 
 func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
-	a := newArchive(24*time.Hour, func() time.Time { return noon }, nil)
+	a := newArchive(kind{age: 24 * time.Hour, newest: objective.StateAge, thin: objective.Thin}, func() time.Time { return noon }, nil)
 	user := &objectives{archive: a}
 	a.limit = 3
 	o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
@@ -223,12 +224,12 @@ func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
 }
 
 func TestWhatCannotBeReadStartsAnew(t *testing.T) {
-	good := objective.EncodeArchive(map[string][]byte{"key": []byte("no state")})
+	good := states.Encode(map[string][]byte{"key": []byte("no state")})
 	for name, data := range map[string][]byte{
 		"another program's": []byte("{\"offset\": 12}"), "empty": {}, "cut short": good[:len(good)-3], "state": good,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memory{data: map[string][]byte{archiveKey: data}}
+			store := &memory{data: map[string][]byte{budgetsKey: data}}
 			p := newInstance(t, kept(), &archives{})
 			p.begin(hostWith{stateID, store})
 			said := p.sentences(zapcore.WarnLevel)
@@ -238,9 +239,9 @@ func TestWhatCannotBeReadStartsAnew(t *testing.T) {
 			p.shows("one:8000", engines)
 			assert.InDelta(t, 1.0, p.shows("one:8000", engines, 1).values[budgetLeft], 1e-9)
 			p.end()
-			states, err := objective.DecodeArchive(store.data[archiveKey])
+			saved, err := states.Decode(store.data[budgetsKey])
 			require.NoError(t, err)
-			assert.Len(t, states, 1, "what was damaged is replaced")
+			assert.Len(t, saved, 1, "what was damaged is replaced")
 		})
 	}
 }
@@ -295,9 +296,9 @@ func TestAWriteThatFailsLosesNothing(t *testing.T) {
 	store.set(false)
 	p.end()
 	assert.True(t, store.closed)
-	states, err := objective.DecodeArchive(store.data[archiveKey])
+	saved, err := states.Decode(store.data[budgetsKey])
 	require.NoError(t, err)
-	assert.Len(t, states, 1)
+	assert.Len(t, saved, 1)
 }
 
 func TestAStorageThatIsNoneStopsTheStart(t *testing.T) {

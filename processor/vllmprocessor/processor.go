@@ -25,6 +25,7 @@ import (
 
 // vllmProcessor is one instance in one pipeline.
 type vllmProcessor struct {
+	id        component.ID
 	config    *Config
 	window    window.Settings
 	derive    derive.Settings
@@ -47,6 +48,8 @@ type vllmProcessor struct {
 	pools *poolTicker
 	// objectives is nil without any.
 	objectives *objectives
+	// diagnosis is nil where it is switched off.
+	diagnosis *diagnosis
 }
 
 // resource is the state of one resource.
@@ -55,6 +58,8 @@ type resource struct {
 	memory emit.Memory
 	// measured is nil without objectives.
 	measured *measured
+	// diagnosed is nil before the first batch, and without a diagnosis.
+	diagnosed *diagnosed
 	// arrived is when its last batch came, by our clock.
 	arrived time.Time
 	batches int
@@ -68,6 +73,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		return nil, err
 	}
 	p := &vllmProcessor{
+		id:     settings.ID,
 		config: config,
 		window: window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
 		derive: derive.Settings{
@@ -98,6 +104,21 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 	return p, nil
 }
 
+// keep gives a new processor what has a state to keep over a restart: its objectives
+// and its diagnosis.
+func (p *vllmProcessor) keep(shared *archives) error {
+	p.diagnose(shared)
+	return p.measure(shared)
+}
+
+// newArchive returns an archive that counts what it loses.
+func (p *vllmProcessor) newArchive(of kind) *archive {
+	a := newArchive(of, func() time.Time { return p.now() }, p.logger)
+	a.failed = func() { p.telemetry.ProcessorVllmFailedSaves.Add(context.Background(), 1) }
+	a.dropped = func(n int) { p.telemetry.ProcessorVllmDroppedStates.Add(context.Background(), int64(n)) }
+	return a
+}
+
 // enabled tells whether a metric is wanted.
 func (c *Config) enabled(name string) bool {
 	if chosen := c.Metrics[name].Enabled; chosen != nil {
@@ -107,9 +128,9 @@ func (c *Config) enabled(name string) bool {
 	return known && metric.Enabled
 }
 
-// start opens the storage of the objectives and begins with the pools.
+// start opens the storage and begins with the pools.
 func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
-	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host)); err != nil {
+	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host), p.diagnosis.start(ctx, host)); err != nil {
 		return err
 	}
 	p.pools.start()
@@ -118,7 +139,7 @@ func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
 
 func (p *vllmProcessor) shutdown(ctx context.Context) error {
 	p.pools.shutdown(ctx)
-	err := p.objectives.shutdown(ctx)
+	err := errors.Join(p.objectives.shutdown(ctx), p.diagnosis.shutdown(ctx))
 	p.telemetry.Shutdown()
 	return err
 }
@@ -173,11 +194,16 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 	p.move(ctx, batch, r, metrics)
 	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
 	p.pools.observe(batch.Resource, r, source.Resource().Attributes())
-	values := p.evaluator.Evaluate(&p.derive, r.state)
+	p.diagnosis.observe(ctx, batch, r, source.Resource().Attributes(), now)
 	added := pmetric.NewMetricSlice()
-	points, ends := r.memory.Write(values, r.state.Time(), batch.Time, r.state.Attributes, added)
-	morePoints, moreEnds := p.objectives.batch(ctx, batch, r, now, added)
-	p.telemetry.derived(ctx, points+morePoints, ends+moreEnds)
+	p.write(ctx, p.evaluator.Evaluate(&p.derive, r.state), batch, r, metrics, added)
+	for _, more := range []func() (points, ends int){
+		func() (int, int) { return p.objectives.batch(ctx, batch, r, now, added) },
+		func() (int, int) { return p.diagnosis.tell(batch, r, added) },
+	} {
+		points, ends := more()
+		p.telemetry.derived(ctx, points, ends)
+	}
 	p.append(source, added)
 }
 
@@ -191,8 +217,9 @@ func (p *vllmProcessor) move(ctx context.Context, batch *collect.Batch, r *resou
 	if batch.Ends >= 0 {
 		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(r.beside) {
 			added := pmetric.NewMetricSlice()
-			_, ends := r.memory.Write(nil, batch.Time, batch.Time, r.state.Attributes, added)
+			ends := p.endDerived(batch.Time, r, metrics, left, added)
 			ends += r.measured.end(batch.Time, added)
+			ends += r.diagnosed.end(r, batch.Time, added)
 			p.telemetry.derived(ctx, 0, ends)
 			p.append(left, added)
 		}
@@ -226,6 +253,7 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 		p.series -= r.state.Series()
 		p.lapse(key, r, now)
 		p.objectives.expire(r)
+		p.diagnosis.expire(r)
 		delete(p.resources, key)
 		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 	}

@@ -62,6 +62,7 @@ func create(tb testing.TB, config *Config, settings processor.Settings) *vllmPro
 	tb.Helper()
 	p, err := newProcessor(config, settings, consumertest.NewNop())
 	require.NoError(tb, err)
+	require.NoError(tb, p.keep(&archives{}))
 	return p
 }
 

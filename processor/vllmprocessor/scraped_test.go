@@ -131,11 +131,11 @@ func TestTheCostInSeries(t *testing.T) {
 		config string
 		want   int
 	}{
-		{"one engine", plain, "", 36},
-		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 45},
-		{"eight engines", many, "", 228},
-		{"eight engines, with speculation and `hardware`", manyAll, peaks, 309},
-		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 300},
+		{"one engine", plain, "", 39},
+		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 48},
+		{"eight engines", many, "", 252},
+		{"eight engines, with speculation and `hardware`", manyAll, peaks, 333},
+		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 324},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // the time goes by between scrapes
@@ -143,6 +143,14 @@ func TestTheCostInSeries(t *testing.T) {
 			// Abandoned prefill, two series, is told until the first prompt lies beyond
 			// the last bound, which is a matter of chance here.
 			series = slices.DeleteFunc(series, func(s string) bool { return strings.Contains(s, "abandoned_prefill") })
+			// The stand-in's engines are overloaded now and then. One that were not would
+			// be healthy.
+			series = slices.DeleteFunc(series, func(s string) bool { return strings.HasPrefix(s, "vllm.diagnosis.cause{") })
+			for i := range series {
+				series[i] = strings.Replace(series[i], "condition=degraded", "condition=healthy", 1)
+			}
+			slices.Sort(series)
+			series = slices.Compact(series)
 			assert.Len(t, series, c.want)
 			assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", c.name, c.want))
 		})

@@ -252,12 +252,23 @@ var unserved = []string{
 var errorClasses = []string{"4xx", "5xx"}
 
 func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
-	if _, status := m.Now.Increase(collect.HTTPRequests); status != window.Present {
-		return Because(status)
+	all, errors, reason := HTTPErrors(&m.Now)
+	if reason != OK {
+		return reason
 	}
-	var all float64
-	var errors [2]float64
-	for label, n := range m.Now.Increases(collect.HTTPRequests) {
+	for i, class := range errorClasses {
+		yield(class, Parts{Numerator: errors[i], Denominator: all})
+	}
+	return OK
+}
+
+// HTTPErrors counts the requests for inference that a server answered over the
+// window, and among them those with a status of 4xx and of 5xx.
+func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) {
+	if _, status := v.Increase(collect.HTTPRequests); status != window.Present {
+		return 0, errors, Because(status)
+	}
+	for label, n := range v.Increases(collect.HTTPRequests) {
 		status, rest, _ := strings.Cut(label, "\x00")
 		handler, _, _ := strings.Cut(rest, "\x00")
 		if slices.Contains(unserved, handler) || status == "" {
@@ -270,10 +281,7 @@ func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 			}
 		}
 	}
-	for i, class := range errorClasses {
-		yield(class, Parts{Numerator: errors[i], Denominator: all})
-	}
-	return OK
+	return all, errors, OK
 }
 
 // interTokenPerToken is for servers with speculative decoding, where one

@@ -13,7 +13,7 @@ import (
 
 // elsewhere are the derived metrics that are not of a single resource's window.
 func elsewhere(name string) bool {
-	return strings.HasPrefix(name, "vllm.slo.") || strings.HasPrefix(name, "vllm.pool.")
+	return strings.HasPrefix(name, "vllm.slo.") || strings.HasPrefix(name, "vllm.pool.") || strings.HasPrefix(name, "vllm.diagnosis.")
 }
 
 func TestTheTableIsTheCatalogues(t *testing.T) {

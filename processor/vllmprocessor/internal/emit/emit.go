@@ -18,9 +18,29 @@ import (
 
 // Memory is what the derived series of one resource said last.
 type Memory struct {
+	// Marks returns what the points of a group are marked with; nil: nothing is.
+	Marks func(group int) Mark
+
 	said map[series]saying
 	// writes counts the calls.
 	writes int64
+	// marked are the marks of the groups at the newest time.
+	marked   map[int]Mark
+	markedOf int64
+}
+
+// Mark is what the diagnosis adds to the attributes of a series, and so a part of
+// its identity; empty parts are left out.
+type Mark struct{ Condition, Cause string }
+
+// Put sets the attributes of a mark.
+func (m Mark) Put(to pcommon.Map) {
+	if m.Condition != "" {
+		to.PutStr("vllm.diagnosis.condition", m.Condition)
+	}
+	if m.Cause != "" {
+		to.PutStr("vllm.diagnosis.cause", m.Cause)
+	}
 }
 
 // saying is when a series had a value last: at which time, and in which call.
@@ -30,6 +50,7 @@ type series struct {
 	row   *derive.Row
 	group int
 	extra string
+	mark  Mark
 }
 
 // Attributes returns the attributes of a group by its number.
@@ -49,11 +70,11 @@ func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attribute
 	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
 	for i := range values {
 		v := &values[i]
-		key := series{v.Row, v.Group, v.Extra}
 		if v.Pending {
-			w.pending = append(w.pending, key)
+			w.pending = append(w.pending, series{row: v.Row, group: v.Group})
 			continue
 		}
+		key := series{v.Row, v.Group, v.Extra, m.mark(v.Group, of)}
 		said, known := m.said[key]
 		switch {
 		case known && said.of == of:
@@ -62,7 +83,7 @@ func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attribute
 			// next values.
 			continue
 		default:
-			w.point(v)
+			w.point(v, key.mark)
 			written++
 		}
 		m.said[key] = saying{of, m.writes}
@@ -74,13 +95,35 @@ func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attribute
 		}
 	}
 	slices.SortFunc(ended, func(a, b series) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.row.Metric, b.row.Metric), strings.Compare(a.extra, b.extra))
+		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.row.Metric, b.row.Metric), strings.Compare(a.extra, b.extra),
+			strings.Compare(a.mark.Condition, b.mark.Condition), strings.Compare(a.mark.Cause, b.mark.Cause))
 	})
 	for _, key := range ended {
 		delete(m.said, key)
 		w.end(key, attributes(key.group))
 	}
 	return written, len(ended)
+}
+
+// mark returns the mark of a group at a time. The first part of a batch decides
+// for all of it: a series does not change its identity within one time.
+func (m *Memory) mark(group int, of int64) Mark {
+	if m.Marks == nil {
+		return Mark{}
+	}
+	if m.markedOf != of {
+		clear(m.marked)
+		m.markedOf = of
+	}
+	mark, known := m.marked[group]
+	if !known {
+		if m.marked == nil {
+			m.marked = map[int]Mark{}
+		}
+		mark = m.Marks(group)
+		m.marked[group] = mark
+	}
+	return mark
 }
 
 type writer struct {
@@ -102,7 +145,7 @@ func (w *writer) isPending(key series) bool {
 }
 
 // point writes a value into the metric of its row.
-func (w *writer) point(v *derive.Value) {
+func (w *writer) point(v *derive.Value, mark Mark) {
 	if w.index == nil {
 		w.index = map[*derive.Row]int{}
 	}
@@ -117,6 +160,7 @@ func (w *writer) point(v *derive.Value) {
 	point.SetTimestamp(w.at)
 	point.SetDoubleValue(v.Number)
 	label(point.Attributes(), v.Attributes, v.Row, v.Extra)
+	mark.Put(point.Attributes())
 }
 
 // end writes the end of a series. It is a metric of its own: the Prometheus
@@ -127,6 +171,7 @@ func (w *writer) end(key series, attributes []collect.Attribute) {
 	point.SetTimestamp(w.at)
 	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	label(point.Attributes(), attributes, key.row, key.extra)
+	key.mark.Put(point.Attributes())
 }
 
 // metric adds the metric of a row, as the catalogue describes it.

@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                  []metric.Registration
 	ProcessorVllmAbsentValues      metric.Int64Counter
 	ProcessorVllmDerivedPoints     metric.Int64Counter
+	ProcessorVllmDroppedStates     metric.Int64Counter
 	ProcessorVllmEndedSeries       metric.Int64Counter
 	ProcessorVllmExpiredResources  metric.Int64Counter
 	ProcessorVllmFailedSaves       metric.Int64Counter
@@ -41,6 +42,7 @@ type TelemetryBuilder struct {
 	ProcessorVllmResources         metric.Int64ObservableUpDownCounter
 	ProcessorVllmSeries            metric.Int64ObservableUpDownCounter
 	ProcessorVllmUncountedSteps    metric.Int64Counter
+	ProcessorVllmUnloggedChanges   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -139,6 +141,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorVllmDroppedStates, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_dropped_states",
+		metric.WithDescription("States of objectives and baselines of servers that are gone which were forgotten because there were more than 10000 of a kind. [Development]"),
+		metric.WithUnit("{state}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorVllmEndedSeries, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ended_series",
 		metric.WithDescription("Derived series that had no value any more and were ended with a point that says so. [Development]"),
@@ -153,7 +161,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmFailedSaves, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_failed_saves",
-		metric.WithDescription("Attempts to write the state of the objectives to the storage that failed. [Development]"),
+		metric.WithDescription("Attempts to write objectives or baselines to the storage that failed. [Development]"),
 		metric.WithUnit("{attempt}"),
 	)
 	errs = errors.Join(errs, err)
@@ -203,6 +211,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_uncounted_steps",
 		metric.WithDescription("Increases of histograms that did not count for an objective, by reason. [Development]"),
 		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmUnloggedChanges, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_unlogged_changes",
+		metric.WithDescription("Changes of a diagnosis that have no line of their own in the log, because there were more than 100 within a minute. [Development]"),
+		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -53,6 +53,22 @@ func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telem
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualProcessorVllmDroppedStates(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_vllm_dropped_states",
+		Description: "States of objectives and baselines of servers that are gone which were forgotten because there were more than 10000 of a kind. [Development]",
+		Unit:        "{state}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_vllm_dropped_states")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualProcessorVllmEndedSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_ended_series",
@@ -88,7 +104,7 @@ func AssertEqualProcessorVllmExpiredResources(t *testing.T, tt *componenttest.Te
 func AssertEqualProcessorVllmFailedSaves(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_failed_saves",
-		Description: "Attempts to write the state of the objectives to the storage that failed. [Development]",
+		Description: "Attempts to write objectives or baselines to the storage that failed. [Development]",
 		Unit:        "{attempt}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -225,6 +241,22 @@ func AssertEqualProcessorVllmUncountedSteps(t *testing.T, tt *componenttest.Tele
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_vllm_uncounted_steps")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualProcessorVllmUnloggedChanges(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_vllm_unlogged_changes",
+		Description: "Changes of a diagnosis that have no line of their own in the log, because there were more than 100 within a minute. [Development]",
+		Unit:        "{change}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_vllm_unlogged_changes")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

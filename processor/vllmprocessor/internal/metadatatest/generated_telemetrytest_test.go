@@ -34,6 +34,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ProcessorVllmAbsentValues.Add(context.Background(), 1)
 	tb.ProcessorVllmDerivedPoints.Add(context.Background(), 1)
+	tb.ProcessorVllmDroppedStates.Add(context.Background(), 1)
 	tb.ProcessorVllmEndedSeries.Add(context.Background(), 1)
 	tb.ProcessorVllmExpiredResources.Add(context.Background(), 1)
 	tb.ProcessorVllmFailedSaves.Add(context.Background(), 1)
@@ -42,10 +43,14 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorVllmPoolLostPoints.Add(context.Background(), 1)
 	tb.ProcessorVllmResets.Add(context.Background(), 1)
 	tb.ProcessorVllmUncountedSteps.Add(context.Background(), 1)
+	tb.ProcessorVllmUnloggedChanges.Add(context.Background(), 1)
 	AssertEqualProcessorVllmAbsentValues(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmDerivedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmDroppedStates(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmEndedSeries(t, testTel,
@@ -79,6 +84,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmUncountedSteps(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmUnloggedChanges(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

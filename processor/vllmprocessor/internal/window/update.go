@@ -148,7 +148,7 @@ func (u *update) restart(e *engine) {
 		}
 	}
 	e.epoch++
-	e.restarted = u.seq
+	e.restarted, e.restartedAt = u.seq, u.batch.Time
 }
 
 // begin corrects a series that was taken for a continuation in this batch.

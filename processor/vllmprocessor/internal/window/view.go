@@ -144,6 +144,39 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 	return 0, Missing
 }
 
+// Average returns the mean of a state over the batches of the window after its
+// first: what it was between them nobody knows. It is summed over the input's own
+// labels.
+func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.average) }
+
+// AverageOf is Average with one value of the input's label.
+func (v *View) AverageOf(in collect.Input, label string) (float64, Status) {
+	for _, s := range v.group.inputs[in] {
+		if s.label == label && s.totals.places() > 0 {
+			return v.average(s)
+		}
+	}
+	return 0, Missing
+}
+
+func (v *View) average(s *series) (float64, Status) {
+	status := v.status(s)
+	if status == Gone {
+		return 0, Gone
+	}
+	total, n := 0.0, 0
+	for seq := v.from + 1; seq <= v.resource.seq; seq++ {
+		if was := s.total(seq, v.resource.zeros(1)); was != nil {
+			total += was[0]
+			n++
+		}
+	}
+	if n == 0 {
+		return s.totals.at(s.newest)[0], status
+	}
+	return total / float64(n), status
+}
+
 // Change returns by how much a state, summed over its labels, is higher than it
 // was when the window began.
 func (v *View) Change(in collect.Input) (float64, Status) {
@@ -208,6 +241,16 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 			}
 		}
 	}
+}
+
+// Restarted is the time of the batch that showed the newest restart of the
+// engine, in nanoseconds; false where it has not restarted since it is known.
+func (v *View) Restarted() (at int64, ever bool) {
+	e := v.group.engine
+	if e.epoch == 0 {
+		return 0, false
+	}
+	return e.restartedAt, true
 }
 
 // Older tells whether an input came under the name of an older metric, which can

@@ -112,7 +112,9 @@ type engine struct {
 	// that of the one before. restarted is the number of the batch that showed
 	// the newest restart.
 	seen, before, restarted int64
-	groups                  []*Group
+	// restartedAt is the time of that batch.
+	restartedAt int64
+	groups      []*Group
 }
 
 // Group is one engine and model of a resource.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	statementName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	quoted        = regexp.MustCompile("`([^`]*)`")
+	setting       = regexp.MustCompile(`^diagnosis::[a-z_]+$`)
+	vllmFlag      = regexp.MustCompile(`^--[a-z][a-z-]*$`)
+	levels        = []string{"engine", "pool", "notice"}
+)
+
+// validate reports everything in the diagnosis that contradicts its own schema,
+// or the catalogue.
+func (g *diagnosis) validate(d *document) []error {
+	var errs []error
+	report := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	signals := g.signalNames()
+	report(slices.IsSorted(signals), "signals must be sorted by name")
+	for _, s := range g.Signals {
+		report(statementName.MatchString(s.Name) && s.Unit != "" && s.Meaning != "", "signal %q: needs a name in lower case, a unit and a meaning", s.Name)
+	}
+	for _, c := range g.Conditions {
+		report(c.Severity != nil && *c.Severity >= 0 && *c.Severity <= 3, "condition %s: severity must be 0, 1, 2 or 3", c.Name)
+	}
+	for i, c := range g.Causes {
+		report(slices.Contains(levels, c.Level), "cause %s: level must be engine, pool or notice", c.Name)
+		report(c.NotSeparable != "", "cause %s: not_separable is missing", c.Name)
+		if i > 0 {
+			before := g.Causes[i-1]
+			order := slices.Index(levels, before.Level) - slices.Index(levels, c.Level)
+			report(order < 0 || order == 0 && before.Name < c.Name, "cause %s must stand before %s", c.Name, before.Name)
+		}
+		report(slices.IsSortedFunc(c.Details, func(a, b diagnosisDetail) int { return strings.Compare(a.Name, b.Name) }),
+			"cause %s: details must be sorted by name", c.Name)
+		for _, detail := range c.Details {
+			report(statementName.MatchString(detail.Name) && sentence(detail.Sentence),
+				"cause %s: the detail %q needs a name in lower case and a whole sentence", c.Name, detail.Name)
+		}
+	}
+	names := append(g.conditionNames(), g.causeNames()...)
+	for i, s := range g.statements() {
+		report(!slices.Contains(names[:i], s.Name), "%s: the name is taken", s.Name)
+		for _, problem := range g.statementProblems(s, d) {
+			errs = append(errs, fmt.Errorf("%s: %s", s.Name, problem))
+		}
+	}
+	for _, c := range g.Causes {
+		for _, problem := range g.quotedProblems(c.NotSeparable, d) {
+			errs = append(errs, fmt.Errorf("%s: not_separable: %s", c.Name, problem))
+		}
+	}
+	return append(errs, g.enumProblems(d)...)
+}
+
+// sentence tells whether a text begins and ends as whole sentences do.
+func sentence(text string) bool {
+	return text != "" && strings.ToUpper(text[:1]) == text[:1] && strings.HasSuffix(text, ".")
+}
+
+func (g *diagnosis) statementProblems(s statement, d *document) []string {
+	var problems []string
+	check := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	check(statementName.MatchString(s.Name), "the name must be lower-case words joined by underscores")
+	check(sentence(s.Meaning), "meaning must be a whole sentence")
+	check(sentence(s.Sentence), "sentence must be a whole sentence")
+	check(slices.IsSorted(s.Signals), "signals must be sorted")
+	for _, signal := range s.Signals {
+		check(slices.Contains(g.signalNames(), signal), fmt.Sprintf("the signal %q is not declared", signal))
+	}
+	check(len(s.Next) > 0, "next is missing")
+	for _, step := range s.Next {
+		check(sentence(step), fmt.Sprintf("the step %q is not a whole sentence", step))
+		problems = append(problems, g.quotedProblems(step, d)...)
+	}
+	return problems
+}
+
+// quotedProblems makes sure that what stands in backticks exists, so that a
+// reader can paste it.
+func (g *diagnosis) quotedProblems(text string, d *document) []string {
+	var problems []string
+	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
+		word := match[1]
+		_, isMetric := d.Metrics[word]
+		_, isAttribute := d.Attributes[word]
+		ours := slices.Concat(g.conditionNames(), g.causeNames(), g.signalNames())
+		if !isMetric && !isAttribute && !slices.Contains(ours, word) && !setting.MatchString(word) && !vllmFlag.MatchString(word) {
+			problems = append(problems, fmt.Sprintf("`%s` is neither a metric, an attribute, a name of the diagnosis, a setting nor a flag", word))
+		}
+	}
+	return problems
+}
+
+// enumProblems holds the values of the attributes in metadata.yaml to the
+// diagnosis. signal has values of pools as well, so there it is only a part.
+func (g *diagnosis) enumProblems(d *document) []error {
+	var errs []error
+	for attribute, want := range map[string][]string{
+		"condition": g.conditionNames(), "cause": g.causeNames(), "detail": g.detailNames(),
+	} {
+		slices.Sort(want)
+		if !slices.Equal(d.Attributes[attribute].Enum, want) {
+			errs = append(errs, fmt.Errorf("metadata.yaml: the values of the attribute %s must be [%s]", attribute, strings.Join(want, ", ")))
+		}
+	}
+	for _, signal := range g.signalNames() {
+		if !slices.Contains(d.Attributes["signal"].Enum, signal) {
+			errs = append(errs, fmt.Errorf("metadata.yaml: the attribute signal lacks the value %s", signal))
+		}
+	}
+	return errs
+}

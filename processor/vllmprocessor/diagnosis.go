@@ -1,0 +1,191 @@
+package vllmprocessor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+)
+
+// diagnosis is what a processor does to diagnose the engines. All but snapshot is
+// called with the processor's lock held.
+type diagnosis struct {
+	settings diagnose.Settings
+	on       AttributesOn
+	wanted   map[*derive.Row]bool
+	log      changeLog
+	values   []derive.Value
+
+	id       component.ID
+	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
+	archives *archives
+	archive  *archive
+	// lock is the processor's, served its resources.
+	lock   *sync.Mutex
+	served map[string]*resource
+}
+
+// diagnosed is the part of a resource's state that the diagnosis has.
+type diagnosed struct {
+	state  diagnose.State
+	memory emit.Memory
+	// beside is the mark of the resource on which the derived series were told last,
+	// at the time besideOf.
+	beside   emit.Mark
+	besideOf int64
+}
+
+// baselines are what was learned of engines. They change slowly, so that they are
+// written less often than what is counted.
+var baselines = kind{
+	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.BaselineAge,
+	unread:    "the storage does not give back the baselines that were saved, so the diagnosis learns anew what is usual",
+	unsaved:   "the baselines of the diagnosis could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
+	damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
+	continued: "the diagnosis continues with the baselines that were saved",
+}
+
+// diagnose gives a new processor its diagnosis, unless it is switched off.
+func (p *vllmProcessor) diagnose(shared *archives) {
+	config := p.config
+	if !config.Diagnosis.Enabled {
+		return
+	}
+	d := &diagnosis{
+		settings: diagnose.Settings{
+			Window: config.Window, Hold: config.Diagnosis.Hold, RelearnAfter: config.Diagnosis.RelearnAfter,
+			SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
+		},
+		on:     config.Diagnosis.Attributes.On,
+		wanted: map[*derive.Row]bool{},
+		log:    changeLog{logger: p.logger, relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry},
+		id:     p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
+		lock: &p.mu, served: p.resources,
+	}
+	for _, row := range diagnose.Rows() {
+		d.wanted[row] = config.enabled(row.Metric)
+	}
+	for i := range config.Objectives {
+		o := &config.Objectives[i]
+		if in, known := collect.ByName(o.Metric); known {
+			d.settings.Objectives = append(d.settings.Objectives, diagnose.Objective{
+				Name: o.Name, Input: in, Threshold: o.Threshold.Seconds(), Target: o.Target, Matches: o.Matches,
+			})
+		}
+	}
+	p.diagnosis = d
+}
+
+// start opens the storage.
+func (d *diagnosis) start(ctx context.Context, host component.Host) (err error) {
+	if d == nil {
+		return nil
+	}
+	d.archive, err = d.archives.attach(ctx, d.id, d, d.archive, func(name string) (storage.Client, error) { return d.open(ctx, host, name) })
+	return err
+}
+
+func (d *diagnosis) shutdown(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	return d.archives.detach(ctx, d.id, d, d.archive.key)
+}
+
+// observe diagnoses the engines of a resource.
+func (d *diagnosis) observe(ctx context.Context, batch *collect.Batch, r *resource, attributes pcommon.Map, now time.Time) {
+	if d == nil {
+		return
+	}
+	if r.diagnosed == nil {
+		r.diagnosed = &diagnosed{state: diagnose.State{Keeper: &remembered{d, batch.Resource}}}
+		if d.on == OnDerived {
+			r.memory.Marks = r.diagnosed.mark
+		}
+	}
+	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
+	d.log.tell(ctx, transitions, attributes, now)
+}
+
+// tell appends what is told about the engines of a resource.
+func (d *diagnosis) tell(batch *collect.Batch, r *resource, added pmetric.MetricSlice) (points, ends int) {
+	if d == nil {
+		return 0, 0
+	}
+	d.values = r.diagnosed.state.Values(r.state, d.wanted, d.values)
+	return r.diagnosed.memory.Write(d.values, r.state.Time(), batch.Time, r.diagnosed.attributes(r), added)
+}
+
+// attributes are those of the engines. A server of which no engine is known has
+// none.
+func (d *diagnosed) attributes(r *resource) emit.Attributes {
+	return func(group int) []collect.Attribute {
+		if group == diagnose.ServerOnly {
+			return nil
+		}
+		return r.state.Attributes(group)
+	}
+}
+
+// end ends all that was told.
+func (d *diagnosed) end(r *resource, at int64, added pmetric.MetricSlice) (ends int) {
+	if d == nil {
+		return 0
+	}
+	_, ends = d.memory.Write(nil, at, at, d.attributes(r), added)
+	return ends
+}
+
+// expire keeps the baselines of a resource that is forgotten, for the case that it
+// comes back.
+func (d *diagnosis) expire(r *resource) {
+	if d != nil && r.diagnosed != nil {
+		r.diagnosed.state.End()
+	}
+}
+
+// snapshot returns the baselines of all engines.
+func (d *diagnosis) snapshot() map[string][]byte {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	all := map[string][]byte{}
+	for resource, r := range d.served {
+		if r.diagnosed == nil {
+			continue
+		}
+		for attributes, baseline := range r.diagnosed.state.Baselines() {
+			all[baselineKey(resource, attributes)] = baseline
+		}
+	}
+	return all
+}
+
+// remembered is what the state of a resource asks about its engines.
+type remembered struct {
+	*diagnosis
+	resource string
+}
+
+// Begin returns what was learned of an engine before.
+func (r *remembered) Begin(attributes []collect.Attribute) []byte {
+	state, _ := r.archive.begin(baselineKey(r.resource, attributes), r.diagnosis)
+	return state
+}
+
+// End keeps what was learned of an engine.
+func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
+	r.archive.end(baselineKey(r.resource, attributes), baseline, r.diagnosis)
+}
+
+func baselineKey(resource string, attributes []collect.Attribute) string {
+	return stateKey(resource, attributes, "baseline")
+}

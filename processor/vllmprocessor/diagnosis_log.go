@@ -1,0 +1,215 @@
+package vllmprocessor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+)
+
+const (
+	// maxChanges is how many changes are logged one by one in changeInterval: more
+	// are a storm that nobody reads line by line. Changes into and out of harm have
+	// as many lines for themselves, so that a thousand engines that become idle hide
+	// none that stalls.
+	maxChanges     = 100
+	changeInterval = time.Minute
+)
+
+// changeLog writes what changes into the collector's log.
+type changeLog struct {
+	logger       *zap.Logger
+	relearnAfter time.Duration
+	telemetry    *telemetry
+
+	// since is when the interval began. In it logged lines were written, of harm
+	// and of others, and unlogged counts those that were not, by condition.
+	since    time.Time
+	logged   [2]int
+	unlogged map[string]int
+}
+
+// tell logs the changes of a resource, one line each.
+func (l *changeLog) tell(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
+		l.summary()
+		l.since, l.logged = now, [2]int{}
+	}
+	var server []zap.Field
+	for i := range changes {
+		t := &changes[i]
+		if !t.News() {
+			continue
+		}
+		harm := 0
+		if max(t.From.Severity, t.To.Severity) >= 2 {
+			harm = 1
+		}
+		if l.logged[harm] >= maxChanges {
+			if l.unlogged == nil {
+				l.unlogged = map[string]int{}
+			}
+			l.unlogged[t.To.Condition.String()]++
+			l.telemetry.ProcessorVllmUnloggedChanges.Add(ctx, 1)
+			continue
+		}
+		l.logged[harm]++
+		if server == nil {
+			server = serverFields(resource)
+		}
+		l.line(t, server)
+	}
+}
+
+// summary says in one line what was not logged one by one. There are as many
+// fields as conditions at most.
+func (l *changeLog) summary() {
+	if len(l.unlogged) == 0 {
+		return
+	}
+	total := 0
+	var fields []zap.Field
+	for _, condition := range slices.Sorted(maps.Keys(l.unlogged)) {
+		total += l.unlogged[condition]
+		fields = append(fields, zap.Int("now_"+condition, l.unlogged[condition]))
+	}
+	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes came within a minute than are logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause tell them all", total), fields...)
+	clear(l.unlogged)
+}
+
+// logLevels are those of the severities.
+var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.ErrorLevel}
+
+// line tells a change: what is now, by what it is seen, what it is compared with,
+// and what to do next.
+func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
+	condition, _ := catalog.ConditionByName(t.To.Condition.String())
+	sentence, next, anchor := condition.Sentence, condition.Next, condition.Anchor
+	fields := slices.Clone(server)
+	for _, a := range t.Attributes {
+		fields = append(fields, zap.String(a.Name, a.Value))
+	}
+	fields = append(fields,
+		zap.String("condition", condition.Name),
+		zap.String("previous_condition", t.From.Condition.String()),
+		zap.Int("severity", t.To.Severity),
+		zap.Time("at", time.Unix(0, t.At).UTC()),
+	)
+	cause, known := subject(t)
+	if known {
+		sentence, next, anchor = sentence+" "+cause.Sentence, cause.Next, cause.Anchor
+		if detail := detailOf(cause, t); detail != nil {
+			sentence += " " + detail.Sentence
+			fields = append(fields, zap.String("detail", detail.Name))
+		}
+	}
+	if t.To.Explained {
+		fields = append(fields, zap.String("cause", t.To.Primary.String()))
+		if cause.NotSeparable != "" {
+			fields = append(fields, zap.String("not_separable", cause.NotSeparable))
+		}
+	}
+	if because := t.To.Because.Sentence(); because != "" {
+		sentence += " " + because
+	}
+	if t.Relearned {
+		sentence = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", spell(l.relearnAfter))
+	}
+	fields = append(fields, causeNames("contributing", &t.To.Contributing), causeNames("notices", &t.To.Notices))
+	if t.To.Severity >= 2 && (t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing) {
+		fields = append(fields, zap.Stringer("reference", t.To.Reference))
+		if t.To.Objective != "" {
+			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))
+		}
+	}
+	if evidence := t.Evidence(); len(evidence) > 0 {
+		fields = append(fields, zap.Strings("evidence", evidence))
+	}
+	if t.To.Severity > 0 {
+		fields = append(fields, zap.Strings("next", next))
+	}
+	fields = append(fields, zap.String("runbook", "docs/diagnosis.md#"+anchor))
+	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+sentence, fields...)
+}
+
+// subject is the cause that a line is about: the primary one, else a notice.
+func subject(t *diagnose.Transition) (*catalog.Cause, bool) {
+	if t.To.Explained {
+		return catalog.CauseByName(t.To.Primary.String())
+	}
+	for c, is := range t.To.Notices {
+		if is {
+			return catalog.CauseByName(diagnose.Cause(c).String())
+		}
+	}
+	return nil, false
+}
+
+// detailOf is what more is known of the cause that a line is about; nil where
+// nothing is.
+func detailOf(cause *catalog.Cause, t *diagnose.Transition) *catalog.Detail {
+	if !t.To.Explained {
+		return nil
+	}
+	for i := range cause.Details {
+		if cause.Details[i].Name == t.Details[t.To.Primary] {
+			return &cause.Details[i]
+		}
+	}
+	return nil
+}
+
+// serverFields say which server a line is about, in the words of its resource: its
+// name and its pod, or all that there is where it has no name.
+func serverFields(resource pcommon.Map) []zap.Field {
+	var fields []zap.Field
+	for _, name := range []string{"service.name", "service.instance.id", "k8s.namespace.name", "k8s.pod.name"} {
+		if value, has := resource.Get(name); has {
+			fields = append(fields, zap.String(name, value.AsString()))
+		}
+	}
+	if instance, named := resource.Get("service.instance.id"); named && instance.AsString() != "" {
+		return fields
+	}
+	var all []string
+	for name, value := range resource.All() {
+		all = append(all, name+"="+value.AsString())
+	}
+	slices.Sort(all)
+	return []zap.Field{zap.String("resource", strings.Join(all, " "))}
+}
+
+// causeNames are causes beside the primary one.
+func causeNames(key string, causes *[diagnose.NumCauses]bool) zap.Field {
+	var names []string
+	for c, is := range causes {
+		if is {
+			names = append(names, diagnose.Cause(c).String())
+		}
+	}
+	if names == nil {
+		return zap.Skip()
+	}
+	return zap.Strings(key, names)
+}
+
+// spell writes a time without the zeros at its end: 1h, not 1h0m0s.
+func spell(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

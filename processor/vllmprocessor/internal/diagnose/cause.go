@@ -1,0 +1,85 @@
+package diagnose
+
+// Cause is a reason for harm.
+type Cause uint8
+
+// The causes of engines. What they mean is in the catalogue; String is the name.
+const (
+	DemandExceedsCapacity Cause = iota
+	KVPressure
+	PrefillHeavy
+	SlowSteps
+	DecodeLoad
+	FrontendBound
+	CacheThrash
+	SpeculationWasteful
+	AdmissionDeferred
+	KVTransferFailing
+	CorruptedOutput
+	Erroring
+	Restarting
+	// Imbalanced and UpstreamStarved are of pools.
+	Imbalanced
+	UpstreamStarved
+	// WorkloadShift and FrozenGauges are notices.
+	WorkloadShift
+	FrozenGauges
+
+	// NumCauses is the number of causes, for arrays over them.
+	NumCauses
+)
+
+var causeNames = [NumCauses]string{
+	DemandExceedsCapacity: "demand_exceeds_capacity",
+	KVPressure:            "kv_pressure",
+	PrefillHeavy:          "prefill_heavy",
+	SlowSteps:             "slow_steps",
+	DecodeLoad:            "decode_load",
+	FrontendBound:         "frontend_bound",
+	CacheThrash:           "cache_thrash",
+	SpeculationWasteful:   "speculation_wasteful",
+	AdmissionDeferred:     "admission_deferred",
+	KVTransferFailing:     "kv_transfer_failing",
+	CorruptedOutput:       "corrupted_output",
+	Erroring:              "erroring",
+	Restarting:            "restarting",
+	Imbalanced:            "imbalanced",
+	UpstreamStarved:       "upstream_starved",
+	WorkloadShift:         "workload_shift",
+	FrozenGauges:          "frozen_gauges",
+}
+
+// String is the cause's name in the catalogue.
+func (c Cause) String() string { return causeNames[c] }
+
+// Shares are how much of the harm each cause explains. Together they are 1 where
+// all of it is explained.
+type Shares [NumCauses]float64
+
+// scale multiplies all shares.
+func (s Shares) scale(by float64) Shares {
+	for i := range s {
+		s[i] *= by
+	}
+	return s
+}
+
+// plus adds shares.
+func (s Shares) plus(others Shares) Shares {
+	for i := range s {
+		s[i] += others[i]
+	}
+	return s
+}
+
+// whole makes the shares add up to 1. Where there are none it does nothing.
+func (s Shares) whole() Shares {
+	total := 0.0
+	for _, share := range s {
+		total += share
+	}
+	if total <= 0 {
+		return s
+	}
+	return s.scale(1 / total)
+}

@@ -1,0 +1,98 @@
+package diagnose
+
+import "time"
+
+// Condition is how an engine is: exactly one holds.
+type Condition uint8
+
+// The conditions. String is the name in the catalogue.
+const (
+	Healthy Condition = iota
+	Idle
+	Unknown
+	Degraded
+	Failing
+	Stalled
+	Asleep
+	Starting
+	Unreachable
+
+	// NumConditions is the number of conditions, for arrays over them.
+	NumConditions
+)
+
+// String is the condition's name in the catalogue.
+func (c Condition) String() string {
+	return [NumConditions]string{
+		Healthy: "healthy", Idle: "idle", Unknown: "unknown", Degraded: "degraded", Failing: "failing",
+		Stalled: "stalled", Asleep: "asleep", Starting: "starting", Unreachable: "unreachable",
+	}[c]
+}
+
+const (
+	// startingFor is how long after its start an engine that does not work yet is
+	// starting, warmingUp how many windows its latencies are not judged.
+	startingFor = 10 * time.Minute
+	warmingUp   = 3
+	// An engine has stalled where nothing of it has moved for so long and so many
+	// scrapes: a long prefill still moves some of what is looked at.
+	stalledFor     = time.Minute
+	stalledScrapes = 3
+	// frozenKV is the utilization of the KV cache that nobody uses.
+	frozenKV = 0.5
+)
+
+// progress is when an engine was last seen to do something.
+type progress struct {
+	was     [4]float64
+	at      int64
+	scrapes int
+}
+
+func (p *progress) observe(r *reading) {
+	if r.progress != p.was || p.at == 0 {
+		*p = progress{was: r.progress, at: r.at}
+		return
+	}
+	p.scrapes++
+}
+
+// none tells whether nothing has moved for long enough.
+func (p *progress) none(at int64) bool {
+	return p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+}
+
+// judge returns the condition that a reading alone shows. The order of the cases
+// is the precedence.
+func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
+	age := r.at - max(r.restarted, e.first)
+	demand := r.runningNow > 0 || r.waitingNow > 0
+	switch {
+	case r.healthy == 0 && age < int64(startingFor):
+		return Starting
+	case r.restarted > 0 && r.at-r.restarted < warmingUp*int64(s.Window):
+		return Starting
+	case r.awake == 0:
+		return Asleep
+	case demand && e.progress.none(r.at):
+		return Stalled
+	case r.healthy == 0 || felt.failing:
+		return Failing
+	case felt.any():
+		return Degraded
+	case r.elapsed == 0:
+		return Unknown
+	case !demand && !(r.Signals[Running] > 0) && !(r.firstTokens > 0):
+		return Idle
+	case r.lacks:
+		return Unknown
+	}
+	return Healthy
+}
+
+// frozen tells whether gauges show the state of a step long ago: KV blocks in use
+// although nothing runs and nothing moves. Nobody is harmed unless a router
+// believes them.
+func (e *engine) frozen(r *reading) bool {
+	return r.Signals[KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.at)
+}

@@ -1,0 +1,199 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// reading is what an engine says over the window that ends now.
+type reading struct {
+	Signals
+
+	// at is the end of the window in nanoseconds, elapsed its length in seconds.
+	at      int64
+	elapsed float64
+	// The latest states; NaN where they are not told.
+	runningNow, waitingNow, awake, healthy float64
+	// firstTokens and gaps are numbers of observations in the window.
+	firstTokens, gaps, finished float64
+	// generation and computed are rates in tokens per second; computed counts what
+	// was computed of prompts, also again after a preemption.
+	generation, computed float64
+	// progress grows with whatever an engine does: it stands still only in one that
+	// does nothing.
+	progress [4]float64
+	// restarted is when the engine began anew last, 0 where it did not.
+	restarted int64
+	// objective is the worst of the objectives that are missed for certain.
+	objective missed
+	// lacks is true where the server tells neither the first tokens nor the gaps,
+	// without which there is nothing to judge.
+	lacks bool
+}
+
+// missed is an objective that was missed in the window.
+type missed struct {
+	name  string
+	input collect.Input
+	// share is that of the observations beyond the threshold for certain, allowed
+	// what the target leaves.
+	share, allowed float64
+}
+
+// reader reads views. The error share of the server before the engines holds for
+// each of them.
+type reader struct {
+	settings *Settings
+	// errors is the share of requests that the server answered with 5xx.
+	errors, healthy float64
+}
+
+// value is a number of a view, NaN where the server does not say it.
+func value(v float64, status window.Status) float64 {
+	if status != window.Present {
+		return math.NaN()
+	}
+	return v
+}
+
+func (r *reader) read(v *window.View, at int64) reading {
+	out := reading{Signals: unknown(), at: at, elapsed: v.Elapsed}
+	out.runningNow = value(v.Gauge(collect.Running))
+	out.waitingNow = value(v.Gauge(collect.Waiting))
+	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
+	out.healthy = r.healthy
+	out.restarted, _ = v.Restarted()
+	out.progress = [4]float64{
+		orZero(value(v.Total(collect.GenerationTokens))), orZero(value(v.Total(collect.PrefixCacheQueries))),
+		orZero(value(v.Gauge(collect.KVCacheUtilization))), orZero(value(v.Total(collect.EstimatedFLOPs))),
+	}
+	s := &out.Signals
+	s[Running] = value(v.Average(collect.Running))
+	s[KVUtilization] = value(v.Average(collect.KVCacheUtilization))
+	s[Waiting] = value(v.Average(collect.Waiting))
+	s[Deferred] = value(v.AverageOf(collect.WaitingByReason, "deferred"))
+	capacity := s[Waiting] - orZero(s[Deferred])
+
+	firstTokens, ttft := moments(v, collect.TimeToFirstToken)
+	gaps, step := moments(v, collect.InterTokenLatency)
+	finished, output := moments(v, collect.RequestGenerationTokens)
+	out.lacks = r.lacks(v)
+	out.firstTokens, out.gaps, out.finished = firstTokens, gaps, finished
+	s[TimeToFirstToken], s[StepTime] = ttft, step
+	rate := firstTokens / v.Elapsed
+	s[FirstTokenRate] = rate
+	s[ArrivalRate] = max(firstTokens+value(v.Change(collect.Waiting)), 0) / v.Elapsed
+	generated := value(v.Increase(collect.GenerationTokens))
+	out.generation = generated / v.Elapsed
+
+	prompt := value(v.Increase(collect.PromptTokens))
+	s[PromptTokens] = prompt / firstTokens
+	s[ComputedTokens] = s[PromptTokens] * computedShare(v)
+	// What finished is exact; what is generated per first token is not delayed, but
+	// lags when lengths or rates change.
+	s[OutputTokens] = or(output, generated/firstTokens)
+	preempted := value(v.Increase(collect.Preemptions))
+	s[Preemptions] = preempted / firstTokens
+	// A preempted request computes its prompt and what it had generated again.
+	again := orZero(preempted) / v.Elapsed * (s[PromptTokens] + orZero(s[OutputTokens])/2)
+	out.computed = s[ComputedTokens]*rate + orZero(again)
+
+	s[AcceptanceLength] = acceptance(v)
+	s[InterTokenLatency] = step
+	if tokens := generated - firstTokens; known(s[AcceptanceLength]) && tokens > 0 {
+		s[InterTokenLatency] = step * gaps / tokens
+	}
+	s[QueueWait] = capacity / rate
+	_, s[QueueTime] = moments(v, collect.QueueTime)
+	_, s[PrefillTime] = moments(v, collect.PrefillTime)
+	_, s[KVBlockIdle] = moments(v, collect.KVBlockIdle)
+	_, s[KVBlockReuseGap] = moments(v, collect.KVBlockReuseGap)
+	s[FrontEnd] = frontEnd(v)
+	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
+	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
+	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
+		all := value(v.Increase(collect.RequestSuccess))
+		s[ErrorRatio] = failed / all
+		s[CorruptedRatio] = min(corrupted/all, 1)
+	}
+	if !(s[ErrorRatio] >= r.errors) {
+		s[ErrorRatio] = r.errors
+	}
+	s[FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
+	for i := range s {
+		if math.IsInf(s[i], 0) {
+			s[i] = math.NaN()
+		}
+	}
+	if r.settings != nil {
+		out.objective = r.settings.missed(v)
+	}
+	return out
+}
+
+// lacks tells whether the server lacks what everything is judged by.
+func (r *reader) lacks(v *window.View) bool {
+	_, _, _, first := v.Moments(collect.TimeToFirstToken)
+	_, _, _, gap := v.Moments(collect.InterTokenLatency)
+	return first == window.Missing && gap == window.Missing
+}
+
+// moments returns how many observations a distribution got and their mean.
+func moments(v *window.View, in collect.Input) (count, mean float64) {
+	n, sum, hasSum, status := v.Moments(in)
+	if status != window.Present {
+		return math.NaN(), math.NaN()
+	}
+	if !hasSum || n <= 0 {
+		return n, math.NaN()
+	}
+	return n, sum / n
+}
+
+// computedShare is the share of the prompt tokens that were computed, not found in
+// a cache: 1 where the server does not say.
+func computedShare(v *window.View) float64 {
+	for _, quotient := range [][2]collect.Input{
+		{collect.PromptTokensCached, collect.PromptTokens},
+		{collect.PrefixCacheHits, collect.PrefixCacheQueries},
+	} {
+		found, all := value(v.Increase(quotient[0])), value(v.Increase(quotient[1]))
+		if found <= all && all > 0 {
+			return 1 - found/all
+		}
+	}
+	return 1
+}
+
+// acceptance is the number of tokens that a step of speculative decoding gives.
+func acceptance(v *window.View) float64 {
+	accepted, drafts := value(v.Increase(collect.AcceptedTokens)), value(v.Increase(collect.Drafts))
+	if !(drafts > 0) {
+		return math.NaN()
+	}
+	return 1 + accepted/drafts
+}
+
+// frontEnd is the mean time that finished requests spent outside the engine.
+func frontEnd(v *window.View) float64 {
+	n, all := moments(v, collect.E2ERequestLatency)
+	queued, queue := moments(v, collect.QueueTime)
+	inferred, inference := moments(v, collect.InferenceTime)
+	if n != queued || n != inferred {
+		return math.NaN()
+	}
+	return max(all-queue-inference, 0)
+}
+
+// serverErrors is the share of the requests that a server answered with 5xx over
+// the window.
+func serverErrors(v *window.View) float64 {
+	all, errors, reason := derive.HTTPErrors(v)
+	if reason != derive.OK || all <= 0 {
+		return math.NaN()
+	}
+	return errors[1] / all
+}

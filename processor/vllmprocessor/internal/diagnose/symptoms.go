@@ -1,0 +1,150 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Reference is what latencies are compared with.
+type Reference uint8
+
+// The references, the one that goes first last.
+const (
+	// Defaults are documented numbers that no interactive service wants to exceed.
+	Defaults Reference = iota
+	// Learned is the engine's own baseline.
+	Learned
+	// Objectives are the user's.
+	Objectives
+)
+
+// String is the reference as log lines spell it.
+func (r Reference) String() string { return [...]string{"defaults", "baseline", "objective"}[r] }
+
+// Objective is a promise about a latency, see the processor's configuration.
+type Objective struct {
+	Name  string
+	Input collect.Input
+	// Threshold is in seconds, Target the share that shall be within it.
+	Threshold, Target float64
+	// Matches tells whether it holds for a model.
+	Matches func(model string) bool
+}
+
+const (
+	// harmRatio and the least differences are from when on a latency beyond its
+	// baseline harms: 30 %, and 100 ms of the first token or 5 ms of each further one,
+	// less what a mean over a window can be off.
+	harmRatio          = 1.28
+	harmFirstToken     = 0.09
+	harmTokenGap       = 0.0045
+	stillHarm          = 0.75
+	deviations         = 4
+	defaultFirstToken  = 2.0
+	defaultTokenGap    = 0.1
+	leastObjectiveSeen = 20
+
+	// harmfulErrors and failingErrors are shares of requests without a right
+	// answer; leastErrors is how many it takes.
+	harmfulErrors = 0.05
+	failingErrors = 0.2
+	leastErrors   = 3
+)
+
+// symptoms are what requests feel that they should not.
+type symptoms struct {
+	reference Reference
+	// firstToken and tokenGap tell which latency is too long, errors whether too
+	// many requests have no right answer.
+	firstToken, tokenGap, errors, failing bool
+	// objective is the one that is missed most, if any.
+	objective missed
+}
+
+func (s *symptoms) any() bool {
+	return s.firstToken || s.tokenGap || s.errors || s.failing || s.objective.name != ""
+}
+
+// limit is how long a latency may be by the baseline: its usual length, and more
+// than what varies from window to window. What is already told to be harmful
+// counts until it is well below.
+func (b *baseline) limit(s Signal, least float64, already bool) float64 {
+	usual, ratio := b.usual(s), harmRatio
+	if already {
+		ratio, least = 1+(ratio-1)*stillHarm, least*stillHarm
+	}
+	return max(usual*ratio, usual+least, usual*math.Exp(deviations*b.spread(s)))
+}
+
+// feel finds the symptoms of an engine. measured tells which latencies have an
+// objective, which goes before the baseline.
+func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
+	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
+	if b.ready() {
+		s.reference = Learned
+		limitFirst = b.limit(TimeToFirstToken, harmFirstToken, already)
+		limitGap = b.limit(InterTokenLatency, harmTokenGap, already)
+	}
+	if r.firstTokens >= leastFirstTokens || (already && r.firstTokens > 0) {
+		s.firstToken = r.Signals[TimeToFirstToken] > limitFirst && !measured[collect.TimeToFirstToken]
+		s.tokenGap = r.Signals[InterTokenLatency] > limitGap && !measured[collect.InterTokenLatency]
+	}
+	// Who waits now has not had a first token yet.
+	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
+		wait := r.Signals[QueueWait]
+		s.firstToken = s.firstToken || wait+orZero(b.usual(TimeToFirstToken)) > limitFirst || r.firstTokens == 0
+	}
+	if s.objective = r.objective; s.objective.name != "" {
+		s.reference = Objectives
+		s.firstToken = s.firstToken || s.objective.input != collect.InterTokenLatency && s.objective.input != collect.TimePerOutputToken &&
+			s.objective.input != collect.DecodeTime
+		s.tokenGap = s.tokenGap || s.objective.input != collect.TimeToFirstToken && s.objective.input != collect.QueueTime &&
+			s.objective.input != collect.PrefillTime
+	}
+	wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
+	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
+	s.failing = s.errors && wrong >= failingErrors
+	return s
+}
+
+// missed returns the objective of which the most is missed for certain, relative
+// to what its target allows.
+func (s *Settings) missed(v *window.View) (worst missed) {
+	var seen histogram.Histogram
+	for i := range s.Objectives {
+		o := &s.Objectives[i]
+		if !o.Matches(v.Group().Value("model_name")) {
+			continue
+		}
+		seen.Reset()
+		if v.AddTo(&seen, o.Input) != window.Present || seen.Count < leastObjectiveSeen {
+			continue
+		}
+		good, undecided := seen.Within(o.Threshold)
+		one := missed{o.Name, o.Input, 1 - (good+undecided)/seen.Count, 1 - o.Target}
+		if one.share > one.allowed && one.share*worst.allowed >= worst.share*one.allowed {
+			worst = one
+		}
+	}
+	return worst
+}
+
+// measured tells which latencies have an objective for a model.
+func (s *Settings) measured(model string) (inputs [collect.NumInputs]bool) {
+	for i := range s.Objectives {
+		if s.Objectives[i].Matches(model) {
+			inputs[s.Objectives[i].Input] = true
+		}
+	}
+	return inputs
+}
+
+// severity is that of a condition in the catalogue.
+func severity(condition string) int {
+	known, _ := catalog.ConditionByName(condition)
+	return known.Severity
+}
