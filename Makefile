@@ -13,7 +13,7 @@ RACE_TIMEOUT ?= 15m
 # Counted in runs: with a time, "go test -fuzz" itself now and then fails with
 # "context deadline exceeded" at the end (golang/go issue 75804).
 FUZZTIME     ?= 50000x
-# How long "make run" runs, "30s" for example; empty: until Ctrl-C.
+# How long "make run" runs, "70s" for example; empty: until Ctrl-C.
 RUN_FOR      ?=
 # Where "make run" listens: the stand-in server, and the collector's metrics.
 SIM_ADDR        ?= 127.0.0.1:8000
@@ -112,7 +112,7 @@ programs:
 	@$(BUILD) -o $(BIN)/ ./cmd/vllmsim ./cmd/demo
 
 .PHONY: run
-run: ## Build, then run the collector against a stand-in vLLM server (RUN_FOR=30s ends by itself)
+run: ## Build, then show the collector an incident on a simulated vLLM server (RUN_FOR=70s ends by itself)
 	@[ -x $(BIN)/$(SMALL) ] || echo '==> first build: this takes some minutes, later ones take seconds'
 	@$(MAKE) --no-print-directory build
 	@exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
@@ -146,9 +146,21 @@ bench: ## Run the benchmarks
 	$(say) 'go test -bench'
 	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
+# How many hours of healthy engines the diagnosis is watched for.
+ACCURACY_HOURS ?= 10000
+
+.PHONY: accuracy
+accuracy: ## Measure the diagnosis on the simulated engine, and write docs/accuracy.md
+	$(say) 'go test ./internal/accuracy -accuracy=full (an hour or so on two cores)'
+	@{ $(GO) test ./internal/accuracy -run '^TestAccuracy$$' -accuracy=full -accuracy.hours=$(ACCURACY_HOURS) \
+		-accuracy.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 180m; echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 .PHONY: e2e
 e2e: build prometheus ## Test the built binary end to end
-	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages

@@ -69,7 +69,7 @@ func statementPart(s statement, before, after string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "> %s\n\n%s%s", s.Sentence, before, s.Meaning)
 	if len(s.Signals) > 0 {
-		fmt.Fprintf(&b, " Needs the signals %s.", codeList(s.Signals))
+		fmt.Fprintf(&b, " Judged by %s.", codeList(s.Signals))
 	}
 	b.WriteString("\n")
 	b.WriteString(after)

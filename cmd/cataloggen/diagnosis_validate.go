@@ -112,7 +112,8 @@ func (g *diagnosis) enumProblems(d *document) []error {
 	for attribute, want := range map[string][]string{
 		"condition": g.conditionNames(), "cause": g.causeNames(), "detail": g.detailNames(),
 	} {
-		if slices.Sort(want); !slices.Equal(d.Attributes[attribute].Enum, want) {
+		slices.Sort(want)
+		if !slices.Equal(d.Attributes[attribute].Enum, want) {
 			errs = append(errs, fmt.Errorf("metadata.yaml: the values of the attribute %s must be [%s]", attribute, strings.Join(want, ", ")))
 		}
 	}

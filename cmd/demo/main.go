@@ -1,7 +1,7 @@
-// Program demo shows the main job at work without a GPU: it starts a stand-in
-// vLLM server and the collector, reads the metrics back from the collector's
-// Prometheus endpoint, and prints what they say every few seconds. "make run"
-// builds what it needs and starts it.
+// Program demo tells the story of an incident without a GPU: it starts a simulated
+// vLLM server, to which something happens, and the collector, reads the metrics
+// back from the collector's Prometheus endpoint, and prints what they say and what
+// the processor makes of them. "make run" builds what it needs and starts it.
 package main
 
 import (
@@ -27,7 +27,8 @@ type options struct {
 	logs              string
 	every             time.Duration
 	// runFor ends the demonstration by itself; 0 means never.
-	runFor time.Duration
+	runFor   time.Duration
+	incident incident
 }
 
 func main() {
@@ -35,14 +36,14 @@ func main() {
 	// thread must live as long as the program.
 	runtime.LockOSThread()
 
-	var opts options
+	opts := options{incident: slowMemory}
 	flag.StringVar(&opts.collector, "collector", "bin/otelcol-vllm", "the collector's `program`")
 	flag.StringVar(&opts.vllmsim, "vllmsim", "bin/vllmsim", "the stand-in server's `program`")
 	flag.StringVar(&opts.config, "config", "examples/quickstart.yaml", "the collector's configuration `file`")
 	flag.StringVar(&opts.simAddr, "sim-addr", "127.0.0.1:8000", "`host:port` of the stand-in server")
 	flag.StringVar(&opts.promAddr, "prometheus-addr", "127.0.0.1:9464", "`host:port` of the collector's Prometheus endpoint")
 	flag.StringVar(&opts.logs, "logs", "build/run", "`folder` for the logs of both programs")
-	flag.DurationVar(&opts.every, "every", 5*time.Second, "time between two lines of the summary")
+	flag.DurationVar(&opts.every, "every", 3*time.Second, "time between two lines of the table, as long as the story lasts")
 	flag.DurationVar(&opts.runFor, "for", 0, "end by itself after this time (0: run until Ctrl-C)")
 	flag.Parse()
 
@@ -55,9 +56,15 @@ func main() {
 	}
 }
 
-// window is the time that the processor derives over: short, so that the load of
-// the stand-in server is seen to change.
-const window = 10 * time.Second
+// window is the time that the processor derives over: so short that it learns what
+// is usual, and notices what is not, within a minute.
+const window = 4 * time.Second
+
+// quietly is the time between two lines once the story is over.
+const quietly = 30 * time.Second
+
+// look is the time between two looks at the collector's metrics.
+const look = 250 * time.Millisecond
 
 // startLimit is how long a started program may take until it shows something.
 const startLimit = 30 * time.Second
@@ -71,11 +78,16 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	if err := checkFree("PROMETHEUS_ADDR", opts.promAddr); err != nil {
 		return err
 	}
+	if err := opts.incident.read(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(opts.logs, 0o755); err != nil {
 		return err
 	}
 
-	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim, "serve", "--listen", opts.simAddr)
+	began := time.Now()
+	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim,
+		"serve", "--listen", opts.simAddr, "--scenario", opts.incident.file, "--uptime", uptime.String())
 	if err != nil {
 		return err
 	}
@@ -91,6 +103,9 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 		"--config", "yaml:receivers::vllm::collection_interval: 1s",
 		"--config", "yaml:receivers::vllm::timeout: 1s",
 		"--config", "yaml:processors::vllm::window: "+window.String(),
+		// What the sentences give as evidence.
+		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal::enabled: true",
+		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal_ratio::enabled: true",
 		// Samples carry the time of their scrape, which is that of a line.
 		"--config", "yaml:exporters::prometheus::send_timestamps: true",
 		// The collector's own metrics would take another port.
@@ -102,7 +117,8 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, collector.stop()) }()
 
 	fmt.Fprintf(out, `
-A stand-in vLLM server and the collector are running.
+A simulated vLLM server (Llama 3.1 8B on an H100, no GPU needed) and the collector
+are running.
   what the server says        curl http://%s/metrics
   what the collector makes    curl http://%s/metrics
   the collector's log         %s
@@ -110,22 +126,26 @@ A stand-in vLLM server and the collector are running.
 	if opts.runFor == 0 {
 		fmt.Fprintln(out, "Ctrl-C ends both.")
 	}
-	return watch(ctx, opts, out, sim, collector)
+	fmt.Fprint(out, `
+Within a minute something happens to the server, and passes. The processor is not
+told: it has some 30 s to learn what is usual here, and must find out from the
+metrics what is not.
+`)
+	return watch(ctx, opts, out, &narrator{out: out, incident: opts.incident, began: began}, sim, collector)
 }
 
-// watch prints the summary until it is time to end.
-func watch(ctx context.Context, opts options, out io.Writer, sim, collector *program) error {
+// watch prints the table and the story until it is time to end.
+func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim, collector *program) error {
 	var over <-chan time.Time
 	if opts.runFor > 0 {
 		timer := time.NewTimer(opts.runFor)
 		defer timer.Stop()
 		over = timer.C
 	}
-	// Until the first metrics are there, look more often than lines are printed.
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(look)
 	defer tick.Stop()
 
-	began := time.Now()
+	began, due := time.Now(), time.Time{}
 	reader := newReader("http://" + opts.promAddr + "/metrics")
 	table := newTable(out, window)
 	for {
@@ -147,17 +167,32 @@ func watch(ctx context.Context, opts options, out io.Writer, sim, collector *pro
 		}
 
 		now, err := reader.read(ctx)
+		news := err == nil && !now.verdict.is(tale.last)
+		isDue := !time.Now().Before(due)
 		switch {
-		case err == nil:
+		case err == nil && (news || isDue):
 			if table.lines == 0 {
-				tick.Reset(opts.every)
 				fmt.Fprintf(out, "First metrics after %.1f s.\n\n", time.Since(began).Seconds())
 			}
+			isDue = true
 			table.add(now)
-		case ctx.Err() == nil && table.lines > 0:
+			tale.hear(now.at, now.verdict)
+		case err == nil:
+		case ctx.Err() == nil && table.lines > 0 && isDue:
 			table.silent(time.Now())
 		case ctx.Err() == nil && table.lines == 0 && time.Since(began) > startLimit:
 			return fmt.Errorf("no metrics came within %s: %w", startLimit, collector.explain(err))
+		}
+		if isDue && table.lines > 0 {
+			due = time.Now().Add(opts.every)
+			if tale.over {
+				due = time.Now().Add(max(opts.every, quietly))
+			}
+		}
+		if !tale.over && tale.summary(time.Now()) {
+			fmt.Fprintf(out, "That was the story. The collector's log has a line for each change that was said.\n"+
+				"Nothing more is done to the server; from here a line follows every %s.\n\n", max(opts.every, quietly))
+			due = time.Now().Add(max(opts.every, quietly))
 		}
 	}
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +34,7 @@ func play(how string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if args[0] == "serve" {
-		fmt.Println("stand-in listens on", args[2])
+		fmt.Println("stand-in listens on", args[2], "with", strings.Join(args, " "))
 		<-ctx.Done()
 		return 0
 	}
@@ -45,6 +47,7 @@ func play(how string, args []string) int {
 		<-ctx.Done()
 		return 0
 	}
+	began := time.Now()
 	server := &http.Server{
 		Addr:              os.Getenv("PROMETHEUS_ADDR"),
 		ReadHeaderTimeout: time.Second,
@@ -52,6 +55,9 @@ func play(how string, args []string) int {
 			fmt.Fprintf(w, "# TYPE vllm_num_requests_running gauge\nvllm_num_requests_running 5 %[1]d\n"+
 				"# TYPE vllm_generation_throughput_per_second gauge\nvllm_generation_throughput_per_second 100 %[1]d\n",
 				time.Now().UnixMilli())
+			if how == "an incident" {
+				diagnose(w, time.Since(began))
+			}
 		}),
 	}
 	go func() { _ = server.ListenAndServe() }()
@@ -62,6 +68,25 @@ func play(how string, args []string) int {
 	return 0
 }
 
+// diagnose offers the diagnosis of a server that gets slow after a second and is
+// well again after two.
+func diagnose(w io.Writer, age time.Duration) {
+	slow := age > time.Second && age < 2*time.Second
+	states := map[bool]int{true: 1}
+	fmt.Fprintf(w, "# TYPE vllm_diagnosis_condition gauge\n"+
+		"vllm_diagnosis_condition{engine=\"0\",condition=\"healthy\"} %d\n"+
+		"vllm_diagnosis_condition{engine=\"0\",condition=\"degraded\"} %d\n"+
+		"# TYPE vllm_diagnosis_cause gauge\n"+
+		"vllm_diagnosis_cause{engine=\"0\",cause=\"slow_steps\",role=\"primary\"} %d\n", states[!slow], states[slow], states[slow])
+}
+
+// theirs is the incident of "make run".
+func theirs() incident {
+	i := slowMemory
+	i.file = filepath.Join("..", "..", i.file)
+	return i
+}
+
 func testOptions(t *testing.T, how string) options {
 	t.Helper()
 	t.Setenv(pretend, how)
@@ -70,7 +95,7 @@ func testOptions(t *testing.T, how string) options {
 	return options{
 		collector: self, vllmsim: self, config: "unused.yaml",
 		simAddr: freeAddr(t), promAddr: freeAddr(t),
-		logs: filepath.Join(t.TempDir(), "logs"), every: 200 * time.Millisecond,
+		logs: filepath.Join(t.TempDir(), "logs"), every: 200 * time.Millisecond, incident: theirs(),
 	}
 }
 
@@ -91,7 +116,8 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 
 	assert.Contains(t, out.String(), "curl http://"+opts.promAddr+"/metrics")
 	assert.Contains(t, out.String(), nameGeneration, "the legend names the metrics as exported")
-	assert.Regexp(t, `(?m)^\S+ +5 +- +- +- +100 `, out.String(), "5 running, 100 tokens a second")
+	assert.Regexp(t, `(?m)^\S+ +5 +- +- +- +- +100 +-$`, out.String(), "5 running, 100 tokens a second, no diagnosis")
+	assert.NotContains(t, out.String(), "What was done", "the story was not over")
 	require.NoError(t, checkFree("", opts.promAddr), "the collector is gone")
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
@@ -100,6 +126,47 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	log, err = os.ReadFile(filepath.Join(opts.logs, "collector.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "collector reads http://"+opts.simAddr)
+}
+
+func TestTheStoryOfAnIncidentIsToldToItsEnd(t *testing.T) {
+	opts := testOptions(t, "an incident")
+	opts.runFor, opts.incident.epilogue = 5*time.Second, 1500*time.Millisecond
+	opts.incident.file = filepath.Join(t.TempDir(), "short.yaml")
+	require.NoError(t, os.WriteFile(opts.incident.file, []byte(`
+about: short
+length: 3m
+workload: {rate: 1}
+changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}]
+`), 0o600))
+	var out strings.Builder
+
+	require.NoError(t, demonstrate(t.Context(), opts, &out))
+
+	said := out.String()
+	for _, part := range []string{
+		` 5 +- +- +- +- +100  healthy\n`,
+		`\n\S+  now degraded: slow_steps\n  found:  Users wait`,
+		`\n  next:   Look at`,
+		`\n\S+  now healthy\n  found:  The engine serves`,
+		`What was done to the server, and what the processor said:
+  \S+  done  the GPU's memory is left 30 % of its bandwidth
+  \S+  said  degraded: slow_steps
+  \S+  done  the GPU's memory is as fast as before
+  \S+  said  healthy
+  so:     The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
+`, `That was the story\..*\nNothing more .* every 30s\.\n`,
+	} {
+		at := regexp.MustCompile(part).FindStringIndex(said)
+		if !assert.NotNil(t, at, "%s is not in its place in\n%s", part, &out) {
+			return
+		}
+		said = said[at[1]:]
+	}
+	assert.LessOrEqual(t, strings.Count(said, "\n"), 4, "afterwards it is quiet: %s", said)
+
+	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "--scenario "+opts.incident.file+" --uptime 2m6s")
 }
 
 func TestInterruptStopsBothPrograms(t *testing.T) {

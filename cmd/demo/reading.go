@@ -21,15 +21,9 @@ const (
 	nameWaiting = "vllm_num_requests_waiting"
 	nameKVCache = "vllm_kv_cache_utilization_ratio"
 
-	namePrompt      = "vllm_prompt_throughput_per_second"
-	nameGeneration  = "vllm_generation_throughput_per_second"
-	nameRequests    = "vllm_request_throughput_per_second"
-	nameTTFT        = "vllm_time_to_first_token_mean_seconds"
-	nameTTFTRank    = "vllm_time_to_first_token_quantile_seconds"
-	nameITL         = "vllm_inter_token_latency_mean_seconds"
-	nameITLRank     = "vllm_inter_token_latency_quantile_seconds"
-	namePrefixRatio = "vllm_prefix_cache_hit_ratio"
-	nameQueueWait   = "vllm_request_queue_wait_estimate_seconds"
+	nameGeneration = "vllm_generation_throughput_per_second"
+	nameTTFT       = "vllm_time_to_first_token_mean_seconds"
+	nameITL        = "vllm_inter_token_latency_mean_seconds"
 )
 
 // reading is what one look at the endpoint says. A number that is not there is NaN.
@@ -39,12 +33,11 @@ type reading struct {
 	// running and waiting are requests over all engines, kvCache is the fullest
 	// engine's fraction.
 	running, waiting, kvCache float64
-	// Per second, over all engines: tokens in and out, and requests that ended.
-	prompt, generation, requests float64
-	// Seconds, over the engines of the model: mean and 0.95 quantile.
-	ttft, ttft95, itl, itl95 float64
-	// prefixRatio is from 0 to 1, queueWait in seconds.
-	prefixRatio, queueWait float64
+	// generation is tokens per second over all engines.
+	generation float64
+	// Means in seconds, over the engines of the model.
+	ttft, itl float64
+	verdict   verdict
 }
 
 // reader reads the collector's Prometheus endpoint.
@@ -93,18 +86,13 @@ func interpret(body io.Reader) (reading, error) {
 	}
 
 	now := reading{
-		running:     sum(families[nameRunning]),
-		waiting:     sum(families[nameWaiting]),
-		kvCache:     math.NaN(),
-		prompt:      sum(families[namePrompt]),
-		generation:  sum(families[nameGeneration]),
-		requests:    sum(families[nameRequests]),
-		ttft:        overall(families[nameTTFT], ""),
-		ttft95:      overall(families[nameTTFTRank], "0.95"),
-		itl:         overall(families[nameITL], ""),
-		itl95:       overall(families[nameITLRank], "0.95"),
-		prefixRatio: overall(families[namePrefixRatio], ""),
-		queueWait:   overall(families[nameQueueWait], ""),
+		running:    sum(families[nameRunning]),
+		waiting:    sum(families[nameWaiting]),
+		kvCache:    math.NaN(),
+		generation: sum(families[nameGeneration]),
+		ttft:       overall(families[nameTTFT]),
+		itl:        overall(families[nameITL]),
+		verdict:    judged(families),
 	}
 	for _, series := range families[nameKVCache].GetMetric() {
 		if used := number(series); math.IsNaN(now.kvCache) || used > now.kvCache {
@@ -146,20 +134,13 @@ func sum(family *dto.MetricFamily) float64 {
 
 // overall is the value over all engines: that of the series without an engine,
 // or of the only one. Where several servers or models have one each it is NaN,
-// because their values cannot be put together. quantile chooses among the series
-// of a family that has several.
-func overall(family *dto.MetricFamily, quantile string) float64 {
+// because their values cannot be put together.
+func overall(family *dto.MetricFamily) float64 {
 	var chosen, engines []float64
 	for _, series := range family.GetMetric() {
-		labels := map[string]string{}
-		for _, pair := range series.GetLabel() {
-			labels[pair.GetName()] = pair.GetValue()
-		}
-		switch {
-		case labels["quantile"] != quantile:
-		case labels["engine"] == "":
+		if label(series, "engine") == "" {
 			chosen = append(chosen, number(series))
-		default:
+		} else {
 			engines = append(engines, number(series))
 		}
 	}

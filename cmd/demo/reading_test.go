@@ -27,11 +27,6 @@ vllm_generation_throughput_per_second{engine="1"} 500 1700000010000
 vllm_time_to_first_token_mean_seconds{engine="0"} 1 1700000010000
 vllm_time_to_first_token_mean_seconds{engine="1"} 3 1700000010000
 vllm_time_to_first_token_mean_seconds{} 1.5 1700000010000
-# TYPE vllm_time_to_first_token_quantile_seconds gauge
-vllm_time_to_first_token_quantile_seconds{quantile="0.5"} 2 1700000010000
-vllm_time_to_first_token_quantile_seconds{quantile="0.95"} 8 1700000010000
-# TYPE vllm_prefix_cache_hit_ratio gauge
-vllm_prefix_cache_hit_ratio{engine="0"} 0.5 1700000010000
 # TYPE vllm_inter_token_latency_mean_seconds gauge
 vllm_inter_token_latency_mean_seconds{instance="a"} 0.1 1700000010000
 vllm_inter_token_latency_mean_seconds{instance="b"} 0.2 1700000010000
@@ -45,8 +40,6 @@ func TestEnginesArePutTogetherAsTheirNumbersAllow(t *testing.T) {
 	assert.Equal(t, 0.75, now.kvCache, "the fullest cache counts")
 	assert.Equal(t, 1500.0, now.generation, "rates are added up")
 	assert.Equal(t, 1.5, now.ttft, "the mean over engines is the processor's")
-	assert.Equal(t, 8.0, now.ttft95)
-	assert.Equal(t, 0.5, now.prefixRatio, "the only one there is")
 	assert.True(t, math.IsNaN(now.itl), "the means of two servers cannot be put together")
 	assert.Equal(t, time.UnixMilli(1700000010500), now.at, "the newest sample dates the reading")
 	assert.True(t, math.IsNaN(now.waiting), "what is not in the body is NaN, not 0")

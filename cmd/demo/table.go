@@ -8,7 +8,7 @@ import (
 )
 
 // headEvery is after how many lines the head of the table is printed again.
-const headEvery = 15
+const headEvery = 25
 
 // table prints one line per reading, in 80 columns.
 type table struct {
@@ -21,8 +21,8 @@ type table struct {
 func newTable(out io.Writer, window time.Duration) *table { return &table{out: out, window: window} }
 
 const head = `
-          requests    KV     tokens/s         TTFT, ms     ITL, ms  prefix queue
-time      run wait cache     in    out req/s  mean   p95  mean   p95  hits  wait
+           requests   KV  TTFT   ITL tokens
+time      run  wait cache   ms    ms  per s  the processor says
 `
 
 func (t *table) add(now reading) {
@@ -33,31 +33,22 @@ func (t *table) add(now reading) {
 		fmt.Fprint(t.out, head[1:])
 	}
 	t.lines++
-	fmt.Fprintf(t.out, "%s %4s %4s %5s ",
+	fmt.Fprintf(t.out, "%s %4s %5s %5s ",
 		now.at.Format(time.TimeOnly), show(now.running, "%.0f"), show(now.waiting, "%.0f"), show(100*now.kvCache, "%.0f %%"))
 	switch {
-	case math.IsNaN(now.prompt) && math.IsNaN(now.generation):
+	case math.IsNaN(now.generation):
 		fmt.Fprintln(t.out, " rates and latencies need two scrapes")
 	case now.quiet():
-		fmt.Fprintf(t.out, "%6s %6s %5s  no traffic in the last %s\n", "0", "0", "0", t.window)
+		fmt.Fprintf(t.out, "%4s %5s %6s  %s\n", "-", "-", "0", now.verdict)
 	default:
-		fmt.Fprintf(t.out, "%6s %6s %5s %5s %5s %5s %5s %5s %5s\n",
-			show(now.prompt, "%.0f"), show(now.generation, "%.0f"), show(now.requests, "%.1f"),
-			show(1000*now.ttft, "%.0f"), show(1000*now.ttft95, "%.0f"), show(1000*now.itl, "%.1f"), show(1000*now.itl95, "%.1f"),
-			show(100*now.prefixRatio, "%.0f %%"), duration(now.queueWait))
+		fmt.Fprintf(t.out, "%4s %5s %6s  %s\n",
+			show(1000*now.ttft, "%.0f"), show(1000*now.itl, "%.1f"), show(now.generation, "%.0f"), now.verdict)
 	}
 }
 
-// quiet tells whether nothing happened in the window, so that there are neither
-// latencies nor ratios.
-func (r reading) quiet() bool {
-	for _, n := range []float64{r.prompt, r.generation, r.requests} {
-		if n > 0 {
-			return false
-		}
-	}
-	return math.IsNaN(r.ttft) && math.IsNaN(r.itl)
-}
+// quiet tells whether nothing happened in the window, so that there are no
+// latencies.
+func (r reading) quiet() bool { return !(r.generation > 0) && math.IsNaN(r.ttft) && math.IsNaN(r.itl) }
 
 // silent says that the server does not answer.
 func (t *table) silent(at time.Time) {
@@ -69,31 +60,14 @@ func (t *table) legend() {
 	for _, row := range [][2]string{
 		{"run, wait", nameRunning + ", ..._waiting"},
 		{"KV cache", nameKVCache},
-		{"tokens/s in", namePrompt},
-		{"tokens/s out", nameGeneration},
-		{"req/s", nameRequests},
-		{"TTFT", nameTTFT + ", ..._quantile_seconds"},
-		{"ITL", nameITL + ", ..._quantile_seconds"},
-		{"prefix hits", namePrefixRatio},
-		{"queue wait", nameQueueWait},
+		{"TTFT", nameTTFT + ": time to the first token"},
+		{"ITL", nameITL + ": time between two tokens"},
+		{"tokens", nameGeneration},
+		{"it says", nameCondition + ", ..._cause"},
 	} {
-		fmt.Fprintf(t.out, "  %-12s  %s\n", row[0], row[1])
+		fmt.Fprintf(t.out, "  %-9s  %s\n", row[0], row[1])
 	}
-	fmt.Fprintf(t.out, "From tokens/s on, all are derived, over the last %s.\n", t.window)
-	fmt.Fprintln(t.out, "TTFT: time to first token; ITL: time between two tokens; -: nothing to tell.")
-	fmt.Fprintln(t.out, "A p95 is interpolated within vLLM's buckets; the first of ITL ends at 10 ms.")
-	fmt.Fprintln(t.out)
-}
-
-// duration shows seconds with a unit.
-func duration(seconds float64) string {
-	switch {
-	case seconds < 1:
-		return show(1000*seconds, "%.0fms")
-	case seconds < 100:
-		return show(seconds, "%.1fs")
-	}
-	return show(seconds, "%.0fs")
+	fmt.Fprintf(t.out, "From TTFT on, all are derived by the processor, over the last %s.\n\n", t.window)
 }
 
 // show writes "-" for a number that is not there.

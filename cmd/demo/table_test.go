@@ -17,10 +17,8 @@ var (
 
 // busy is what a server under load says.
 var busy = reading{
-	at: noon, running: 7, waiting: 2, kvCache: 0.625,
-	prompt: 5000.4, generation: 1000, requests: 2.54,
-	ttft: 0.0304, ttft95: 1.25, itl: 0.0086, itl95: 0.00991,
-	prefixRatio: 0.25, queueWait: 0.7872,
+	at: noon, running: 7, waiting: 2, kvCache: 0.625, generation: 1000, ttft: 0.0304, itl: 0.0086,
+	verdict: verdict{condition: "degraded", cause: "slow_steps", detail: "x"},
 }
 
 // lines are those of a table below its legend.
@@ -40,24 +38,20 @@ func last(readings ...reading) string {
 }
 
 func TestTableShowsWhatIsDerivedInItsUnits(t *testing.T) {
-	assert.Equal(t, "12:00:00 7 2 62 % 5000 1000 2.5 30 1250 8.6 9.9 25 % 787ms", last(busy))
-	long := busy
-	long.queueWait = 12.34
-	assert.Equal(t, "12.3s", strings.Fields(last(long))[14])
+	assert.Equal(t, "12:00:00 7 2 62 % 30 8.6 1000 degraded: slow_steps", last(busy))
 }
 
 func TestTableSaysWhyThereIsNothingToShow(t *testing.T) {
 	first := busy
-	first.prompt, first.generation, first.requests = nan, nan, nan
-	first.ttft, first.ttft95, first.itl, first.itl95, first.prefixRatio, first.queueWait = nan, nan, nan, nan, nan, nan
+	first.generation, first.ttft, first.itl, first.verdict = nan, nan, nan, verdict{}
 	idle := first
-	idle.prompt, idle.generation, idle.requests = 0, 0, 0
+	idle.generation, idle.verdict.condition = 0, "idle"
 	decoding := idle
-	decoding.generation, decoding.itl, decoding.itl95 = 30, 0.01, 0.02
+	decoding.generation, decoding.itl, decoding.verdict.condition = 30, 0.01, "healthy"
 
 	assert.Equal(t, "12:00:00 7 2 62 % rates and latencies need two scrapes", last(first))
-	assert.Equal(t, "12:00:00 7 2 62 % 0 0 0 no traffic in the last 10s", last(idle))
-	assert.Equal(t, "12:00:00 7 2 62 % 0 30 0.0 - - 10.0 20.0 - -", last(decoding), "no request got its first token")
+	assert.Equal(t, "12:00:00 7 2 62 % - - 0 idle", last(idle))
+	assert.Equal(t, "12:00:00 7 2 62 % - 10.0 30 healthy", last(decoding), "no request got its first token")
 
 	var out strings.Builder
 	newTable(&out, time.Second).silent(noon)
@@ -66,8 +60,8 @@ func TestTableSaysWhyThereIsNothingToShow(t *testing.T) {
 
 func TestEveryLineFitsIntoATerminalBelowItsHead(t *testing.T) {
 	full := busy
-	full.running, full.waiting, full.kvCache, full.prompt, full.generation, full.requests = 1024, 9999, 1, 999999, 99999, 999.9
-	full.ttft, full.ttft95, full.itl, full.itl95, full.prefixRatio, full.queueWait = 99.9, 99.9, 0.9, 0.9, 1, 999
+	full.running, full.waiting, full.kvCache, full.generation, full.ttft, full.itl = 1024, 99999, 1, 999999, 9.999, 0.9999
+	full.verdict.cause = "demand_exceeds_capacity"
 	var out strings.Builder
 	tab := newTable(&out, 10*time.Second)
 	tab.add(full)
@@ -76,10 +70,11 @@ func TestEveryLineFitsIntoATerminalBelowItsHead(t *testing.T) {
 	}
 	all := lines(full)
 	require.Len(t, all, 3)
-	for name, value := range map[string]string{"run": "1024", "cache": "100 %", "req/s": "999.9", "hits": "100 %", "wait": "999s"} {
+	for name, value := range map[string]string{"run": "1024", "wait": "99999", "cache": "100 %", "per s": "999999"} {
 		end := strings.LastIndex(all[1], name) + len(name)
 		assert.Equal(t, value, strings.TrimLeft(all[2][end-len(value):end], " "), "%s stands below its name", name)
 	}
+	assert.Equal(t, strings.Index(all[1], "the processor"), strings.Index(all[2], "degraded"))
 }
 
 func TestHeadComesAgainAfterAScreenful(t *testing.T) {

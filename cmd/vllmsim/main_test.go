@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,8 +70,11 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"scenario from nowhere", []string{"serve", "--scenario", "/does/not/exist"}, 1, "", "no such file"},
 		{"scenario and its opposite", []string{"serve", "--scenario", "../../examples/scenarios/idle.yaml", "--rate", "9"}, 2, "", "-rate: with -scenario the file says that"},
 		{"scenario of many engines in a dialect of one", []string{
-			"serve", "--scenario", "../../examples/scenarios/replica-imbalance.yaml", "--dialect", "v0",
+			"serve", "--scenario", "../../examples/scenarios/engine-imbalance.yaml", "--dialect", "v0",
 		}, 2, "", "one engine per server"},
+		{"scenario that counts its servers", []string{
+			"serve", "--scenario", "../../examples/scenarios/replica-imbalance.yaml", "--targets", "2",
+		}, 2, "", "-targets: this file says how many servers there are, 4"},
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
 		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
@@ -153,6 +157,7 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 	told, err := os.ReadFile(truth)
 	require.NoError(t, err)
 	assert.Greater(t, bytes.Count(told, []byte("\n")), 1000)
+	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":300,"until":480}`}, injectedLines(told))
 }
 
 func TestServeRecordReplay(t *testing.T) {
@@ -191,6 +196,7 @@ func TestServeWritesTheTruthOfASimulatedEngine(t *testing.T) {
 	assert.Zero(t, stop())
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
+	assert.Empty(t, injectedLines(written))
 	lines := bytes.Split(bytes.TrimSpace(written), []byte("\n"))
 	assert.InDelta(t, 600, len(lines), 250)
 	var first truthLine
@@ -198,6 +204,31 @@ func TestServeWritesTheTruthOfASimulatedEngine(t *testing.T) {
 	assert.Positive(t, first.Prompt)
 	assert.Positive(t, first.Ended)
 	assert.NotEmpty(t, first.Outcome)
+}
+
+func injectedLines(truth []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(truth)) {
+		if strings.Contains(line, `"injected"`) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+func TestTheTruthTellsWhatWasInjectedAndWhen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "truth.jsonl")
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "2m", "--rate", "5",
+		"--engines", "2", "--truth", file, "--change", "90s:bandwidth=0.5@1", "--change", "30s:corruption=0.25", "--change", "1h:clock=0.1")
+	fetch(t, urls[0])
+	assert.Zero(t, stop())
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		`{"injected":"corruption","server":0,"at":30,"value":0.25}`,
+		`{"injected":"bandwidth","server":0,"engines":[1],"at":90,"value":0.5}`,
+	}, injectedLines(written), "in their order, and not what is to come")
+	assert.Contains(t, string(written), `"outcome"`)
 }
 
 func TestServeChangesWhatItIsToldTo(t *testing.T) {

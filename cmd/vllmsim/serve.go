@@ -40,7 +40,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
-	truth := flags.String("truth", "", "with -hardware: file for what became of each request, one JSON object per line")
+	truth := flags.String("truth", "", "with -hardware: file for what became of each request and what was injected when, one JSON object per line")
 	flags.Func("change", "with -hardware: what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
 		change, err := parseChange(text)
 		cfg.Changes = append(cfg.Changes, change)
@@ -78,7 +78,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer out.Close()
-		cfg.Truth = writeTruth(out, stderr)
+		told := newTruthFile(out, stderr)
+		cfg.Truth, cfg.Injected = told.outcome, told.injected
 	}
 	began := time.Now()
 	cfg.Clock = func() time.Time {

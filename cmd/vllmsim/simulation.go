@@ -64,12 +64,17 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 		switch {
 		case !slices.Contains(besideScenario, f.Name):
 			err = usagef("-%s: with -scenario the file says that", f.Name)
+		case f.Name == "targets" && cfg.Targets > 0:
+			err = usagef("-targets: this file says how many servers there are, %d", cfg.Targets)
 		case f.Name == "seed":
 			cfg.Seed = given.Seed
 		}
 	})
 	cfg.Dialect, cfg.Version, cfg.Model = given.Dialect, given.Version, given.Model
-	cfg.Targets, cfg.APIServers, cfg.FlopsCounters = given.Targets, given.APIServers, given.FlopsCounters
+	cfg.APIServers, cfg.FlopsCounters = given.APIServers, given.FlopsCounters
+	if cfg.Targets == 0 {
+		cfg.Targets = given.Targets
+	}
 	story := append([]string{fmt.Sprintf("%s, %s: %s", s.Name, s.Length, s.About)}, s.Plan()...)
 	return cfg, story, err
 }
@@ -93,26 +98,55 @@ type truthLine struct {
 	Preemptions int     `json:"preemptions"`
 }
 
-// writeTruth returns what writes outcomes to a file. It says once that writing
-// fails, and goes on serving.
-func writeTruth(file, stderr io.Writer) func(int, engine.Outcome) {
-	var mu sync.Mutex // Servers tell the truth at the same time.
-	encoder := json.NewEncoder(file)
-	failed := false
-	return func(server int, o engine.Outcome) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed {
-			return
-		}
-		err := encoder.Encode(truthLine{
-			Server: server, Engine: o.Engine, ID: o.ID, Arrived: o.Arrived, Ended: o.Ended, Outcome: o.End.String(),
-			Queue: o.Queue, FirstToken: o.FirstToken, MeanGap: o.MeanGap, MaxGap: o.MaxGap,
-			Prompt: o.Prompt, Cached: o.Cached, Output: o.Output, Preemptions: o.Preemptions,
-		})
-		if err != nil {
-			failed = true
-			fmt.Fprintf(stderr, "vllmsim serve: the truth is not written any more: %v\n", err)
-		}
+// injectedLine is one thing that was done to a server, in the same file; a line
+// with "injected" is no request. Value is that of a change, Until the end of a fault.
+type injectedLine struct {
+	Injected string   `json:"injected"`
+	Server   int      `json:"server"`
+	Engines  []int    `json:"engines,omitempty"`
+	At       float64  `json:"at"`
+	Value    *float64 `json:"value,omitempty"`
+	Until    *float64 `json:"until,omitempty"`
+}
+
+// truthFile writes the truth, a line each. Servers tell it at the same time.
+type truthFile struct {
+	mu      sync.Mutex
+	encoder *json.Encoder
+	stderr  io.Writer
+	failed  bool
+}
+
+func newTruthFile(file, stderr io.Writer) *truthFile {
+	return &truthFile{encoder: json.NewEncoder(file), stderr: stderr}
+}
+
+func (f *truthFile) outcome(server int, o engine.Outcome) {
+	f.write(truthLine{
+		Server: server, Engine: o.Engine, ID: o.ID, Arrived: o.Arrived, Ended: o.Ended, Outcome: o.End.String(),
+		Queue: o.Queue, FirstToken: o.FirstToken, MeanGap: o.MeanGap, MaxGap: o.MaxGap,
+		Prompt: o.Prompt, Cached: o.Cached, Output: o.Output, Preemptions: o.Preemptions,
+	})
+}
+
+func (f *truthFile) injected(server int, what vllmsim.Injection) {
+	if fault := what.Fault; fault != nil {
+		f.write(injectedLine{Injected: string(fault.Kind), Server: server, At: fault.At, Until: &fault.Until})
+		return
+	}
+	ch := what.Change
+	f.write(injectedLine{Injected: ch.Parameter.String(), Server: server, Engines: ch.Engines, At: ch.At, Value: &ch.Value})
+}
+
+// write says once that writing fails, and lets the servers go on.
+func (f *truthFile) write(line any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed {
+		return
+	}
+	if err := f.encoder.Encode(line); err != nil {
+		f.failed = true
+		fmt.Fprintf(f.stderr, "vllmsim serve: the truth is not written any more: %v\n", err)
 	}
 }

@@ -33,8 +33,8 @@ type Condition struct {
 	Severity int
 	// Meaning says when it is said, Sentence what an operator reads first.
 	Meaning, Sentence string
-	// Signals are needed to judge it. Next are steps in their order, with names of
-	// metrics in backticks.
+	// Signals are what it is judged by. Next are steps in their order, with names
+	// of metrics in backticks.
 	Signals, Next []string
 	// Anchor is the fragment of the condition's heading in docs/diagnosis.md.
 	Anchor string
@@ -50,8 +50,8 @@ type Cause struct {
 	Meaning, Sentence string
 	// Details are the values of the attribute detail; none for most causes.
 	Details []Detail
-	// Signals are needed to judge it. Next are steps in their order, with names of
-	// metrics in backticks.
+	// Signals are what it is judged by. Next are steps in their order, with names
+	// of metrics in backticks.
 	Signals, Next []string
 	// NotSeparable says what looks the same in these signals.
 	NotSeparable string

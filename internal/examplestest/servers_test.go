@@ -26,6 +26,8 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
@@ -92,6 +94,7 @@ type backend struct {
 
 	mu      sync.Mutex
 	otlp    []pmetric.Metrics
+	events  []plog.Logs
 	written [][]byte
 	errs    []error
 }
@@ -136,6 +139,12 @@ func (b *backend) take(r *http.Request) error {
 			return err
 		}
 		b.otlp = append(b.otlp, request.Metrics())
+	case "/v1/logs":
+		request := plogotlp.NewExportRequest()
+		if err := request.UnmarshalProto(content); err != nil {
+			return err
+		}
+		b.events = append(b.events, request.Logs())
 	case "/api/v1/write":
 		decoded, err := snappy.Decode(nil, content)
 		if err != nil {
@@ -158,6 +167,23 @@ func (b *backend) metrics() map[string][]pmetric.Metric {
 			for _, scope := range resource.ScopeMetrics().All() {
 				for _, metric := range scope.Metrics().All() {
 					found[metric.Name()] = append(found[metric.Name()], metric)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// records are all log records received so far.
+func (b *backend) records() []plog.LogRecord {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []plog.LogRecord
+	for _, received := range b.events {
+		for _, resource := range received.ResourceLogs().All() {
+			for _, scope := range resource.ScopeLogs().All() {
+				for _, record := range scope.LogRecords().All() {
+					found = append(found, record)
 				}
 			}
 		}

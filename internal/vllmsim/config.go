@@ -22,6 +22,10 @@ type Config struct {
 	// Engines is the number of engines of each server (data parallel ranks),
 	// Targets the number of servers.
 	Engines, Targets int
+	// Shares let Targets simulated servers stand behind one router that gives each
+	// its share of one Workload, whose rate is then that of all; none gives each
+	// server a workload of its own. Servers with shares are ready at the same time.
+	Shares []float64
 	// APIServers is the number of API server processes in multi-process mode.
 	APIServers int
 	// Period is the length of one wave of load, Rate the mean arrival rate of
@@ -54,6 +58,9 @@ type Config struct {
 	// number of its server. Times are on the line of Changes, and go on through a
 	// restart, as the numbers of requests do. It is called with that server locked.
 	Truth func(target int, o engine.Outcome)
+	// Injected is told what was done to a server by Changes and Faults, at its time
+	// and before what it leads to; otherwise it is as Truth.
+	Injected func(target int, what Injection)
 	// NaNCounter shows the counter of requests with corrupted logits.
 	NaNCounter bool
 	// Clock tells the time. If it is nil the servers have a clock of their own,
@@ -91,6 +98,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 		return c, version, err
 	}
 	if err := c.checkFaults(); err != nil {
+		return c, version, err
+	}
+	if err := c.checkShares(); err != nil {
 		return c, version, err
 	}
 	for _, number := range []struct {

@@ -26,6 +26,8 @@ type Server struct {
 	cfg     Config
 	version surface.Version
 	targets []*Target
+	// injections are what happens to each target.
+	injections []Injection
 
 	mu  sync.Mutex
 	now time.Time // The servers' own clock, where Config.Clock is nil.
@@ -51,6 +53,7 @@ type Target struct {
 	away     bool   // Nobody answers.
 	frozen   []gauges
 	restarts int
+	told     int // How many of the server's injections Config.Injected knows of.
 	// firstID is the number of this process's first request among those of all,
 	// nextID the least that is free.
 	firstID, nextID int
@@ -80,11 +83,15 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, version: version, now: cfg.Start}
+	s := &Server{cfg: cfg, version: version, now: cfg.Start, injections: cfg.injections()}
 	for i := range cfg.Targets {
-		born := cfg.Start.Add(-time.Duration(i) * stagger)
+		started := cfg.Start.Add(-loading - time.Duration(i)*stagger)
+		born := started.Add(loading)
+		if len(cfg.Shares) > 0 {
+			born = cfg.Start
+		}
 		t := &Target{
-			server: s, index: i, born: born, started: born.Add(-loading), ready: born,
+			server: s, index: i, born: born, started: started, ready: born,
 			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults),
 		}
 		if t.source, err = cfg.newSource(i, version); err != nil {
@@ -146,6 +153,7 @@ func (t *Target) tick() {
 // advance lets the engines work up to the present, with what happens on the way.
 func (t *Target) advance() error {
 	now := t.server.clock().Sub(t.born).Seconds()
+	t.tell(now)
 	for len(t.turns) > 0 && t.turns[0].at <= now {
 		t.work(t.turns[0].at)
 		if err := t.turn(t.turns[0]); err != nil {

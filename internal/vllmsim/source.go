@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,6 +91,11 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Workload != nil {
 		sim.Workload = *c.Workload
 	}
+	if len(c.Shares) > 0 {
+		// A Poisson process whose events go to one of several places at random is as
+		// many independent Poisson processes.
+		sim.Workload.Rate *= c.Shares[i] / sum(c.Shares)
+	}
 	if c.LoRA {
 		sim.MaxLoRAs = c.MaxLoRAs
 		if sim.Workload.AdapterShare == 0 {
@@ -117,8 +123,8 @@ func (c *Config) checkModel() error {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
 		kv, length, seqs = hardware.Blocks*blockSize, 16384, 1024
-	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
-		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, transfers, corrupted requests or truth", simpleModel)
+	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || len(c.Shares) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
+		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, shares, transfers, corrupted requests or truth", simpleModel)
 	}
 	for _, n := range []struct {
 		field  *int
@@ -129,4 +135,34 @@ func (c *Config) checkModel() error {
 		}
 	}
 	return nil
+}
+
+// checkShares says what cannot work of servers behind one router.
+func (c *Config) checkShares() error {
+	if len(c.Shares) == 0 {
+		return nil
+	}
+	for _, share := range c.Shares {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("share %v of a server is not between 0 and 1", share)
+		}
+	}
+	switch w := c.Workload; {
+	case len(c.Shares) != max(1, c.Targets):
+		return fmt.Errorf("%d shares for %d servers", len(c.Shares), max(1, c.Targets))
+	case !(sum(c.Shares) > 0):
+		return errors.New("of the shares of the servers at least one must be above 0")
+	case w == nil || (w.CV != 0 && w.CV != 1) || w.BurstFactor > 0:
+		return errors.New("shares of servers need a workload of independent arrivals, without variation or bursts of its own: " +
+			"what each server gets would otherwise depend on what the others get")
+	}
+	return nil
+}
+
+func sum(values []float64) float64 {
+	total := 0.0
+	for _, v := range values {
+		total += v
+	}
+	return total
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 )
@@ -43,6 +47,9 @@ type poolTicker struct {
 	// The processor's mu guards the state and what was said last.
 	pools  *pool.Pools
 	memory emit.Memory
+	// diagnosis is what the diagnosis says of the pools, and told what was said last.
+	diagnosis diagnose.Pools
+	told      emit.Memory
 	// attributes is for reuse.
 	attributes []string
 
@@ -72,6 +79,7 @@ func newPoolTicker(p *vllmProcessor, settings processor.Settings, next consumer.
 			GroupBy: config.GroupBy, MaxPools: maxPools, MaxStaleness: p.config.MaxStaleness,
 			Enabled: p.config.enabled, Derive: &p.derive,
 		}),
+		diagnosis:  diagnose.Pools{MaxPools: maxPools},
 		attributes: make([]string, len(config.GroupBy)),
 	}
 }
@@ -186,6 +194,8 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	values, leftOut := t.pools.Evaluate(int64(now.Sub(t.began)))
 	written, ends := t.memory.Write(values, at, at, t.pools.Attributes, added)
 	notFound := t.pools.NotFound()
+	morePoints, moreEnds := t.diagnose(ctx, now, added)
+	written, ends = written+morePoints, ends+moreEnds
 	p.mu.Unlock()
 
 	p.telemetry.derived(ctx, written, ends)
@@ -197,6 +207,49 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	t.resource.CopyTo(rm.Resource())
 	p.append(rm, added)
 	return metrics
+}
+
+// diagnose says in which condition the pools are. The caller holds the processor's
+// lock. Servers that do not answer any more count, other than for what is added up.
+func (t *poolTicker) diagnose(ctx context.Context, now time.Time, added pmetric.MetricSlice) (points, ends int) {
+	p := t.processor
+	if p.diagnosis == nil {
+		return 0, 0
+	}
+	t.diagnosis.Begin()
+	keys := slices.Sorted(maps.Keys(p.resources))
+	for _, key := range keys {
+		r := p.resources[key]
+		if r.diagnosed == nil {
+			continue
+		}
+		t.diagnosis.Add(&r.diagnosed.state, func(of []collect.Attribute) []collect.Attribute { return t.poolOf(of, r.beside) })
+	}
+	for _, key := range keys {
+		if r := p.resources[key]; r.diagnosed != nil {
+			t.diagnosis.Queue(&r.diagnosed.state)
+		}
+	}
+	values, transitions := t.diagnosis.Evaluate(&p.diagnosis.settings, now.UnixNano(), p.diagnosis.wanted)
+	p.diagnosis.log.tell(ctx, transitions, t.resource.Attributes(), now)
+	at := now.UnixNano()
+	return t.told.Write(values, at, at, t.diagnosis.Attributes, added)
+}
+
+// poolOf returns the attributes of the pool that an engine belongs to: its own, or
+// those of its resource.
+func (t *poolTicker) poolOf(engine []collect.Attribute, resource pcommon.Map) []collect.Attribute {
+	of := make([]collect.Attribute, 0, len(t.groupBy))
+	for _, name := range t.groupBy {
+		value := (&collect.Group{Attributes: engine}).Value(name)
+		if known, has := resource.Get(name); value == "" && has {
+			value = known.AsString()
+		}
+		if value != "" {
+			of = append(of, collect.Attribute{Name: name, Value: value})
+		}
+	}
+	return of
 }
 
 // warn says once what a user can mend.

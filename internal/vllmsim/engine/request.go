@@ -65,7 +65,9 @@ type Outcome struct {
 	// first admission, generated.
 	Prompt, Cached, Output int
 	Preemptions            int
-	End                    End
+	// Corrupted is true where the answer's logits were not numbers.
+	Corrupted bool
+	End       End
 }
 
 type request struct {
@@ -132,7 +134,7 @@ func (r *request) outcome(now float64, all *gapCounts) Outcome {
 	o := Outcome{
 		ID: r.id, Engine: r.engine, Arrived: r.arrived, Ended: now,
 		Prompt: r.prompt, Cached: max(0, r.cached), Output: r.generated,
-		MaxGap: r.maxGap, Preemptions: r.preemptions,
+		MaxGap: r.maxGap, Preemptions: r.preemptions, Corrupted: r.corrupted,
 	}
 	if r.firstSeen > 0 {
 		o.FirstToken = r.firstSeen - r.arrived

@@ -108,6 +108,16 @@ var expectations = map[string]func(s *story){
 		assert.Greater(t, s.mean(during, gap), 1.5*s.undisturbed().mean(during, gap))
 		assert.InEpsilon(t, s.undisturbed().mean(after, gap), s.mean(after, gap), 0.05)
 	},
+	"one-minute": func(s *story) {
+		t := s.t
+		slow := part{160, 180}
+		assert.Greater(t, s.mean(slow, gap), 2.2*s.undisturbed().mean(slow, gap))
+		assert.Greater(t, s.at(160+20).sum(finished)+60, s.undisturbed().at(160+20).sum(finished), "it can bear that")
+		assert.Zero(t, s.increase(part{0, 240}, preemptions))
+		keepsUp(t, s.run, part{60, 160})
+		keepsUp(t, s.run, part{200, 240})
+		assert.InEpsilon(t, s.undisturbed().mean(part{200, 240}, gap), s.mean(part{200, 240}, gap), 0.05)
+	},
 	"fewer-kv-blocks": func(s *story) {
 		t := s.t
 		_, roomy := s.gauge(before, kvUsage)
@@ -289,6 +299,21 @@ var expectations = map[string]func(s *story){
 		keepsUp(t, s.run, part{840, 1200})
 	},
 	"replica-imbalance": func(s *story) {
+		t := s.t
+		p := part{60, 1200}
+		seconds := float64(p.to - p.from)
+		assert.InDelta(t, 0.7*18*seconds, s.increase(p, firstToken+"_count"), 4*math.Sqrt(0.7*18*seconds))
+		most, _ := s.gauge(p, running)
+		for i := range 3 {
+			other := carryOutOn(t, s.scenario, i+1)
+			assert.InDelta(t, 0.1*18*seconds, other.increase(p, firstToken+"_count"), 4*math.Sqrt(0.1*18*seconds))
+			keepsUp(t, other, p)
+			assert.Greater(t, s.mean(p, gap), 1.4*other.mean(p, gap))
+			busy, _ := other.gauge(p, running)
+			assert.Greater(t, most, 5*busy)
+		}
+	},
+	"engine-imbalance": func(s *story) {
 		t := s.t
 		p := part{60, 1200}
 		total := s.increase(p, firstToken+"_count")

@@ -147,3 +147,14 @@ func span(name string, into *float64, least, most time.Duration) field {
 		return err
 	}}
 }
+
+// shares are a list of numbers from 0 to 1.
+func shares(name string, into *[]float64) field {
+	return field{name, func(n *node) error {
+		return n.each(func(n *node) error {
+			v, err := n.float(0, 1)
+			*into = append(*into, v)
+			return err
+		})
+	}}
+}

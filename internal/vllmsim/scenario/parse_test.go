@@ -23,6 +23,8 @@ about: all of it
 length: 1h
 seed: 7
 hardware: 70b-tp4-h100
+servers: 2
+server_shares: [0.25, 0.5]
 engines: 2
 engine_shares: [0.75, 0.25]
 kv_cache_tokens: 320000
@@ -35,7 +37,7 @@ transfer: {share: 0.5, latency: 20ms, bytes_per_second: 1e10}
 workload:
   like: code
   rate: 2
-  arrival_variation: 2
+  arrival_variation: 1
   timeout: 90s
   output_median: 20
   output_sigma: 0
@@ -55,7 +57,7 @@ faults:
 	w := *c.Workload
 	c.Workload = nil
 	assert.Equal(t, vllmsim.Config{
-		Seed: 7, Hardware: "70b-tp4-h100", Engines: 2, Weights: []float64{0.75, 0.25},
+		Seed: 7, Hardware: "70b-tp4-h100", Targets: 2, Shares: []float64{0.25, 0.5}, Engines: 2, Weights: []float64{0.75, 0.25},
 		KVCacheTokens: 320000, MaxSeqs: 64, MaxModelLen: 8192, LoRA: true, MaxLoRAs: 3, SpecDecode: true, NaNCounter: true,
 		Transfer: engine.Transfer{Share: 0.5, Latency: 0.02, BytesPerSecond: 1e10},
 		Changes: []engine.Change{
@@ -66,7 +68,7 @@ faults:
 		Faults: []vllmsim.Fault{{At: 60, Until: 90, Kind: vllmsim.FaultUnreachable}, {At: 360, Until: 420, Kind: vllmsim.FaultFrozenGauges}},
 	}, c)
 	want := engine.Code(2)
-	want.CV, want.Timeout, want.Output, want.AdapterShare, want.Adapters = 2, 90, engine.Lengths{Median: 20}, 0.5, 4
+	want.CV, want.Timeout, want.Output, want.AdapterShare, want.Adapters = 1, 90, engine.Lengths{Median: 20}, 0.5, 4
 	assert.Equal(t, want, w)
 	assert.Equal(t, []string{
 		"1m0s unreachable until 1m30s", "5m0s clock = 0.5 on engines [1]", "5m0s blocks = 0.5 on engines [1]",
@@ -110,6 +112,19 @@ func TestMistakesAreSaidWithFileLineAndKey(t *testing.T) {
 		"fault backwards":        {whole20 + "faults: [{kind: restart, at: 2m, until: 1m}]", "faults[0]: until: want at and until, the later one second"},
 		"faults at once":         {whole20 + "faults: [{kind: restart, at: 1m, until: 3m}, {kind: restart, at: 2m, until: 4m}]", "faults[1]: at: before the end of the fault before"},
 		"slots without adapters": {whole20 + "lora_slots: 2", "f.yaml:1: lora_slots: it goes with workload.adapter_share"},
+		"servers without shares": {whole20 + "servers: 2", "f.yaml:1: server_shares: they go with servers"},
+		"shares without servers": {whole20 + "server_shares: [1]", "f.yaml:1: server_shares: they go with servers"},
+		"share above 1":          {"server_shares: [0.5, 1.5]", "f.yaml:1: server_shares[1]: 1.5 is not between 0 and 1"},
+		"shares of other servers": {
+			whole20 + "servers: 3\nserver_shares: [0.5, 0.5]", "f.yaml: 2 shares for 3 servers",
+		},
+		"shares of nothing": {
+			whole20 + "servers: 2\nserver_shares: [0, 0]", "f.yaml: of the shares of the servers at least one must be above 0",
+		},
+		"shares of clusters": {
+			"about: x\nlength: 20m\nservers: 2\nserver_shares: [0.5, 0.5]\nworkload: {rate: 6, arrival_variation: 2}",
+			"f.yaml: shares of servers need a workload of independent arrivals",
+		},
 		"shares of other engines": {
 			whole20 + "engine_shares: [0.5, 0.5]", "f.yaml: 2 weights for 1 engines",
 		},

@@ -25,14 +25,10 @@ func (s *Scenario) read(n *node) error {
 			}
 			return err
 		}},
+		integer("servers", &c.Targets, 1, 64),
+		shares("server_shares", &c.Shares),
 		integer("engines", &c.Engines, 1, 64),
-		field{"engine_shares", func(n *node) error {
-			return n.each(func(n *node) error {
-				v, err := n.float(0, 1)
-				c.Weights = append(c.Weights, v)
-				return err
-			})
-		}},
+		shares("engine_shares", &c.Weights),
 		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<22),
 		integer("max_num_seqs", &c.MaxSeqs, 1, 1024),
 		integer("max_model_len", &c.MaxModelLen, 16, 1<<20),
@@ -54,6 +50,8 @@ func (s *Scenario) read(n *node) error {
 		return n.errorf("length: missing; say how long the story takes")
 	case c.Workload == nil:
 		return n.errorf("workload: missing; want at least its rate")
+	case (c.Targets > 0) != (len(c.Shares) > 0):
+		return n.errorf("server_shares: they go with servers, neither without the other")
 	case c.LoRA != (c.Workload.AdapterShare > 0):
 		return n.errorf("lora_slots: it goes with workload.adapter_share, neither without the other")
 	}

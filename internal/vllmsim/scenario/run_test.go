@@ -47,6 +47,12 @@ type run struct {
 
 func carryOut(t *testing.T, s Scenario) *run {
 	t.Helper()
+	return carryOutOn(t, s, 0)
+}
+
+// carryOutOn scrapes one of several servers.
+func carryOutOn(t *testing.T, s Scenario, target int) *run {
+	t.Helper()
 	r := &run{t: t, begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), every: 20}
 	if s.Length > time.Hour {
 		r.every = 600
@@ -56,7 +62,7 @@ func carryOut(t *testing.T, s Scenario) *run {
 	server, err := vllmsim.New(s.Config)
 	require.NoError(t, err)
 	for at := 0; at <= int(s.Length.Seconds()); at += r.every {
-		body, _, err := server.Targets()[0].Body()
+		body, _, err := server.Targets()[target].Body()
 		if err != nil {
 			require.ErrorContains(t, err, "does not answer")
 			r.pages = append(r.pages, nil)

@@ -6,6 +6,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
 // Read returns the batches in metrics, the older before the newer for each
@@ -80,7 +82,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 // identify settles the resource's identity once there is a point to use.
 func (c *collector) identify(resource pcommon.Resource) {
 	if c.resource == "" {
-		c.resource = Identity(resource.Attributes())
+		c.resource = identity.Of(resource.Attributes())
 	}
 }
 

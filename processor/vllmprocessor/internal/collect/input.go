@@ -36,6 +36,8 @@ const (
 	Up
 	Healthy
 	SleepState
+	// GatewayQueue is of an inference gateway.
+	GatewayQueue
 	Running
 	Waiting
 	WaitingByReason
@@ -58,6 +60,8 @@ const (
 	RequestPromptTokens
 	RequestGenerationTokens
 	IterationTokens
+	KVBlockIdle
+	KVBlockReuseGap
 
 	// NumInputs is the number of inputs, for arrays over them.
 	NumInputs
@@ -119,9 +123,13 @@ var definitions = [NumInputs]Definition{
 	CorruptedRequests: {Name: "vllm.corrupted_requests"},
 	FailedTransfers:   {Name: "vllm.nixl.num_failed_transfers"},
 
-	Up:                 {Name: "vllm.up", Kind: Gauge},
-	Healthy:            {Name: "vllm.healthy", Kind: Gauge},
-	SleepState:         {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	Up:         {Name: "vllm.up", Kind: Gauge},
+	Healthy:    {Name: "vllm.healthy", Kind: Gauge},
+	SleepState: {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	GatewayQueue: {
+		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
+		Labels: []string{"fairness_id", "priority", "target_model_name"},
+	},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
 	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},
@@ -142,6 +150,8 @@ var definitions = [NumInputs]Definition{
 	RequestPromptTokens:     {Name: "vllm.request.prompt_tokens", Kind: Distribution},
 	RequestGenerationTokens: {Name: "vllm.request.generation_tokens", Kind: Distribution},
 	IterationTokens:         {Name: "vllm.iteration_tokens", Kind: Distribution},
+	KVBlockIdle:             {Name: "vllm.kv_block.idle_before_evict", Kind: Distribution},
+	KVBlockReuseGap:         {Name: "vllm.kv_block.reuse_gap", Kind: Distribution},
 }
 
 // Define describes an input.

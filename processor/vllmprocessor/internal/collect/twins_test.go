@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
 // eachOrder calls check with the additions in each order of them.
@@ -162,7 +164,7 @@ func TestBatchesAreByResourceAndTimeOldestFirst(t *testing.T) {
 	in.resource("service.instance.id", "a", "vllm.version", "late").time(100).counter("vllm.generation_tokens", 5)
 	batches, report := Read(in.metrics)
 	assert.Equal(t, Report{}, report)
-	a, b := Identity(in.metrics.ResourceMetrics().At(0).Resource().Attributes()), Identity(in.metrics.ResourceMetrics().At(1).Resource().Attributes())
+	a, b := identity.Of(in.metrics.ResourceMetrics().At(0).Resource().Attributes()), identity.Of(in.metrics.ResourceMetrics().At(1).Resource().Attributes())
 	type is struct {
 		resource string
 		time     int64
@@ -179,7 +181,7 @@ func TestBatchesAreByResourceAndTimeOldestFirst(t *testing.T) {
 func TestWhatMakesAResourceTheSame(t *testing.T) {
 	identity := func(attributes ...string) string {
 		in := newInput(attributes...)
-		return Identity(in.metrics.ResourceMetrics().At(0).Resource().Attributes())
+		return identity.Of(in.metrics.ResourceMetrics().At(0).Resource().Attributes())
 	}
 	full := []string{"service.name", "vllm", "service.instance.id", "a:8000", "k8s.pod.uid", "1"}
 	same := slices.Concat(full, []string{"vllm.version", "0.20.0"})

@@ -34,6 +34,8 @@ const (
 	guessNoise = 0.05
 	// guessWidth is how far a share may be from its guess, as a standard deviation.
 	guessWidth = 0.2
+	// beyondLearned is how much of the way from what was learned may be wrong.
+	beyondLearned = 0.1
 	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
 	leastDeviation = 0.04
 )
@@ -103,6 +105,12 @@ func (f *fit) expect(xs ...float64) (y, deviation float64) {
 		y += f.coefficients[i+1] * x
 	}
 	return y, f.deviation
+}
+
+// doubt is the error that the logarithm of an expected time may have: twice what
+// it varies by, and more the farther it is from what was learned.
+func (f *fit) doubt(expected float64) float64 {
+	return 2*f.deviation + beyondLearned*math.Abs(orZero(math.Log(expected*f.N/f.XY[0])))
 }
 
 // part returns what one of the numbers contributes to the expected time.

@@ -109,8 +109,11 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[QueueWait] = capacity / rate
 	_, s[QueueTime] = moments(v, collect.QueueTime)
 	_, s[PrefillTime] = moments(v, collect.PrefillTime)
+	_, s[KVBlockIdle] = moments(v, collect.KVBlockIdle)
+	_, s[KVBlockReuseGap] = moments(v, collect.KVBlockReuseGap)
 	s[FrontEnd] = frontEnd(v)
 	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
+	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
 	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
 		all := value(v.Increase(collect.RequestSuccess))
 		s[ErrorRatio] = failed / all

@@ -26,11 +26,14 @@ const (
 	StepFactor
 	PrefillFactor
 	KVPerToken
+	KVPerComputed
 	Preemptions
 	ErrorRatio
 	CorruptedRatio
 	FailedTransfers
 	AcceptanceLength
+	KVBlockIdle
+	KVBlockReuseGap
 
 	// NumSignals is the number of signals, for arrays over them.
 	NumSignals
@@ -56,11 +59,14 @@ var signalNames = [NumSignals]string{
 	StepFactor:        "step_time_factor",
 	PrefillFactor:     "prefill_time_factor",
 	KVPerToken:        "kv_per_sequence_token",
+	KVPerComputed:     "kv_per_computed_token",
 	Preemptions:       "preemptions_per_first_token",
 	ErrorRatio:        "error_ratio",
 	CorruptedRatio:    "corrupted_ratio",
 	FailedTransfers:   "kv_transfer_failures",
 	AcceptanceLength:  "acceptance_length",
+	KVBlockIdle:       "kv_block_idle_mean",
+	KVBlockReuseGap:   "kv_block_reuse_gap_mean",
 }
 
 // String is the signal's name in the catalogue.

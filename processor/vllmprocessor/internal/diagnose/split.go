@@ -6,7 +6,7 @@ const (
 	// full is the utilization of the KV cache from which on it is what limits an
 	// engine, preempting the preemptions per first token that say the same.
 	full       = 0.85
-	preempting = 0.02
+	preempting = 0.005
 	// quiet is how much a logarithm may be off without a meaning.
 	quiet = 0.08
 	// failingTransfers is the number of failed transfers per first token that
@@ -22,9 +22,10 @@ type growths struct {
 	// same of prefills; wasted is what speculative decoding gives less, and blocks how
 	// much more of the KV cache the same tokens take.
 	slow, prefillSlow, wasted, blocks float64
-	// again is what is computed twice.
-	again  float64
-	kvFull bool
+	// again is what is computed twice, forgotten what is computed because a smaller
+	// cache has lost it.
+	again, forgotten float64
+	kvFull           bool
 }
 
 // beyond is the part of a growth that is more than varies from window to window.
@@ -42,7 +43,7 @@ func (b *baseline) growths(r *reading) growths {
 		computed: beyond(b.growth(r, ComputedTokens), b.spread(ComputedTokens)),
 		output:   beyond(b.growth(r, OutputTokens), b.spread(OutputTokens)),
 		wasted:   beyond(-b.growth(r, AcceptanceLength), b.spread(AcceptanceLength)),
-		blocks:   beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)),
+		blocks:   min(beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)), beyond(b.growth(r, KVPerComputed), max(b.spread(KVPerComputed), 0.2))),
 		kvFull:   r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting,
 	}
 	prompt, output := r.Signals[PromptTokens], r.Signals[OutputTokens]
@@ -53,29 +54,60 @@ func (b *baseline) growths(r *reading) growths {
 	if own := r.Signals[ComputedTokens] * r.Signals[FirstTokenRate]; own > 0 {
 		g.again = math.Log(max(r.computed/own, 1))
 	}
-	g.slow = beyond(math.Log(r.Signals[StepFactor]), 2*b.Step.deviation)
-	g.prefillSlow = beyond(math.Log(r.Signals[PrefillFactor]), 2*b.Prefill.deviation)
+	g.slow = beyond(math.Log(r.Signals[StepFactor]), b.Step.doubt(r.Signals[StepTime]/r.Signals[StepFactor]))
+	g.prefillSlow = beyond(math.Log(r.Signals[PrefillFactor]), b.Prefill.doubt(r.Signals[PrefillTime]/r.Signals[PrefillFactor]))
+	if g.blocks > fewerBlocks {
+		// A cache that holds less forgets sooner what could be found again.
+		g.forgotten = max(g.computed-g.prompt, 0)
+		g.computed -= g.forgotten
+		g.kvFull = g.kvFull || r.Signals[Waiting] > 0
+	}
 	return g
+}
+
+// enough is the growth from which on it explains a queue by itself: a server that
+// is a little slower does not have a long one.
+const enough = 0.3
+
+// fewerBlocks is the growth of the KV cache per token that says for certain that
+// it holds less.
+const fewerBlocks = 0.4
+
+// explained makes shares of growths. Small ones leave something unexplained.
+func explained(s Shares) Shares {
+	total := 0.0
+	for _, growth := range s {
+		total += growth
+	}
+	return s.scale(1 / max(total, enough))
 }
 
 // split says how much of the harm each cause explains: first the excess is divided
 // into the front end, the queue, prefill and decode, then each part by what has
-// grown that it depends on.
-func split(r *reading, b *baseline, felt *symptoms) Shares {
+// grown that it depends on. What is left to 1 nothing explains that holds now: what
+// has queued before is still worked off.
+//
+// The weight is how much harm by latency there is, see weight.
+func split(r *reading, b *baseline, felt *symptoms) (shares Shares, all float64) {
 	if !b.ready() {
-		return withoutBaseline(r, felt)
+		return withoutBaseline(r, felt), 1
 	}
 	g := b.growths(r)
 	var total Shares
 	if felt.firstToken {
 		excess := max(r.Signals[TimeToFirstToken], orZero(r.Signals[QueueWait])) - b.usual(TimeToFirstToken)
-		total = total.plus(firstTokenShares(r, b, &g).scale(weight(excess, max(b.usual(TimeToFirstToken)*(harmRatio-1), harmFirstToken))))
+		w := weight(excess, max(b.usual(TimeToFirstToken)*(harmRatio-1), harmFirstToken))
+		total, all = total.plus(firstTokenShares(r, b, &g).scale(w)), all+w
 	}
 	if felt.tokenGap {
 		excess := r.Signals[InterTokenLatency] - b.usual(InterTokenLatency)
-		total = total.plus(decodeShares(r, b, &g).scale(weight(excess, max(b.usual(InterTokenLatency)*(harmRatio-1), harmTokenGap))))
+		w := weight(excess, max(b.usual(InterTokenLatency)*(harmRatio-1), harmTokenGap))
+		total, all = total.plus(decodeShares(r, b, &g).scale(w)), all+w
 	}
-	return total.whole()
+	if all == 0 {
+		return total, 0
+	}
+	return total.scale(1 / all), all
 }
 
 // weight is how much an excess counts beside another kind of harm: it grows with
@@ -98,12 +130,16 @@ func firstTokenShares(r *reading, b *baseline, g *growths) Shares {
 	}
 	var total Shares
 	total[FrontendBound] = part(FrontEnd)
-	queue := max(part(QueueWait), part(QueueTime))
+	queue, prefill := max(part(QueueWait), part(QueueTime)), part(PrefillTime)
 	total = total.plus(queueShares(r, b, g).scale(queue))
 	deferred := max(orZero(r.Signals[Deferred]/r.Signals[FirstTokenRate])-orZero(b.usual(Deferred)/b.usual(FirstTokenRate)), 0)
 	total[AdmissionDeferred] += deferred
-	total = total.plus(prefillShares(r, b, g).scale(part(PrefillTime)))
-	return failedTransfers(r, total).whole()
+	total = total.plus(prefillShares(r, b, g).scale(prefill))
+	all := total[FrontendBound] + queue + deferred + prefill
+	if all <= 0 {
+		return Shares{}
+	}
+	return failedTransfers(r, total).scale(1 / all)
 }
 
 // failedTransfers gives to failed transfers what they explain: prompts that are
@@ -139,15 +175,12 @@ func decodeShares(r *reading, b *baseline, g *growths) Shares {
 	expected, _ := b.Step.expect(sequences, tokens, prompt)
 	load := math.Log(expected) - math.Log(b.Step.XY[0]/b.Step.N)
 	if load > quiet {
-		var explained Shares
+		var because Shares
 		more := func(i int, x float64) float64 { return max(b.Step.part(i, x-b.Step.XX[0][i+1]/b.Step.N), 0) }
-		g.workload(&explained, more(0, sequences), g.arrivals, 0, g.output)
-		g.workload(&explained, more(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
-		g.prefills(&explained, more(2, prompt))
-		total = total.plus(explained.whole().scale(load))
-	}
-	if total.whole() == (Shares{}) {
-		return fallback(g)
+		g.workload(&because, more(0, sequences), g.arrivals, 0, g.output)
+		g.workload(&because, more(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
+		g.prefills(&because, more(2, prompt))
+		total = total.plus(because.whole().scale(load))
 	}
 	return failedTransfers(r, total).whole()
 }
@@ -161,12 +194,13 @@ func promptPart(r *reading) float64 {
 // prefills gives a part that depends on the prompt tokens computed per second.
 // What is computed again belongs to what fills the KV cache.
 func (g *growths) prefills(s *Shares, by float64) {
-	total := g.arrivals + g.computed + g.again
+	total := g.arrivals + g.computed + g.again + g.forgotten
 	if total <= 0 {
 		return
 	}
 	s[DemandExceedsCapacity] += by * g.arrivals / total
 	s[PrefillHeavy] += by * g.computed / total
+	s[KVPressure] += by * g.forgotten / total
 	*s = s.plus(g.filled().scale(by * g.again / total))
 }
 
@@ -176,14 +210,11 @@ func (g *growths) filled() Shares {
 	var s Shares
 	s[DemandExceedsCapacity] = g.arrivals
 	s[DecodeLoad] = 2 * g.output
-	s[PrefillHeavy] = g.prompt
+	s[PrefillHeavy] = max(g.prompt, g.computed)
 	s[SlowSteps] = g.slow
 	s[SpeculationWasteful] = g.wasted
 	s[KVPressure] = g.blocks
-	if s == (Shares{}) {
-		s[KVPressure] = 1
-	}
-	return s.whole()
+	return explained(s)
 }
 
 // prefillShares splits what prefills have in excess.
@@ -194,14 +225,14 @@ func prefillShares(r *reading, b *baseline, g *growths) Shares {
 	expected, _ := b.Prefill.expect(own, others)
 	load := math.Log(expected) - math.Log(b.Prefill.XY[0]/b.Prefill.N)
 	if load > quiet {
-		var explained Shares
+		var because Shares
 		more := func(i int, x float64) float64 { return max(b.Prefill.part(i, x-b.Prefill.XX[0][i+1]/b.Prefill.N), 0) }
-		explained[PrefillHeavy] = more(0, own)
-		g.prefills(&explained, more(1, others))
-		total = total.plus(explained.whole().scale(load))
-	}
-	if total == (Shares{}) {
-		return fallback(g)
+		by := more(0, own) / (g.computed + g.forgotten)
+		if known(by) {
+			because[PrefillHeavy], because[KVPressure] = by*g.computed, by*g.forgotten
+		}
+		g.prefills(&because, more(1, others))
+		total = total.plus(because.whole().scale(load))
 	}
 	return total.whole()
 }
@@ -219,22 +250,7 @@ func queueShares(r *reading, b *baseline, g *growths) Shares {
 	s[DecodeLoad] = g.output * (1 - prefill)
 	s[SlowSteps] = max(g.slow, g.prefillSlow)
 	s[SpeculationWasteful] = g.wasted
-	if s == (Shares{}) {
-		return fallback(g)
-	}
-	return s.whole()
-}
-
-// fallback is for an excess that nothing explains: what has grown at all, else
-// steps that are slow for reasons that no signal shows.
-func fallback(g *growths) Shares {
-	var s Shares
-	s[DemandExceedsCapacity] = g.arrivals
-	s[PrefillHeavy] = g.computed
-	s[DecodeLoad] = g.output
-	s[SlowSteps] = max(g.slow, g.prefillSlow)
-	s[SpeculationWasteful] = g.wasted
-	return s.whole()
+	return explained(s)
 }
 
 // withoutBaseline tells what can be told without anything to compare with: where

@@ -81,6 +81,8 @@ type engine struct {
 	// been harmful.
 	raw                Condition
 	rawSince, badSince int64
+	// resumed is when it began to work again after it had stood still.
+	resumed int64
 	// shares are smoothed over a window.
 	shares   Shares
 	sharesAt int64
@@ -110,10 +112,18 @@ type State struct {
 	// Keeper keeps baselines of engines that are not there; nil: none are kept.
 	Keeper Keeper
 
-	engines     []*engine
+	engines []*engine
+	// queues are the requests that wait at a gateway, where the resource is one.
+	queues      []queue
 	views       []window.View
 	reader      reader
 	transitions []Transition
+}
+
+// queue is what waits at a gateway, by the gateway's attributes.
+type queue struct {
+	attributes []collect.Attribute
+	requests   float64
 }
 
 // Observe takes the newest batch of a resource and returns what has changed. The
@@ -123,10 +133,14 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.views = r.Views(s.views, false)
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
 	up := math.NaN()
+	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
 		if v.Group().Engine() != "" {
 			continue
+		}
+		if waiting := value(v.Gauge(collect.GatewayQueue)); known(waiting) {
+			s.queues = append(s.queues, queue{v.Group().Attributes, waiting})
 		}
 		up = or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
@@ -220,8 +234,11 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 		}
 		return
 	}
-	now := split(r, e.baseline, felt)
-	now = e.others(settings, r, felt, now)
+	latency, weight := split(r, e.baseline, felt)
+	if weight > 0 {
+		latency = e.before(r, latency).scale(weight)
+	}
+	now := e.others(settings, r, felt, latency)
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
@@ -230,14 +247,30 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	e.sharesAt = r.at
 }
 
+// before gives what nothing explains that holds now to what held before: to the
+// time that the engine did not work, or to the causes that were told, whose queue
+// is still there. A KV cache that is full for no other reason is a cause itself.
+func (e *engine) before(r *reading, s Shares) Shares {
+	rest := 1.0
+	for _, share := range s {
+		rest -= share
+	}
+	switch {
+	case rest <= 0:
+	case e.resumed > 0 && r.at-e.resumed < int64(startingFor):
+		s[Restarting] += rest
+	case e.shares != Shares{}:
+		s = s.plus(e.shares.whole().scale(rest))
+	case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
+		s[KVPressure] += rest
+	}
+	return s
+}
+
 // others adds the causes that are no part of a latency.
 func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares) Shares {
 	if felt.errors {
-		wrong, latency := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio])), 0.0
-		if felt.firstToken || felt.tokenGap {
-			latency = 1
-		}
-		s = s.scale(latency)
+		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
 		cause := Erroring
 		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
 			cause = CorruptedOutput
@@ -246,6 +279,11 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 	}
 	if r.healthy == 0 {
 		s[Erroring]++
+	}
+	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockIdle] < e.baseline.usual(KVBlockReuseGap) {
+		// Blocks are evicted sooner than they used to be asked for again.
+		s[CacheThrash] += s[PrefillHeavy]
+		s[PrefillHeavy] = 0
 	}
 	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
 		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes)
@@ -285,6 +323,9 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		// It is one harm and then another, but harm all the time.
 		e.told.Condition = Degraded
 	}
+	if still(before.Condition) && !still(e.told.Condition) {
+		e.resumed = at
+	}
 	if e.told.Condition == Degraded || e.told.Condition == Failing {
 		e.causes(felt)
 	} else {
@@ -304,6 +345,9 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		}
 	}
 }
+
+// still tells whether an engine does no work in a condition.
+func still(c Condition) bool { return c == Stalled || c == Asleep || c == Unreachable || c == Starting }
 
 func (e *engine) transition(before Verdict, felt *symptoms) Transition {
 	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
@@ -354,6 +398,9 @@ func (e *engine) notices() {
 	e.told.Notices[WorkloadShift] = grown >= 1 || (e.told.Notices[WorkloadShift] && grown >= stillHarm)
 }
 
+// reuseFell is the detail of prompts that are computed more and are not longer.
+const reuseFell = "reuse_fell"
+
 // detail says more about a cause.
 func (e *engine) detail(c Cause) string {
 	r, b := &e.last, e.baseline
@@ -372,7 +419,7 @@ func (e *engine) detail(c Cause) string {
 		if prompt := orZero(b.growth(r, PromptTokens)); prompt >= orZero(b.growth(r, ComputedTokens))-prompt {
 			return "prompts_grew"
 		}
-		return "reuse_fell"
+		return reuseFell
 	case DecodeLoad:
 		if orZero(b.growth(r, OutputTokens)) >= orZero(b.growth(r, ArrivalRate)) {
 			return "longer_outputs"

@@ -37,10 +37,11 @@ type Objective struct {
 
 const (
 	// harmRatio and the least differences are from when on a latency beyond its
-	// baseline harms: 30 %, and 100 ms of the first token or 5 ms of each further one.
-	harmRatio          = 1.3
-	harmFirstToken     = 0.1
-	harmTokenGap       = 0.005
+	// baseline harms: 30 %, and 100 ms of the first token or 5 ms of each further one,
+	// less what a mean over a window can be off.
+	harmRatio          = 1.28
+	harmFirstToken     = 0.09
+	harmTokenGap       = 0.0045
 	stillHarm          = 0.75
 	deviations         = 4
 	defaultFirstToken  = 2.0

@@ -7,18 +7,27 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// The rows of what is told.
-var (
-	severityRow  = derive.Row{Metric: "vllm.diagnosis.severity"}
-	conditionRow = derive.Row{Metric: "vllm.diagnosis.condition", Extra: []string{"condition"}}
-	causeRow     = derive.Row{Metric: "vllm.diagnosis.cause", Extra: []string{"cause", "role", "detail"}}
-	signalRow    = derive.Row{Metric: "vllm.diagnosis.signal", Extra: []string{"signal"}}
-	ratioRow     = derive.Row{Metric: "vllm.diagnosis.signal_ratio", Extra: []string{"signal"}}
-)
+// rows are what is told of an engine, or of a pool, which has no signals.
+type rows struct{ severity, condition, cause, signal, ratio *derive.Row }
 
-// Rows are all of them.
+func newRows(prefix string) *rows {
+	return &rows{
+		severity:  &derive.Row{Metric: prefix + "severity"},
+		condition: &derive.Row{Metric: prefix + "condition", Extra: []string{"condition"}},
+		cause:     &derive.Row{Metric: prefix + "cause", Extra: []string{"cause", "role", "detail"}},
+		signal:    &derive.Row{Metric: prefix + "signal", Extra: []string{"signal"}},
+		ratio:     &derive.Row{Metric: prefix + "signal_ratio", Extra: []string{"signal"}},
+	}
+}
+
+var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagnosis.")
+
+// Rows are all that can be told.
 func Rows() []*derive.Row {
-	return []*derive.Row{&severityRow, &conditionRow, &causeRow, &signalRow, &ratioRow}
+	return []*derive.Row{
+		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.signal, engineRows.ratio,
+		poolRows.severity, poolRows.condition, poolRows.cause,
+	}
 }
 
 // Role is the part that a cause has.
@@ -88,32 +97,32 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values 
 		values = append(values, derive.Value{Group: number, Pending: true})
 	}
 	for _, e := range s.engines {
-		values = e.values(enabled, values)
+		values = e.values(engineRows, enabled, values)
 	}
 	return values
 }
 
-func (e *engine) values(enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
+func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
 	add := func(row *derive.Row, extra string, number float64) {
 		if enabled[row] {
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
 		}
 	}
-	add(&severityRow, "", float64(e.told.Severity))
+	add(rows.severity, "", float64(e.told.Severity))
 	for _, c := range e.memory.conditions {
-		add(&conditionRow, c.String(), truth(c == e.told.Condition))
+		add(rows.condition, c.String(), truth(c == e.told.Condition))
 	}
 	for _, c := range e.memory.causes {
-		add(&causeRow, c.cause.String()+"\x00"+c.role.String()+"\x00"+c.detail, truth(c.on))
+		add(rows.cause, c.cause.String()+"\x00"+c.role.String()+"\x00"+c.detail, truth(c.on))
 	}
-	if !enabled[&signalRow] && !enabled[&ratioRow] {
+	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values
 	}
 	for signal := range NumSignals {
 		if now := e.last.Signals[signal]; known(now) {
-			add(&signalRow, signal.String(), now)
+			add(rows.signal, signal.String(), now)
 			if usual := e.baseline.usual(signal); known(usual) && usual > 0 {
-				add(&ratioRow, signal.String(), now/usual)
+				add(rows.ratio, signal.String(), now/usual)
 			}
 		}
 	}

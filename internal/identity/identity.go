@@ -1,4 +1,5 @@
-package collect
+// Package identity tells resources apart.
+package identity
 
 import (
 	"slices"
@@ -7,10 +8,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Identity is the key of a resource: service.name, service.instance.id and
-// k8s.pod.uid where an instance is named, because other attributes can arrive
-// late or change while the server lives; else all attributes.
-func Identity(attributes pcommon.Map) string {
+// Of is the key of a resource: service.name, service.instance.id and k8s.pod.uid
+// where an instance is named, because other attributes can arrive late or change
+// while the server lives; else all attributes but those of a diagnosis, which
+// change by design.
+func Of(attributes pcommon.Map) string {
 	var b strings.Builder
 	if instance, named := attributes.Get("service.instance.id"); named && instance.AsString() != "" {
 		for _, name := range []string{"service.name", "service.instance.id", "k8s.pod.uid"} {
@@ -23,7 +25,9 @@ func Identity(attributes pcommon.Map) string {
 	}
 	names := make([]string, 0, attributes.Len())
 	for name := range attributes.All() {
-		names = append(names, name)
+		if !Diagnosis(name) {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	b.WriteByte(1)
@@ -36,3 +40,7 @@ func Identity(attributes pcommon.Map) string {
 	}
 	return b.String()
 }
+
+// Diagnosis tells whether an attribute of a resource says how a server is, not
+// which it is: the processor writes such with diagnosis::attributes::on: resource.
+func Diagnosis(name string) bool { return strings.HasPrefix(name, "vllm.diagnosis.") }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func readPage(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "diagnosis.md"))
+	require.NoError(t, err)
+	return string(page)
+}
+
+func TestThePagesLinksLeadToItsHeadings(t *testing.T) {
+	page := readPage(t)
+	headings := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		fragment := anchor(strings.ReplaceAll(h[1], ".", ""))
+		assert.False(t, headings[fragment], "%q is there twice", h[1])
+		headings[fragment] = true
+	}
+	links := regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(page, -1)
+	assert.Greater(t, len(links), 40)
+	for _, link := range links {
+		assert.True(t, headings[link[1]], "#%s leads nowhere", link[1])
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^#)]+)`).FindAllStringSubmatch(page, -1) {
+		assert.FileExists(t, filepath.Join("..", "..", "docs", link[1]))
+	}
+}
+
+// Every section says all that an operator needs, in the same words, so that one
+// who knows one of them finds his way in all.
+func TestEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "internal", "catalog", "diagnosis.yaml"))
+	require.NoError(t, err)
+	var g diagnosis
+	require.NoError(t, yaml.Unmarshal(content, &g))
+	require.Len(t, g.Causes, 17)
+	_, sections, found := strings.Cut(readPage(t), "\n## Each cause\n")
+	require.True(t, found)
+	for _, c := range g.Causes {
+		_, section, found := strings.Cut(sections, "\n### "+c.Name+"\n")
+		require.True(t, found, c.Name)
+		section, _, _ = strings.Cut(section, "\n### ")
+		parts := []string{"**What to check next:**", "**What looks the same:**", "**What you see:**", "**What to do:**", "**What not to conclude:**"}
+		if c.Level != "notice" {
+			parts = append(parts, "**Likely reasons:**")
+		}
+		for _, part := range parts {
+			assert.Equal(t, 1, strings.Count(section, part), "%s: %s", c.Name, part)
+		}
+	}
+}
+
+// The alerts are of metrics and attributes that exist, and carry the labels that
+// their texts name.
+func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
+	require.NoError(t, err)
+	doc, err := parse(content)
+	require.NoError(t, err)
+	backend := map[string]metric{}
+	for name, m := range doc.Metrics {
+		translation, err := translated(name, m)
+		require.NoError(t, err)
+		backend[translation] = m
+	}
+	for _, expression := range pageAlerts(t) {
+		checkExpression(t, backend, expression)
+	}
+	for _, word := range quoted.FindAllStringSubmatch(readPage(t), -1) {
+		if strings.HasPrefix(word[1], "vllm_") {
+			checkExpression(t, backend, word[1])
+		}
+	}
+}
+
+// pageAlerts returns the expressions of the page's alerts by their names.
+func pageAlerts(t *testing.T) map[string]string {
+	t.Helper()
+	alerts := map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t), -1) {
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &rules))
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				alerts[rule.Alert] = rule.Expr
+			}
+		}
+	}
+	require.Len(t, alerts, 3)
+	return alerts
+}
+
+func checkExpression(t *testing.T, backend map[string]metric, expression string) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
+	require.NoError(t, err, expression)
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		selector, is := node.(*parser.VectorSelector)
+		if !is {
+			return nil
+		}
+		m, known := backend[selector.Name]
+		require.True(t, known, "%s is no metric of the catalogue", selector.Name)
+		for _, matcher := range selector.LabelMatchers {
+			if matcher.Name != model.MetricNameLabel {
+				assert.Contains(t, m.Attributes, matcher.Name, expression)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,36 @@
+package vllmdiagnosisconnector
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Whatever comes, nothing breaks, the limit holds, and each record says what it is
+// about.
+func FuzzConsumeMetrics(f *testing.F) {
+	for _, d := range []diagnosis{healthy, degraded, stalled} {
+		body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(joined(newServer("a").says(0, d)...))
+		require.NoError(f, err)
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		metrics, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(body)
+		if err != nil {
+			return
+		}
+		b := newBench(t, func(c *Config) { c.Initial, c.MaxEngines = true, 2 })
+		for second := range 3 {
+			b.second = float64(second)
+			require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
+		}
+		require.LessOrEqual(t, len(b.engines), 2)
+		require.NoError(t, b.Shutdown(t.Context()))
+		for _, record := range b.sink.records() {
+			require.NotEmpty(t, text(record, "vllm.diagnosis.condition"))
+			require.NotEmpty(t, record.Body().Str())
+			require.NotZero(t, record.Timestamp())
+		}
+	})
+}

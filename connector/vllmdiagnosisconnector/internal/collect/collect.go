@@ -1,0 +1,253 @@
+package collect
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+)
+
+// The names of the metrics are a prefix, of an engine or of a pool, and one of
+// these.
+const (
+	enginePrefix = "vllm.diagnosis."
+	poolPrefix   = "vllm.pool.diagnosis."
+
+	severity    = "severity"
+	condition   = "condition"
+	cause       = "cause"
+	signal      = "signal"
+	signalRatio = "signal_ratio"
+)
+
+// own are the attributes by which the series of one metric differ.
+var own = map[string][]string{
+	severity:    nil,
+	condition:   {"condition"},
+	cause:       {"cause", "role", "detail"},
+	signal:      {"signal"},
+	signalRatio: {"signal"},
+}
+
+// lookUp tells which metric of a diagnosis has a name.
+func lookUp(name string) (which string, pool, known bool) {
+	which, pool = strings.CutPrefix(name, poolPrefix)
+	if !pool {
+		if which, known = strings.CutPrefix(name, enginePrefix); !known {
+			return "", false, false
+		}
+	}
+	_, known = own[which]
+	return which, pool, known
+}
+
+// Read returns the frames in metrics, the older before the newer, and counts the
+// points of diagnoses that it cannot use.
+func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
+	c := collector{index: map[frameKey]*Frame{}}
+	for i, rm := range metrics.ResourceMetrics().All() {
+		c.source, c.resource = i, ""
+		for _, scope := range rm.ScopeMetrics().All() {
+			for _, metric := range scope.Metrics().All() {
+				if which, pool, known := lookUp(metric.Name()); known {
+					c.readMetric(rm.Resource(), metric, which, pool)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(c.frames, func(a, b *Frame) int { return cmp.Compare(a.Time, b.Time) })
+	return c.frames, c.report
+}
+
+type frameKey struct {
+	Key
+	time int64
+}
+
+type collector struct {
+	frames []*Frame
+	index  map[frameKey]*Frame
+	report Report
+
+	// Of the resource that is being read.
+	source   int
+	resource string
+}
+
+func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric, which string, pool bool) {
+	points, is := numbers(metric)
+	if !is {
+		c.report[TypeConflict] += points
+		return
+	}
+	if c.resource == "" {
+		c.resource = identity.Of(resource.Attributes())
+	}
+	for _, point := range metric.Gauge().DataPoints().All() {
+		if why, used := c.readPoint(point, which, pool); !used {
+			c.report[why]++
+		}
+	}
+}
+
+// readPoint adds one point to its frame, or says why it does not.
+func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool bool) (why Reason, used bool) {
+	gone := point.Flags().NoRecordedValue()
+	value := point.DoubleValue()
+	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		value = float64(point.IntValue())
+	}
+	read := Cause{Role: Role(text(point, "role")), Detail: text(point, "detail")}
+	if keys := own[which]; len(keys) > 0 {
+		read.Name = text(point, keys[0])
+	}
+	switch {
+	case point.Timestamp() == 0:
+		return NoTimestamp, false
+	case which != severity && read.Name == "":
+		return BadAttribute, false
+	case which == cause && read.Role != Primary && read.Role != Contributing && read.Role != Notice:
+		return BadAttribute, false
+	case !gone && !possible(which, value):
+		return BadValue, false
+	}
+	frame := c.frame(point, which, pool)
+	fits := true
+	switch {
+	case which == condition:
+		fits = set(frame.Conditions, read.Name, !gone && value == 1)
+	case which == cause:
+		fits = set(frame.Causes, read, !gone && value == 1)
+	case which == severity && gone:
+		frame.Ended = true
+	case which == severity:
+		frame.Severity = max(frame.Severity, int(value))
+	case gone: // a signal without a value is no evidence
+	case which == signal:
+		fits = put(frame.Signals, read.Name, value)
+	case which == signalRatio:
+		fits = put(frame.Ratios, read.Name, value)
+	}
+	if !fits {
+		return TooMany, false
+	}
+	frame.Points++
+	return 0, true
+}
+
+// possible tells whether a metric can have a value.
+func possible(which string, value float64) bool {
+	switch which {
+	case severity:
+		return value == 0 || value == 1 || value == 2 || value == 3
+	case condition, cause:
+		return value == 0 || value == 1
+	}
+	return !math.IsNaN(value) && !math.IsInf(value, 0)
+}
+
+// frame is the one that a point belongs to.
+func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool) *Frame {
+	attributes := make([]Attribute, 0, point.Attributes().Len())
+	for name, value := range point.Attributes().All() {
+		if !slices.Contains(own[which], name) {
+			attributes = append(attributes, Attribute{name, value.AsString()})
+		}
+	}
+	slices.SortFunc(attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	for _, a := range attributes {
+		b.WriteString(a.Name)
+		b.WriteByte(0)
+		b.WriteString(a.Value)
+		b.WriteByte(0)
+	}
+	key := frameKey{Key{c.resource, pool, b.String()}, int64(point.Timestamp())}
+	frame := c.index[key]
+	if frame == nil {
+		frame = &Frame{
+			Key: key.Key, Attributes: attributes, Time: key.time, Source: c.source, Severity: NoSeverity,
+			Conditions: map[string]bool{}, Causes: map[Cause]bool{},
+			Signals: map[string]float64{}, Ratios: map[string]float64{},
+		}
+		c.index[key] = frame
+		c.frames = append(c.frames, frame)
+	}
+	if !point.Flags().NoRecordedValue() {
+		// Where a server moved to other attributes, its values are beside the new ones.
+		frame.Source = c.source
+	}
+	return frame
+}
+
+func text(point pmetric.NumberDataPoint, name string) string {
+	if value, there := point.Attributes().Get(name); there {
+		return value.AsString()
+	}
+	return ""
+}
+
+// numbers is the number of points of a metric, and whether it is a gauge.
+func numbers(metric pmetric.Metric) (points int, gauge bool) {
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		return metric.Gauge().DataPoints().Len(), true
+	case pmetric.MetricTypeSum:
+		return metric.Sum().DataPoints().Len(), false
+	case pmetric.MetricTypeHistogram:
+		return metric.Histogram().DataPoints().Len(), false
+	case pmetric.MetricTypeExponentialHistogram:
+		return metric.ExponentialHistogram().DataPoints().Len(), false
+	case pmetric.MetricTypeSummary:
+		return metric.Summary().DataPoints().Len(), false
+	case pmetric.MetricTypeEmpty:
+	}
+	return 0, false
+}
+
+// Kind says what a stream of metrics looks like to somebody who looks for
+// diagnoses.
+type Kind uint8
+
+// The kinds, of which a greater one says more.
+const (
+	// Foreign has no metric of a vLLM server.
+	Foreign Kind = iota
+	// Undiagnosed has metrics of vLLM servers and no severity.
+	Undiagnosed
+	// Translated has a severity under a name that is not OTLP's.
+	Translated
+	// Diagnosed has a severity.
+	Diagnosed
+)
+
+// Look tells the kind of metrics by their names.
+func Look(metrics pmetric.Metrics) Kind {
+	kind := Foreign
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, scope := range rm.ScopeMetrics().All() {
+			for _, metric := range scope.Metrics().All() {
+				kind = max(kind, look(metric.Name()))
+			}
+		}
+	}
+	return kind
+}
+
+func look(name string) Kind {
+	switch name {
+	case enginePrefix + severity, poolPrefix + severity:
+		return Diagnosed
+	case "vllm_diagnosis_severity", "vllm_pool_diagnosis_severity":
+		return Translated
+	}
+	if strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "vllm:") || strings.HasPrefix(name, "vllm_") {
+		return Undiagnosed
+	}
+	return Foreign
+}

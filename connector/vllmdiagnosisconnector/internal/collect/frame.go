@@ -1,0 +1,134 @@
+// Package collect reads diagnoses from metrics.
+package collect
+
+// Frame is what is said about one engine, or one pool, at one time. Of a batch
+// that was split it is a part.
+type Frame struct {
+	Key Key
+	// Attributes are those that the points have in common, sorted by name: the
+	// engine and the model, or the pool.
+	Attributes []Attribute
+	// Source is the index of the ResourceMetrics that the frame came from.
+	Source int
+	// Time is the points' time in nanoseconds since 1970.
+	Time int64
+	// Severity is from 0 to 3, or NoSeverity.
+	Severity int
+	// Ended is true where a point says that the severity is told no more.
+	Ended bool
+	// Conditions and Causes say of each series whether it is the case.
+	Conditions map[string]bool
+	Causes     map[Cause]bool
+	// Signals are the evidence in their own units, Ratios the same relative to
+	// the reference. Both are empty where the processor does not write them.
+	Signals, Ratios map[string]float64
+	// Points is the number of points in it.
+	Points int
+}
+
+// NoSeverity is the severity of a frame without one.
+const NoSeverity = -1
+
+// Key names an engine or pool over all resources.
+type Key struct {
+	// Resource is the identity of the resource.
+	Resource string
+	// Pool is true for a pool.
+	Pool bool
+	// Point is the same for equal attributes.
+	Point string
+}
+
+// Attribute is a name and a value.
+type Attribute struct{ Name, Value string }
+
+// Cause is one series of causes.
+type Cause struct {
+	Name string
+	Role Role
+	// Detail is empty where the cause has none.
+	Detail string
+}
+
+// Role is the part that a cause plays.
+type Role string
+
+// The roles.
+const (
+	Primary      Role = "primary"
+	Contributing Role = "contributing"
+	Notice       Role = "notice"
+)
+
+// maxSeries is the most series of one metric of one engine that are read. The
+// catalogue has far fewer; who sends more does not send a diagnosis.
+const maxSeries = 128
+
+// Merge adds another part of the same frame. The order of the parts is of no
+// importance.
+func (f *Frame) Merge(part *Frame) {
+	f.Severity = max(f.Severity, part.Severity)
+	f.Ended = f.Ended || part.Ended
+	f.Points += part.Points
+	for name, is := range part.Conditions {
+		set(f.Conditions, name, is)
+	}
+	for cause, is := range part.Causes {
+		set(f.Causes, cause, is)
+	}
+	for name, value := range part.Signals {
+		put(f.Signals, name, value)
+	}
+	for name, value := range part.Ratios {
+		put(f.Ratios, name, value)
+	}
+}
+
+// set notes what is the case; what was said to be stays so. It returns false
+// where there are too many.
+func set[K comparable](to map[K]bool, key K, is bool) bool {
+	was, known := to[key]
+	if !known && len(to) >= maxSeries {
+		return false
+	}
+	to[key] = was || is
+	return true
+}
+
+func put(to map[string]float64, key string, value float64) bool {
+	if _, known := to[key]; !known && len(to) >= maxSeries {
+		return false
+	}
+	to[key] = value
+	return true
+}
+
+// Reason says why a point is not used.
+type Reason uint8
+
+// The reasons.
+const (
+	// TypeConflict means: no gauge.
+	TypeConflict Reason = iota
+	// NoTimestamp means: a point without a time.
+	NoTimestamp
+	// BadValue means: a severity other than 0, 1, 2 and 3, a state other than 0 and
+	// 1, or a signal that is no number.
+	BadValue
+	// BadAttribute means: a condition, cause or signal without its name, or a role
+	// that does not exist.
+	BadAttribute
+	// TooMany means: more series of one metric of one engine than a diagnosis has.
+	TooMany
+
+	// NumReasons is the number of reasons, for arrays over them.
+	NumReasons
+)
+
+// String is the reason as the connector's own telemetry spells it.
+func (r Reason) String() string {
+	return [NumReasons]string{"type_conflict", "no_timestamp", "bad_value", "bad_attribute", "too_many"}[r]
+}
+
+// Report counts what was not used.
+type Report [NumReasons]int

@@ -1,0 +1,63 @@
+package vllmdiagnosisconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/collect"
+)
+
+// warnings are the sentences that are logged once, and what they rest on.
+type warnings struct {
+	// looked is true where it is known that diagnoses come, or was said that none do.
+	looked bool
+	// undiagnosed counts the batches of vLLM servers without one.
+	undiagnosed int
+
+	future, engines, incomplete bool
+}
+
+// patience is the number of batches that may come without a diagnosis before
+// somebody is told: the processor writes one with each batch of a server, but one
+// of these may be of something else.
+const patience = 10
+
+// look says once that there is nothing to read here.
+func (c *diagnosisConnector) look(metrics pmetric.Metrics) {
+	if c.warned.looked {
+		return
+	}
+	switch collect.Look(metrics) {
+	case collect.Diagnosed:
+		c.warned.looked = true
+	case collect.Translated:
+		c.warnOnce(&c.warned.looked, "the metrics have Prometheus's names (vllm_diagnosis_severity), and this connector reads OTLP's only "+
+			"(vllm.diagnosis.severity); put it right behind the vllm processor, before anything that renames metrics")
+	case collect.Undiagnosed:
+		c.warned.undiagnosed++
+		if c.warned.undiagnosed >= patience {
+			c.warnOnce(&c.warned.looked, "metrics of vLLM servers come without vllm.diagnosis.severity, and nothing can be told; put the vllm "+
+				"processor before this connector, or, where it is there, remove diagnosis::enabled: false, switch vllm.diagnosis.severity on, "+
+				"and let no filter drop it")
+		}
+	case collect.Foreign:
+	}
+}
+
+// incomplete counts the points of a diagnosis that were given up.
+func (c *diagnosisConnector) incomplete(ctx context.Context, points int) {
+	if points == 0 {
+		return
+	}
+	c.telemetry.ignore(ctx, incomplete, points)
+	c.warnOnce(&c.warned.incomplete, "points of a diagnosis came without its severity or its present condition, and nothing is told from them; "+
+		"switch vllm.diagnosis.severity and vllm.diagnosis.condition on in the vllm processor, and let no filter drop them")
+}
+
+func (c *diagnosisConnector) warnOnce(done *bool, sentence string) {
+	if !*done {
+		*done = true
+		c.logger.Warn(sentence)
+	}
+}

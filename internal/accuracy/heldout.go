@@ -1,0 +1,79 @@
+package accuracy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+const (
+	// heldOutEach is the number of held-out stories of each kind, heldOutPairs that
+	// of stories with two causes.
+	heldOutEach  = 24
+	heldOutPairs = 120
+)
+
+// pairable are the parameters that go together on any server.
+var pairable = []engine.Parameter{
+	engine.ParamClock, engine.ParamBandwidth, engine.ParamHostDelay, engine.ParamBlocks, engine.ParamArrivalRate,
+	engine.ParamPromptLength, engine.ParamOutputLength, engine.ParamFrontEnd, engine.ParamCorruption, engine.ParamErrorRate,
+}
+
+func kindOf(p engine.Parameter) kind {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.parameter == p })
+	return kinds[i]
+}
+
+// drawnServer is a server of either model with a drawn load and limit.
+func drawnServer(seed uint64, d draw) engine.Config {
+	model, rate := engine.Llama8B(), d.between(4, 8)
+	if d.IntN(2) == 0 {
+		model, rate = engine.Llama70B(), d.between(1.2, 2.6)
+	}
+	c := server(seed, model, rate)
+	c.MaxSeqs = maxSeqs(d)
+	return c
+}
+
+// heldOutStories have drawn severities, two models, limits of 64 to 1024
+// sequences, and two causes at once, with seeds of their own.
+func heldOutStories() []Story {
+	var out []Story
+	seed := setSeeds[HeldOut]
+	for j := range heldOutEach {
+		for _, k := range kinds {
+			seed++
+			d := newDraw(seed)
+			s := single(k, fmt.Sprintf("held-%s-%d", k.parameter, j+1), d, drawnServer(seed, d), d.Float64())
+			if j%4 == 3 {
+				s.Objectives = promised(s.Config.Model)
+			}
+			out = append(out, s)
+		}
+	}
+	for j := range heldOutPairs {
+		seed++
+		d := newDraw(seed)
+		out = append(out, pair(fmt.Sprintf("held-pair-%d", j+1), d, drawnServer(seed, d)))
+	}
+	return out
+}
+
+// pair is a story of two causes, of which the second begins up to six minutes
+// after the first. Both end at the same time.
+func pair(name string, d draw, c engine.Config) Story {
+	one := kindOf(pairable[d.IntN(len(pairable))])
+	other := one
+	for causes[other.parameter] == causes[one.parameter] {
+		other = kindOf(pairable[d.IntN(len(pairable))])
+	}
+	end := warmUp + lasting
+	return Story{
+		Name: name, Group: "two causes", Config: c, Length: end + recovery,
+		Injections: []Injection{
+			inject(one.parameter, one.severity(d.Float64()), warmUp, end),
+			inject(other.parameter, other.severity(d.Float64()), warmUp+d.between(0, 360), end),
+		},
+	}
+}

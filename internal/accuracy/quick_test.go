@@ -1,0 +1,85 @@
+package accuracy
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chosen are the stories of -accuracy.set whose names begin with -accuracy.run.
+func chosen(t *testing.T) []Story {
+	t.Helper()
+	sets := []Set{Set(*flagSet)}
+	if *flagSet == "all" {
+		sets = []Set{Tuning, HeldOut, Faults, Healthy}
+	}
+	var out []Story
+	for _, set := range sets {
+		for _, s := range Stories(set, *flagHours) {
+			if strings.HasPrefix(s.Name, *flagRun) {
+				out = append(out, s)
+			}
+		}
+	}
+	require.NotEmpty(t, out, "no story of -accuracy.set=%s begins with %q", *flagSet, *flagRun)
+	return out
+}
+
+// all carries stories out, as many at a time as there are processors.
+func all(t *testing.T, name string, stories []Story, signals bool, done func(int, explored)) {
+	t.Helper()
+	var mu sync.Mutex
+	t.Run(name, func(t *testing.T) {
+		for i := range stories {
+			t.Run(stories[i].Name, func(t *testing.T) {
+				t.Parallel()
+				e := carryOut(t, &stories[i], signals)
+				mu.Lock()
+				defer mu.Unlock()
+				done(i, e)
+			})
+		}
+	})
+}
+
+// TestQuick is what the diagnosis is tuned with: each story once, a line for
+// each, and with -accuracy.dump every scrape of them.
+func TestQuick(t *testing.T) {
+	if *flagMode != "quick" {
+		t.Skip("with -accuracy=quick only")
+	}
+	stories := chosen(t)
+	results := make([]Result, len(stories))
+	var file *os.File
+	if *flagDump != "" {
+		var err error
+		file, err = os.Create(*flagDump)
+		require.NoError(t, err)
+		defer file.Close()
+	}
+	all(t, "runs", stories, file != nil, func(i int, e explored) {
+		results[i] = score(e.story, e.truth, e.told)
+		if file != nil {
+			require.NoError(t, dump(file, e.story, e.truth, e.told))
+		}
+	})
+	fmt.Printf("%-22s %5s %5s %5s %6s %6s  %-55s | %s\n", "run", "score", "right", "top2", "delay", "noisy", "true in harmful minutes", "told in them")
+	for i := range results {
+		r := &results[i]
+		right, top := 0, 0
+		for _, v := range r.Verdicts {
+			if v.Right {
+				right++
+			}
+			if v.TopTwo {
+				top++
+			}
+		}
+		fmt.Printf("%-22s %5d %5d %5d %6.1f %3d/%2d  %-55s | %s\n", r.Story.Name, len(r.Verdicts), right, top, r.Delay,
+			r.Noisy, r.Quiet, counted(r.Harmful), counted(r.Tells))
+	}
+}

@@ -1,0 +1,137 @@
+package accuracy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+// Story is one run.
+type Story struct {
+	Name string
+	// Group is what the story is an instance of, for tables.
+	Group string
+	// Config has everything but the changes.
+	Config     engine.Config
+	Injections []Injection
+	// Faults are what happens between the server and who scrapes it, in the order
+	// of their times.
+	Faults []Fault
+	// Length is in seconds.
+	Length float64
+	// Objectives are told to the processor and decide about harm.
+	Objectives []Objective
+	// BreakEven is the acceptance length told to the processor; 0 is none.
+	BreakEven float64
+}
+
+// Objective promises that Target of the observations are at most Threshold
+// seconds: of first tokens, or of distances between tokens, where the threshold
+// must be one of engine.GapBounds.
+type Objective struct {
+	InterToken bool
+	Threshold  float64
+	Target     float64
+}
+
+// Metric is the histogram that it is about.
+func (o Objective) Metric() string {
+	if o.InterToken {
+		return "vllm.inter_token_latency"
+	}
+	return "vllm.time_to_first_token"
+}
+
+// FaultKind is a fault of the exposition, not of the engine.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	// Unreachable lets scrapes fail, while the engine works on.
+	Unreachable FaultKind = "unreachable"
+	// Restart ends the process and has a new one at the end of the fault; scrapes
+	// fail in between.
+	Restart FaultKind = "restart"
+	// Frozen lets the gauges stand still, while all else moves.
+	Frozen FaultKind = "frozen_gauges"
+	// Missed lets nothing at all come: the collector was away.
+	Missed FaultKind = "missed"
+)
+
+// Fault lasts from At up to Until, in seconds.
+type Fault struct {
+	Kind      FaultKind
+	At, Until float64
+}
+
+// changes are those of all injections that keep says to keep, in the order of
+// their times.
+func (s *Story) changes(keep func(*Injection) bool) []engine.Change {
+	var out []engine.Change
+	for i := range s.Injections {
+		if keep(&s.Injections[i]) {
+			out = append(out, s.Injections[i].Changes...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b engine.Change) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+func everything(*Injection) bool { return true }
+func nothing(*Injection) bool    { return false }
+
+// workload keeps what clients do.
+func workload(i *Injection) bool { return i.Parameter.Workload() }
+
+// without keeps everything but a cause.
+func without(cause string) func(*Injection) bool {
+	return func(i *Injection) bool { return i.Cause() != cause }
+}
+
+// Causes are those injected, each once, in the order of their first onset.
+func (s *Story) Causes() []string {
+	ordered := slices.Clone(s.Injections)
+	slices.SortStableFunc(ordered, func(a, b Injection) int { return cmp.Compare(a.Onset(), b.Onset()) })
+	var out []string
+	for i := range ordered {
+		if c := ordered[i].Cause(); !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Lasts reports whether an injection of the cause is present at a time.
+func (s *Story) Lasts(cause string, at float64) bool {
+	return slices.ContainsFunc(s.Injections, func(i Injection) bool {
+		return i.Cause() == cause && at >= i.Onset() && at < i.End()
+	})
+}
+
+// settling reports whether a minute is so soon after an onset that nothing has
+// to be told yet.
+func (s *Story) settling(minute int) bool {
+	at := float64(minute) * window
+	return slices.ContainsFunc(s.Injections, func(i Injection) bool {
+		return at+window > i.Onset() && at < i.Onset()+grace*window
+	})
+}
+
+// onset is the first of all, in seconds; the end of the story without one.
+func (s *Story) onset() float64 {
+	at := s.Length
+	for i := range s.Injections {
+		at = min(at, s.Injections[i].Onset())
+	}
+	return at
+}
+
+const (
+	// window is the processor's default, and the length of a bin, in seconds.
+	window = 60.0
+	// grace is the number of windows after an onset that do not count.
+	grace = 3
+	// interval is the time between two scrapes in seconds.
+	interval = 10.0
+)

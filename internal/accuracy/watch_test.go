@@ -1,0 +1,111 @@
+package accuracy
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+)
+
+// diagnosis is the real processor, and what it passed on last.
+type diagnosis struct {
+	processor.Metrics
+	last pmetric.Metrics
+}
+
+func (d *diagnosis) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// passed takes what the processor passes on.
+type passed struct{ *diagnosis }
+
+func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+	p.last = metrics
+	return nil
+}
+
+// configuration is what the processor is told of a story, and with all the
+// signals switched on.
+func configuration(s *Story, signals bool) map[string]any {
+	out := map[string]any{}
+	_, diagnoses := catalog.ByName(metricSeverity)
+	if signals && diagnoses {
+		out["metrics"] = map[string]any{
+			metricSignal: map[string]any{"enabled": true}, metricSignalRatio: map[string]any{"enabled": true},
+		}
+	}
+	var objectives []any
+	for i, o := range s.Objectives {
+		objectives = append(objectives, map[string]any{
+			"name": fmt.Sprintf("objective-%d", i), "metric": o.Metric(),
+			"threshold": seconds(o.Threshold).String(), "target": o.Target,
+		})
+	}
+	if len(objectives) > 0 {
+		out["objectives"] = objectives
+	}
+	if s.BreakEven > 0 && diagnoses {
+		out["diagnosis"] = map[string]any{"speculation_break_even": s.BreakEven}
+	}
+	return out
+}
+
+func diagnose(t *testing.T, settings map[string]any) *diagnosis {
+	t.Helper()
+	factory := vllmprocessor.NewFactory()
+	config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
+	require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(config))
+	require.NoError(t, config.Validate())
+	d := &diagnosis{}
+	var err error
+	d.Metrics, err = factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), config, passed{d})
+	require.NoError(t, err)
+	return d
+}
+
+// watched is a story with what the diagnosis told about it.
+type watched struct {
+	story  *Story
+	actual []minute
+	told   []Told
+}
+
+// watch lets a story happen, in virtual time, before the eyes of the processor.
+func watch(t *testing.T, s *Story, signals bool) watched {
+	t.Helper()
+	out := watched{story: s}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := s.Config
+		cfg.Changes = s.changes(everything)
+		w, err := newWorld(cfg, s.Faults)
+		require.NoError(t, err)
+		d := diagnose(t, configuration(s, signals))
+		require.NoError(t, d.Start(t.Context(), componenttest.NewNopHost()))
+		scraper := newScraper(w)
+		begin := time.Now()
+		for at := interval; at <= s.Length; at += interval {
+			time.Sleep(begin.Add(seconds(at)).Sub(time.Now()))
+			require.NoError(t, w.advance(at))
+			metrics, came := scraper.scrape(w, time.Now(), begin)
+			if !came {
+				continue
+			}
+			require.NoError(t, d.ConsumeMetrics(t.Context(), metrics))
+			out.told = append(out.told, listen(d.last, "0", at))
+		}
+		out.actual = w.close()
+		require.NoError(t, d.Shutdown(t.Context()))
+	})
+	return out
+}
