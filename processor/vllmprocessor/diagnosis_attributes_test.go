@@ -195,7 +195,7 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 				conditions := map[string]bool{}
 				for mark := range seen {
 					conditions[mark.Condition] = true
-					assert.Equal(t, mark.Condition == "degraded", mark.Cause != "", "%v: where there is harm there is a cause", mark)
+					assert.True(t, mark.Condition == "degraded" || mark.Cause == "", "%v: without harm there is no cause", mark)
 				}
 				assert.Equal(t, map[string]bool{"unknown": true, "healthy": true, "degraded": true}, conditions)
 			})
