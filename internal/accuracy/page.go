@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -144,7 +145,7 @@ func matrix(line func(string, ...any), confusion map[string]map[string]int) {
 		for _, s := range said {
 			cell := ""
 			if n := confusion[class][s]; n > 0 {
-				cell = fmt.Sprint(n)
+				cell = strconv.Itoa(n)
 			}
 			if s == class && cell != "" {
 				cell = "**" + cell + "**"

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -56,14 +57,13 @@ func explore(s *Story, actual []minute) (*runs, error) {
 	known := map[string][]minute{}
 	get := func(keep func(*Injection) bool) ([]minute, error) {
 		changes := s.changes(keep)
-		key := ""
+		var kept []int
 		for i := range s.Injections {
 			if keep(&s.Injections[i]) {
-				key += "1"
-			} else {
-				key += "0"
+				kept = append(kept, i)
 			}
 		}
+		key := fmt.Sprint(kept)
 		if len(changes) == len(s.changes(everything)) {
 			return actual, nil
 		}

@@ -29,6 +29,9 @@ type Settings struct {
 func (s *Settings) span() int64 { return int64(s.Window) * int64(s.Hold-1) }
 
 const (
+	// explains is the least share of the harm of a primary cause: with less the
+	// reason is not known.
+	explains = 0.35
 	// contributes is the share of the harm from which on a cause is told beside the
 	// primary one, and stillContributes that below which it is not any more.
 	contributes      = 0.2
@@ -264,9 +267,9 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	}
 	latency, weight := split(r, e.baseline, felt)
 	if weight > 0 {
-		latency = e.before(r, latency).scale(weight)
+		latency = e.before(r, latency)
 	}
-	now := e.others(settings, r, felt, latency)
+	now := e.others(settings, r, felt, latency.scale(weight), weight)
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
@@ -295,8 +298,9 @@ func (e *engine) before(r *reading, s Shares) Shares {
 	return s
 }
 
-// others adds the causes that are no part of a latency.
-func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares) Shares {
+// others adds the causes that are no part of a latency to the shares of what is, of
+// which there is so much. Together they are at most 1.
+func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
 	if felt.errors {
 		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
 		cause := Erroring
@@ -304,9 +308,11 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 			cause = CorruptedOutput
 		}
 		s[cause] += weight(wrong, harmfulErrors)
+		all += weight(wrong, harmfulErrors)
 	}
 	if r.healthy == 0 {
 		s[Erroring]++
+		all++
 	}
 	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockIdle] < e.baseline.usual(KVBlockReuseGap) {
 		// Blocks are evicted sooner than they used to be asked for again.
@@ -314,14 +320,17 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[PrefillHeavy] = 0
 	}
 	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes)
+		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
 	if r.restarted > 0 && r.at-r.restarted < int64(startingFor) {
 		// A cold cache and what has queued meanwhile.
 		s[Restarting] += s[PrefillHeavy] + s[DemandExceedsCapacity]
 		s[PrefillHeavy], s[DemandExceedsCapacity] = 0, 0
 	}
-	return s.whole()
+	if all <= 0 {
+		return Shares{}
+	}
+	return s.scale(1 / all)
 }
 
 // settle decides what is told, given what the newest reading alone shows.
@@ -345,7 +354,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span:
+	case raw == Stalled, at-e.rawSince >= span, !bad && e.told.Because == JustSeen:
 		e.told.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
 		// It is one harm and then another, but harm all the time.
@@ -400,6 +409,7 @@ func (e *engine) causes(felt *symptoms) {
 		}
 	}
 	switch {
+	case e.shares[largest] < explains && !e.told.Explained:
 	case e.shares[largest] <= 0:
 		e.told.Explained = false
 	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
