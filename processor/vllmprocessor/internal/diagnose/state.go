@@ -241,8 +241,10 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	if e.at == at {
 		return
 	}
-	// A part of a batch looks like an engine that does nothing.
-	if e.waits = v.Pending(); e.waits {
+	// A part of a batch looks like an engine that does nothing. One that has just
+	// restarted lacks what it will say later.
+	restarted, _ := v.Restarted()
+	if e.waits = v.Pending() && restarted != at; e.waits {
 		return
 	}
 	e.at = at

@@ -71,11 +71,18 @@ func repeat(parts ...any) (all []Condition) {
 func TestAStateIsToldAfterHold(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
-		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle, Unknown} {
+		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle} {
 			got := told(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
 			assert.Equal(t, repeat(Healthy, 10+after, condition, 20, Healthy, 20-after), got, "%s with hold %d", condition, hold)
 		}
 	}
+}
+
+// What is known at last is told at once, unless it is harm.
+func TestUnknownEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), told(2, repeat(Unknown, 5, Healthy, 5)))
+	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), told(2, repeat(Unknown, 5, Degraded, 5)))
 }
 
 // Standing still takes a minute and three scrapes by itself.
@@ -121,7 +128,7 @@ func TestNothingFlaps(t *testing.T) {
 			}
 		}
 		got := told(hold, raw)
-		harmful := func(c Condition) bool { return severity(c.String()) >= 2 }
+		harmful := func(c Condition) bool { return conditions[c].Severity >= 2 }
 		crossed, crossings := 0, 0
 		for n := 1; n < len(got); n++ {
 			if harmful(got[n]) == harmful(got[n-1]) {
@@ -202,8 +209,8 @@ func TestABaselineSurvivesItsEncoding(t *testing.T) {
 	require.True(t, sound)
 	assert.Equal(t, b.Levels, again.Levels)
 	assert.Equal(t, b.Windows, again.Windows)
-	want, _ := b.Step.expect(3, 2000, 10)
-	got, _ := again.Step.expect(3, 2000, 10)
+	want := b.Step.expect(3, 2000, 10)
+	got := again.Step.expect(3, 2000, 10)
 	assert.InEpsilon(t, want, got, 1e-12)
 	at, sound := BaselineAge(b.encode())
 	assert.True(t, sound)
@@ -214,7 +221,7 @@ func TestABaselineSurvivesItsEncoding(t *testing.T) {
 func FuzzDecodeBaseline(f *testing.F) {
 	f.Add(learned(20).encode())
 	f.Add([]byte(`{"version":1,"baseline":{"step":{"xx":[[1]]}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(_ *testing.T, data []byte) {
 		b, sound := decode(data)
 		if !sound {
 			return

@@ -80,8 +80,8 @@ func (v *View) status(s *series) Status {
 // Pending tells whether something that the group said in the previous batch is not
 // in the newest yet.
 func (v *View) Pending() bool {
-	for _, all := range v.group.inputs {
-		for _, s := range all {
+	for in := range v.group.inputs {
+		for _, s := range v.group.inputs[in] {
 			if v.status(s) == Pending {
 				return true
 			}
