@@ -59,7 +59,7 @@ type baseline struct {
 }
 
 func newBaseline() *baseline {
-	return &baseline{Step: newFit(0.1, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
+	return &baseline{Step: newFit(0.05, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
 }
 
 // ready tells whether the baseline knows enough to compare with.

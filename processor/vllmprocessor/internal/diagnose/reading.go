@@ -108,10 +108,14 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[InterTokenLatency] = step * gaps / tokens
 	}
 	s[QueueWait] = capacity / rate
-	_, s[QueueTime] = moments(v, collect.QueueTime)
-	_, s[PrefillTime] = moments(v, collect.PrefillTime)
-	_, s[KVBlockIdle] = moments(v, collect.KVBlockIdle)
-	_, s[KVBlockReuseGap] = moments(v, collect.KVBlockReuseGap)
+	queued, queue := moments(v, collect.QueueTime)
+	prefilled, prefill := moments(v, collect.PrefillTime)
+	s[PrefillTime] = prefill
+	if queued == prefilled {
+		// Some servers observe only who had to queue; their mean is another one.
+		s[QueueTime] = queue
+	}
+	s[KVBlockReuses] = reuses(v)
 	s[FrontEnd] = frontEnd(v)
 	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
 	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
@@ -169,6 +173,18 @@ func computedShare(v *window.View) float64 {
 		}
 	}
 	return 1
+}
+
+// reuses is how often a KV block that is evicted had been used again before. vLLM
+// observes both distributions when it evicts a block
+// (vllm/v1/core/kv_cache_metrics.py).
+func reuses(v *window.View) float64 {
+	evicted, _ := moments(v, collect.KVBlockIdle)
+	gaps, _ := moments(v, collect.KVBlockReuseGap)
+	if !(evicted >= leastObjectiveSeen) {
+		return math.NaN()
+	}
+	return gaps / evicted
 }
 
 // acceptance is the number of tokens that a step of speculative decoding gives.

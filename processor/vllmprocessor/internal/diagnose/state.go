@@ -31,7 +31,8 @@ func (s *Settings) span() int64 { return int64(s.Window) * int64(s.Hold-1) }
 const (
 	// explains is the least share of the harm of a primary cause: with less the
 	// reason is not known.
-	explains = 0.35
+	explains      = 0.35
+	explainsAlone = 0.5
 	// contributes is the share of the harm from which on a cause is told beside the
 	// primary one, and stillContributes that below which it is not any more.
 	contributes      = 0.2
@@ -39,6 +40,9 @@ const (
 	// overtakes is how many times as large as the primary's the share of another
 	// cause has to be to take its place.
 	overtakes = 1.25
+	// thrashing is the number of uses beyond the first of an evicted KV block from
+	// which on blocks are evicted that would have been asked for again.
+	thrashing = 0.01
 	// shifted is the growth of what is asked for that is worth a notice: twice.
 	shifted = 0.69
 )
@@ -316,8 +320,8 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[Erroring]++
 		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockIdle] < e.baseline.usual(KVBlockReuseGap) {
-		// Blocks are evicted sooner than they used to be asked for again.
+	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
+		// What is evicted had been of use: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
@@ -411,8 +415,8 @@ func (e *engine) causes(felt *symptoms) {
 		}
 	}
 	switch {
-	case e.shares[largest] < explains && !e.told.Explained:
-	case e.shares[largest] <= 0:
+	case e.shares[largest] < e.explains() && !e.told.Explained:
+	case e.shares[largest] < e.explains()*stillHarm:
 		e.told.Explained = false
 	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
 		e.told.Primary, e.told.Explained = largest, true
@@ -424,6 +428,15 @@ func (e *engine) causes(felt *symptoms) {
 		}
 		e.told.Contributing[c] = e.shares[c] >= least && !(e.told.Explained && c == e.told.Primary)
 	}
+}
+
+// explains is the least share of the harm that makes a cause the primary one. With
+// nothing to compare with it has to be most of it.
+func (e *engine) explains() float64 {
+	if e.baseline != nil && !e.baseline.ready() {
+		return explainsAlone
+	}
+	return explains
 }
 
 // notices are what is worth knowing and harms nobody.
