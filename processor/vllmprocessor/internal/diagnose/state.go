@@ -95,6 +95,8 @@ type engine struct {
 	sharesAt int64
 	told     Verdict
 	memory   toldSeries
+	// waits is true where the newest batch has only a part of the engine, so far.
+	waits bool
 	// listed is for finding those that are not there any more.
 	listed bool
 }
@@ -138,8 +140,10 @@ type queue struct {
 func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.transitions = s.transitions[:0]
 	s.views = r.Views(s.views, false)
+	before := s.reader
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
 	up := math.NaN()
+	late := s.late(r)
 	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
@@ -151,10 +155,19 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		s.reader.errors = or(serverErrors(v), s.reader.errors)
+		if share, answered := serverErrors(v); known(share) {
+			s.reader.errors, s.reader.answered = share, answered
+		}
+		late = late || v.Pending()
+	}
+	if late && before.settings != nil {
+		s.reader.healthy = or(s.reader.healthy, before.healthy)
+		if !known(s.reader.errors) {
+			s.reader.errors, s.reader.answered = before.errors, before.answered
+		}
 	}
 	for _, e := range s.engines {
-		e.listed = false
+		e.listed, e.waits = false, false
 	}
 	for i := range s.views {
 		if v := &s.views[i]; isEngine(v) {
@@ -176,6 +189,17 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		return !e.listed
 	})
 	return s.transitions
+}
+
+// late tells whether what the server before the engines says is not in this part of
+// a batch, so that what it said in the previous one holds.
+func (s *State) late(r *window.Resource) bool {
+	for number := range r.PendingGroups() {
+		if group := (collect.Group{Attributes: r.Attributes(number)}); group.Engine() == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isEngine tells whether a group is an engine, and not the server before it.
@@ -219,6 +243,12 @@ const serverOnly = math.MaxInt32
 // observe takes a reading of an engine.
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {
 	if e.at == at {
+		return
+	}
+	// A part of a batch looks like an engine that does nothing. One that has just
+	// restarted lacks what it will say later.
+	restarted, _ := v.Restarted()
+	if e.waits = v.Pending() && restarted != at; e.waits {
 		return
 	}
 	e.at = at
