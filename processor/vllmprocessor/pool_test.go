@@ -79,6 +79,9 @@ func gauges(server string, values map[string]float64) pmetric.Metrics {
 
 const gone = -1
 
+// undiagnosed leaves the diagnosis out of what is compared.
+func undiagnosed(c *Config, _ *processor.Settings) { c.Diagnosis.Enabled = false }
+
 // poolPoints reads what a pool said: metric and own attributes to value, "end"
 // for a point without one.
 func poolPoints(t *testing.T, metrics pmetric.Metrics) map[string]string {
@@ -114,7 +117,7 @@ func host() component.Host { return componenttest.NewNopHost() }
 func TestPoolsAreSentAtEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink, func(_ *Config, s *processor.Settings) {
+		p := pooled(t, sink, undiagnosed, func(_ *Config, s *processor.Settings) {
 			s.Resource.Attributes().PutStr("service.name", "otelcol-vllm")
 			s.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 			s.Resource.Attributes().PutStr("host.name", "node")
@@ -175,7 +178,9 @@ func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 		time.Sleep(14 * time.Second)
 		synctest.Wait()
 		require.Len(t, sink.AllMetrics(), 1)
-		assert.Equal(t, map[string]string{"replicas m": "end", "running m": "end"}, poolPoints(t, sink.AllMetrics()[0]))
+		assert.Equal(t, map[string]string{
+			"replicas m": "end", "running m": "end", "diagnosis.severity m": "end", "diagnosis.condition m unknown": "end",
+		}, poolPoints(t, sink.AllMetrics()[0]))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Len(t, sink.AllMetrics(), 1, "nothing is left to say")
@@ -310,7 +315,7 @@ func TestAConsumerThatTakesNothingIsGivenUpAtTheNextInterval(t *testing.T) {
 func TestServersAreNotTakenForOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"zone"} })
+		p := pooled(t, sink, undiagnosed, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"zone"} })
 		require.NoError(t, p.Start(t.Context(), host()))
 		time.Sleep(15*time.Second - 1)
 		both := gauges("a", map[string]float64{"vllm.num_requests.running": 3})
@@ -358,7 +363,7 @@ func TestWhatIsNotTakenIsCountedAndSaidNowAndThen(t *testing.T) {
 			return fails
 		})
 		require.NoError(t, err)
-		p := pooled(t, next, func(_ *Config, s *processor.Settings) {
+		p := pooled(t, next, undiagnosed, func(_ *Config, s *processor.Settings) {
 			s.TelemetrySettings = telemetry.NewTelemetrySettings()
 			s.Logger = zap.New(core)
 		})
