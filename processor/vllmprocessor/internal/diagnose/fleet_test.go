@@ -234,9 +234,15 @@ func TestImbalanceLastsThroughTheDrain(t *testing.T) {
 		r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
 	}
 	assert.Equal(t, "degraded imbalanced +demand_exceeds_capacity", r.verdict())
-	drains.load = 15
+	drains.load = well.load
 	r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
-	assert.Equal(t, "degraded demand_exceeds_capacity", r.verdict(), "no more than the others have")
+	assert.Equal(t, "degraded imbalanced +demand_exceeds_capacity", r.verdict(), "it is held for as long as its engine is")
+	r.evaluate(map[string][]one{"m": times(4, well)})
+	assert.Equal(t, "healthy", r.verdict())
+	for range 3 {
+		r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
+	}
+	assert.Equal(t, "degraded demand_exceeds_capacity", r.verdict(), "now it begins with as much as the others have")
 }
 
 // Around the limit the pool does not change its condition each time.

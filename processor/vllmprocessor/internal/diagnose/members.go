@@ -253,13 +253,14 @@ func (p *poolState) balance(s Shares) Shares {
 			roomy += truth(m.roomy())
 		}
 	}
-	already := p.told.Explained && p.told.Primary == Imbalanced || p.told.Contributing[Imbalanced]
 	switch {
 	case harmed.n == 0, others.n == 0, roomy < others.n/2:
 		return s
+	case p.told.Explained && p.told.Primary == Imbalanced, p.told.Contributing[Imbalanced]:
+		// What has queued is worked off before users feel nothing any more.
 	case harmed.load/harmed.n < unevenLoad*math.Max(others.load/others.n, 0.5):
 		return s
-	case !already && harmed.work/harmed.n < unevenWork*others.work/others.n:
+	case harmed.work/harmed.n < unevenWork*others.work/others.n:
 		// As much comes to the others. The requests stay because the engine is slow.
 		return s
 	}
