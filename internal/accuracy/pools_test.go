@@ -103,7 +103,7 @@ func hear(t *testing.T, s *poolStory) *heard {
 		for at := interval; at <= poolLength; at += interval {
 			for i, w := range worlds {
 				// Servers are not scraped at the same time.
-				time.Sleep(h.begin.Add(seconds(at + float64(i))).Sub(time.Now()))
+				time.Sleep(time.Until(h.begin.Add(seconds(at + float64(i)))))
 				require.NoError(t, w.advance(at+float64(i)))
 				metrics, _ := scrapers[i].scrape(w, time.Now(), h.begin)
 				metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("server-", i))

@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,10 +38,9 @@ func silent(server string, ends bool) pmetric.Metrics {
 // lastOfPools is what the pools said last, as poolPoints has it.
 func lastOfPools(t *testing.T, sink *consumertest.MetricsSink) map[string]string {
 	t.Helper()
-	all := sink.AllMetrics()
-	for i := len(all) - 1; i >= 0; i-- {
-		if _, own := all[i].ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); own {
-			return poolPoints(t, all[i])
+	for _, metrics := range slices.Backward(sink.AllMetrics()) {
+		if _, own := metrics.ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); own {
+			return poolPoints(t, metrics)
 		}
 	}
 	return nil
