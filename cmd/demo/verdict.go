@@ -102,14 +102,15 @@ func label(series *dto.Metric, name string) string {
 	return ""
 }
 
-// found says in words what the processor found.
+// found says in words what the processor found: the cause, or where there is none
+// the condition.
 func (v verdict) found() string {
 	var sentences []string
 	if c, known := catalog.ConditionByName(v.condition); known {
-		sentences = append(sentences, c.Sentence)
+		sentences = []string{c.Sentence}
 	}
 	if c, known := catalog.CauseByName(v.cause); known {
-		sentences = append(sentences, c.Sentence)
+		sentences = []string{c.Sentence}
 		for _, d := range c.Details {
 			if d.Name == v.detail {
 				sentences = append(sentences, d.Sentence)

@@ -3,6 +3,7 @@ package accuracy
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Bar is a promise about the diagnosis, and whether it holds.
@@ -53,7 +54,7 @@ func Bars(s *Summary, alarms *Alarms) []Bar {
 		{
 			Name: "false alarms at page severity", Want: "none",
 			Seen:  fmt.Sprintf("%d in %.0f h (at most %.1f in 10,000 h)", pages, alarms.Hours, atMost(pages, alarms.Hours)),
-			Holds: pages == 0, Short: fmt.Sprintf("%d", pages),
+			Holds: pages == 0, Short: strconv.Itoa(pages),
 		},
 		{
 			Name: "false alarms at warning severity", Want: "at most 4 in 10,000 h",

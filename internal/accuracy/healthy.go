@@ -18,7 +18,7 @@ var healthyKinds = []struct {
 		c.Workload.Swing, c.Workload.Period = d.between(0.5, 0.8), 24*hour
 		s.Length = 24 * hour
 	}},
-	{"bursts", func(d draw, c *engine.Config, s *Story) {
+	{"bursts", func(_ draw, c *engine.Config, _ *Story) {
 		c.Workload.CV = 3
 	}},
 	{"cold cache", func(d draw, c *engine.Config, s *Story) {
@@ -29,7 +29,7 @@ var healthyKinds = []struct {
 			s.Faults = append(s.Faults, Fault{Restart, at, at + d.between(40, 120)})
 		}
 	}},
-	{"long prompts", func(d draw, c *engine.Config, s *Story) {
+	{"long prompts", func(d draw, _ *engine.Config, s *Story) {
 		// Within the objectives; whether they are is for the truth to say.
 		s.Objectives = []Objective{{Threshold: 2.5, Target: 0.95}, {InterToken: true, Threshold: 0.3, Target: 0.95}}
 		in := Injection{Parameter: engine.ParamPromptLength}
@@ -49,26 +49,26 @@ var healthyKinds = []struct {
 		at := d.between(2, 6) * hour
 		s.Injections = []Injection{{p, []engine.Change{{At: at, Parameter: p, Value: d.between(1.1, 1.35)}}}}
 	}},
-	{"steady", func(d draw, c *engine.Config, s *Story) {
+	{"steady", func(d draw, c *engine.Config, _ *Story) {
 		if d.IntN(2) == 0 {
 			c.Workload = engine.Code(c.Workload.Rate)
 		}
 	}},
-	{"nearly idle", func(d draw, c *engine.Config, s *Story) {
+	{"nearly idle", func(d draw, c *engine.Config, _ *Story) {
 		c.Workload.Rate = d.scale(0.005, 0.3)
 	}},
 }
 
 // healthyStories are so many engine-hours of all kinds in equal parts, but for
 // the last ones.
-func healthyStories(hours float64) []Story {
+func healthyStories(set Set, hours float64) []Story {
 	var out []Story
 	for i := 0; hours > 0; i++ {
-		seed := setSeeds[Healthy] + uint64(i)
+		seed := setSeeds[set] + uint64(i)
 		d := newDraw(seed)
-		model, rate := engine.Llama8B(), d.between(1, 3)
+		model, rate := engine.Llama8B(), d.between(1, 5)
 		if d.IntN(3) == 0 {
-			model, rate = engine.Llama70B(), d.between(0.5, 1.2)
+			model, rate = engine.Llama70B(), d.between(0.4, 1.8)
 		}
 		c := server(seed, model, rate)
 		c.MaxSeqs = maxSeqs(d)

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // notes are what a person has to say about the numbers.
@@ -56,7 +59,7 @@ func (r *Report) Page() string {
 	runsLow, runsHigh := wilson(runs, runsWorth)
 	line("\nIn brackets are 95 %% intervals by Wilson, for a mean over %d causes that is worth %.0f independent minutes.", len(held.Minutes), worth)
 	line("The minutes of one story are not independent. With each story as one observation the mean is %s and its", percent(runs))
-	line("interval %s to %s, worth %.0f stories; the truth about the lower bound is between that and %s.\n", percent(runsLow), percent(runsHigh), runsWorth, percent(low))
+	line("interval %s to %s, worth %.0f stories. The true lower bound lies between %s and %s.\n", percent(runsLow), percent(runsHigh), runsWorth, percent(runsLow), percent(low))
 
 	line("## By cause\n")
 	line("| true cause | stories | minutes | right | lower bound | in the top two |\n|---|---|---|---|---|---|")
@@ -69,7 +72,22 @@ func (r *Report) Page() string {
 	line("no cause alone accounts for a fifth of the harm; %d further minutes had too few requests to say.", held.Unjudged)
 	line("Before the first onset, %d of %d minutes had harm told.\n", held.Noisy, held.Quiet)
 
-	line("## What was told instead\n")
+	line("## By what was held out\n")
+	line("The tuning set has one cause and two causes, drawn severities and limits as well, with other seeds and on the 8B")
+	line("model. What it never has is the large model.\n")
+	line("| stories | number | minutes | right (mean over the causes) |\n|---|---|---|---|")
+	for _, part := range parts(r.Held) {
+		s := Summarize(part.results)
+		mean, worth := macro(s.Minutes)
+		low, high := wilson(mean, worth)
+		n := 0.0
+		for _, share := range s.Minutes {
+			n += share.Of
+		}
+		line("| %s | %d | %.0f | %s (%s to %s) |", part.name, s.Stories, n, percent(mean), percent(low), percent(high))
+	}
+
+	line("\n## What was told instead\n")
 	matrix(line, held.Confusion)
 
 	line("\n## Delays\n")
@@ -127,6 +145,35 @@ func (r *Report) Page() string {
 	return b.String()
 }
 
+// part is some of the results.
+type part struct {
+	name    string
+	results []Result
+}
+
+// parts tells results apart by model, by the number of causes, and by whether the
+// processor knew objectives.
+func parts(results []Result) []part {
+	var out []part
+	add := func(name string, in func(*Story) bool) {
+		p := part{name: name}
+		for i := range results {
+			if in(results[i].Story) {
+				p.results = append(p.results, results[i])
+			}
+		}
+		if len(p.results) > 0 {
+			out = append(out, p)
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(engine.Models())) {
+		add(model+", one cause", func(s *Story) bool { return s.Config.Model.Name == model && len(s.Causes()) == 1 })
+		add(model+", two causes", func(s *Story) bool { return s.Config.Model.Name == model && len(s.Causes()) > 1 })
+	}
+	add("with objectives", func(s *Story) bool { return len(s.Objectives) > 0 })
+	return out
+}
+
 // matrix is the confusion matrix.
 func matrix(line func(string, ...any), confusion map[string]map[string]int) {
 	columns := map[string]bool{}
@@ -144,7 +191,7 @@ func matrix(line func(string, ...any), confusion map[string]map[string]int) {
 		for _, s := range said {
 			cell := ""
 			if n := confusion[class][s]; n > 0 {
-				cell = fmt.Sprint(n)
+				cell = strconv.Itoa(n)
 			}
 			if s == class && cell != "" {
 				cell = "**" + cell + "**"

@@ -13,16 +13,10 @@ import (
 // chosen are the stories of -accuracy.set whose names begin with -accuracy.run.
 func chosen(t *testing.T) []Story {
 	t.Helper()
-	sets := []Set{Set(*flagSet)}
-	if *flagSet == "all" {
-		sets = []Set{Tuning, HeldOut, Faults, Healthy}
-	}
 	var out []Story
-	for _, set := range sets {
-		for _, s := range Stories(set, *flagHours) {
-			if strings.HasPrefix(s.Name, *flagRun) {
-				out = append(out, s)
-			}
+	for _, s := range Stories(Set(*flagSet), *flagHours) {
+		if strings.HasPrefix(s.Name, *flagRun) {
+			out = append(out, s)
 		}
 	}
 	require.NotEmpty(t, out, "no story of -accuracy.set=%s begins with %q", *flagSet, *flagRun)
@@ -55,6 +49,7 @@ func TestQuick(t *testing.T) {
 	stories := chosen(t)
 	results := make([]Result, len(stories))
 	var file *os.File
+	hours := 0.0
 	if *flagDump != "" {
 		var err error
 		file, err = os.Create(*flagDump)
@@ -63,10 +58,24 @@ func TestQuick(t *testing.T) {
 	}
 	all(t, "runs", stories, file != nil, func(i int, e explored) {
 		results[i] = score(e.story, e.truth, e.told)
+		if strings.HasSuffix(*flagSet, string(Healthy)) {
+			found, of := falseAlarms(e.story, e.truth, e.told)
+			hours += of
+			for _, a := range found {
+				fmt.Printf("%s (%s), %.0f s: severity %d, %s\n", a.Story, e.story.Group, a.At, a.Severity, a.Says)
+			}
+		}
+		if share := faultTold(e.story, e.told); share.Of > 0 && *flagSet == string(Faults) {
+			fmt.Printf("%s: told at %.0f of %.0f scrapes\n", e.story.Name, share.Right, share.Of)
+		}
 		if file != nil {
 			require.NoError(t, dump(file, e.story, e.truth, e.told))
 		}
 	})
+	if hours > 0 {
+		fmt.Printf("%.0f healthy hours\n", hours)
+		return
+	}
 	fmt.Printf("%-22s %5s %5s %5s %6s %6s  %-55s | %s\n", "run", "score", "right", "top2", "delay", "noisy", "true in harmful minutes", "told in them")
 	for i := range results {
 		r := &results[i]

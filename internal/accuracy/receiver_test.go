@@ -57,13 +57,13 @@ func TestTheProcessorSaysTheSameAsOfTheReceiversScrapes(t *testing.T) {
 		Seed: seed * 1_000_003, Model: engine.Llama8B(), Blocks: engine.Llama8B().Blocks, BlockSize: blockSize, MaxSeqs: 1024, MaxModelLen: 16384,
 		FrontEnd: engine.DefaultFrontEnd(), Workload: workload, Changes: changes, Semantics: engine.Semantics{RecountBlocked: true},
 	}, faults, length)
-	real := directly(t, func(_ *world, _ *scraper, i int, _ time.Time) pmetric.Metrics { return received[i] },
+	scraped := directly(t, func(_ *world, _ *scraper, i int, _ time.Time) pmetric.Metrics { return received[i] },
 		engine.Config{Model: engine.Llama8B(), Workload: engine.Chat(0)}, nil, length)
 
-	require.Len(t, direct, len(real))
+	require.Len(t, direct, len(scraped))
 	seen := map[string]bool{}
 	for i := range direct {
-		require.Equal(t, real[i], direct[i], "scrape %d", i)
+		require.Equal(t, scraped[i], direct[i], "scrape %d", i)
 		for name := range direct[i] {
 			seen[name[:strings.IndexByte(name, '{')]] = true
 		}
@@ -212,7 +212,7 @@ func directly(
 		require.NoError(t, d.Start(t.Context(), componenttest.NewNopHost()))
 		begin := time.Now()
 		for i := range int(length / interval) {
-			time.Sleep(begin.Add(seconds(float64(i+1) * interval)).Sub(time.Now()))
+			time.Sleep(time.Until(begin.Add(seconds(float64(i+1) * interval))))
 			require.NoError(t, d.ConsumeMetrics(t.Context(), next(w, scraper, i, begin)))
 			out = append(out, added(d.last))
 		}

@@ -100,7 +100,7 @@ func score(s *Story, bins []Bin, told []Told) Result {
 			continue
 		}
 		v := Verdict{Minute: i, Class: b.Class(), Said: says.Says()}
-		v.Right, v.TopTwo = right(s, b, says, float64(i)*window), topTwo(s, b, says, float64(i)*window)
+		v.Right, v.TopTwo = right(s, b, says), topTwo(s, b, says)
 		// Where two causes are as true, the one that was told is the class.
 		if v.Right && slices.Contains(b.Primary, v.Said) {
 			v.Class = v.Said
@@ -123,7 +123,7 @@ func delayFrom(s *Story, bins []Bin, told []Told, first int) float64 {
 		if t.At <= begin || n >= len(bins) || !bins[n].Harm {
 			continue
 		}
-		if right(s, &bins[n], t, t.At) {
+		if right(s, &bins[n], t) {
 			return (t.At - begin) / window
 		}
 	}
@@ -131,13 +131,13 @@ func delayFrom(s *Story, bins []Bin, told []Told, first int) float64 {
 }
 
 // right reports whether what is told of a harmful minute is true.
-func right(s *Story, b *Bin, t *Told, at float64) bool {
-	return slices.ContainsFunc(b.Primary, func(c string) bool { return condition(s, c, t, at) }) ||
+func right(s *Story, b *Bin, t *Told) bool {
+	return slices.ContainsFunc(b.Primary, func(c string) bool { return condition(s, c, t) }) ||
 		t.Alarms() && t.Primary != "" && b.named(t.Primary)
 }
 
-func topTwo(s *Story, b *Bin, t *Told, at float64) bool {
-	return right(s, b, t, at) || t.Alarms() && slices.ContainsFunc(t.Top(), b.named)
+func topTwo(s *Story, b *Bin, t *Told) bool {
+	return right(s, b, t) || t.Alarms() && slices.ContainsFunc(t.Top(), b.named)
 }
 
 // named reports whether a cause is a true primary one, under any of its names.
@@ -148,11 +148,11 @@ func (b *Bin) named(cause string) bool {
 // condition reports whether a truth that is a condition of its own is told. Once
 // the engine works again, the queue that is left has no cause in the catalogue:
 // then it is enough that harm is told.
-func condition(s *Story, class string, t *Told, at float64) bool {
+func condition(s *Story, class string, t *Told) bool {
 	if class != stalled && class != asleep {
 		return false
 	}
-	return t.Condition == class || !s.Lasts(class, at) && t.Alarms()
+	return t.Condition == class || !s.Lasts(class, t.At) && t.Alarms()
 }
 
 // Told returns the tells as text, most often first.

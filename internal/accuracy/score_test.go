@@ -128,8 +128,9 @@ func TestWhatCountsAsRight(t *testing.T) {
 		"stalled is no cause":     {bins[13], Told{Severity: 3, Condition: stalled}, false, false},
 		"stalled with some cause": {bins[13], Told{Severity: 3, Condition: stalled, Primary: "erroring"}, true, true},
 	} {
-		assert.Equal(t, c.right, right(s, &c.bin, &c.told, 13*window), name)
-		assert.Equal(t, c.top, topTwo(s, &c.bin, &c.told, 13*window), name)
+		c.told.At = 13 * window
+		assert.Equal(t, c.right, right(s, &c.bin, &c.told), name)
+		assert.Equal(t, c.top, topTwo(s, &c.bin, &c.told), name)
 	}
 }
 
@@ -148,7 +149,8 @@ func TestAHungOrSleepingEngineIsAConditionAndItsDrainAnyHarm(t *testing.T) {
 			{11 * window, degraded("demand_exceeds_capacity"), true},
 			{11 * window, Told{Condition: "healthy"}, false},
 		} {
-			assert.Equal(t, c.want, right(s, b, &c.told, c.at), "%s at %v: %v", name, c.at, c.told)
+			c.told.At = c.at
+			assert.Equal(t, c.want, right(s, b, &c.told), "%s at %v: %v", name, c.at, c.told)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func newScraper(w *world) *scraper {
 }
 
 // scrape returns what comes of one scrape; false where nothing does.
-func (s *scraper) scrape(w *world, now time.Time, start time.Time) (pmetric.Metrics, bool) {
+func (s *scraper) scrape(w *world, now, start time.Time) (pmetric.Metrics, bool) {
 	if w.missed {
 		return pmetric.Metrics{}, false
 	}

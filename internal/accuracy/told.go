@@ -71,9 +71,9 @@ func (t *Told) metric(m pmetric.Metric, engine string) {
 				t.cause(p.Attributes())
 			}
 		case metricSignal:
-			put(&t.Signals, text(p.Attributes(), "signal"), v)
+			t.Signals = with(t.Signals, text(p.Attributes(), "signal"), v)
 		case metricSignalRatio:
-			put(&t.Ratios, text(p.Attributes(), "signal"), v)
+			t.Ratios = with(t.Ratios, text(p.Attributes(), "signal"), v)
 		}
 	}
 }
@@ -90,11 +90,14 @@ func (t *Told) cause(attributes pcommon.Map) {
 	}
 }
 
-func put(to *map[string]float64, name string, v float64) {
-	if *to == nil {
-		*to = map[string]float64{}
+// with adds to a map that is made only for what is there, since most runs have
+// no signals and many scrapes.
+func with(m map[string]float64, name string, v float64) map[string]float64 {
+	if m == nil {
+		m = map[string]float64{}
 	}
-	(*to)[name] = v
+	m[name] = v
+	return m
 }
 
 func text(attributes pcommon.Map, name string) string {

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -56,14 +57,13 @@ func explore(s *Story, actual []minute) (*runs, error) {
 	known := map[string][]minute{}
 	get := func(keep func(*Injection) bool) ([]minute, error) {
 		changes := s.changes(keep)
-		key := ""
+		var kept []int
 		for i := range s.Injections {
 			if keep(&s.Injections[i]) {
-				key += "1"
-			} else {
-				key += "0"
+				kept = append(kept, i)
 			}
 		}
+		key := fmt.Sprint(kept)
 		if len(changes) == len(s.changes(everything)) {
 			return actual, nil
 		}
@@ -134,7 +134,7 @@ func (r *runs) bin(s *Story, i int, tokens float64) Bin {
 	}
 	b.Workload = restored(h, actual, at(r.workload, i), nominal, s.Objectives, tokens) < trueShare
 	b.attribute(s.Causes())
-	b.Also = also(s, i, b.Primary, actual, nominal, tokens)
+	b.Also = also(s, b.Primary, actual, nominal, tokens)
 	return b
 }
 
@@ -191,14 +191,12 @@ func (b *Bin) attribute(order []string) {
 
 // also returns names that say the same thing as the primary causes.
 //
-//   - What has queued while an engine hung or slept is worked off afterwards, which
-//     is told as restarting: it works again.
 //   - More different prompts are prefill_heavy (reuse fell) and, as the cache does
 //     not hold them all, cache_thrash. The metrics cannot tell the two apart.
 //   - A higher arrival rate is demand_exceeds_capacity where requests queue. Where
 //     they hardly do, capacity was not exceeded: the batch has grown and tokens
 //     come more slowly, which is decode_load (more sequences).
-func also(s *Story, minute int, primary []string, actual, nominal *minute, tokens float64) []string {
+func also(s *Story, primary []string, actual, nominal *minute, tokens float64) []string {
 	var out []string
 	for i := range s.Injections {
 		in := &s.Injections[i]
@@ -206,8 +204,6 @@ func also(s *Story, minute int, primary []string, actual, nominal *minute, token
 			continue
 		}
 		switch {
-		case (in.Parameter == engine.ParamStall || in.Parameter == engine.ParamSleep) && float64(minute)*window >= in.End()-window:
-			out = append(out, "restarting")
 		case in.Parameter == engine.ParamPrefixPool:
 			out = append(out, "cache_thrash")
 		case in.Parameter == engine.ParamArrivalRate &&

@@ -109,43 +109,66 @@ func TestTheTruthIsWhatRemovingRestores(t *testing.T) {
 	}{
 		"one of two restores all": {
 			injected(slow, front), requests(100, 0.2, 0.03, 0),
-			map[string]minute{"slow_steps": usual, "frontend_bound": requests(100, 0.2, 0.03, 0)}, usual,
-			[]string{"slow_steps"}, []string{"slow_steps"}, false,
+			map[string]minute{"slow_steps": usual, "frontend_bound": requests(100, 0.2, 0.03, 0)},
+			usual,
+			[]string{"slow_steps"},
+			[]string{"slow_steps"},
+			false,
 		},
 		"each restores its part": {
 			// 2 s of 3 are from the gaps, 1 s is from the front end.
 			injected(front, slow), requests(100, 1.2, 0.03, 0),
-			map[string]minute{"slow_steps": requests(100, 1.2, 0.01, 0), "frontend_bound": requests(100, 0.2, 0.03, 0)}, usual,
-			[]string{"slow_steps"}, []string{"slow_steps", "frontend_bound"}, false,
+			map[string]minute{"slow_steps": requests(100, 1.2, 0.01, 0), "frontend_bound": requests(100, 0.2, 0.03, 0)},
+			usual,
+			[]string{"slow_steps"},
+			[]string{"slow_steps", "frontend_bound"},
+			false,
 		},
 		"within ten points of each other": {
 			injected(front, slow), requests(100, 2.1, 0.03, 0),
-			map[string]minute{"slow_steps": requests(100, 2.1, 0.01, 0), "frontend_bound": requests(100, 0.2, 0.03, 0)}, usual,
-			[]string{"slow_steps", "frontend_bound"}, []string{"slow_steps", "frontend_bound"}, false,
+			map[string]minute{"slow_steps": requests(100, 2.1, 0.01, 0), "frontend_bound": requests(100, 0.2, 0.03, 0)},
+			usual,
+			[]string{"slow_steps", "frontend_bound"},
+			[]string{"slow_steps", "frontend_bound"},
+			false,
 		},
 		"each suffices": {
 			injected(front, slow), requests(100, 2.2, 0.03, 0),
-			map[string]minute{"slow_steps": requests(100, 2.1, 0.03, 0), "frontend_bound": requests(100, 2.1, 0.03, 0)}, usual,
+			map[string]minute{"slow_steps": requests(100, 2.1, 0.03, 0), "frontend_bound": requests(100, 2.1, 0.03, 0)},
+			usual,
 			nil, nil, false,
 		},
 		"only together: both": {
 			injected(front, slow), requests(100, 2.2, 0.03, 0),
-			map[string]minute{"slow_steps": usual, "frontend_bound": usual}, usual,
-			[]string{"frontend_bound", "slow_steps"}, []string{"frontend_bound", "slow_steps"}, false,
+			map[string]minute{"slow_steps": usual, "frontend_bound": usual},
+			usual,
+			[]string{"frontend_bound", "slow_steps"},
+			[]string{"frontend_bound", "slow_steps"},
+			false,
 		},
 		"slow and failing weigh the same": {
 			injected(slow, errors), requests(100, 9, 0.03, 0.3),
-			map[string]minute{"slow_steps": requests(100, 0.2, 0.01, 0.3), "erroring": requests(100, 9, 0.03, 0)}, usual,
-			[]string{"slow_steps", "erroring"}, []string{"slow_steps", "erroring"}, false,
+			map[string]minute{"slow_steps": requests(100, 0.2, 0.01, 0.3), "erroring": requests(100, 9, 0.03, 0)},
+			usual,
+			[]string{"slow_steps", "erroring"},
+			[]string{"slow_steps", "erroring"},
+			false,
 		},
 		"an engine that stands the demand only while it is fast": {
 			injected(slow, demand), requests(100, 5, 0.01, 0),
-			map[string]minute{"slow_steps": requests(100, 0.25, 0.01, 0), "demand_exceeds_capacity": requests(100, 0.6, 0.01, 0)}, requests(100, 0.25, 0.01, 0),
-			[]string{"slow_steps", "demand_exceeds_capacity"}, []string{"slow_steps", "demand_exceeds_capacity"}, false,
+			map[string]minute{"slow_steps": requests(100, 0.25, 0.01, 0), "demand_exceeds_capacity": requests(100, 0.6, 0.01, 0)},
+			requests(100, 0.25, 0.01, 0),
+			[]string{"slow_steps", "demand_exceeds_capacity"},
+			[]string{"slow_steps", "demand_exceeds_capacity"},
+			false,
 		},
 		"a workload cause": {
-			injected(prefixes), requests(100, 1, 0.01, 0), map[string]minute{"prefill_heavy": usual}, requests(100, 1, 0.01, 0),
-			[]string{"prefill_heavy"}, []string{"prefill_heavy"}, true,
+			injected(prefixes), requests(100, 1, 0.01, 0),
+			map[string]minute{"prefill_heavy": usual},
+			requests(100, 1, 0.01, 0),
+			[]string{"prefill_heavy"},
+			[]string{"prefill_heavy"},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +241,7 @@ func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
 
 func TestStoriesOfASetDifferFromThoseOfAnother(t *testing.T) {
 	seeds := map[uint64]string{}
-	for _, set := range []Set{Tuning, HeldOut, Faults, Healthy} {
+	for _, set := range []Set{Tuning, TuningHealthy, HeldOut, Faults, Healthy} {
 		names := map[string]bool{}
 		for _, s := range Stories(set, 200) {
 			assert.Empty(t, seeds[s.Config.Seed], s.Name)

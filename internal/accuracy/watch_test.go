@@ -95,7 +95,7 @@ func watch(t *testing.T, s *Story, signals bool) watched {
 		scraper := newScraper(w)
 		begin := time.Now()
 		for at := interval; at <= s.Length; at += interval {
-			time.Sleep(begin.Add(seconds(at)).Sub(time.Now()))
+			time.Sleep(time.Until(begin.Add(seconds(at))))
 			require.NoError(t, w.advance(at))
 			metrics, came := scraper.scrape(w, time.Now(), begin)
 			if !came {

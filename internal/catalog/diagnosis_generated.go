@@ -12,8 +12,7 @@ var diagnosisSignals = []Signal{
 	{Name: "first_token_rate", Unit: "{request}/s", Meaning: "Requests per second that get their first token."},
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time that the requests which ended spent neither in the queue nor in the engine."},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token of a stream after its first; with speculative decoding, too."},
-	{Name: "kv_block_idle_mean", Unit: "s", Meaning: "Mean time that KV blocks were not used before they were evicted; only with `--kv-cache-metrics`."},
-	{Name: "kv_block_reuse_gap_mean", Unit: "s", Meaning: "Mean time between two uses of a KV block; only with `--kv-cache-metrics`."},
+	{Name: "kv_block_reuses_per_eviction", Unit: "1", Meaning: "How often the KV blocks that are evicted had been used again before; only with `--kv-cache-metrics`."},
 	{Name: "kv_cache_utilization", Unit: "1", Meaning: "Share of the KV cache in use."},
 	{Name: "kv_per_computed_token", Unit: "1/{token}", Meaning: "As kv_per_sequence_token, of the tokens that were computed only: what is shared does not count."},
 	{Name: "kv_per_sequence_token", Unit: "1/{token}", Meaning: "Share of the KV cache in use per token of the requests in execution: it grows where the cache got smaller or sequences share less of it."},
@@ -149,9 +148,9 @@ var causes = []Cause{
 	},
 	{
 		Name: "cache_thrash", Level: LevelEngine,
-		Meaning:  "Prompts that used to be found in the prefix cache are computed again, and its blocks are evicted sooner than they used to be asked for again. Only with `--kv-cache-metrics`: without, it is prefill_heavy.",
+		Meaning:  "Prompts that used to be found in the prefix cache are computed again, and the blocks that are evicted had been used again and again. Only with `--kv-cache-metrics`: without, it is prefill_heavy.",
 		Sentence: "The prefix cache loses what is asked for again: prompts are computed that were there a moment ago.",
-		Signals:  []string{"computed_tokens_per_request", "kv_block_idle_mean", "kv_block_reuse_gap_mean", "prompt_tokens_per_request"},
+		Signals:  []string{"computed_tokens_per_request", "kv_block_reuses_per_eviction", "prompt_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.prefix_cache.hit_ratio` beside `vllm.kv_cache.utilization`.",
 			"With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: blocks that live shorter than they are asked for again are thrash.",

@@ -63,6 +63,9 @@ type Config struct {
 	Injected func(target int, what Injection)
 	// NaNCounter shows the counter of requests with corrupted logits.
 	NaNCounter bool
+	// FollowBlocks is the share of a simulated engine's KV blocks whose residency is
+	// shown, as with --kv-cache-metrics; 0 is none.
+	FollowBlocks float64
 	// Clock tells the time. If it is nil the servers have a clock of their own,
 	// which starts at Start and moves only by Server.Advance.
 	Clock func() time.Time

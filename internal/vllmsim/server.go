@@ -209,7 +209,7 @@ func (t *Target) shown() *surface.Server {
 		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: blockSize,
 		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
 		PrefixCaching: cfg.prefixCaching(), Node: t.index,
-		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0,
+		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0, BlockMetrics: cfg.FollowBlocks > 0,
 		Engines: t.stats(),
 	}
 }

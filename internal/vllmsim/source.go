@@ -69,7 +69,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
 		Blocks: c.KVCacheTokens / blockSize, BlockSize: blockSize, MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
-		Transfer: c.Transfer, Changes: c.Changes, KeepOutcomes: true,
+		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
 		Semantics: engine.Semantics{
 			// Both changed on vLLM's main branch, in July and May 2026; the releases
 			// are the first ones after.
@@ -123,8 +123,8 @@ func (c *Config) checkModel() error {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
 		kv, length, seqs = hardware.Blocks*blockSize, 16384, 1024
-	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || len(c.Shares) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.Truth != nil {
-		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, shares, transfers, corrupted requests or truth", simpleModel)
+	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || len(c.Shares) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.FollowBlocks > 0 || c.Truth != nil {
+		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, shares, transfers, corrupted requests, followed blocks or truth", simpleModel)
 	}
 	for _, n := range []struct {
 		field  *int

@@ -168,3 +168,23 @@ func bodyOf(t *testing.T, cfg Config) string {
 	require.NoError(t, err)
 	return string(body)
 }
+
+func TestBlockMetricsAreBuiltLikeTheCapture(t *testing.T) {
+	capture := filepath.Join(capturetest.Dir(t), "generated", "generated-vllm-main-20260817-dp2-lora-spec-allconnectors.txt")
+	raw, err := os.ReadFile(capture)
+	require.NoError(t, err)
+	theirs, theirOrder := shapes(t, string(raw))
+	ours, ourOrder := shapes(t, bodyOf(t, Config{Version: "0.24.0", Engines: 2, Hardware: "8b-h100", FollowBlocks: 0.01}))
+	block := func(name string) bool { return strings.HasPrefix(name, "vllm:kv_block_") }
+	for name, want := range theirs {
+		if block(name) {
+			require.NotNil(t, ours[name], "the capture has %s", name)
+			assert.Equal(t, want.kind, ours[name].kind)
+			assert.Equal(t, want.samples, ours[name].samples, "samples of %s", name)
+		}
+	}
+	first, theirFirst := slices.IndexFunc(ourOrder, block), slices.IndexFunc(theirOrder, block)
+	assert.Equal(t, theirOrder[theirFirst-1:theirFirst+6], ourOrder[first-1:first+6])
+	absent, _ := shapes(t, bodyOf(t, Config{Version: "0.24.0", Hardware: "8b-h100"}))
+	assert.Nil(t, absent["vllm:kv_block_lifetime_seconds"], "only with the flag")
+}

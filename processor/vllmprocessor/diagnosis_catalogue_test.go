@@ -30,6 +30,7 @@ func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
 		p := pooled(t, sink, func(c *Config, _ *processor.Settings) {
 			on := true
+			c.Diagnosis.Enabled = true
 			c.Metrics = map[string]MetricConfig{"vllm.diagnosis.signal": {Enabled: &on}, "vllm.diagnosis.signal_ratio": {Enabled: &on}}
 		})
 		require.NoError(t, p.Start(t.Context(), host()))

@@ -108,7 +108,7 @@ func readDerived(metrics pmetric.Metrics) told {
 			for k := range metric.Gauge().DataPoints().Len() {
 				point := metric.Gauge().DataPoints().At(k)
 				key := metric.Name()
-				for _, name := range []string{"quantile", "bound", "finished_reason"} {
+				for _, name := range []string{"quantile", "bound", "finished_reason", "condition", "cause", "role"} {
 					if value, ok := point.Attributes().Get(name); ok {
 						key += " " + value.AsString()
 					}
@@ -314,4 +314,34 @@ func TestRecordedErrorsAreNotInTheServersOwnCounters(t *testing.T) {
 	assert.InDelta(t, (last.OK-first.OK)/seconds, got["vllm.request_throughput"], 1e-6)
 	assert.Greater(t, last.rejected(), 0.0)
 	assert.NotContains(t, got, "vllm.http.error_ratio")
+}
+
+// The windows of the recordings are short, and there is no time to learn what is
+// usual: what is told rests on the documented defaults.
+func TestRecordedServersAreDiagnosed(t *testing.T) {
+	for scenario, want := range map[string]string{
+		"idle":            "idle",
+		"idle-after-load": "idle",
+		"steady":          "healthy",
+		"lora":            "healthy",
+		"errors":          "healthy", // The client's mistakes, of which the engine does not hear.
+		"overload":        "degraded demand_exceeds_capacity",
+		"long-prefill":    "degraded", // Nobody can say yet whether this is usual there.
+		"restart":         "starting",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			r := record(t, scenario)
+			values := r.play(t, r.file, func(c *Config) { c.Window = 10 * time.Second })
+			got := ""
+			for key, value := range values {
+				if condition, is := strings.CutPrefix(key, "vllm.diagnosis.condition "); is && value == 1 {
+					got = condition + got
+				}
+				if cause, is := strings.CutPrefix(key, "vllm.diagnosis.cause "); is && value == 1 && strings.HasSuffix(cause, " primary") {
+					got += " " + strings.TrimSuffix(cause, " primary")
+				}
+			}
+			assert.Equal(t, want, got)
+		})
+	}
 }

@@ -18,6 +18,8 @@ type blockPool struct {
 	shared map[uint64]int32
 	// withheld is how many blocks something else has, wanted how many it wants.
 	withheld, wanted int
+	// residency follows blocks, nil where nobody wants to know.
+	residency *residency
 }
 
 // sharedKey marks keys of content that several requests can have.
@@ -63,6 +65,7 @@ func (p *blockPool) take() int32 {
 	p.unlink(b)
 	p.forget(b)
 	p.refs[b] = 1
+	p.residency.took(b)
 	return b
 }
 
@@ -79,6 +82,7 @@ func (p *blockPool) hold(b int32) {
 		p.unlink(b)
 	}
 	p.refs[b]++
+	p.residency.found(b)
 }
 
 // release takes away one user of each block, the last block first, so that of
@@ -108,6 +112,7 @@ func (p *blockPool) name(b int32, key uint64) {
 func (p *blockPool) withhold() {
 	for p.withheld < p.wanted && p.free > 0 {
 		b := p.take()
+		p.residency.drop(b)
 		p.withheld++
 		p.refs[b] = -1
 	}
@@ -124,4 +129,5 @@ func (p *blockPool) withhold() {
 func (p *blockPool) reset() {
 	clear(p.shared)
 	clear(p.keys)
+	p.residency.forget()
 }

@@ -40,6 +40,10 @@ type Config struct {
 	// their times.
 	Changes []Change
 
+	// FollowBlocks is the share of KV blocks whose residency is observed, as with
+	// vLLM's --kv-cache-metrics-sample; 0 is none.
+	FollowBlocks float64
+
 	// KeepOutcomes keeps what Outcomes returns.
 	KeepOutcomes bool
 	Semantics    Semantics
@@ -145,6 +149,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Blocks <= c.longest():
 		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens cannot hold one request of %d tokens",
 			c.Blocks, c.BlockSize, c.MaxModelLen)
+	case !(c.FollowBlocks >= 0 && c.FollowBlocks <= 1):
+		return c, fmt.Errorf("share of KV blocks to follow %v is not between 0 and 1", c.FollowBlocks)
 	case c.MaxLoRAs < 0 || c.MaxLoRAs > maxAdapters:
 		return c, fmt.Errorf("LoRA slots: %d is not between 0 and %d", c.MaxLoRAs, maxAdapters)
 	case c.Transfer.Share > 0 && (c.Transfer.BytesPerSecond <= 0 || c.Transfer.Latency < 0):

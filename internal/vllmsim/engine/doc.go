@@ -25,6 +25,8 @@
 //     can be found again, and never the whole prompt, since its last token must
 //     be computed. Freed blocks stay findable until they are taken again, the
 //     ones freed longest ago first and of one request the last ones first.
+//   - What is observed of blocks that are followed (core/kv_cache_metrics.py): see
+//     residency.go.
 //   - Speculative decoding: a fixed number of drafted tokens per step, accepted
 //     one after the other until the first refusal.
 //   - LoRA: at most max_loras adapters in one step; who would need another waits

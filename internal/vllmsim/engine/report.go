@@ -14,8 +14,8 @@ import (
 //
 // What is observed when, as in vLLM (metrics/stats.py, metrics/loggers.py):
 //
-//   - Gauges, prefix lookups, drafts: with each step, hence never while there
-//     is none.
+//   - Gauges, prefix lookups, drafts, evicted blocks: with each step, hence never
+//     while there is none.
 //   - Generated tokens, distances between tokens: with the step that gave them,
 //     the distances on the engine's clock.
 //   - Prompt tokens and time to first token: with the step that ends the prefill,
@@ -48,6 +48,8 @@ type report struct {
 
 	// refused is a request that the front end refused; then there is nothing else.
 	refused *request
+	// evicted are followed blocks whose content was thrown out.
+	evicted []blockEnd
 }
 
 // maxDraft is the greatest number of tokens that can be drafted per step.
@@ -107,6 +109,13 @@ func (s *Server) observe(rep *report) {
 	}
 	st.GenerationTokens += float64(rep.generated)
 	st.InterToken.ObserveN(rep.gap, rep.steady)
+	for _, end := range rep.evicted {
+		st.BlockLifetime.Observe(end.lifetime)
+		st.BlockIdle.Observe(end.idle)
+		for _, gap := range end.gaps {
+			st.BlockReuseGap.Observe(gap)
+		}
+	}
 	prompts := 0
 	for _, ev := range rep.events {
 		switch ev.kind {

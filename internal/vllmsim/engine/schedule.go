@@ -71,6 +71,7 @@ func (q *queue) pop() {
 // plan starts a step at the given time. It returns false where there is nothing
 // to work on.
 func (c *core) plan(now float64) bool {
+	c.pool.residency.at(now)
 	if c.asleep || c.stalled {
 		return false
 	}

@@ -51,6 +51,11 @@ func New(cfg Config) (*Server, error) {
 		s.engines = append(s.engines, &core{
 			cfg: &s.cfg, index: i, pool: newBlockPool(cfg.Blocks), val: &val, draft: len(cfg.Speculation.Acceptance),
 		})
+		if cfg.FollowBlocks > 0 {
+			s.engines[i].pool.residency = &residency{
+				share: cfg.FollowBlocks, seed: cfg.Seed + uint64(i), lives: map[int32]*blockLife{},
+			}
+		}
 		s.stats = append(s.stats, observed.NewStats(len(cfg.Speculation.Acceptance)))
 	}
 	s.seekArrival()

@@ -123,6 +123,9 @@ func (c *core) finishReport(rep *report) {
 		}
 	}
 	rep.usage = c.pool.used()
+	if followed := c.pool.residency; followed != nil {
+		rep.evicted, followed.ended = followed.ended, nil
+	}
 	rep.lookedUp, rep.lookedUpBlocks, rep.found = c.lookedUp, c.lookedUpBlocks, c.found
 	rep.askedOut, rep.foundOut, rep.failed = c.askedOut, c.foundOut, c.failedTransfers
 	c.lookedUp, c.lookedUpBlocks, c.found = 0, 0, 0

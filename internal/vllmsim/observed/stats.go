@@ -64,6 +64,9 @@ type Stats struct {
 	EndToEnd, Queue, Inference          *Histogram
 	Prefill, Decode                     *Histogram
 	PrefillComputed, RequestPreemptions *Histogram
+	// Of KV blocks whose content was thrown out: how long it was there, how long
+	// without use at the end, and how long between uses.
+	BlockLifetime, BlockIdle, BlockReuseGap *Histogram
 
 	// Adapters are the sets of LoRA adapters seen so far, oldest first.
 	Adapters []AdapterSet
@@ -126,6 +129,9 @@ func NewStats(draft int) *Stats {
 		Decode:              NewHistogram(latencyBounds),
 		PrefillComputed:     NewHistogram(tokenBounds),
 		RequestPreemptions:  NewHistogram(smallBounds),
+		BlockLifetime:       NewHistogram(residencyBounds),
+		BlockIdle:           NewHistogram(residencyBounds),
+		BlockReuseGap:       NewHistogram(residencyBounds),
 		HTTPFine:            NewHistogram(httpFineBounds),
 	}
 }

@@ -90,6 +90,11 @@ var expectations = map[string]func(s *story){
 		assert.InEpsilon(t, s.undisturbed().mean(during, promptSize), s.mean(during, promptSize), 0.01, "the same prompts")
 		assert.Greater(t, s.mean(during, prefill), 1.5*s.undisturbed().mean(during, prefill))
 		assert.InDelta(t, share, s.hitShare(after), 0.04)
+		late := part{600, 900}
+		taken := (s.increase(late, prompted) - s.increase(late, hit) + s.increase(late, generated)) / 16 / 300
+		assert.InEpsilon(t, 28500, taken*s.mean(late, blockLife), 0.1, "Little's law")
+		assert.InEpsilon(t, 0.1*taken*300, s.increase(late, blockLife+"_count"), 0.1, "one of ten is followed")
+		assert.Zero(t, s.increase(late, blockGap+"_count"), "none of them was found again")
 	},
 	"slow-steps": func(s *story) {
 		t := s.t
@@ -205,6 +210,11 @@ var expectations = map[string]func(s *story){
 		t := s.t
 		prompt := engine.Lengths{Median: 3300, Sigma: 0.2}
 		assert.InDelta(t, cut(prompt, 3000)/cut(prompt, 1e9), s.hitShare(before), 0.03)
+		late := part{600, 900}
+		taken := (s.increase(late, prompted) - s.increase(late, hit) + s.increase(late, generated)) / 16 / 300
+		assert.InEpsilon(t, 80000.0/16, taken*s.mean(late, blockLife), 0.1, "Little's law")
+		assert.Less(t, 3*s.mean(late, blockLife), 120.0/4, "they are thrown out before they come again")
+		assert.Positive(t, s.increase(late, blockGap+"_count"), "but for some, which come early")
 		// With equally popular beginnings no more can hit than the cache can hold.
 		assert.Less(t, s.hitShare(during), 80000.0/(120*3000))
 		assert.Positive(t, s.hitShare(during), "they do come again")

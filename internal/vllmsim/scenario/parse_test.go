@@ -33,6 +33,7 @@ max_model_len: 8192
 lora_slots: 3
 speculation: true
 count_corrupted: true
+kv_cache_metrics_sample: 0.05
 transfer: {share: 0.5, latency: 20ms, bytes_per_second: 1e10}
 workload:
   like: code
@@ -58,7 +59,7 @@ faults:
 	c.Workload = nil
 	assert.Equal(t, vllmsim.Config{
 		Seed: 7, Hardware: "70b-tp4-h100", Targets: 2, Shares: []float64{0.25, 0.5}, Engines: 2, Weights: []float64{0.75, 0.25},
-		KVCacheTokens: 320000, MaxSeqs: 64, MaxModelLen: 8192, LoRA: true, MaxLoRAs: 3, SpecDecode: true, NaNCounter: true,
+		KVCacheTokens: 320000, MaxSeqs: 64, MaxModelLen: 8192, LoRA: true, MaxLoRAs: 3, SpecDecode: true, NaNCounter: true, FollowBlocks: 0.05,
 		Transfer: engine.Transfer{Share: 0.5, Latency: 0.02, BytesPerSecond: 1e10},
 		Changes: []engine.Change{
 			{At: 300, Parameter: engine.ParamClock, Value: 0.5, Engines: []int{1}},

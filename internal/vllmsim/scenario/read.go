@@ -35,6 +35,7 @@ func (s *Scenario) read(n *node) error {
 		integer("lora_slots", &c.MaxLoRAs, 1, 64),
 		boolean("speculation", &c.SpecDecode),
 		boolean("count_corrupted", &c.NaNCounter),
+		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
 		field{"workload", s.readWorkload},
 		field{"changes", s.readChanges},

@@ -152,6 +152,8 @@ const (
 	outputSize  = "vllm:request_generation_tokens"
 	queried     = "vllm:prefix_cache_queries_total"
 	hit         = "vllm:prefix_cache_hits_total"
+	blockLife   = "vllm:kv_block_lifetime_seconds"
+	blockGap    = "vllm:kv_block_reuse_gap_seconds"
 )
 
 func (r *run) hitShare(p part) float64 {

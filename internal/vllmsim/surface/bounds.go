@@ -16,6 +16,7 @@ var (
 	sequences   = []float64{1, 2, 5, 10, 20}
 	preemptions = []float64{1, 2, 3, 4, 5, 10, 20}
 	tokenCounts = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
+	residency   = []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}
 	highr       = []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}
 	byHandler   = []float64{0.1, 0.5, 1}
 )
@@ -70,4 +71,5 @@ func tokenBounds(s *Server) []float64 {
 }
 
 func sequenceBounds(*Server) []float64   { return sequences }
+func residencyBounds(*Server) []float64  { return residency }
 func preemptionBounds(*Server) []float64 { return preemptions }

@@ -141,9 +141,12 @@ var definitions = map[string]definition{
 	"model_forward_time_milliseconds": bare("Milliseconds of the forward pass, with detailed traces.", wire.Histogram),
 	"model_execute_time_milliseconds": bare("Milliseconds of a model call, with detailed traces.", wire.Histogram),
 
-	"kv_block_lifetime_seconds":          bare("Seconds from allocation to eviction of a block.", wire.Histogram),
-	"kv_block_idle_before_evict_seconds": bare("Seconds without use before a block's eviction.", wire.Histogram),
-	"kv_block_reuse_gap_seconds":         bare("Seconds between uses of a block.", wire.Histogram),
+	"kv_block_lifetime_seconds": histogram("Seconds from allocation to eviction of a block.", residencyBounds,
+		func(s *stats) *observed.Histogram { return s.BlockLifetime }),
+	"kv_block_idle_before_evict_seconds": histogram("Seconds without use before a block's eviction.", residencyBounds,
+		func(s *stats) *observed.Histogram { return s.BlockIdle }),
+	"kv_block_reuse_gap_seconds": histogram("Seconds between uses of a block.", residencyBounds,
+		func(s *stats) *observed.Histogram { return s.BlockReuseGap }),
 }
 
 func zero(*stats) float64 { return 0 }

@@ -49,6 +49,8 @@ func (s *Server) has(f feature) bool {
 		return s.NaNCounter
 	case needsTransfer:
 		return s.Transfer
+	case needsBlockMetrics:
+		return s.BlockMetrics
 	default:
 		return true
 	}
@@ -96,7 +98,7 @@ func (s *Server) exists(kind wire.Type, name string, st *observed.Stats, pt wire
 		return st.LastStep > 0
 	case s.Dialect == Rust:
 		optional := strings.HasPrefix(name, "spec_decode_") || strings.HasPrefix(name, "estimated_") ||
-			strings.HasPrefix(name, "external_")
+			strings.HasPrefix(name, "external_") || strings.HasPrefix(name, "kv_block_")
 		return !optional || pt.Value > 0
 	default:
 		return true

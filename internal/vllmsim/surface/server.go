@@ -100,8 +100,9 @@ type Server struct {
 	MaxLoRAs                                  int
 	LoRA, SpecDecode, PrefixCaching           bool
 	// NaNCounter is a server that counts requests with corrupted logits,
-	// Transfer one that reads KV blocks from others through NIXL.
-	NaNCounter, Transfer bool
+	// Transfer one that reads KV blocks from others through NIXL, BlockMetrics one
+	// with --kv-cache-metrics.
+	NaNCounter, Transfer, BlockMetrics bool
 	// Node tells servers apart where a Ray agent names its node, from 0.
 	Node int
 }

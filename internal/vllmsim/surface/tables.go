@@ -19,6 +19,7 @@ const (
 	needsLoRA
 	needsNaNCounter
 	needsTransfer
+	needsBlockMetrics
 )
 
 // Names of families that are not built from definitions.
@@ -75,6 +76,9 @@ var v1Rows = []row{
 	{name: "request_prefill_time_seconds", since: "0.8.0"},
 	{name: "request_decode_time_seconds", since: "0.8.0"},
 	{name: "request_prefill_kv_computed_tokens", since: "0.13.0"},
+	{name: "kv_block_lifetime_seconds", since: "0.13.0", needs: needsBlockMetrics},
+	{name: "kv_block_idle_before_evict_seconds", since: "0.13.0", needs: needsBlockMetrics},
+	{name: "kv_block_reuse_gap_seconds", since: "0.13.0", needs: needsBlockMetrics},
 	{name: "request_num_preemptions", since: "0.30.0"},
 	{name: loraInfo, since: "0.8.0", needs: needsLoRA},
 	{name: cacheConfig, since: "0.8.0"},

@@ -59,7 +59,7 @@ type baseline struct {
 }
 
 func newBaseline() *baseline {
-	return &baseline{Step: newFit(0.1, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
+	return &baseline{Step: newFit(0.05, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
 }
 
 // ready tells whether the baseline knows enough to compare with.
@@ -100,7 +100,7 @@ func prefillLoad(r *reading) (own, others float64) {
 // promptShare is the share of a step that prompts take.
 func (b *baseline) promptShare(r *reading) float64 {
 	sequences, tokens, prompt := stepLoad(r)
-	expected, _ := b.Step.expect(sequences, tokens, prompt)
+	expected := b.Step.expect(sequences, tokens, prompt)
 	return or(b.Step.part(2, prompt)/expected, 0.5)
 }
 
@@ -109,9 +109,9 @@ func (b *baseline) compare(r *reading) {
 	if !b.ready() {
 		return
 	}
-	step, _ := b.Step.expect(stepLoad(r))
+	step := b.Step.expect(stepLoad(r))
 	r.Signals[StepFactor] = r.Signals[StepTime] / step
-	prefill, _ := b.Prefill.expect(prefillLoad(r))
+	prefill := b.Prefill.expect(prefillLoad(r))
 	r.Signals[PrefillFactor] = r.Signals[PrefillTime] / prefill
 }
 
@@ -134,7 +134,8 @@ func (b *baseline) learn(r *reading, length time.Duration) {
 
 // sound tells whether a baseline that was stored can be used.
 func (b *baseline) sound() bool {
-	for _, l := range b.Levels {
+	for i := range b.Levels {
+		l := &b.Levels[i]
 		if !known(l.Mean) || !(l.Variance >= 0) || !(l.N >= 0) {
 			return false
 		}

@@ -91,11 +91,11 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
-// expect returns the time that is expected for the numbers, and the standard
-// deviation of its relative error; NaN before anything is learned.
-func (f *fit) expect(xs ...float64) (y, deviation float64) {
+// expect returns the time that is expected for the numbers; NaN before anything is
+// learned.
+func (f *fit) expect(xs ...float64) (y float64) {
 	if f.N == 0 {
-		return math.NaN(), math.NaN()
+		return math.NaN()
 	}
 	if f.coefficients == nil {
 		f.solve()
@@ -104,7 +104,7 @@ func (f *fit) expect(xs ...float64) (y, deviation float64) {
 	for i, x := range xs {
 		y += f.coefficients[i+1] * x
 	}
-	return y, f.deviation
+	return y
 }
 
 // doubt is the error that the logarithm of an expected time may have: twice what

@@ -47,8 +47,9 @@ type missed struct {
 // each of them.
 type reader struct {
 	settings *Settings
-	// errors is the share of requests that the server answered with 5xx.
-	errors, healthy float64
+	// errors is the share of requests that the server answered with 5xx, of all that
+	// it answered.
+	errors, answered, healthy float64
 }
 
 // value is a number of a view, NaN where the server does not say it.
@@ -107,20 +108,26 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[InterTokenLatency] = step * gaps / tokens
 	}
 	s[QueueWait] = capacity / rate
-	_, s[QueueTime] = moments(v, collect.QueueTime)
-	_, s[PrefillTime] = moments(v, collect.PrefillTime)
-	_, s[KVBlockIdle] = moments(v, collect.KVBlockIdle)
-	_, s[KVBlockReuseGap] = moments(v, collect.KVBlockReuseGap)
+	queued, queue := moments(v, collect.QueueTime)
+	prefilled, prefill := moments(v, collect.PrefillTime)
+	s[PrefillTime] = prefill
+	if queued == prefilled {
+		// Some servers observe only who had to queue; their mean is another one.
+		s[QueueTime] = queue
+	}
+	s[KVBlockReuses] = reuses(v)
 	s[FrontEnd] = frontEnd(v)
 	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
 	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
 	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
 		all := value(v.Increase(collect.RequestSuccess))
 		s[ErrorRatio] = failed / all
+		out.finished = or(finished, all)
 		s[CorruptedRatio] = min(corrupted/all, 1)
 	}
-	if !(s[ErrorRatio] >= r.errors) {
-		s[ErrorRatio] = r.errors
+	if known(r.errors) && !(s[ErrorRatio] >= r.errors) {
+		// What the front end refuses never ends in an engine.
+		s[ErrorRatio], out.finished = r.errors, max(orZero(out.finished), orZero(r.answered))
 	}
 	s[FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
 	for i := range s {
@@ -168,6 +175,18 @@ func computedShare(v *window.View) float64 {
 	return 1
 }
 
+// reuses is how often a KV block that is evicted had been used again before. vLLM
+// observes both distributions when it evicts a block
+// (vllm/v1/core/kv_cache_metrics.py).
+func reuses(v *window.View) float64 {
+	evicted, _ := moments(v, collect.KVBlockIdle)
+	gaps, _ := moments(v, collect.KVBlockReuseGap)
+	if !(evicted >= leastObjectiveSeen) {
+		return math.NaN()
+	}
+	return gaps / evicted
+}
+
 // acceptance is the number of tokens that a step of speculative decoding gives.
 func acceptance(v *window.View) float64 {
 	accepted, drafts := value(v.Increase(collect.AcceptedTokens)), value(v.Increase(collect.Drafts))
@@ -190,10 +209,10 @@ func frontEnd(v *window.View) float64 {
 
 // serverErrors is the share of the requests that a server answered with 5xx over
 // the window.
-func serverErrors(v *window.View) float64 {
+func serverErrors(v *window.View) (share, answered float64) {
 	all, errors, reason := derive.HTTPErrors(v)
 	if reason != derive.OK || all <= 0 {
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	return errors[1] / all
+	return errors[1] / all, all
 }

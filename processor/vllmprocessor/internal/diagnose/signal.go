@@ -32,8 +32,7 @@ const (
 	CorruptedRatio
 	FailedTransfers
 	AcceptanceLength
-	KVBlockIdle
-	KVBlockReuseGap
+	KVBlockReuses
 
 	// NumSignals is the number of signals, for arrays over them.
 	NumSignals
@@ -65,8 +64,7 @@ var signalNames = [NumSignals]string{
 	CorruptedRatio:    "corrupted_ratio",
 	FailedTransfers:   "kv_transfer_failures",
 	AcceptanceLength:  "acceptance_length",
-	KVBlockIdle:       "kv_block_idle_mean",
-	KVBlockReuseGap:   "kv_block_reuse_gap_mean",
+	KVBlockReuses:     "kv_block_reuses_per_eviction",
 }
 
 // String is the signal's name in the catalogue.

@@ -17,7 +17,7 @@ const (
 // growths are by how much what the engine is given, and what it is, has changed
 // against the baseline: logarithms, 0 where it is not more than usual.
 type growths struct {
-	arrivals, prompt, computed, output, context float64
+	arrivals, prompt, computed, output float64
 	// slow is how much longer steps take than the load explains, prefillSlow the
 	// same of prefills; wasted is what speculative decoding gives less, and blocks how
 	// much more of the KV cache the same tokens take.
@@ -45,11 +45,6 @@ func (b *baseline) growths(r *reading) growths {
 		wasted:   beyond(-b.growth(r, AcceptanceLength), b.spread(AcceptanceLength)),
 		blocks:   min(beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)), beyond(b.growth(r, KVPerComputed), max(b.spread(KVPerComputed), 0.2))),
 		kvFull:   r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting,
-	}
-	prompt, output := r.Signals[PromptTokens], r.Signals[OutputTokens]
-	g.context = (g.prompt*prompt + g.output*output/2) / (prompt + output/2)
-	if !known(g.context) {
-		g.context = 0
 	}
 	if own := r.Signals[ComputedTokens] * r.Signals[FirstTokenRate]; own > 0 {
 		g.again = math.Log(max(r.computed/own, 1))
@@ -172,7 +167,7 @@ func decodeShares(r *reading, b *baseline, g *growths) Shares {
 	total[SpeculationWasteful] = g.wasted
 	total[SlowSteps] = g.slow
 	sequences, tokens, prompt := stepLoad(r)
-	expected, _ := b.Step.expect(sequences, tokens, prompt)
+	expected := b.Step.expect(sequences, tokens, prompt)
 	load := math.Log(expected) - math.Log(b.Step.XY[0]/b.Step.N)
 	if load > quiet {
 		var because Shares
@@ -222,7 +217,7 @@ func prefillShares(r *reading, b *baseline, g *growths) Shares {
 	var total Shares
 	total[SlowSteps] = g.prefillSlow
 	own, others := prefillLoad(r)
-	expected, _ := b.Prefill.expect(own, others)
+	expected := b.Prefill.expect(own, others)
 	load := math.Log(expected) - math.Log(b.Prefill.XY[0]/b.Prefill.N)
 	if load > quiet {
 		var because Shares

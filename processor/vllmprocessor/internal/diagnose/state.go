@@ -29,6 +29,10 @@ type Settings struct {
 func (s *Settings) span() int64 { return int64(s.Window) * int64(s.Hold-1) }
 
 const (
+	// explains is the least share of the harm of a primary cause: with less the
+	// reason is not known.
+	explains      = 0.35
+	explainsAlone = 0.5
 	// contributes is the share of the harm from which on a cause is told beside the
 	// primary one, and stillContributes that below which it is not any more.
 	contributes      = 0.2
@@ -36,6 +40,9 @@ const (
 	// overtakes is how many times as large as the primary's the share of another
 	// cause has to be to take its place.
 	overtakes = 1.25
+	// thrashing is the number of uses beyond the first of an evicted KV block from
+	// which on blocks are evicted that would have been asked for again.
+	thrashing = 0.01
 	// shifted is the growth of what is asked for that is worth a notice: twice.
 	shifted = 0.69
 )
@@ -91,6 +98,8 @@ type engine struct {
 	sharesAt int64
 	told     Verdict
 	memory   toldSeries
+	// waits is true where the newest batch has only a part of the engine, so far.
+	waits bool
 	// listed is for finding those that are not there any more.
 	listed bool
 }
@@ -135,8 +144,10 @@ type queue struct {
 func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.transitions = s.transitions[:0]
 	s.views = r.Views(s.views, false)
+	before := s.reader
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
 	up := math.NaN()
+	late := s.late(r)
 	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
@@ -148,10 +159,19 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		s.reader.errors = or(serverErrors(v), s.reader.errors)
+		if share, answered := serverErrors(v); known(share) {
+			s.reader.errors, s.reader.answered = share, answered
+		}
+		late = late || v.Pending()
+	}
+	if late && before.settings != nil {
+		s.reader.healthy = or(s.reader.healthy, before.healthy)
+		if !known(s.reader.errors) {
+			s.reader.errors, s.reader.answered = before.errors, before.answered
+		}
 	}
 	for _, e := range s.engines {
-		e.listed = false
+		e.listed, e.waits = false, false
 	}
 	for i := range s.views {
 		if v := &s.views[i]; isEngine(v) {
@@ -173,6 +193,17 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		return !e.listed
 	})
 	return s.transitions
+}
+
+// late tells whether what the server before the engines says is not in this part of
+// a batch, so that what it said in the previous one holds.
+func (s *State) late(r *window.Resource) bool {
+	for number := range r.PendingGroups() {
+		if group := (collect.Group{Attributes: r.Attributes(number)}); group.Engine() == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isEngine tells whether a group is an engine, and not the server before it.
@@ -218,6 +249,12 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	if e.at == at {
 		return
 	}
+	// A part of a batch looks like an engine that does nothing. One that has just
+	// restarted lacks what it will say later.
+	restarted, _ := v.Restarted()
+	if e.waits = v.Pending() && restarted != at; e.waits {
+		return
+	}
 	e.at = at
 	r := s.reader.read(v, at)
 	e.baseline.compare(&r)
@@ -240,9 +277,9 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	}
 	latency, weight := split(r, e.baseline, felt)
 	if weight > 0 {
-		latency = e.before(r, latency).scale(weight)
+		latency = e.before(r, latency)
 	}
-	now := e.others(settings, r, felt, latency)
+	now := e.others(settings, r, felt, latency.scale(weight), weight)
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
@@ -271,8 +308,9 @@ func (e *engine) before(r *reading, s Shares) Shares {
 	return s
 }
 
-// others adds the causes that are no part of a latency.
-func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares) Shares {
+// others adds the causes that are no part of a latency to the shares of what is, of
+// which there is so much. Together they are at most 1.
+func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
 	if felt.errors {
 		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
 		cause := Erroring
@@ -280,24 +318,29 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 			cause = CorruptedOutput
 		}
 		s[cause] += weight(wrong, harmfulErrors)
+		all += weight(wrong, harmfulErrors)
 	}
 	if r.healthy == 0 {
 		s[Erroring]++
+		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockIdle] < e.baseline.usual(KVBlockReuseGap) {
-		// Blocks are evicted sooner than they used to be asked for again.
+	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
+		// What is evicted had been of use: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
 	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes)
+		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
 	if r.restarted > 0 && r.at-r.restarted < int64(startingFor) {
 		// A cold cache and what has queued meanwhile.
 		s[Restarting] += s[PrefillHeavy] + s[DemandExceedsCapacity]
 		s[PrefillHeavy], s[DemandExceedsCapacity] = 0, 0
 	}
-	return s.whole()
+	if all <= 0 {
+		return Shares{}
+	}
+	return s.scale(1 / all)
 }
 
 // settle decides what is told, given what the newest reading alone shows.
@@ -321,7 +364,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span:
+	case raw == Stalled, at-e.rawSince >= span, !bad && e.told.Because == JustSeen:
 		e.told.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
 		// It is one harm and then another, but harm all the time.
@@ -376,7 +419,8 @@ func (e *engine) causes(felt *symptoms) {
 		}
 	}
 	switch {
-	case e.shares[largest] <= 0:
+	case e.shares[largest] < e.explains() && !e.told.Explained:
+	case e.shares[largest] < e.explains()*stillHarm:
 		e.told.Explained = false
 	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
 		e.told.Primary, e.told.Explained = largest, true
@@ -388,6 +432,15 @@ func (e *engine) causes(felt *symptoms) {
 		}
 		e.told.Contributing[c] = e.shares[c] >= least && !(e.told.Explained && c == e.told.Primary)
 	}
+}
+
+// explains is the least share of the harm that makes a cause the primary one. With
+// nothing to compare with it has to be most of it.
+func (e *engine) explains() float64 {
+	if e.baseline != nil && !e.baseline.ready() {
+		return explainsAlone
+	}
+	return explains
 }
 
 // notices are what is worth knowing and harms nobody.

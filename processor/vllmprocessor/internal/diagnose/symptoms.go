@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -141,10 +140,4 @@ func (s *Settings) measured(model string) (inputs [collect.NumInputs]bool) {
 		}
 	}
 	return inputs
-}
-
-// severity is that of a condition in the catalogue.
-func severity(condition string) int {
-	known, _ := catalog.ConditionByName(condition)
-	return known.Severity
 }
