@@ -16,23 +16,20 @@ import (
 // cache. Requests come once a second, and computing a token takes 0.1 ms.
 type cached struct {
 	requests, found, prefill float64
-	// evicted and reused are numbers of blocks, idle and gaps the sums of the seconds
-	// that they had been idle for.
-	evicted, idle, reused, gaps float64
+	// evicted are blocks, and reuses how often they had been used again before.
+	evicted, reuses float64
 	// measures is true with --kv-cache-metrics.
 	measures bool
 }
 
-// pass is 15 s in which a share of the prompts is found, and evicted blocks have been
-// idle for so many seconds in the mean. Blocks that are reused are so after 60 s.
-func (c *cached) pass(share, idle float64) {
+// pass is 15 s in which a share of the prompts is found in the cache, and each evicted
+// block had been used again so many times.
+func (c *cached) pass(share, reuses float64) {
 	c.requests += 15
 	c.found += 15 * 4000 * share
 	c.prefill += 15 * 4000 * (1 - share) * 1e-4
 	c.evicted += 100
-	c.idle += 100 * idle
-	c.reused += 100
-	c.gaps += 100 * 60
+	c.reuses += 100 * reuses
 }
 
 func (c *cached) scrape() pmetric.Metrics {
@@ -58,36 +55,36 @@ func (c *cached) scrape() pmetric.Metrics {
 	histogram("vllm.request.queue_time", c.requests, 0)
 	histogram("vllm.inter_token_latency", 99*c.requests, 99*c.requests*0.02)
 	if c.measures {
-		histogram("vllm.kv_block.idle_before_evict", c.evicted, c.idle)
-		histogram("vllm.kv_block.reuse_gap", c.reused, c.gaps)
+		histogram("vllm.kv_block.idle_before_evict", c.evicted, 60*c.evicted)
+		histogram("vllm.kv_block.reuse_gap", c.reuses, 20*c.reuses)
 	}
 	return metrics
 }
 
 // Prompts are found in the cache less than they were. Only where the server measures
-// its blocks can it be told whether the cache forgets too soon: sooner than what was
-// reused used to be asked for again.
+// its blocks can it be told whether the cache forgets what is of use: what it evicts
+// had been used again.
 func TestThrashIsToldWhereBlocksAreMeasured(t *testing.T) {
 	for name, test := range map[string]struct {
 		measures bool
-		idle     float64
+		reuses   float64
 		cause    string
 	}{
-		"evicted sooner than they are asked for": {true, 20, "cache_thrash primary"},
-		"evicted later than they are asked for":  {true, 300, "prefill_heavy primary reuse_fell"},
-		"not measured":                           {false, 20, "prefill_heavy primary reuse_fell"},
+		"what is evicted had been of use": {true, 0.5, "cache_thrash primary"},
+		"what is evicted was of no use":   {true, 0, "prefill_heavy primary reuse_fell"},
+		"not measured":                    {false, 0.5, "prefill_heavy primary reuse_fell"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := new(consumertest.MetricsSink)
-				p := pooled(t, sink)
+				p := pooled(t, sink, withDiagnosis)
 				require.NoError(t, p.Start(t.Context(), host()))
 				server := &cached{measures: test.measures}
 				for n := range 80 {
 					if n < 48 {
-						server.pass(0.9, 300)
+						server.pass(0.9, 0)
 					} else {
-						server.pass(0.1, test.idle)
+						server.pass(0.1, test.reuses)
 					}
 					require.NoError(t, p.ConsumeMetrics(t.Context(), server.scrape()))
 					time.Sleep(15 * time.Second)

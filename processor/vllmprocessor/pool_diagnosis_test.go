@@ -51,7 +51,7 @@ func lastOfPools(t *testing.T, sink *consumertest.MetricsSink) map[string]string
 func TestAServerThatCannotBeReadStillCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink)
+		p := pooled(t, sink, withDiagnosis)
 		require.NoError(t, p.Start(t.Context(), host()))
 		working := 0.0
 		// Servers are read for so many minutes, a second before each tick of the pools.
@@ -101,7 +101,7 @@ func TestAServerThatCannotBeReadStillCounts(t *testing.T) {
 func TestDiagnosedPoolsHaveTheAttributesOfGroupBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"model_name", "zone"} })
+		p := pooled(t, sink, withDiagnosis, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"model_name", "zone"} })
 		require.NoError(t, p.Start(t.Context(), host()))
 		time.Sleep(14 * time.Second)
 		for server, zone := range map[string]string{"a": "north", "b": "north", "c": "south", "d": ""} {
@@ -131,7 +131,7 @@ func TestDiagnosedPoolsHaveTheAttributesOfGroupBy(t *testing.T) {
 // Servers that have no place are counted once, not for the sums and the diagnosis
 // each.
 func TestServersLeftOutAreCounted(t *testing.T) {
-	for _, change := range []func(*Config, *processor.Settings){undiagnosed, func(*Config, *processor.Settings) {}} {
+	for _, change := range []func(*Config, *processor.Settings){withDiagnosis, func(*Config, *processor.Settings) {}} {
 		synctest.Test(t, func(t *testing.T) {
 			telemetry := componenttest.NewTelemetry()
 			p := pooled(t, consumertest.NewNop(), change, func(c *Config, s *processor.Settings) {
@@ -157,7 +157,7 @@ func TestServersLeftOutAreCounted(t *testing.T) {
 func TestServersLeftOutOfTheDiagnosisAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		telemetry := componenttest.NewTelemetry()
-		p := pooled(t, consumertest.NewNop(), func(c *Config, s *processor.Settings) {
+		p := pooled(t, consumertest.NewNop(), withDiagnosis, func(c *Config, s *processor.Settings) {
 			c.Pool.Get().GroupBy = []string{"service.instance.id"}
 			s.TelemetrySettings = telemetry.NewTelemetrySettings()
 		})

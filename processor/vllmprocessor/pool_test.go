@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
 
-// pooled makes a processor with pools, whose consumer is next.
+// pooled makes a processor with pools and without a diagnosis, whose consumer is next.
 func pooled(t *testing.T, next consumer.Metrics, change ...func(*Config, *processor.Settings)) processor.Metrics {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
@@ -80,8 +80,8 @@ func gauges(server string, values map[string]float64) pmetric.Metrics {
 
 const gone = -1
 
-// undiagnosed leaves the diagnosis out of what is compared.
-func undiagnosed(c *Config, _ *processor.Settings) { c.Diagnosis.Enabled = false }
+// withDiagnosis has the pools diagnosed, too.
+func withDiagnosis(c *Config, _ *processor.Settings) { c.Diagnosis.Enabled = true }
 
 // poolPoints reads what a pool said: metric and own attributes to value, "end"
 // for a point without one.
@@ -118,7 +118,7 @@ func host() component.Host { return componenttest.NewNopHost() }
 func TestPoolsAreSentAtEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink, undiagnosed, func(_ *Config, s *processor.Settings) {
+		p := pooled(t, sink, func(_ *Config, s *processor.Settings) {
 			s.Resource.Attributes().PutStr("service.name", "otelcol-vllm")
 			s.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 			s.Resource.Attributes().PutStr("host.name", "node")
@@ -169,7 +169,7 @@ func TestPoolsAreSentAtEveryInterval(t *testing.T) {
 func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink)
+		p := pooled(t, sink, withDiagnosis)
 		require.NoError(t, p.Start(t.Context(), host()))
 		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
 		time.Sleep(16 * time.Second)
@@ -192,7 +192,7 @@ func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 func TestAServerWithoutAWordLeavesItsPoolAfterMaxStaleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink)
+		p := pooled(t, sink, withDiagnosis)
 		require.NoError(t, p.Start(t.Context(), host()))
 		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
 		sink.Reset()
@@ -316,7 +316,7 @@ func TestAConsumerThatTakesNothingIsGivenUpAtTheNextInterval(t *testing.T) {
 func TestServersAreNotTakenForOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink, undiagnosed, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"zone"} })
+		p := pooled(t, sink, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"zone"} })
 		require.NoError(t, p.Start(t.Context(), host()))
 		time.Sleep(15*time.Second - 1)
 		both := gauges("a", map[string]float64{"vllm.num_requests.running": 3})
@@ -364,7 +364,7 @@ func TestWhatIsNotTakenIsCountedAndSaidNowAndThen(t *testing.T) {
 			return fails
 		})
 		require.NoError(t, err)
-		p := pooled(t, next, undiagnosed, func(_ *Config, s *processor.Settings) {
+		p := pooled(t, next, func(_ *Config, s *processor.Settings) {
 			s.TelemetrySettings = telemetry.NewTelemetrySettings()
 			s.Logger = zap.New(core)
 		})

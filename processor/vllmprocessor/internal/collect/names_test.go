@@ -102,9 +102,10 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 			for _, label := range in.Define().Labels {
 				assert.Contains(t, metric.Attributes, label, name)
 			}
-			// What is neither a label of the input nor of the engine would split it.
+			// What is neither a label of the input nor of the engine, or of the gateway's
+			// pool, would split it.
 			for _, attribute := range metric.Attributes {
-				assert.Contains(t, append([]string{"engine", "model_name"}, in.Define().Labels...), attribute, name)
+				assert.Contains(t, append([]string{"engine", "model_name", "pool"}, in.Define().Labels...), attribute, name)
 			}
 			found, known := ByName(in.String())
 			assert.True(t, known)

@@ -141,9 +141,8 @@ func (p *poolState) describe() {
 		if !m.harmed() {
 			continue
 		}
-		shares := m.shares.whole()
 		for c := range NumCauses {
-			if by := shares[c] * m.weight(); by > most[c] {
+			if by := m.shares[c] * m.weight(); by > most[c] {
 				most[c], p.details[c] = by, m.detail(c)
 			}
 		}
@@ -181,8 +180,12 @@ func (p *poolState) judge(settings *Settings, at int64) (Condition, Shares) {
 		}
 		if m.harmed() {
 			harmed += m.weight()
-			shares = shares.plus(m.shares.whole().scale(m.weight()))
+			shares = shares.plus(m.shares.scale(m.weight()))
 		}
+	}
+	if harmed > 0 {
+		// What nothing explains in an engine nothing explains in its pool.
+		shares = shares.scale(1 / harmed)
 	}
 	starved := p.starved(settings, at)
 	enough := loadHarmed
@@ -192,9 +195,9 @@ func (p *poolState) judge(settings *Settings, at int64) (Condition, Shares) {
 	lost := count[Failing] + count[Stalled] + count[Unreachable]
 	switch {
 	case lost > 0 && lost >= halfLost*serving:
-		return most(&count, Unreachable, Stalled, Failing), p.balance(shares.whole())
+		return most(&count, Unreachable, Stalled, Failing), p.balance(shares)
 	case lost > 0, harmed > 0 && harmed >= enough*load:
-		return Degraded, p.balance(shares.whole())
+		return Degraded, p.balance(shares)
 	case starved:
 		shares = Shares{}
 		shares[UpstreamStarved] = 1

@@ -435,9 +435,9 @@ func (e *engine) causes(felt *symptoms) {
 }
 
 // explains is the least share of the harm that makes a cause the primary one. With
-// nothing to compare with it has to be most of it.
+// nothing to compare with it has to be most of it. A pool compares nothing itself.
 func (e *engine) explains() float64 {
-	if e.baseline != nil && !e.baseline.ready() {
+	if e.described == nil && e.baseline != nil && !e.baseline.ready() {
 		return explainsAlone
 	}
 	return explains
