@@ -29,6 +29,8 @@ type reading struct {
 	restarted int64
 	// objective is the worst of the objectives that are missed for certain.
 	objective missed
+	// mostMissed is the objective that most requests do not meet.
+	mostMissed missed
 	// lacks is true where the server tells neither the first tokens nor the gaps,
 	// without which there is nothing to judge.
 	lacks bool
@@ -41,6 +43,11 @@ type missed struct {
 	// share is that of the observations beyond the threshold for certain, allowed
 	// what the target leaves.
 	share, allowed float64
+}
+
+// transfersFail tells whether transfers of KV blocks fail more than now and then.
+func (r *reading) transfersFail() bool {
+	return r.Signals[FailedTransfers] > failingTransfers*r.Signals[FirstTokenRate]
 }
 
 // reader reads views. The error share of the server before the engines holds for
@@ -136,7 +143,10 @@ func (r *reader) read(v *window.View, at int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.objective = r.settings.missed(v)
+		out.objective, out.mostMissed = r.settings.missed(v)
+		if out.mostMissed.name != "" {
+			s[MissedRatio] = out.mostMissed.share
+		}
 	}
 	return out
 }
