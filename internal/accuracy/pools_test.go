@@ -3,6 +3,7 @@ package accuracy
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -102,9 +103,10 @@ func hear(t *testing.T, s *poolStory) *heard {
 		}
 		for at := interval; at <= poolLength; at += interval {
 			for i, w := range worlds {
-				// Servers are not scraped at the same time.
-				time.Sleep(time.Until(h.begin.Add(seconds(at + float64(i)))))
-				require.NoError(t, w.advance(at+float64(i)))
+				// Servers are not scraped at the same time, nor when the pools are told.
+				scraped := at + float64(i) + 0.5
+				time.Sleep(time.Until(h.begin.Add(seconds(scraped))))
+				require.NoError(t, w.advance(scraped))
 				metrics, _ := scrapers[i].scrape(w, time.Now(), h.begin)
 				metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("server-", i))
 				require.NoError(t, p.ConsumeMetrics(t.Context(), metrics))
@@ -167,16 +169,18 @@ func says(told []Told, cause string) bool {
 // latest, not before it, and stands at the end of it.
 func within(t *testing.T, told []Told, verdict string, seconds float64) {
 	t.Helper()
-	var first, last float64
+	var first, last, left float64
 	for _, one := range told {
 		if strings.TrimSpace(one.Condition+" "+one.Primary) == verdict {
 			if first == 0 {
 				first = one.At
 			}
-			last = one.At
+			last, left = one.At, math.Inf(1)
+		} else if one.At > last && math.IsInf(left, 1) {
+			left = one.At
 		}
 	}
-	t.Logf("%s from %.0f s after the onset until %.0f s after the end", verdict, first-poolOnset, last-poolEnds)
+	t.Logf("%s is told %.1f s after the onset and left %.1f s after the end", verdict, first-poolOnset, left-poolEnds)
 	assert.Greater(t, first, poolOnset, verdict)
 	assert.LessOrEqual(t, first, poolOnset+seconds, verdict)
 	assert.GreaterOrEqual(t, last, poolEnds, "it lasts until the end")
