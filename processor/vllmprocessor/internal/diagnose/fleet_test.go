@@ -175,6 +175,7 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"errors that keep all requests away":    {times(2, refuse), "degraded erroring"},
 		"one of two, without requests anyway":   {several(times(1, refuse), times(1, idle)), "degraded erroring"},
 		"degraded, and another one is starting": {several(times(1, slow), times(1, starting)), "degraded slow_steps"},
+		"little of the harm is explained":       {times(2, one{condition: Degraded, load: 9, causes: map[Cause]float64{SlowSteps: 0.25}}), "degraded +slow_steps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
