@@ -61,7 +61,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptom
 		return
 	}
 	e.told = Verdict{Condition: Healthy}
-	e.raw, e.rawSince, e.badSince, e.shares = Healthy, r.at, 0, Shares{}
+	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.at, false, r.at, Shares{}
 	e.memory.see(e)
 	t := e.transition(before, &symptoms{})
 	t.Relearned = true

@@ -142,7 +142,8 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 		s.firstToken = s.firstToken || wait+orZero(b.usual(TimeToFirstToken)) > limitFirst || r.firstTokens == 0
 	}
 	s.objective = r.objective
-	if lost := r.Signals[MissedRatio] - b.usual(MissedRatio); s.objective.name == "" && b.ready() && lost > harmfulErrors {
+	lost := r.Signals[MissedRatio] - b.usual(MissedRatio)
+	if s.objective.name == "" && b.ready() && lost > harmfulErrors && b.growth(r, MissedRatio) > deviations*b.spread(MissedRatio) {
 		// Each objective by itself is met; what fewer requests meet is the answer.
 		s.objective = r.mostMissed
 	}
