@@ -240,7 +240,7 @@ var expectations = map[string]func(s *story){
 		}
 		const failures = "vllm:nixl_num_failed_transfers_total"
 		assert.Zero(t, s.increase(before, failures))
-		assert.InDelta(t, 0.7*0.5*6*540, s.increase(during, failures), 0.7*0.5*6*540*0.1)
+		assert.InDelta(t, 0.7*0.7*3.5*540, s.increase(during, failures), 0.7*0.7*4*540*0.1)
 		assert.InEpsilon(t, 0.3, external(during)/external(before), 0.15)
 		assert.Greater(t, s.mean(during, prefill), 1.3*s.undisturbed().mean(during, prefill))
 	},
@@ -308,34 +308,50 @@ var expectations = map[string]func(s *story){
 	},
 	"replica-imbalance": func(s *story) {
 		t := s.t
-		p := part{60, 1200}
-		seconds := float64(p.to - p.from)
-		assert.InDelta(t, 0.7*18*seconds, s.increase(p, firstToken+"_count"), 4*math.Sqrt(0.7*18*seconds))
-		most, _ := s.gauge(p, running)
+		late := part{900, 1200}
+		requests := func(r *run, share float64) {
+			for p, rate := range map[part]float64{before: 11, {660, 1200}: 25.3} {
+				want := share * rate * float64(p.to-p.from)
+				if rate > 11 && share > 0.5 {
+					assert.Less(t, r.increase(p, firstToken+"_count"), want-4*math.Sqrt(want), "it cannot bear them")
+					continue
+				}
+				assert.InDelta(t, want, r.increase(p, firstToken+"_count"), 4*math.Sqrt(want))
+			}
+		}
+		requests(s.run, 0.7)
+		keepsUp(t, s.run, before)
+		keepsUp(t, s.run, part{1620, 1800})
+		waits, _ := s.gauge(late, waiting)
+		assert.Greater(t, waits, 50.0)
 		for i := range 3 {
 			other := carryOutOn(t, s.scenario, i+1)
-			assert.InDelta(t, 0.1*18*seconds, other.increase(p, firstToken+"_count"), 4*math.Sqrt(0.1*18*seconds))
-			keepsUp(t, other, p)
-			assert.Greater(t, s.mean(p, gap), 1.4*other.mean(p, gap))
-			busy, _ := other.gauge(p, running)
-			assert.Greater(t, most, 5*busy)
+			requests(other, 0.1)
+			keepsUp(t, other, part{60, 1800})
+			assert.Greater(t, s.mean(late, gap), 5*other.mean(late, gap))
 		}
+		even := s.scenario
+		even.Config.Shares = []float64{0.25, 0.25, 0.25, 0.25}
+		keepsUp(t, carryOut(t, even), late)
 	},
 	"engine-imbalance": func(s *story) {
 		t := s.t
-		p := part{60, 1200}
-		total := s.increase(p, firstToken+"_count")
+		keepsUp(t, s.run, before)
+		keepsUp(t, s.run, part{1620, 1800})
+		late := part{900, 1200}
+		total := s.increase(before, firstToken+"_count")
+		assert.InEpsilon(t, 11, total/540, 0.05)
 		for i, want := range []float64{0.7, 0.1, 0.1, 0.1} {
 			engine := `engine="` + string(rune('0'+i)) + `"`
-			assert.InDelta(t, want, s.increase(p, firstToken+"_count", engine)/total, 0.02)
-			if i > 0 {
-				assert.Greater(t, s.mean(p, gap, `engine="0"`), 1.4*s.mean(p, gap, engine))
-				busy, _ := s.gauge(p, running, engine)
-				most, _ := s.gauge(p, running, `engine="0"`)
-				assert.Greater(t, most, 5*busy)
+			assert.InDelta(t, want, s.increase(before, firstToken+"_count", engine)/total, 0.02)
+			waits, _ := s.gauge(late, waiting, engine)
+			if i == 0 {
+				assert.Greater(t, waits, 50.0)
+				continue
 			}
+			assert.Less(t, waits, 0.1)
+			assert.Greater(t, s.mean(late, gap, `engine="0"`), 5*s.mean(late, gap, engine))
 		}
-		assert.InEpsilon(t, 18, total/1140, 0.05)
 	},
 }
 
