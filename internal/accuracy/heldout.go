@@ -25,11 +25,26 @@ func kindOf(p engine.Parameter) kind {
 	return kinds[i]
 }
 
-// drawnServer is a server of either model with a drawn load and limit.
+// unseen is a model on hardware that nothing was tuned on: 34B parameters in BF16
+// over two A100 SXM of 80 GB. The peak rates are the maker's; the rest is of the kind
+// of the engine's presets, and as rough.
+func unseen() engine.Model {
+	return engine.Model{
+		Name: "34b-tp2-a100", WeightBytes: 34e9, FlopsPerToken: 34e9, KVBytes: 98_304,
+		Layers: 48, Width: 8192, GPUs: 2,
+		StepSeconds: 2.5e-3, SequenceSeconds: 5e-6, TokenSeconds: 6e-6,
+		Bandwidth: 2.039e12, Compute: 312e12,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.52, AttentionEfficiency: 0.40,
+		Blocks: 22_000,
+	}
+}
+
+// drawnServer is a server of the 8B model, or of one that nothing was tuned on, with
+// a drawn load and limit.
 func drawnServer(seed uint64, d draw) engine.Config {
 	model, rate := engine.Llama8B(), d.between(4, 8)
 	if d.IntN(2) == 0 {
-		model, rate = engine.Llama70B(), d.between(1.2, 2.6)
+		model, rate = unseen(), d.between(0.7, 1.5)
 	}
 	c := server(seed, model, rate)
 	c.MaxSeqs = maxSeqs(d)

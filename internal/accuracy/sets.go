@@ -22,7 +22,7 @@ const (
 )
 
 // seeds keep the sets apart.
-var setSeeds = map[Set]uint64{Tuning: 1_000, HeldOut: 2_000_000, Healthy: 3_000_000, Faults: 4_000_000, TuningHealthy: 5_000_000}
+var setSeeds = map[Set]uint64{Tuning: 1_000, HeldOut: 7_000_000, Healthy: 3_000_000, Faults: 4_000_000, TuningHealthy: 5_000_000}
 
 // The times of a story with harm, in seconds: a warm-up, the cause, the recovery.
 const (
@@ -143,23 +143,32 @@ func tuningStories() []Story {
 	return append(out, practiceStories()...)
 }
 
-// practiceStories are like the held-out ones, with other seeds and only the 8B
-// model.
+// practiceStories are like the held-out ones, with other seeds and with the models
+// that the diagnosis may be tuned on.
 func practiceStories() []Story {
 	var out []Story
 	seed := setSeeds[Tuning] + 10_000
 	practice := func() (draw, engine.Config) {
 		seed++
 		d := newDraw(seed)
-		c := server(seed, engine.Llama8B(), d.between(4, 8))
+		model, rate := engine.Llama8B(), d.between(4, 8)
+		if seed%2 == 0 {
+			model, rate = engine.Llama70B(), d.between(1.2, 2.6)
+		}
+		c := server(seed, model, rate)
 		c.MaxSeqs = maxSeqs(d)
 		return d, c
 	}
-	for j := range 2 {
+	for j := range 4 {
 		for _, k := range kinds {
 			d, c := practice()
-			out = append(out, single(k, fmt.Sprintf("practice-%s-%d", k.parameter, j+1), d, c, d.Float64()))
+			s := single(k, fmt.Sprintf("practice-%s-%d", k.parameter, j+1), d, c, d.Float64())
+			if j == 3 {
+				s.Objectives = promised(s.Config.Model)
+			}
+			out = append(out, s)
 		}
+		seed++ // so that each kind meets both models
 	}
 	for j := range 40 {
 		d, c := practice()

@@ -17,6 +17,7 @@ var diagnosisSignals = []Signal{
 	{Name: "kv_per_computed_token", Unit: "1/{token}", Meaning: "As kv_per_sequence_token, of the tokens that were computed only: what is shared does not count."},
 	{Name: "kv_per_sequence_token", Unit: "1/{token}", Meaning: "Share of the KV cache in use per token of the requests in execution: it grows where the cache got smaller or sequences share less of it."},
 	{Name: "kv_transfer_failures", Unit: "{failure}/s", Meaning: "Transfers of the KV connector NIXL that fail per second."},
+	{Name: "objective_missed_ratio", Unit: "1", Meaning: "Share of the requests that do not meet the objective which most of them miss; only with `objectives`."},
 	{Name: "output_tokens_per_request", Unit: "{token}", Meaning: "Generated tokens per ended request."},
 	{Name: "preemptions_per_first_token", Unit: "1", Meaning: "Preemptions per request that gets its first token; can exceed 1."},
 	{Name: "prefill_time_factor", Unit: "1", Meaning: "Observed prefill time over what the learned model expects for these prompts and what is computed beside them."},

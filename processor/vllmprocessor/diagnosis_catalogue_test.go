@@ -21,16 +21,7 @@ import (
 // diagnosisToCome are the metrics of the diagnosis that the catalogue promises and
 // the processor does not send yet. Whoever sends one takes it out; the test below
 // fails until then, and with an empty list it fails where one is not sent.
-var diagnosisToCome = []string{
-	"vllm.diagnosis.cause",
-	"vllm.diagnosis.condition",
-	"vllm.diagnosis.severity",
-	"vllm.diagnosis.signal",
-	"vllm.diagnosis.signal_ratio",
-	"vllm.pool.diagnosis.cause",
-	"vllm.pool.diagnosis.condition",
-	"vllm.pool.diagnosis.severity",
-}
+var diagnosisToCome = []string{}
 
 // Both servers of a pool are busy and well for some minutes; then every other
 // request ends in an error.
@@ -39,6 +30,7 @@ func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
 		p := pooled(t, sink, func(c *Config, _ *processor.Settings) {
 			on := true
+			c.Diagnosis.Enabled = true
 			c.Metrics = map[string]MetricConfig{"vllm.diagnosis.signal": {Enabled: &on}, "vllm.diagnosis.signal_ratio": {Enabled: &on}}
 		})
 		require.NoError(t, p.Start(t.Context(), host()))

@@ -119,7 +119,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		}
 	}
 	if because := t.To.Because.Sentence(); because != "" {
-		sentence += " " + because
+		sentence = because
 	}
 	if t.Relearned {
 		sentence = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", spell(l.relearnAfter))

@@ -36,6 +36,7 @@ func pooled(t *testing.T, next consumer.Metrics, change ...func(*Config, *proces
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Pool = configoptional.Some(defaultPoolConfig())
+	config.Diagnosis.Enabled = false
 	settings := processortest.NewNopSettings(metadata.Type)
 	for _, c := range change {
 		c(config, &settings)

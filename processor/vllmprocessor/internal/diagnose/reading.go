@@ -29,6 +29,8 @@ type reading struct {
 	restarted int64
 	// objective is the worst of the objectives that are missed for certain.
 	objective missed
+	// mostMissed is the objective that most requests do not meet.
+	mostMissed missed
 	// lacks is true where the server tells neither the first tokens nor the gaps,
 	// without which there is nothing to judge.
 	lacks bool
@@ -43,12 +45,18 @@ type missed struct {
 	share, allowed float64
 }
 
+// transfersFail tells whether transfers of KV blocks fail more than now and then.
+func (r *reading) transfersFail() bool {
+	return r.Signals[FailedTransfers] > failingTransfers*r.Signals[FirstTokenRate]
+}
+
 // reader reads views. The error share of the server before the engines holds for
 // each of them.
 type reader struct {
 	settings *Settings
-	// errors is the share of requests that the server answered with 5xx.
-	errors, healthy float64
+	// errors is the share of requests that the server answered with 5xx, of all that
+	// it answered.
+	errors, answered, healthy float64
 }
 
 // value is a number of a view, NaN where the server does not say it.
@@ -121,10 +129,12 @@ func (r *reader) read(v *window.View, at int64) reading {
 	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
 		all := value(v.Increase(collect.RequestSuccess))
 		s[ErrorRatio] = failed / all
+		out.finished = or(finished, all)
 		s[CorruptedRatio] = min(corrupted/all, 1)
 	}
-	if !(s[ErrorRatio] >= r.errors) {
-		s[ErrorRatio] = r.errors
+	if known(r.errors) && !(s[ErrorRatio] >= r.errors) {
+		// What the front end refuses never ends in an engine.
+		s[ErrorRatio], out.finished = r.errors, max(orZero(out.finished), orZero(r.answered))
 	}
 	s[FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
 	for i := range s {
@@ -133,7 +143,10 @@ func (r *reader) read(v *window.View, at int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.objective = r.settings.missed(v)
+		out.objective, out.mostMissed = r.settings.missed(v)
+		if out.mostMissed.name != "" {
+			s[MissedRatio] = out.mostMissed.share
+		}
 	}
 	return out
 }
@@ -206,10 +219,10 @@ func frontEnd(v *window.View) float64 {
 
 // serverErrors is the share of the requests that a server answered with 5xx over
 // the window.
-func serverErrors(v *window.View) float64 {
+func serverErrors(v *window.View) (share, answered float64) {
 	all, errors, reason := derive.HTTPErrors(v)
 	if reason != derive.OK || all <= 0 {
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	return errors[1] / all
+	return errors[1] / all, all
 }

@@ -33,6 +33,7 @@ const (
 	FailedTransfers
 	AcceptanceLength
 	KVBlockReuses
+	MissedRatio
 
 	// NumSignals is the number of signals, for arrays over them.
 	NumSignals
@@ -65,6 +66,7 @@ var signalNames = [NumSignals]string{
 	FailedTransfers:   "kv_transfer_failures",
 	AcceptanceLength:  "acceptance_length",
 	KVBlockReuses:     "kv_block_reuses_per_eviction",
+	MissedRatio:       "objective_missed_ratio",
 }
 
 // String is the signal's name in the catalogue.

@@ -140,7 +140,7 @@ func firstTokenShares(r *reading, b *baseline, g *growths) Shares {
 // failedTransfers gives to failed transfers what they explain: prompts that are
 // computed here because they did not come, and the wait for them.
 func failedTransfers(r *reading, s Shares) Shares {
-	if !(r.Signals[FailedTransfers] > failingTransfers*r.Signals[FirstTokenRate]) {
+	if !r.transfersFail() {
 		return s
 	}
 	s[KVTransferFailing] += s[AdmissionDeferred] + s[PrefillHeavy]

@@ -84,9 +84,10 @@ type engine struct {
 	unlearned []reading
 	progress  progress
 	last      reading
-	// raw is what the last reading alone showed, since when, and since when all have
-	// been harmful.
+	// raw is what the last reading alone showed, and since when; bad is whether that
+	// is harm, and badSince since when it is or is not.
 	raw                Condition
+	bad                bool
 	rawSince, badSince int64
 	// resumed is when it began to work again after it had stood still.
 	resumed int64
@@ -95,6 +96,8 @@ type engine struct {
 	sharesAt int64
 	told     Verdict
 	memory   toldSeries
+	// waits is true where the newest batch has only a part of the engine, so far.
+	waits bool
 	// listed is for finding those that are not there any more.
 	listed bool
 }
@@ -138,8 +141,10 @@ type queue struct {
 func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.transitions = s.transitions[:0]
 	s.views = r.Views(s.views, false)
+	before := s.reader
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
 	up := math.NaN()
+	late := s.late(r)
 	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
@@ -151,10 +156,19 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		s.reader.errors = or(serverErrors(v), s.reader.errors)
+		if share, answered := serverErrors(v); known(share) {
+			s.reader.errors, s.reader.answered = share, answered
+		}
+		late = late || v.Pending()
+	}
+	if late && before.settings != nil {
+		s.reader.healthy = or(s.reader.healthy, before.healthy)
+		if !known(s.reader.errors) {
+			s.reader.errors, s.reader.answered = before.errors, before.answered
+		}
 	}
 	for _, e := range s.engines {
-		e.listed = false
+		e.listed, e.waits = false, false
 	}
 	for i := range s.views {
 		if v := &s.views[i]; isEngine(v) {
@@ -176,6 +190,17 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		return !e.listed
 	})
 	return s.transitions
+}
+
+// late tells whether what the server before the engines says is not in this part of
+// a batch, so that what it said in the previous one holds.
+func (s *State) late(r *window.Resource) bool {
+	for number := range r.PendingGroups() {
+		if group := (collect.Group{Attributes: r.Attributes(number)}); group.Engine() == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isEngine tells whether a group is an engine, and not the server before it.
@@ -221,6 +246,12 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	if e.at == at {
 		return
 	}
+	// A part of a batch looks like an engine that does nothing. One that has just
+	// restarted lacks what it will say later.
+	restarted, _ := v.Restarted()
+	if e.waits = v.Pending() && restarted != at; e.waits {
+		return
+	}
 	e.at = at
 	r := s.reader.read(v, at)
 	e.baseline.compare(&r)
@@ -231,283 +262,6 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.explain(settings, &r, &felt, raw)
 	e.settle(settings, s, raw, at, &felt)
 	e.learn(settings, s, &r, &felt, raw)
-}
-
-// explain keeps the shares of the causes, smoothed over a window.
-func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Condition) {
-	if raw != Degraded && raw != Failing {
-		if e.told.Severity < 2 {
-			e.shares, e.sharesAt = Shares{}, 0
-		}
-		return
-	}
-	latency, weight := split(r, e.baseline, felt)
-	if weight > 0 {
-		latency = e.before(r, latency)
-	}
-	now := e.others(settings, r, felt, latency.scale(weight), weight)
-	keep := 0.0
-	if e.sharesAt > 0 {
-		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
-	}
-	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
-	e.sharesAt = r.at
-}
-
-// before gives what nothing explains that holds now to what held before: to the
-// time that the engine did not work, or to the causes that were told, whose queue
-// is still there. A KV cache that is full for no other reason is a cause itself.
-func (e *engine) before(r *reading, s Shares) Shares {
-	rest := 1.0
-	for _, share := range s {
-		rest -= share
-	}
-	switch {
-	case rest <= 0:
-	case e.resumed > 0 && r.at-e.resumed < int64(startingFor):
-		s[Restarting] += rest
-	case e.shares != Shares{}:
-		s = s.plus(e.shares.whole().scale(rest))
-	case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
-		s[KVPressure] += rest
-	}
-	return s
-}
-
-// others adds the causes that are no part of a latency to the shares of what is, of
-// which there is so much. Together they are at most 1.
-func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
-	if felt.errors {
-		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
-		cause := Erroring
-		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
-			cause = CorruptedOutput
-		}
-		s[cause] += weight(wrong, harmfulErrors)
-		all += weight(wrong, harmfulErrors)
-	}
-	if r.healthy == 0 {
-		s[Erroring]++
-		all++
-	}
-	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
-		// What is evicted had been of use: prompts do repeat.
-		s[CacheThrash] += s[PrefillHeavy]
-		s[PrefillHeavy] = 0
-	}
-	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
-	}
-	if r.restarted > 0 && r.at-r.restarted < int64(startingFor) {
-		// A cold cache and what has queued meanwhile.
-		s[Restarting] += s[PrefillHeavy] + s[DemandExceedsCapacity]
-		s[PrefillHeavy], s[DemandExceedsCapacity] = 0, 0
-	}
-	if all <= 0 {
-		return Shares{}
-	}
-	return s.scale(1 / all)
-}
-
-// settle decides what is told, given what the newest reading alone shows.
-func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, felt *symptoms) {
-	if raw != e.raw || e.rawSince == 0 {
-		e.raw, e.rawSince = raw, at
-	}
-	bad := conditions[raw].Severity >= 2
-	switch {
-	case !bad:
-		e.badSince = 0
-	case e.badSince == 0:
-		e.badSince = at
-	}
-	before := e.told
-	span := settings.span()
-	switch {
-	case !e.memory.any():
-		// The first word; harm has to last all the same.
-		if e.told.Condition = raw; bad && raw != Stalled {
-			e.told.Condition = Unknown
-		}
-	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span, !bad && e.told.Because == JustSeen:
-		e.told.Condition = raw
-	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
-		// It is one harm and then another, but harm all the time.
-		e.told.Condition = Degraded
-	}
-	if still(before.Condition) && !still(e.told.Condition) {
-		e.resumed = at
-	}
-	if e.told.Condition == Degraded || e.told.Condition == Failing {
-		e.causes(felt)
-	} else {
-		e.told.Explained, e.told.Contributing = false, [NumCauses]bool{}
-	}
-	e.notices()
-	e.told.Because = e.because()
-	e.told.Severity = conditions[e.told.Condition].Severity
-	if e.told.Notices != ([NumCauses]bool{}) {
-		e.told.Severity = max(e.told.Severity, 1)
-	}
-	if !e.memory.any() || !e.told.same(&before) || e.told.Notices != before.Notices || e.told.Contributing != before.Contributing {
-		first := !e.memory.any()
-		e.memory.see(e)
-		if !first || e.told.Severity > 0 {
-			s.transitions = append(s.transitions, e.transition(before, felt))
-		}
-	}
-}
-
-// still tells whether an engine does no work in a condition.
-func still(c Condition) bool { return c == Stalled || c == Asleep || c == Unreachable || c == Starting }
-
-func (e *engine) transition(before Verdict, felt *symptoms) Transition {
-	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
-	for s := range NumSignals {
-		t.Usual[s] = e.baseline.usual(s)
-	}
-	for c := range NumCauses {
-		t.Details[c] = e.detail(c)
-	}
-	return t
-}
-
-// causes chooses the primary cause and those that contribute.
-func (e *engine) causes(felt *symptoms) {
-	if felt.any() {
-		e.told.Reference, e.told.Objective = felt.reference, felt.objective.name
-	}
-	largest := Cause(0)
-	for c := range NumCauses {
-		if e.shares[c] > e.shares[largest] {
-			largest = c
-		}
-	}
-	switch {
-	case e.shares[largest] < e.explains() && !e.told.Explained:
-	case e.shares[largest] < e.explains()*stillHarm:
-		e.told.Explained = false
-	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
-		e.told.Primary, e.told.Explained = largest, true
-	}
-	for c := range NumCauses {
-		least := contributes
-		if e.told.Contributing[c] {
-			least = stillContributes
-		}
-		e.told.Contributing[c] = e.shares[c] >= least && !(e.told.Explained && c == e.told.Primary)
-	}
-}
-
-// explains is the least share of the harm that makes a cause the primary one. With
-// nothing to compare with it has to be most of it.
-func (e *engine) explains() float64 {
-	if e.baseline != nil && !e.baseline.ready() {
-		return explainsAlone
-	}
-	return explains
-}
-
-// notices are what is worth knowing and harms nobody.
-func (e *engine) notices() {
-	e.told.Notices[FrozenGauges] = e.told.Condition == Idle && e.frozen(&e.last)
-	grown := 0.0
-	if e.told.Condition == Healthy && e.baseline.ready() && e.last.firstTokens >= leastObjectiveSeen {
-		for _, s := range []Signal{ArrivalRate, PromptTokens, OutputTokens} {
-			grown = max(grown, math.Abs(orZero(e.baseline.growth(&e.last, s)))/max(shifted, deviations*e.baseline.spread(s)))
-		}
-	}
-	e.told.Notices[WorkloadShift] = grown >= 1 || (e.told.Notices[WorkloadShift] && grown >= stillHarm)
-}
-
-// reuseFell is the detail of prompts that are computed more and are not longer.
-const reuseFell = "reuse_fell"
-
-// detail says more about a cause.
-func (e *engine) detail(c Cause) string {
-	r, b := &e.last, e.baseline
-	switch c {
-	case DemandExceedsCapacity:
-		switch {
-		case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
-			return "kv"
-		case orZero(r.Signals[Waiting]) >= 1 && b.Step.N > 0 && b.promptShare(r) > 0.5:
-			return "tokens"
-		case orZero(r.Signals[Waiting]) >= 1 && r.Signals[KVUtilization] <= full:
-			return "seqs"
-		}
-		return "unknown"
-	case PrefillHeavy:
-		if prompt := orZero(b.growth(r, PromptTokens)); prompt >= orZero(b.growth(r, ComputedTokens))-prompt {
-			return "prompts_grew"
-		}
-		return reuseFell
-	case DecodeLoad:
-		if orZero(b.growth(r, OutputTokens)) >= orZero(b.growth(r, ArrivalRate)) {
-			return "longer_outputs"
-		}
-		return "more_sequences"
-	}
-	return ""
-}
-
-// learn takes a reading into the baseline where nothing is wrong. What looks wrong
-// for less than the hold is learned later, as what varies.
-func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
-	length := settings.Window
-	switch {
-	case e.told.Severity >= 2:
-		e.unlearned = e.unlearned[:0]
-		e.relearn(settings, s, r, felt, raw)
-		return
-	case raw != Healthy && raw != Degraded:
-		return
-	case !e.baseline.ready():
-		if raw == Healthy {
-			e.baseline.learn(r, length)
-		}
-		return
-	}
-	e.next = nil
-	if n := len(e.unlearned); n == 0 || r.at-e.unlearned[n-1].at >= int64(length) {
-		e.unlearned = append(e.unlearned, *r)
-	}
-	for len(e.unlearned) > 0 && raw == Healthy && r.at-e.unlearned[0].at > int64(settings.Hold)*int64(length) {
-		e.baseline.learn(&e.unlearned[0], length)
-		e.unlearned = slices.Delete(e.unlearned, 0, 1)
-	}
-	if most := 2 * settings.Hold; len(e.unlearned) > most {
-		e.unlearned = slices.Delete(e.unlearned, 0, len(e.unlearned)-most)
-	}
-}
-
-// relearn takes a new level as the baseline when it has lasted long enough. Errors
-// and missed objectives are never taken as usual.
-func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
-	if raw != Degraded || felt.errors || felt.objective.name != "" || !e.baseline.ready() {
-		e.next = nil
-		return
-	}
-	stable := func(s Signal) bool {
-		growth := e.next.growth(r, s)
-		return !known(growth) || math.Abs(growth) < math.Log(1.5)
-	}
-	if e.next == nil || !stable(TimeToFirstToken) || !stable(InterTokenLatency) {
-		e.next, e.nextSince = newBaseline(), r.at
-	}
-	e.next.learn(r, settings.Window)
-	if r.at-e.nextSince < int64(settings.RelearnAfter) || !e.next.ready() {
-		return
-	}
-	before := e.told
-	e.baseline, e.next = e.next, nil
-	e.told = Verdict{Condition: Healthy}
-	e.raw, e.rawSince, e.badSince, e.shares = Healthy, r.at, 0, Shares{}
-	e.memory.see(e)
-	t := e.transition(before, &symptoms{})
-	t.Relearned = true
-	s.transitions = append(s.transitions, t)
 }
 
 // conditions are the catalogue's, by number.

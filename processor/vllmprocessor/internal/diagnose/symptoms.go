@@ -62,6 +62,9 @@ type symptoms struct {
 	firstToken, tokenGap, errors, failing bool
 	// objective is the one that is missed most, if any.
 	objective missed
+	// beyond is true where a latency is beyond the baseline, also where an objective
+	// says that it may be.
+	beyond bool
 }
 
 func (s *symptoms) any() bool {
@@ -72,11 +75,46 @@ func (s *symptoms) any() bool {
 // than what varies from window to window. What is already told to be harmful
 // counts until it is well below.
 func (b *baseline) limit(s Signal, least float64, already bool) float64 {
-	usual, ratio := b.usual(s), harmRatio
+	return max(b.usual(s)+b.harm(s, least, already), b.usual(s)*math.Exp(deviations*b.spread(s)))
+}
+
+// harm is by how much a latency has to be longer than usual to be harmful.
+func (b *baseline) harm(s Signal, least float64, already bool) float64 {
+	harm := max(b.usual(s)*(harmRatio-1), least)
 	if already {
-		ratio, least = 1+(ratio-1)*stillHarm, least*stillHarm
+		harm *= stillHarm
 	}
-	return max(usual*ratio, usual+least, usual*math.Exp(deviations*b.spread(s)))
+	return harm
+}
+
+// certain tells whether what is no whim of the requests is harmful by itself: time
+// in the front end, in a queue of deferred requests or of a KV cache that holds
+// less, after transfers that failed, and in steps that are slower than their load
+// explains. These vary far less from window to window than the latencies, of which
+// most of the variation comes from the lengths of prompts.
+func (b *baseline) certain(r *reading, already bool) (firstToken, tokenGap bool) {
+	g := b.growths(r)
+	excess := func(s Signal) float64 {
+		if usual := b.usual(s); r.Signals[s] > usual*math.Exp(deviations*b.spread(s)) {
+			return r.Signals[s] - usual
+		}
+		return 0
+	}
+	first := excess(FrontEnd)
+	if deferred := excess(Deferred); deferred >= 1 {
+		first += orZero(deferred / r.Signals[FirstTokenRate])
+	}
+	prefill := orZero(r.Signals[PrefillTime])
+	slow := prefill * (1 - math.Exp(-g.prefillSlow))
+	if r.transfersFail() {
+		slow = max(slow, prefill-b.usual(PrefillTime))
+	}
+	first += slow
+	if g.blocks > fewerBlocks {
+		first += max(orZero(r.Signals[QueueTime]-b.usual(QueueTime)), 0)
+	}
+	gap := orZero(r.Signals[InterTokenLatency]) * (1 - math.Exp(-g.slow-g.wasted))
+	return first > b.harm(TimeToFirstToken, harmFirstToken, already), gap > b.harm(InterTokenLatency, harmTokenGap, already)
 }
 
 // feel finds the symptoms of an engine. measured tells which latencies have an
@@ -89,15 +127,27 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 		limitGap = b.limit(InterTokenLatency, harmTokenGap, already)
 	}
 	if r.firstTokens >= leastFirstTokens || (already && r.firstTokens > 0) {
-		s.firstToken = r.Signals[TimeToFirstToken] > limitFirst && !measured[collect.TimeToFirstToken]
-		s.tokenGap = r.Signals[InterTokenLatency] > limitGap && !measured[collect.InterTokenLatency]
+		first, gap := r.Signals[TimeToFirstToken] > limitFirst, r.Signals[InterTokenLatency] > limitGap
+		if b.ready() {
+			certainFirst, certainGap := b.certain(r, already)
+			first, gap = first || certainFirst, gap || certainGap
+		}
+		s.beyond = first || gap
+		s.firstToken = first && !measured[collect.TimeToFirstToken]
+		s.tokenGap = gap && !measured[collect.InterTokenLatency]
 	}
 	// Who waits now has not had a first token yet.
 	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
 		wait := r.Signals[QueueWait]
 		s.firstToken = s.firstToken || wait+orZero(b.usual(TimeToFirstToken)) > limitFirst || r.firstTokens == 0
 	}
-	if s.objective = r.objective; s.objective.name != "" {
+	s.objective = r.objective
+	lost := r.Signals[MissedRatio] - b.usual(MissedRatio)
+	if s.objective.name == "" && b.ready() && lost > harmfulErrors && b.growth(r, MissedRatio) > deviations*b.spread(MissedRatio) {
+		// Each objective by itself is met; what fewer requests meet is the answer.
+		s.objective = r.mostMissed
+	}
+	if s.objective.name != "" {
 		s.reference = Objectives
 		s.firstToken = s.firstToken || s.objective.input != collect.InterTokenLatency && s.objective.input != collect.TimePerOutputToken &&
 			s.objective.input != collect.DecodeTime
@@ -111,8 +161,10 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 }
 
 // missed returns the objective of which the most is missed for certain, relative
-// to what its target allows.
-func (s *Settings) missed(v *window.View) (worst missed) {
+// to what its target allows, where it is missed; and the one that most requests do
+// not meet, whatever its target. A request meets an objective about the distances
+// between tokens where their mean does.
+func (s *Settings) missed(v *window.View) (worst, most missed) {
 	var seen histogram.Histogram
 	for i := range s.Objectives {
 		o := &s.Objectives[i]
@@ -125,11 +177,23 @@ func (s *Settings) missed(v *window.View) (worst missed) {
 		}
 		good, undecided := seen.Within(o.Threshold)
 		one := missed{o.Name, o.Input, 1 - (good+undecided)/seen.Count, 1 - o.Target}
+		request := one
+		if o.Input == collect.InterTokenLatency {
+			seen.Reset()
+			if v.AddTo(&seen, collect.TimePerOutputToken) != window.Present || seen.Count < leastObjectiveSeen {
+				continue
+			}
+			good, undecided = seen.Within(o.Threshold)
+			request.share = 1 - (good+undecided)/seen.Count
+		}
+		if most.name == "" || request.share > most.share {
+			most = request
+		}
 		if one.share > one.allowed && one.share*worst.allowed >= worst.share*one.allowed {
 			worst = one
 		}
 	}
-	return worst
+	return worst, most
 }
 
 // measured tells which latencies have an objective for a model.

@@ -97,6 +97,10 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values 
 		values = append(values, derive.Value{Group: number, Pending: true})
 	}
 	for _, e := range s.engines {
+		if e.waits {
+			values = append(values, derive.Value{Group: e.number, Pending: true})
+			continue
+		}
 		values = e.values(engineRows, enabled, values)
 	}
 	return values

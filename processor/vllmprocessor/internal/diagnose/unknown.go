@@ -14,12 +14,12 @@ const (
 	NoLatencies
 )
 
-// Sentence is the reason in words; empty where there is nothing to say.
+// Sentence says it in words; empty where there is nothing to say.
 func (b Because) Sentence() string {
 	return [...]string{
 		Judged:      "",
-		JustSeen:    "It has just been seen for the first time.",
-		NoLatencies: "The server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
+		JustSeen:    "The engine cannot be judged yet: it has just been seen for the first time.",
+		NoLatencies: "The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
 	}[b]
 }
 

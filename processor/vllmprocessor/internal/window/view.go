@@ -77,6 +77,19 @@ func (v *View) status(s *series) Status {
 	return Gone
 }
 
+// Pending tells whether something that the group said in the previous batch is not
+// in the newest yet.
+func (v *View) Pending() bool {
+	for in := range v.group.inputs {
+		for _, s := range v.group.inputs[in] {
+			if v.status(s) == Pending {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Gauge returns a state, summed over the input's own labels.
 func (v *View) Gauge(in collect.Input) (float64, Status) {
 	return v.Total(in)

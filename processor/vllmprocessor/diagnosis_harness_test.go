@@ -1,0 +1,157 @@
+package vllmprocessor
+
+import (
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// load is a server under steady load: so many requests a second, each with a prompt
+// of 500 tokens and an answer of 100. All that it shows is what they were.
+type load struct {
+	instance string
+	engines  int
+	// rate is requests per second and engine, firstToken and gap what each takes, in
+	// seconds.
+	rate, firstToken, gap float64
+	at                    time.Time
+
+	requests, firstTokens, gaps float64 // of each engine, so far
+	began                       bool
+}
+
+func steady(instance string, at time.Time) *load {
+	return &load{instance: instance, engines: 1, rate: 1, firstToken: 0.1, gap: 0.02, at: at}
+}
+
+// scrape is what the server shows 15 s later.
+func (l *load) scrape() pmetric.Metrics {
+	if l.began {
+		l.at = l.at.Add(15 * time.Second)
+		served := l.rate * 15
+		l.requests += served
+		l.firstTokens += served * l.firstToken
+		l.gaps += served * 99 * l.gap
+	}
+	l.began = true
+	metrics := pmetric.NewMetrics()
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr("service.name", "vllm")
+	rm.Resource().Attributes().PutStr("service.instance.id", l.instance)
+	to := rm.ScopeMetrics().AppendEmpty().Metrics()
+	running := l.rate * (l.firstToken + 99*l.gap)
+	for engine := range l.engines {
+		point := func(attributes pcommon.Map, at interface{ SetTimestamp(pcommon.Timestamp) }) {
+			attributes.PutStr("engine", string(rune('0'+engine)))
+			attributes.PutStr("model_name", "m")
+			at.SetTimestamp(pcommon.NewTimestampFromTime(l.at))
+		}
+		gauge := func(name string, value float64) {
+			metric := to.AppendEmpty()
+			metric.SetName(name)
+			p := metric.SetEmptyGauge().DataPoints().AppendEmpty()
+			p.SetDoubleValue(value)
+			point(p.Attributes(), p)
+		}
+		counter := func(name string, value float64) {
+			metric := to.AppendEmpty()
+			metric.SetName(name)
+			sum := metric.SetEmptySum()
+			sum.SetIsMonotonic(true)
+			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := sum.DataPoints().AppendEmpty()
+			p.SetDoubleValue(value)
+			point(p.Attributes(), p)
+		}
+		histogram := func(name string, count, sum float64) {
+			metric := to.AppendEmpty()
+			metric.SetName(name)
+			h := metric.SetEmptyHistogram()
+			h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := h.DataPoints().AppendEmpty()
+			p.BucketCounts().FromRaw([]uint64{uint64(count)})
+			p.SetCount(uint64(count))
+			p.SetSum(sum)
+			point(p.Attributes(), p)
+		}
+		gauge("vllm.num_requests.running", running)
+		gauge("vllm.num_requests.waiting", 0)
+		gauge("vllm.kv_cache.utilization", running/100)
+		counter("vllm.prompt_tokens", 500*l.requests)
+		counter("vllm.generation_tokens", 100*l.requests)
+		histogram("vllm.time_to_first_token", l.requests, l.firstTokens)
+		histogram("vllm.inter_token_latency", 99*l.requests, l.gaps)
+	}
+	return metrics
+}
+
+// watch passes scrapes through for a time and returns what was told last.
+func (i *instance) watch(l *load, d time.Duration) map[string]float64 {
+	i.t.Helper()
+	var told map[string]float64
+	for range d / (15 * time.Second) {
+		told = i.diagnoses(l)
+	}
+	return told
+}
+
+// diagnoses passes one scrape through and returns what was told of the diagnosis,
+// as severity, condition=NAME and cause=NAME of engine 0.
+func (i *instance) diagnoses(l *load) map[string]float64 {
+	i.t.Helper()
+	metrics := l.scrape()
+	i.at = l.at
+	metrics, err := i.process(i.t.Context(), metrics)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return diagnosisOf(metrics)
+}
+
+func diagnosisOf(metrics pmetric.Metrics) map[string]float64 {
+	told := map[string]float64{}
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				name, ours := strings.CutPrefix(m.Name(), "vllm.diagnosis.")
+				if !ours {
+					continue
+				}
+				for _, p := range m.Gauge().DataPoints().All() {
+					if engine, _ := p.Attributes().Get("engine"); engine.AsString() > "0" {
+						continue
+					}
+					if value, has := p.Attributes().Get(name); has {
+						told[name+"="+value.AsString()] = p.DoubleValue()
+					} else {
+						told[name] = p.DoubleValue()
+					}
+				}
+			}
+		}
+	}
+	return told
+}
+
+// changes are the lines of the log about changes.
+func (i *instance) changes() []observer.LoggedEntry {
+	return i.logs.Filter(func(e observer.LoggedEntry) bool { return strings.HasPrefix(e.Message, "diagnosis: ") }).All()
+}
+
+// markEnds makes every point say that its series has ended.
+func markEnds(metrics pmetric.Metrics) {
+	gone := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
+	for _, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			m.Gauge().DataPoints().At(0).SetFlags(gone)
+		case pmetric.MetricTypeSum:
+			m.Sum().DataPoints().At(0).SetFlags(gone)
+		default:
+			m.Histogram().DataPoints().At(0).SetFlags(gone)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package diagnose
+
+import "math"
+
+// explain keeps the shares of the causes, smoothed over a window.
+func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Condition) {
+	if raw != Degraded && raw != Failing {
+		if e.told.Severity < 2 {
+			e.shares, e.sharesAt = Shares{}, 0
+		}
+		return
+	}
+	latency, weight := split(r, e.baseline, felt)
+	if weight > 0 {
+		latency = e.before(r, latency)
+	}
+	now := e.others(settings, r, felt, latency.scale(weight), weight)
+	keep := 0.0
+	if e.sharesAt > 0 {
+		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
+	}
+	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
+	e.sharesAt = r.at
+}
+
+// before gives what nothing explains that holds now to what held before: to the
+// time that the engine did not work, or to the causes that were told, whose queue
+// is still there. A KV cache that is full for no other reason is a cause itself.
+func (e *engine) before(r *reading, s Shares) Shares {
+	rest := 1.0
+	for _, share := range s {
+		rest -= share
+	}
+	switch {
+	case rest <= 0:
+	case e.resumed > 0 && r.at-e.resumed < int64(startingFor):
+		s[Restarting] += rest
+	case e.told.Explained:
+		s = s.plus(e.shares.whole().scale(rest))
+	case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
+		s[KVPressure] += rest
+	}
+	return s
+}
+
+// others adds the causes that are no part of a latency to the shares of what is, of
+// which there is so much. Together they are at most 1.
+func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
+	if felt.errors {
+		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
+		cause := Erroring
+		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
+			cause = CorruptedOutput
+		}
+		s[cause] += weight(wrong, harmfulErrors)
+		all += weight(wrong, harmfulErrors)
+	}
+	if r.healthy == 0 {
+		s[Erroring]++
+		all++
+	}
+	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
+		// What is evicted had been of use: prompts do repeat.
+		s[CacheThrash] += s[PrefillHeavy]
+		s[PrefillHeavy] = 0
+	}
+	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
+		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
+	}
+	if r.restarted > 0 && r.at-r.restarted < int64(startingFor) {
+		// A cold cache and what has queued meanwhile.
+		s[Restarting] += s[PrefillHeavy] + s[DemandExceedsCapacity]
+		s[PrefillHeavy], s[DemandExceedsCapacity] = 0, 0
+	}
+	if all <= 0 {
+		return Shares{}
+	}
+	return s.scale(1 / all)
+}

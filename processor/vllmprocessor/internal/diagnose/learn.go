@@ -1,0 +1,69 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+)
+
+// learn takes a reading into the baseline where nothing is wrong. What looks wrong
+// for less than the hold is learned later, as what varies.
+func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
+	length := settings.Window
+	switch {
+	case e.told.Severity >= 2, felt.beyond && raw == Healthy && e.baseline.ready():
+		// In the second case an objective says that it is no harm. It is not what was
+		// usual all the same.
+		e.unlearned = e.unlearned[:0]
+		e.relearn(settings, s, r, felt, raw)
+		return
+	case raw != Healthy && raw != Degraded:
+		return
+	case !e.baseline.ready():
+		if raw == Healthy {
+			e.baseline.learn(r, length)
+		}
+		return
+	}
+	e.next = nil
+	if n := len(e.unlearned); n == 0 || r.at-e.unlearned[n-1].at >= int64(length) {
+		e.unlearned = append(e.unlearned, *r)
+	}
+	for len(e.unlearned) > 0 && raw == Healthy && r.at-e.unlearned[0].at > int64(settings.Hold)*int64(length) {
+		e.baseline.learn(&e.unlearned[0], length)
+		e.unlearned = slices.Delete(e.unlearned, 0, 1)
+	}
+	if most := 2 * settings.Hold; len(e.unlearned) > most {
+		e.unlearned = slices.Delete(e.unlearned, 0, len(e.unlearned)-most)
+	}
+}
+
+// relearn takes a new level as the baseline when it has lasted long enough. Errors
+// and missed objectives are never taken as usual.
+func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
+	if raw != Degraded && raw != Healthy || felt.errors || felt.objective.name != "" || !e.baseline.ready() {
+		e.next = nil
+		return
+	}
+	stable := func(s Signal) bool {
+		growth := e.next.growth(r, s)
+		return !known(growth) || math.Abs(growth) < math.Log(1.5)
+	}
+	if e.next == nil || !stable(TimeToFirstToken) || !stable(InterTokenLatency) {
+		e.next, e.nextSince = newBaseline(), r.at
+	}
+	e.next.learn(r, settings.Window)
+	if r.at-e.nextSince < int64(settings.RelearnAfter) || !e.next.ready() {
+		return
+	}
+	before := e.told
+	e.baseline, e.next = e.next, nil
+	if before.Severity < 2 {
+		return
+	}
+	e.told = Verdict{Condition: Healthy}
+	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.at, false, r.at, Shares{}
+	e.memory.see(e)
+	t := e.transition(before, &symptoms{})
+	t.Relearned = true
+	s.transitions = append(s.transitions, t)
+}

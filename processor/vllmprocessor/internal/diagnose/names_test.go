@@ -1,0 +1,98 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// What is told has the names of the catalogue, no more and no less.
+
+func TestSignalNames(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, s := range catalog.Signals() {
+		want = append(want, s.Name)
+	}
+	for s := range NumSignals {
+		got = append(got, s.String())
+	}
+	assert.ElementsMatch(t, want, got)
+}
+
+func TestConditionsAreTheCataloguesInItsOrder(t *testing.T) {
+	t.Parallel()
+	all := catalog.Conditions()
+	require.Len(t, all, int(NumConditions))
+	severest := map[int]bool{}
+	for i, described := range all {
+		condition, known := catalog.ConditionByName(described.Name)
+		require.True(t, known)
+		// The catalogue begins with the one that wins; of those that are no harm the
+		// order does not matter.
+		if described.Severity > 0 {
+			assert.Equal(t, described.Name, (NumConditions - 1 - Condition(i)).String())
+		}
+		severest[condition.Severity] = true
+	}
+	assert.Equal(t, map[int]bool{0: true, 1: true, 2: true, 3: true}, severest)
+	for c := range NumConditions {
+		_, known := catalog.ConditionByName(c.String())
+		assert.True(t, known, c)
+	}
+}
+
+func TestCauseNames(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, c := range catalog.Causes() {
+		want = append(want, c.Name)
+	}
+	for c := range NumCauses {
+		got = append(got, c.String())
+	}
+	assert.ElementsMatch(t, want, got)
+}
+
+// Whatever an engine looks like, the detail of a cause is one that the catalogue
+// has a sentence for.
+func TestDetailsAreTheCatalogues(t *testing.T) {
+	t.Parallel()
+	said := map[Cause]map[string]bool{}
+	for _, kv := range []float64{0.2, 0.99} {
+		for _, waiting := range []float64{0, 5} {
+			for _, growth := range []float64{0.1, 10} {
+				for _, prompt := range []float64{1, 1e5} {
+					e := &engine{baseline: learned(1)}
+					e.last = healthyReading(0)
+					e.last.Signals[KVUtilization], e.last.Signals[Waiting] = kv, waiting
+					e.last.Signals[OutputTokens] *= growth
+					e.last.Signals[PromptTokens] /= growth
+					e.last.computed *= prompt
+					for c := range NumCauses {
+						if said[c] == nil {
+							said[c] = map[string]bool{}
+						}
+						said[c][e.detail(c)] = true
+					}
+				}
+			}
+		}
+	}
+	for c := range NumCauses {
+		described, _ := catalog.CauseByName(c.String())
+		known := map[string]bool{"": len(described.Details) == 0}
+		for _, detail := range described.Details {
+			known[detail.Name] = true
+		}
+		for detail := range said[c] {
+			assert.True(t, known[detail], "%s: %q", c, detail)
+		}
+		if len(described.Details) > 0 {
+			assert.Greater(t, len(said[c]), 1, c)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package diagnose
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+const scrape = int64(15 * time.Second)
+
+func settings(hold int) *Settings {
+	return &Settings{Window: time.Minute, Hold: hold, RelearnAfter: time.Hour}
+}
+
+// healthyReading is one of an engine that serves a request a second.
+func healthyReading(at int64) reading {
+	r := reading{Signals: unknown(), at: at, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	s := &r.Signals
+	s[Running], s[KVUtilization], s[Waiting], s[Deferred] = 2, 0.1, 0, 0
+	s[TimeToFirstToken], s[StepTime], s[InterTokenLatency] = 0.1, 0.02, 0.02
+	s[FirstTokenRate], s[ArrivalRate] = 1, 1
+	s[PromptTokens], s[ComputedTokens], s[OutputTokens] = 500, 500, 100
+	s[QueueWait], s[Preemptions] = 0, 0
+	r.firstTokens, r.gaps, r.finished = 60, 5940, 60
+	r.generation, r.computed = 100, 500
+	return r
+}
+
+// learned is a baseline of some healthy windows.
+func learned(windows int) *baseline {
+	b := newBaseline()
+	for n := range max(windows, leastWindows) {
+		r := healthyReading(int64(n+1) * int64(time.Minute))
+		b.learn(&r, time.Minute)
+	}
+	return b
+}
+
+// told feeds an engine with what each scrape alone shows, and returns what is told
+// after each.
+func told(hold int, raw []Condition) (all []Condition) {
+	s := &State{}
+	e := &engine{baseline: newBaseline()}
+	for n, condition := range raw {
+		at := int64(n+1) * scrape
+		e.last = healthyReading(at)
+		e.settle(settings(hold), s, condition, at, &symptoms{})
+		all = append(all, e.told.Condition)
+	}
+	return all
+}
+
+// repeat is so many scrapes of a condition, four of which are a window.
+func repeat(parts ...any) (all []Condition) {
+	for i := 0; i < len(parts); i += 2 {
+		for range parts[i+1].(int) {
+			all = append(all, parts[i].(Condition))
+		}
+	}
+	return all
+}
+
+// A window is over the minute before its end. So a state that holds for hold
+// windows is told hold-1 minutes after the first window that shows it: 4 scrapes
+// for each.
+func TestAStateIsToldAfterHold(t *testing.T) {
+	t.Parallel()
+	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
+		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle} {
+			got := told(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
+			assert.Equal(t, repeat(Healthy, 10+after, condition, 20, Healthy, 20-after), got, "%s with hold %d", condition, hold)
+		}
+	}
+}
+
+// What is known at last is told at once, unless it is harm.
+func TestUnknownEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), told(2, repeat(Unknown, 5, Healthy, 5)))
+	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), told(2, repeat(Unknown, 5, Degraded, 5)))
+}
+
+// Standing still takes a minute and three scrapes by itself.
+func TestStalledIsToldAtOnceAndHeldAfterwards(t *testing.T) {
+	t.Parallel()
+	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
+		got := told(hold, repeat(Healthy, 10, Stalled, 3, Healthy, 20))
+		assert.Equal(t, repeat(Healthy, 10, Stalled, 3+after, Healthy, 20-after), got, hold)
+	}
+}
+
+// What does not last is not told.
+func TestABlipIsNotTold(t *testing.T) {
+	t.Parallel()
+	for hold, longest := range map[int]int{2: 4, 3: 8} {
+		got := told(hold, repeat(Healthy, 10, Degraded, longest, Healthy, 10))
+		assert.Equal(t, repeat(Healthy, 20+longest), got, hold)
+		got = told(hold, repeat(Healthy, 10, Degraded, 20, Healthy, longest, Degraded, 10))
+		assert.Equal(t, repeat(Healthy, 10+longest, Degraded, 20+10), got, hold)
+	}
+}
+
+// One harm that turns into another is harm all the time.
+func TestOneHarmAfterAnotherIsTold(t *testing.T) {
+	t.Parallel()
+	got := told(2, repeat(Healthy, 10, Failing, 3, Degraded, 3, Failing, 3))
+	assert.Equal(t, repeat(Healthy, 14, Degraded, 5), got)
+}
+
+// Whatever single windows show, harm that is told and harm that is told to be over
+// are more than hold-1 windows apart, except that standing still is told at once;
+// and neither is told while the newest window shows the contrary.
+func TestNothingFlaps(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		hold := 2 + random.IntN(2)
+		var raw []Condition
+		for len(raw) < 400 {
+			condition := Condition(random.IntN(int(NumConditions)))
+			for range 1 + random.IntN(12) {
+				raw = append(raw, condition)
+			}
+		}
+		got := told(hold, raw)
+		harmful := func(c Condition) bool { return conditions[c].Severity >= 2 }
+		crossed, crossings := 0, 0
+		for n := 1; n < len(got); n++ {
+			if harmful(got[n]) == harmful(got[n-1]) {
+				continue
+			}
+			if got[n] != Stalled && crossings > 0 {
+				require.Greater(t, n-crossed, 4*(hold-1), "seed %d: %s at %d, %s before since %d", seed, got[n], n, got[n-1], crossed)
+			}
+			crossed, crossings = n, crossings+1
+			require.Equal(t, harmful(got[n]), harmful(raw[n]), "seed %d at %d", seed, n)
+		}
+		require.Positive(t, crossings)
+	}
+}
+
+// Latencies beyond the baseline become usual when they have been stable for
+// relearn_after; errors and objectives do not.
+func TestAStableLevelIsRelearned(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		felt symptoms
+		want bool
+	}{
+		"slow":      {symptoms{firstToken: true}, true},
+		"errors":    {symptoms{errors: true}, false},
+		"objective": {symptoms{firstToken: true, objective: missed{name: "ttft"}}, false},
+	} {
+		s, c := &State{}, settings(2)
+		e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+		e.memory.conditions = []Condition{Degraded}
+		began := int64(time.Hour)
+		relearned := int64(0)
+		for at := began; at < began+int64(2*time.Hour) && relearned == 0; at += scrape {
+			r := healthyReading(at)
+			r.Signals[TimeToFirstToken] = 0.5
+			e.last = r
+			e.learn(c, s, &r, &test.felt, Degraded)
+			if len(s.transitions) > 0 {
+				relearned = at
+			}
+		}
+		if !test.want {
+			assert.Zero(t, relearned, name)
+			continue
+		}
+		require.Equal(t, began+int64(time.Hour), relearned, name)
+		assert.True(t, s.transitions[0].Relearned)
+		assert.Equal(t, Healthy, e.told.Condition)
+		assert.Zero(t, e.told.Severity)
+		assert.InEpsilon(t, 0.5, e.baseline.usual(TimeToFirstToken), 0.01)
+	}
+}
+
+// A level that keeps rising is not stable.
+func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
+	t.Parallel()
+	s, c := &State{}, settings(2)
+	e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+	e.memory.conditions = []Condition{Degraded}
+	slow := 0.5
+	for n := range 4 * 240 {
+		r := healthyReading(int64(time.Hour) + int64(n)*scrape)
+		if n%80 == 0 { // every 20 minutes
+			slow *= 1.6
+		}
+		r.Signals[TimeToFirstToken] = slow
+		e.last = r
+		e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
+	}
+	assert.Empty(t, s.transitions)
+	assert.InEpsilon(t, 0.1, e.baseline.usual(TimeToFirstToken), 0.01)
+}
+
+func TestABaselineSurvivesItsEncoding(t *testing.T) {
+	t.Parallel()
+	b := learned(50)
+	again, sound := decode(b.encode())
+	require.True(t, sound)
+	assert.Equal(t, b.Levels, again.Levels)
+	assert.Equal(t, b.Windows, again.Windows)
+	want := b.Step.expect(3, 2000, 10)
+	got := again.Step.expect(3, 2000, 10)
+	assert.InEpsilon(t, want, got, 1e-12)
+	at, sound := BaselineAge(b.encode())
+	assert.True(t, sound)
+	assert.Equal(t, 50*int64(time.Minute), at)
+	assert.Nil(t, newBaseline().encode(), "nothing learned, nothing to keep")
+}
+
+func FuzzDecodeBaseline(f *testing.F) {
+	f.Add(learned(20).encode())
+	f.Add([]byte(`{"version":1,"baseline":{"step":{"xx":[[1]]}}}`))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		b, sound := decode(data)
+		if !sound {
+			return
+		}
+		r := healthyReading(b.Learned)
+		b.compare(&r)
+		b.learn(&r, time.Minute)
+	})
+}
+
+// A clock that was set back since does not stop the learning.
+func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
+	t.Parallel()
+	b := learned(20)
+	b.Learned = int64(10 * time.Hour)
+	s := &State{Keeper: kept(b.encode())}
+	again := s.begin(nil, int64(time.Hour))
+	require.Equal(t, 20, again.Windows)
+	r := healthyReading(int64(time.Hour + time.Minute))
+	again.learn(&r, time.Minute)
+	assert.Equal(t, 21, again.Windows)
+}
+
+type kept []byte
+
+func (k kept) Begin([]collect.Attribute) []byte { return k }
+func (kept) End([]collect.Attribute, []byte)    {}
