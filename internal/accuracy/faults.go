@@ -22,14 +22,21 @@ func faultStories() []Story {
 			Faults: []Fault{{kind, warmUp, warmUp + length}}, Length: warmUp + length + recovery,
 		}
 		if kind == Frozen {
-			// Gauges that stand still say nothing wrong while the load stands still, too:
-			// the clients go away.
-			s.Injections = []Injection{inject(engine.ParamArrivalRate, 0, warmUp+60, warmUp+length-60)}
+			// Many clients come, who fill a small KV cache, and half a minute later all of
+			// them go away, for as long as the gauge stands still.
+			s.Config.Blocks = int(s.Config.Workload.Rate * frozenBlocks)
+			s.Injections = []Injection{
+				inject(engine.ParamArrivalRate, 3, warmUp-30, warmUp), inject(engine.ParamArrivalRate, 0, warmUp, warmUp+length),
+			}
 		}
 		out = append(out, s)
 	}
 	return out
 }
+
+// frozenBlocks is the number of KV blocks per request per second of a server whose
+// gauges are to freeze: three times as many requests fill most of them.
+const frozenBlocks = 900
 
 // faultTold is how many of the scrapes, from a window after the beginning of the
 // faults to their end, told them as they should.

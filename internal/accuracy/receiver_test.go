@@ -80,18 +80,27 @@ type answer struct {
 	contentType string
 }
 
+// scrapePages returns what the first of some servers answers to each scrape.
 func scrapePages(t *testing.T, config vllmsim.Config, length float64) []answer {
+	t.Helper()
+	return scrapeTargets(t, config, length)[0]
+}
+
+// scrapeTargets returns the answers of all servers.
+func scrapeTargets(t *testing.T, config vllmsim.Config, length float64) [][]answer {
 	t.Helper()
 	server, err := vllmsim.New(config)
 	require.NoError(t, err)
-	var out []answer
+	out := make([][]answer, len(server.Targets()))
 	for at := interval; at <= length; at += interval {
 		server.Advance(seconds(interval))
-		body, contentType, err := server.Targets()[0].Body()
-		if err != nil {
-			body = nil
+		for i, target := range server.Targets() {
+			body, contentType, err := target.Body()
+			if err != nil {
+				body = nil
+			}
+			out[i] = append(out[i], answer{body, contentType})
 		}
-		out = append(out, answer{body, contentType})
 	}
 	return out
 }

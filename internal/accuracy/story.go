@@ -53,7 +53,7 @@ const (
 	// Restart ends the process and has a new one at the end of the fault; scrapes
 	// fail in between.
 	Restart FaultKind = "restart"
-	// Frozen lets the gauges stand still, while all else moves.
+	// Frozen lets the use of the KV cache stand still, while all else moves.
 	Frozen FaultKind = "frozen_gauges"
 	// Missed lets nothing at all come: the collector was away.
 	Missed FaultKind = "missed"

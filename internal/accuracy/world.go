@@ -15,7 +15,7 @@ type world struct {
 	restarts uint64
 	away     bool
 	missed   bool
-	frozen   []observed.Stats
+	frozen   []float64 // What is shown as the use of each engine's KV cache.
 	minute   []minute
 }
 
@@ -76,7 +76,7 @@ func (w *world) begin(f Fault) {
 		w.missed = true
 	case Frozen:
 		for _, st := range w.server.Stats() {
-			w.frozen = append(w.frozen, *st)
+			w.frozen = append(w.frozen, st.KVUsage)
 		}
 	case Restart:
 		w.lose()
@@ -139,8 +139,7 @@ func (w *world) stats() []*observed.Stats {
 	out := make([]*observed.Stats, len(live))
 	for i := range live {
 		shown := *live[i]
-		f := &w.frozen[i]
-		shown.Running, shown.WaitingCapacity, shown.WaitingDeferred, shown.KVUsage = f.Running, f.WaitingCapacity, f.WaitingDeferred, f.KVUsage
+		shown.KVUsage = w.frozen[i]
 		out[i] = &shown
 	}
 	return out

@@ -24,8 +24,10 @@ const (
 	// prefix cache is empty. Between the two it is as unreachable. The new process
 	// gets requests of its own from the same workload.
 	FaultRestart FaultKind = "restart"
-	// FaultFrozenGauges lets the gauges of the engine (requests running and waiting,
-	// use of the KV cache) stand as they are, while all else moves.
+	// FaultFrozenGauges lets the use of the KV cache stand as it is, while all else
+	// moves. In vLLM gauges change with steps, and where all clients have left at once
+	// the last one shows that nothing runs or waits, but the blocks of before
+	// (vllm#29928). The clients have to be sent away by the workload.
 	FaultFrozenGauges FaultKind = "frozen_gauges"
 )
 
@@ -75,12 +77,6 @@ func turns(faults []Fault) []turn {
 	return out
 }
 
-// gauges are what stands still with FaultFrozenGauges.
-type gauges struct {
-	running, capacity, deferred int
-	usage                       float64
-}
-
 // turn lets a fault begin or end, at the time up to which the engines are.
 func (t *Target) turn(now turn) error {
 	switch now.fault.Kind {
@@ -90,7 +86,7 @@ func (t *Target) turn(now turn) error {
 		t.frozen = nil
 		if now.begin {
 			for _, st := range t.source.Stats() {
-				t.frozen = append(t.frozen, gauges{st.Running, st.WaitingCapacity, st.WaitingDeferred, st.KVUsage})
+				t.frozen = append(t.frozen, st.KVUsage)
 			}
 		}
 	case FaultRestart:
@@ -146,9 +142,9 @@ func (t *Target) stats() []*observed.Stats {
 		return live
 	}
 	out := make([]*observed.Stats, len(live))
-	for i, g := range t.frozen {
+	for i, usage := range t.frozen {
 		shown := *live[i]
-		shown.Running, shown.WaitingCapacity, shown.WaitingDeferred, shown.KVUsage = g.running, g.capacity, g.deferred, g.usage
+		shown.KVUsage = usage
 		out[i] = &shown
 	}
 	return out

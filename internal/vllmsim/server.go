@@ -49,9 +49,9 @@ type Target struct {
 	awaited map[awaitedKey]*engine.Outcome
 	at      float64 // How far the engines are, in seconds since ready.
 
-	turns    []turn // Those to come.
-	away     bool   // Nobody answers.
-	frozen   []gauges
+	turns    []turn    // Those to come.
+	away     bool      // Nobody answers.
+	frozen   []float64 // What is shown as the use of each engine's KV cache.
 	restarts int
 	told     int // How many of the server's injections Config.Injected knows of.
 	// firstID is the number of this process's first request among those of all,

@@ -60,7 +60,7 @@ var expectations = map[string]func(s *story){
 	},
 	"overload": func(s *story) {
 		t := s.t
-		late := part{600, 900}
+		late := part{900, 1200}
 		served := s.increase(late, finished) / 300
 		assert.InDelta(t, 15, served, 2, "what it can do at most; 18 come")
 		assert.Greater(t, s.mean(late, queue), 5.0)
@@ -68,8 +68,8 @@ var expectations = map[string]func(s *story){
 		assert.Greater(t, fullest, 0.95)
 		assert.Positive(t, s.increase(late, preemptions))
 		keepsUp(t, s.run, before)
-		keepsUp(t, s.run, part{1320, 1500})
-		assert.InEpsilon(t, decodeStep(256+30, 1), s.lone(256, 60).mean(part{360, 480}, gap), 0.01, "the server is as it was")
+		keepsUp(t, s.run, part{1620, 1800})
+		assert.InEpsilon(t, decodeStep(256+30, 1), s.lone(256, 60).mean(part{660, 780}, gap), 0.01, "the server is as it was")
 	},
 	"long-prompts": func(s *story) {
 		t := s.t
@@ -90,7 +90,7 @@ var expectations = map[string]func(s *story){
 		assert.InEpsilon(t, s.undisturbed().mean(during, promptSize), s.mean(during, promptSize), 0.01, "the same prompts")
 		assert.Greater(t, s.mean(during, prefill), 1.5*s.undisturbed().mean(during, prefill))
 		assert.InDelta(t, share, s.hitShare(after), 0.04)
-		late := part{600, 900}
+		late := part{900, 1200}
 		taken := (s.increase(late, prompted) - s.increase(late, hit) + s.increase(late, generated)) / 16 / 300
 		assert.InEpsilon(t, 28500, taken*s.mean(late, blockLife), 0.1, "Little's law")
 		assert.InEpsilon(t, 0.1*taken*300, s.increase(late, blockLife+"_count"), 0.1, "one of ten is followed")
@@ -163,17 +163,17 @@ var expectations = map[string]func(s *story){
 	},
 	"stalled": func(s *story) {
 		t := s.t
-		held := part{320, 460}
-		assert.Positive(t, s.at(320).sum(running))
-		same(t, s.at(320), s.at(460), "http_")
+		held := part{620, 760}
+		assert.Positive(t, s.at(620).sum(running))
+		same(t, s.at(620), s.at(760), "http_")
 		assert.Positive(t, s.undisturbed().increase(held, generated))
-		recovered := part{720, 900}
+		recovered := part{1020, 1200}
 		keepsUp(t, s.run, recovered)
-		assert.InEpsilon(t, s.undisturbed().at(900).sum(finished), s.at(900).sum(finished), 0.02, "all but the impatient are served")
+		assert.InEpsilon(t, s.undisturbed().at(1200).sum(finished), s.at(1200).sum(finished), 0.02, "all but the impatient are served")
 	},
 	"asleep": func(s *story) {
 		t := s.t
-		held := part{320, 580}
+		held := part{620, 880}
 		for at := held.from; at <= held.to; at += s.every {
 			assert.InDelta(t, 1, s.at(at).sum("vllm:engine_sleep_state", `sleep_state="weights_offloaded"`), 0)
 			assert.Zero(t, s.at(at).sum(running))
@@ -186,8 +186,8 @@ var expectations = map[string]func(s *story){
 			}
 		}
 		assert.Positive(t, aborted)
-		keepsUp(t, s.run, part{660, 900})
-		assert.InDelta(t, 1, s.at(900).sum("vllm:engine_sleep_state", `sleep_state="awake"`), 0)
+		keepsUp(t, s.run, part{960, 1200})
+		assert.InDelta(t, 1, s.at(1200).sum("vllm:engine_sleep_state", `sleep_state="awake"`), 0)
 	},
 	"erroring": func(s *story) {
 		t := s.t
@@ -210,7 +210,7 @@ var expectations = map[string]func(s *story){
 		t := s.t
 		prompt := engine.Lengths{Median: 3300, Sigma: 0.2}
 		assert.InDelta(t, cut(prompt, 3000)/cut(prompt, 1e9), s.hitShare(before), 0.03)
-		late := part{600, 900}
+		late := part{900, 1200}
 		taken := (s.increase(late, prompted) - s.increase(late, hit) + s.increase(late, generated)) / 16 / 300
 		assert.InEpsilon(t, 80000.0/16, taken*s.mean(late, blockLife), 0.1, "Little's law")
 		assert.Less(t, 3*s.mean(late, blockLife), 120.0/4, "they are thrown out before they come again")
@@ -240,7 +240,7 @@ var expectations = map[string]func(s *story){
 		}
 		const failures = "vllm:nixl_num_failed_transfers_total"
 		assert.Zero(t, s.increase(before, failures))
-		assert.InDelta(t, 0.7*0.5*6*540, s.increase(during, failures), 0.7*0.5*6*540*0.1)
+		assert.InDelta(t, 0.7*0.7*3.5*540, s.increase(during, failures), 0.7*0.7*4*540*0.1)
 		assert.InEpsilon(t, 0.3, external(during)/external(before), 0.15)
 		assert.Greater(t, s.mean(during, prefill), 1.3*s.undisturbed().mean(during, prefill))
 	},
@@ -250,12 +250,12 @@ var expectations = map[string]func(s *story){
 		assert.Zero(t, s.increase(before, corrupted))
 		assert.InDelta(t, 0.2, s.increase(during, corrupted)/s.increase(during, finished), 0.03)
 		assert.Zero(t, s.increase(after, corrupted))
-		same(t, s.undisturbed().at(1200), s.at(1200), corrupted)
+		same(t, s.undisturbed().at(1500), s.at(1500), corrupted)
 	},
 	"two-causes": func(s *story) {
 		t := s.t
 		one := s.lone(1000, 60)
-		first, both := part{320, 460}, part{500, 880}
+		first, both := part{620, 760}, part{800, 1180}
 		assert.InEpsilon(t, decodeStep(1030, 0.5), one.mean(first, gap), 0.01)
 		assert.InEpsilon(t, decodeStep(1030, 0.5), one.mean(both, gap), 0.01)
 		assert.Less(t, one.outside(first), 0.003)
@@ -264,8 +264,8 @@ var expectations = map[string]func(s *story){
 	},
 	"restart": func(s *story) {
 		t := s.t
-		restarts(t, s, 300, 374)
-		keepsUp(t, s.run, part{480, 900})
+		restarts(t, s, 600, 674)
+		keepsUp(t, s.run, part{780, 1200})
 	},
 	"cold-cache": func(s *story) {
 		t := s.t
@@ -279,65 +279,79 @@ var expectations = map[string]func(s *story){
 	},
 	"unreachable": func(s *story) {
 		t := s.t
-		for at := 0; at <= 720; at += s.every {
-			assert.Equal(t, at >= 300 && at < 480, s.at(at) == nil, "at %d s", at)
+		for at := 0; at <= 1020; at += s.every {
+			assert.Equal(t, at >= 600 && at < 780, s.at(at) == nil, "at %d s", at)
 		}
-		same(t, s.undisturbed().at(280), s.at(280))
-		same(t, s.undisturbed().at(480), s.at(480))
+		same(t, s.undisturbed().at(580), s.at(580))
+		same(t, s.undisturbed().at(780), s.at(780))
 	},
 	"frozen-gauges": func(s *story) {
 		t := s.t
 		unfrozen := s.scenario
 		unfrozen.Config.Faults = nil
 		truth := carryOut(t, unfrozen)
-		gauges := []string{running, waiting, "vllm:num_requests_waiting_by_reason", kvUsage}
-		held := s.at(300)
-		for at := 0; at <= 1200; at += s.every {
-			same(t, truth.at(at), s.at(at), gauges...)
-			for _, g := range gauges {
-				want := truth.at(at).sum(g)
-				if at >= 300 && at < 840 {
-					want = held.sum(g)
-				}
-				assert.InDelta(t, want, s.at(at).sum(g), 0, "%s at %d s", g, at)
+		held := s.at(640).sum(kvUsage)
+		for at := 0; at <= 1500; at += s.every {
+			same(t, truth.at(at), s.at(at), kvUsage)
+			want := truth.at(at).sum(kvUsage)
+			if at >= 640 && at < 990 {
+				want = held
 			}
+			assert.InDelta(t, want, s.at(at).sum(kvUsage), 0, "at %d s", at)
 		}
-		assert.Positive(t, held.sum(running))
-		assert.Zero(t, truth.at(480).sum(running))
-		same(t, s.at(480), s.at(700))
-		assert.Positive(t, s.at(1200).sum(running))
-		keepsUp(t, s.run, part{840, 1200})
+		assert.Greater(t, held, 0.5)
+		assert.Less(t, truth.at(700).sum(kvUsage), 0.01)
+		assert.Zero(t, s.at(700).sum(running)+s.at(700).sum(waiting))
+		same(t, s.at(700), s.at(980))
+		assert.Positive(t, s.at(1000).sum(running))
+		keepsUp(t, s.run, part{1140, 1500})
 	},
 	"replica-imbalance": func(s *story) {
 		t := s.t
-		p := part{60, 1200}
-		seconds := float64(p.to - p.from)
-		assert.InDelta(t, 0.7*18*seconds, s.increase(p, firstToken+"_count"), 4*math.Sqrt(0.7*18*seconds))
-		most, _ := s.gauge(p, running)
+		late := part{900, 1200}
+		requests := func(r *run, share float64) {
+			for p, rate := range map[part]float64{before: 11, {660, 1200}: 25.3} {
+				want := share * rate * float64(p.to-p.from)
+				if rate > 11 && share > 0.5 {
+					assert.Less(t, r.increase(p, firstToken+"_count"), want-4*math.Sqrt(want), "it cannot bear them")
+					continue
+				}
+				assert.InDelta(t, want, r.increase(p, firstToken+"_count"), 4*math.Sqrt(want))
+			}
+		}
+		requests(s.run, 0.7)
+		keepsUp(t, s.run, before)
+		keepsUp(t, s.run, part{1620, 1800})
+		waits, _ := s.gauge(late, waiting)
+		assert.Greater(t, waits, 50.0)
 		for i := range 3 {
 			other := carryOutOn(t, s.scenario, i+1)
-			assert.InDelta(t, 0.1*18*seconds, other.increase(p, firstToken+"_count"), 4*math.Sqrt(0.1*18*seconds))
-			keepsUp(t, other, p)
-			assert.Greater(t, s.mean(p, gap), 1.4*other.mean(p, gap))
-			busy, _ := other.gauge(p, running)
-			assert.Greater(t, most, 5*busy)
+			requests(other, 0.1)
+			keepsUp(t, other, part{60, 1800})
+			assert.Greater(t, s.mean(late, gap), 5*other.mean(late, gap))
 		}
+		even := s.scenario
+		even.Config.Shares = []float64{0.25, 0.25, 0.25, 0.25}
+		keepsUp(t, carryOut(t, even), late)
 	},
 	"engine-imbalance": func(s *story) {
 		t := s.t
-		p := part{60, 1200}
-		total := s.increase(p, firstToken+"_count")
+		keepsUp(t, s.run, before)
+		keepsUp(t, s.run, part{1620, 1800})
+		late := part{900, 1200}
+		total := s.increase(before, firstToken+"_count")
+		assert.InEpsilon(t, 11, total/540, 0.05)
 		for i, want := range []float64{0.7, 0.1, 0.1, 0.1} {
 			engine := `engine="` + string(rune('0'+i)) + `"`
-			assert.InDelta(t, want, s.increase(p, firstToken+"_count", engine)/total, 0.02)
-			if i > 0 {
-				assert.Greater(t, s.mean(p, gap, `engine="0"`), 1.4*s.mean(p, gap, engine))
-				busy, _ := s.gauge(p, running, engine)
-				most, _ := s.gauge(p, running, `engine="0"`)
-				assert.Greater(t, most, 5*busy)
+			assert.InDelta(t, want, s.increase(before, firstToken+"_count", engine)/total, 0.02)
+			waits, _ := s.gauge(late, waiting, engine)
+			if i == 0 {
+				assert.Greater(t, waits, 50.0)
+				continue
 			}
+			assert.Less(t, waits, 0.1)
+			assert.Greater(t, s.mean(late, gap, `engine="0"`), 5*s.mean(late, gap, engine))
 		}
-		assert.InEpsilon(t, 18, total/1140, 0.05)
 	},
 }
 

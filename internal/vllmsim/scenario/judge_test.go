@@ -9,11 +9,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// recovers holds that a story of 20 minutes, in which only physics or load change,
+// recovers holds that a story of 25 minutes, in which only physics or load change,
 // ends as if nothing had been done.
 func recovers(s *story) {
 	t, c := s.t, s.scenario.Config
-	if s.scenario.Length != 20*time.Minute || len(c.Changes) == 0 || len(c.Faults) > 0 {
+	if s.scenario.Length != 25*time.Minute || len(c.Changes) == 0 || len(c.Faults) > 0 {
 		return
 	}
 	keepsUp(t, s.run, after)

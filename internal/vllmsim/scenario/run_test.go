@@ -102,9 +102,9 @@ type part struct{ from, to int }
 
 // The parts of most stories.
 var (
-	before = part{60, 300}
-	during = part{360, 900}
-	after  = part{1080, 1200}
+	before = part{60, 600}
+	during = part{660, 1200}
+	after  = part{1380, 1500}
 )
 
 func (r *run) increase(p part, family string, labels ...string) float64 {
