@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // notes are what a person has to say about the numbers.
@@ -73,8 +72,10 @@ func (r *Report) Page() string {
 	line("Before the first onset, %d of %d minutes had harm told.\n", held.Noisy, held.Quiet)
 
 	line("## By what was held out\n")
-	line("The tuning set has one cause and two causes, drawn severities and limits as well, with other seeds and on the 8B")
-	line("model. What it never has is the large model.\n")
+	line("The tuning set has one cause and two causes, drawn severities and limits as well, with other seeds, on the models")
+	line("8b-h100 and 70b-tp4-h100. What it never has is the model 34b-tp2-a100. A first held-out set, in which the 70B model")
+	line("was the unseen one, was run once and missed the bar of the top two (94.6 %%), mostly by harm that was not told. Then the 70B")
+	line("model went into the tuning set, and this set was drawn anew: it was not run before what is measured here was done.\n")
 	line("| stories | number | minutes | right (mean over the causes) |\n|---|---|---|---|")
 	for _, part := range parts(r.Held) {
 		s := Summarize(part.results)
@@ -166,7 +167,11 @@ func parts(results []Result) []part {
 			out = append(out, p)
 		}
 	}
-	for _, model := range slices.Sorted(maps.Keys(engine.Models())) {
+	models := map[string]bool{}
+	for i := range results {
+		models[results[i].Story.Config.Model.Name] = true
+	}
+	for _, model := range slices.Sorted(maps.Keys(models)) {
 		add(model+", one cause", func(s *Story) bool { return s.Config.Model.Name == model && len(s.Causes()) == 1 })
 		add(model+", two causes", func(s *Story) bool { return s.Config.Model.Name == model && len(s.Causes()) > 1 })
 	}

@@ -77,16 +77,16 @@ var wantedOf = map[string]wanted{
 	"engine-imbalance":  {condition: "degraded", cause: "imbalanced", drain: 5},
 }
 
-// heard is what is told about an engine and about the pool that it is in.
-type heard struct {
+// listened is what is told about an engine and about the pool that it is in.
+type listened struct {
 	mu            sync.Mutex
 	begin         time.Time
 	engines, pool []Told
 }
 
-func (*heard) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func (*listened) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (h *heard) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+func (h *listened) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := time.Since(h.begin).Seconds()
@@ -113,11 +113,11 @@ func (h *heard) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 }
 
 // play lets a scenario happen before our receiver and the processor.
-func play(t *testing.T, s *scenario.Scenario, settings map[string]any) *heard {
+func play(t *testing.T, s *scenario.Scenario, settings map[string]any) *listened {
 	t.Helper()
 	config := s.Config
 	config.Start = synctestBegin
-	h := &heard{}
+	h := &listened{}
 	var received [][]pmetric.Metrics
 	for _, pages := range scrapeTargets(t, config, s.Length.Seconds()) {
 		received = append(received, receive(t, pages))

@@ -324,9 +324,9 @@ var causes = []Cause{
 	},
 	{
 		Name: "imbalanced", Level: LevelPool,
-		Meaning:  "Some servers of the pool are overloaded while others have room.",
+		Meaning:  "Some servers of the pool are overloaded, and more comes to them than to others, which have room.",
 		Sentence: "The work is spread unevenly: some servers have a queue while others have room.",
-		Signals:  []string{"kv_cache_utilization", "running", "waiting"},
+		Signals:  []string{"arrival_rate", "kv_cache_utilization", "running", "waiting"},
 		Next: []string{
 			"Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.",
 			"See whether the picker knows all servers and sees fresh metrics: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.",
@@ -337,7 +337,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "upstream_starved", Level: LevelPool,
-		Meaning:  "The servers of the pool have room, and requests wait or fail before they reach them.",
+		Meaning:  "The servers of the pool have room, and requests wait at the gateway before they reach them.",
 		Sentence: "The servers have room, and requests do not reach them: look at what stands before them.",
 		Signals:  []string{"arrival_rate", "running", "waiting"},
 		Next: []string{

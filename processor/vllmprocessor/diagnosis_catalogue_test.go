@@ -23,8 +23,8 @@ import (
 // fails until then, and with an empty list it fails where one is not sent.
 var diagnosisToCome = []string{}
 
-// Both servers of a pool are busy and well for some minutes; then every other
-// request ends in an error.
+// Both servers of a pool are busy and well for some minutes; then twice as many
+// requests come as before, and more of them than are served wait.
 func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
@@ -34,13 +34,14 @@ func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 			c.Metrics = map[string]MetricConfig{"vllm.diagnosis.signal": {Enabled: &on}, "vllm.diagnosis.signal_ratio": {Enabled: &on}}
 		})
 		require.NoError(t, p.Start(t.Context(), host()))
-		errors := 0.0
+		requests, waiting := 0.0, 0.0
 		for n := range 120 {
+			requests += 60
 			if n >= 80 {
-				errors += 30
+				requests, waiting = requests+60, waiting+20
 			}
 			for _, server := range []string{"a", "b"} {
-				require.NoError(t, p.ConsumeMetrics(t.Context(), busy(server, float64(n), errors)))
+				require.NoError(t, p.ConsumeMetrics(t.Context(), busy(server, requests, waiting)))
 			}
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
@@ -57,7 +58,13 @@ func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 		sent := slices.Sorted(maps.Keys(attributesSent(sink.AllMetrics(), ".diagnosis.")))
 		assert.Equal(t, promised, slices.Sorted(slices.Values(append(sent, diagnosisToCome...))),
 			"each metric of the diagnosis is either sent or to come, and not both")
-		for name, attributes := range attributesSent(sink.AllMetrics(), ".diagnosis.") {
+		all := attributesSent(sink.AllMetrics(), ".diagnosis.")
+		for _, name := range []string{"vllm.diagnosis.cause", "vllm.pool.diagnosis.cause"} {
+			for _, attribute := range []string{"model_name", "cause", "role", "detail"} {
+				assert.Contains(t, all[name], attribute, name)
+			}
+		}
+		for name, attributes := range all {
 			described, _ := catalog.ByName(name)
 			for attribute := range attributes {
 				assert.Contains(t, described.Attributes, attribute, name)
@@ -66,12 +73,11 @@ func TestEveryMetricOfTheDiagnosisIsSentOrToCome(t *testing.T) {
 	})
 }
 
-// busy is batch n of a server that ends 60 requests between two batches; errors
-// is how many more have ended in an error.
-func busy(server string, n, errors float64) pmetric.Metrics {
+// busy is a batch of a server that has served so many requests, while others wait.
+func busy(server string, requests, waiting float64) pmetric.Metrics {
 	metrics := gauges(server, map[string]float64{
-		"vllm.num_requests.running": 8, "vllm.num_requests.waiting": 0,
-		"vllm.prompt_tokens": 60_000 * n, "vllm.generation_tokens": 6000 * n, "vllm.num_preemptions": 0,
+		"vllm.num_requests.running": 8, "vllm.num_requests.waiting": waiting,
+		"vllm.prompt_tokens": 1000 * requests, "vllm.generation_tokens": 100 * requests, "vllm.num_preemptions": 0,
 	})
 	scope := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0)
 	success := scope.Metrics().AppendEmpty()
@@ -79,14 +85,14 @@ func busy(server string, n, errors float64) pmetric.Metrics {
 	sum := success.SetEmptySum()
 	sum.SetIsMonotonic(true)
 	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	for reason, count := range map[string]float64{"stop": 60 * n, "error": errors} {
+	for reason, count := range map[string]float64{"stop": requests, "error": 0} {
 		point := sum.DataPoints().AppendEmpty()
 		mark(point.Attributes())
 		point.Attributes().PutStr("finished_reason", reason)
 		point.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
 		point.SetDoubleValue(count)
 	}
-	for name, count := range map[string]float64{"vllm.time_to_first_token": 60 * n, "vllm.inter_token_latency": 5940 * n} {
+	for name, count := range map[string]float64{"vllm.time_to_first_token": requests, "vllm.inter_token_latency": 99 * requests} {
 		metric := scope.Metrics().AppendEmpty()
 		metric.SetName(name)
 		histogram := metric.SetEmptyHistogram()

@@ -194,8 +194,10 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	values, leftOut := t.pools.Evaluate(int64(now.Sub(t.began)))
 	written, ends := t.memory.Write(values, at, at, t.pools.Attributes, added)
 	notFound := t.pools.NotFound()
-	morePoints, moreEnds := t.diagnose(ctx, now, added)
+	morePoints, moreEnds, undiagnosed := t.diagnose(ctx, now, added)
 	written, ends = written+morePoints, ends+moreEnds
+	// Both are about the same servers.
+	leftOut = max(leftOut, undiagnosed)
 	p.mu.Unlock()
 
 	p.telemetry.derived(ctx, written, ends)
@@ -209,31 +211,35 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	return metrics
 }
 
-// diagnose says in which condition the pools are. The caller holds the processor's
-// lock. Servers that do not answer any more count, other than for what is added up.
-func (t *poolTicker) diagnose(ctx context.Context, now time.Time, added pmetric.MetricSlice) (points, ends int) {
+// diagnose says in which condition the pools are, and returns how many servers were
+// left out because there are too many pools. The caller holds the processor's lock.
+// Servers that do not answer any more count, other than for what is added up, until
+// nothing at all has come about them for max_staleness.
+func (t *poolTicker) diagnose(ctx context.Context, now time.Time, added pmetric.MetricSlice) (points, ends, leftOut int) {
 	p := t.processor
 	if p.diagnosis == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	t.diagnosis.Begin()
-	keys := slices.Sorted(maps.Keys(p.resources))
-	for _, key := range keys {
-		r := p.resources[key]
-		if r.diagnosed == nil {
-			continue
+	var live []*resource
+	for _, key := range slices.Sorted(maps.Keys(p.resources)) {
+		if r := p.resources[key]; r.diagnosed != nil && now.Sub(r.arrived) <= p.config.MaxStaleness {
+			live = append(live, r)
 		}
-		t.diagnosis.Add(&r.diagnosed.state, func(of []collect.Attribute) []collect.Attribute { return t.poolOf(of, r.beside) })
 	}
-	for _, key := range keys {
-		if r := p.resources[key]; r.diagnosed != nil {
-			t.diagnosis.Queue(&r.diagnosed.state)
+	for _, r := range live {
+		if !t.diagnosis.Add(&r.diagnosed.state, func(of []collect.Attribute) []collect.Attribute { return t.poolOf(of, r.beside) }) {
+			leftOut++
 		}
+	}
+	for _, r := range live {
+		t.diagnosis.Queue(&r.diagnosed.state)
 	}
 	values, transitions := t.diagnosis.Evaluate(&p.diagnosis.settings, now.UnixNano(), p.diagnosis.wanted)
 	p.diagnosis.log.tell(ctx, transitions, t.resource.Attributes(), now)
 	at := now.UnixNano()
-	return t.told.Write(values, at, at, t.diagnosis.Attributes, added)
+	points, ends = t.told.Write(values, at, at, t.diagnosis.Attributes, added)
+	return points, ends, leftOut
 }
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or

@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
 
-// pooled makes a processor with pools, whose consumer is next.
+// pooled makes a processor with pools and without a diagnosis, whose consumer is next.
 func pooled(t *testing.T, next consumer.Metrics, change ...func(*Config, *processor.Settings)) processor.Metrics {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
@@ -79,6 +79,9 @@ func gauges(server string, values map[string]float64) pmetric.Metrics {
 }
 
 const gone = -1
+
+// withDiagnosis has the pools diagnosed, too.
+func withDiagnosis(c *Config, _ *processor.Settings) { c.Diagnosis.Enabled = true }
 
 // poolPoints reads what a pool said: metric and own attributes to value, "end"
 // for a point without one.
@@ -166,7 +169,7 @@ func TestPoolsAreSentAtEveryInterval(t *testing.T) {
 func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink)
+		p := pooled(t, sink, withDiagnosis)
 		require.NoError(t, p.Start(t.Context(), host()))
 		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
 		time.Sleep(16 * time.Second)
@@ -176,7 +179,9 @@ func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 		time.Sleep(14 * time.Second)
 		synctest.Wait()
 		require.Len(t, sink.AllMetrics(), 1)
-		assert.Equal(t, map[string]string{"replicas m": "end", "running m": "end"}, poolPoints(t, sink.AllMetrics()[0]))
+		assert.Equal(t, map[string]string{
+			"replicas m": "end", "running m": "end", "diagnosis.severity m": "end", "diagnosis.condition m unknown": "end",
+		}, poolPoints(t, sink.AllMetrics()[0]))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Len(t, sink.AllMetrics(), 1, "nothing is left to say")
@@ -187,7 +192,7 @@ func TestThePoolOfServersThatHaveEndedEndsOnce(t *testing.T) {
 func TestAServerWithoutAWordLeavesItsPoolAfterMaxStaleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
-		p := pooled(t, sink)
+		p := pooled(t, sink, withDiagnosis)
 		require.NoError(t, p.Start(t.Context(), host()))
 		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
 		sink.Reset()

@@ -96,9 +96,9 @@ func (e *engine) causes(felt *symptoms) {
 }
 
 // explains is the least share of the harm that makes a cause the primary one. With
-// nothing to compare with it has to be most of it.
+// nothing to compare with it has to be most of it. A pool compares nothing itself.
 func (e *engine) explains() float64 {
-	if e.baseline != nil && !e.baseline.ready() {
+	if e.described == nil && e.baseline != nil && !e.baseline.ready() {
 		return explainsAlone
 	}
 	return explains
@@ -118,6 +118,9 @@ func (e *engine) notices() {
 
 // detail says more about a cause.
 func (e *engine) detail(c Cause) string {
+	if e.described != nil {
+		return e.described[c]
+	}
 	r, b := &e.last, e.baseline
 	switch c {
 	case DemandExceedsCapacity:

@@ -74,6 +74,9 @@ func (v *Verdict) same(other *Verdict) bool {
 type engine struct {
 	number     int
 	attributes []collect.Attribute
+	// described are the details of the causes where they are known already, as those
+	// of a pool; nil for an engine, see detail.
+	described *[NumCauses]string
 	// first is the time of its first batch, at of its newest reading.
 	first, at int64
 	baseline  *baseline
@@ -130,7 +133,8 @@ type State struct {
 	transitions []Transition
 }
 
-// queue is what waits at a gateway, by the gateway's attributes.
+// queue is what waits at a gateway in the mean over the window, by the gateway's
+// attributes.
 type queue struct {
 	attributes []collect.Attribute
 	requests   float64
@@ -151,7 +155,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		if v.Group().Engine() != "" {
 			continue
 		}
-		if waiting := value(v.Gauge(collect.GatewayQueue)); known(waiting) {
+		if waiting := value(v.Average(collect.GatewayQueue)); known(waiting) {
 			s.queues = append(s.queues, queue{v.Group().Attributes, waiting})
 		}
 		up = or(value(v.Gauge(collect.Up)), up)

@@ -1,0 +1,413 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+)
+
+// one is an engine as it is told: condition, requests in it, of which waiting wait,
+// use of the KV cache, what comes in requests per second of 1000 tokens each, and
+// what it is told to be slow for.
+type one struct {
+	condition             Condition
+	load, waiting, kv, in float64
+	causes                map[Cause]float64
+}
+
+// poolRig is a pool of servers with one engine each, whose evaluations are 15 s
+// apart.
+type poolRig struct {
+	pools    Pools
+	settings Settings
+	at       int64
+	changes  []Transition
+	values   []derive.Value
+}
+
+func newPoolRig() *poolRig {
+	return &poolRig{pools: Pools{MaxPools: 10}, settings: Settings{Window: time.Minute, Hold: 2}}
+}
+
+func named(name string) []collect.Attribute {
+	return []collect.Attribute{{Name: "model_name", Value: name}}
+}
+
+func (o *one) engine(model string) *engine {
+	e := &engine{attributes: named(model), baseline: newBaseline()}
+	e.told.Condition = o.condition
+	for c, share := range o.causes {
+		e.shares[c] = share
+	}
+	e.last.Signals = unknown()
+	if o.condition == Unreachable {
+		return e
+	}
+	s := &e.last.Signals
+	s[Running], s[Waiting], s[KVUtilization] = o.load-o.waiting, o.waiting, o.kv
+	s[ArrivalRate], s[FirstTokenRate], s[PromptTokens], s[OutputTokens] = o.in, o.in, 900, 100
+	return e
+}
+
+func itsModel(of []collect.Attribute) []collect.Attribute { return of }
+
+// evaluate takes pools of engines by their model, and what waits at gateways.
+func (r *poolRig) evaluate(models map[string][]one, queues ...queue) {
+	r.at += int64(15 * time.Second)
+	r.pools.Begin()
+	for _, model := range []string{"m", "n"} {
+		for i := range models[model] {
+			r.pools.Add(&State{engines: []*engine{models[model][i].engine(model)}}, itsModel)
+		}
+	}
+	r.pools.Queue(&State{queues: queues})
+	wanted := map[*derive.Row]bool{}
+	for _, row := range Rows() {
+		wanted[row] = true
+	}
+	r.values, r.changes = r.pools.Evaluate(&r.settings, r.at, wanted)
+}
+
+// said are the values of the pool of model m that are not 0, by metric and extra.
+func (r *poolRig) said() map[string]float64 {
+	all := map[string]float64{}
+	for _, v := range r.values {
+		if v.Number != 0 && v.Attributes[0].Value == "m" {
+			all[strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.pool.diagnosis.")+" "+strings.ReplaceAll(v.Extra, "\x00", " "))] = v.Number
+		}
+	}
+	return all
+}
+
+// verdict is the condition and the causes of the pool of model m in one line.
+func (r *poolRig) verdict() string {
+	for _, pool := range r.pools.pools {
+		if pool == nil || pool.attributes[0].Value != "m" {
+			continue
+		}
+		text := pool.told.Condition.String()
+		if pool.told.Explained {
+			text += " " + pool.told.Primary.String()
+		}
+		for c, is := range pool.told.Contributing {
+			if is {
+				text += " +" + Cause(c).String()
+			}
+		}
+		return text
+	}
+	return "none"
+}
+
+func times(n int, o one) (all []one) {
+	for range n {
+		all = append(all, o)
+	}
+	return all
+}
+
+func several(parts ...[]one) (all []one) {
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all
+}
+
+var (
+	well     = one{condition: Healthy, load: 10, kv: 0.3, in: 2}
+	full8    = one{condition: Healthy, load: 10, kv: 0.8, in: 2}
+	idle     = one{condition: Idle}
+	idleFull = one{condition: Idle, kv: 0.9} // the KV utilization of the last step
+	asleep   = one{condition: Asleep}
+	starting = one{condition: Starting}
+	unsure   = one{condition: Unknown, load: 10, kv: 0.3, in: 2}
+	lost     = one{condition: Unreachable}
+	stands   = one{condition: Stalled, load: 10, kv: 0.3}
+	fails    = one{condition: Failing, load: 10, kv: 0.3, in: 2, causes: map[Cause]float64{Erroring: 1}}
+	flooded  = one{condition: Degraded, load: 90, waiting: 60, kv: 0.95, in: 8, causes: map[Cause]float64{DemandExceedsCapacity: 1}}
+	slow     = one{condition: Degraded, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[Cause]float64{SlowSteps: 1}}
+	// A smaller cache makes requests stay, and as many come as to the others.
+	small  = one{condition: Degraded, load: 90, waiting: 60, kv: 0.95, in: 2, causes: map[Cause]float64{KVPressure: 1}}
+	refuse = one{condition: Degraded, causes: map[Cause]float64{Erroring: 1}}
+)
+
+func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		members []one
+		verdict string
+	}{
+		"all healthy":                           {times(4, well), "healthy"},
+		"all idle":                              {times(4, idle), "idle"},
+		"all asleep":                            {times(4, asleep), "asleep"},
+		"all starting":                          {times(4, starting), "starting"},
+		"all stalled":                           {times(4, stands), "stalled"},
+		"all unreachable":                       {times(4, lost), "unreachable"},
+		"all failing":                           {times(4, fails), "failing erroring"},
+		"all unknown":                           {times(4, unsure), "unknown"},
+		"one works, others are idle":            {several(times(1, well), times(3, idle)), "healthy"},
+		"one works, others sleep":               {several(times(1, well), times(3, asleep)), "healthy"},
+		"more idle than asleep":                 {several(times(2, idle), times(1, asleep)), "idle"},
+		"more asleep than idle":                 {several(times(1, idle), times(2, asleep)), "asleep"},
+		"as many asleep as idle":                {several(times(2, asleep), times(2, idle)), "idle"},
+		"idle and starting":                     {several(times(1, starting), times(1, idle)), "idle"},
+		"one cannot be judged":                  {several(times(3, well), times(1, unsure)), "healthy"},
+		"most cannot be judged":                 {several(times(1, well), times(3, unsure)), "unknown"},
+		"one of ten has stalled":                {several(times(9, well), times(1, stands)), "degraded"},
+		"one of four is unreachable":            {several(times(3, well), times(1, lost)), "degraded"},
+		"one of four fails":                     {several(times(3, well), times(1, fails)), "degraded erroring"},
+		"half is unreachable":                   {several(times(2, well), times(2, lost)), "unreachable"},
+		"one less than half is unreachable":     {several(times(3, well), times(2, lost)), "degraded"},
+		"half is lost in two ways":              {several(times(2, well), times(1, lost), times(1, stands)), "unreachable"},
+		"half is lost, more of it stalled":      {several(times(3, well), times(1, lost), times(2, stands)), "stalled"},
+		"half of those that should serve":       {several(times(1, well), times(1, lost), times(6, asleep)), "unreachable"},
+		"half of those that are not starting":   {several(times(1, well), times(1, stands), times(2, starting)), "stalled"},
+		"the only one that does not sleep":      {several(times(1, lost), times(3, asleep)), "unreachable"},
+		"a tenth of the load is harmed":         {several(times(9, one{condition: Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "healthy"},
+		"a fifth of the load is harmed":         {several(times(4, one{condition: Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
+		"errors that keep all requests away":    {times(2, refuse), "degraded erroring"},
+		"one of two, without requests anyway":   {several(times(1, refuse), times(1, idle)), "degraded erroring"},
+		"degraded, and another one is starting": {several(times(1, slow), times(1, starting)), "degraded slow_steps"},
+		"little of the harm is explained":       {times(2, one{condition: Degraded, load: 9, causes: map[Cause]float64{SlowSteps: 0.25}}), "degraded +slow_steps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newPoolRig()
+			for range 3 {
+				r.evaluate(map[string][]one{"m": test.members})
+			}
+			assert.Equal(t, test.verdict, r.verdict())
+		})
+	}
+}
+
+func TestImbalance(t *testing.T) {
+	t.Parallel()
+	const told, not = "degraded imbalanced +demand_exceeds_capacity", "degraded demand_exceeds_capacity"
+	for name, test := range map[string]struct {
+		members []one
+		verdict string
+	}{
+		"two of four are overloaded, two have room": {several(times(2, flooded), times(2, well)), told},
+		"one of four is overloaded, three are idle": {several(times(1, flooded), times(3, idle)), told},
+		"the idle ones show a cache that was full":  {several(times(1, flooded), times(3, idleFull)), told},
+		"all are overloaded":                        {times(4, flooded), not},
+		"a single server":                           {times(1, flooded), not},
+		"the others are full as well":               {several(times(2, flooded), times(2, full8)), not},
+		"most of the others are full":               {several(times(2, flooded), times(1, well), times(2, full8)), not},
+		"one of the others is full":                 {several(times(2, flooded), times(2, well), times(1, full8)), told},
+		"the others sleep":                          {several(times(2, flooded), times(2, asleep)), not},
+		"the others are just starting":              {several(times(2, flooded), times(2, starting)), not},
+		"the others have half as much":              {several(times(2, flooded), times(2, one{condition: Healthy, load: 46, kv: 0.6, in: 4})), not},
+		"one is slow, the others have room":         {several(times(1, slow), times(3, well)), "degraded slow_steps"},
+		"one has a smaller cache, as much comes":    {several(times(1, small), times(3, well)), "degraded kv_pressure"},
+		"one is overloaded, one is slow, two idle":  {several(times(1, flooded), times(1, slow), times(2, idle)), "degraded imbalanced +demand_exceeds_capacity +slow_steps"},
+		"nobody says how much comes":                {several(times(1, one{Degraded, 90, 60, 0.95, math.NaN(), flooded.causes}), times(3, well)), told},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newPoolRig()
+			for range 3 {
+				r.evaluate(map[string][]one{"m": test.members})
+			}
+			assert.Equal(t, test.verdict, r.verdict())
+		})
+	}
+}
+
+// The queue that uneven routing has left is still of the uneven routing.
+func TestImbalanceLastsThroughTheDrain(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	drains := flooded
+	drains.in = well.in
+	for range 3 {
+		r.evaluate(map[string][]one{"m": several(times(1, flooded), times(3, well))})
+	}
+	for range 3 {
+		r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
+	}
+	assert.Equal(t, "degraded imbalanced +demand_exceeds_capacity", r.verdict())
+	drains.load = well.load
+	r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
+	assert.Equal(t, "degraded imbalanced +demand_exceeds_capacity", r.verdict(), "it is held for as long as its engine is")
+	r.evaluate(map[string][]one{"m": times(4, well)})
+	assert.Equal(t, "healthy", r.verdict())
+	for range 3 {
+		r.evaluate(map[string][]one{"m": several(times(1, drains), times(3, well))})
+	}
+	assert.Equal(t, "degraded demand_exceeds_capacity", r.verdict(), "now it begins with as much as the others have")
+}
+
+// Around the limit the pool does not change its condition each time.
+func TestAPoolStaysDegradedUntilItIsClearlyNot(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	share := func(of float64) {
+		r.evaluate(map[string][]one{"m": {{condition: Healthy, load: 100 * (1 - of), kv: 0.3}, {condition: Degraded, load: 100 * of, causes: slow.causes}}})
+	}
+	for _, step := range []struct {
+		share   float64
+		verdict string
+	}{
+		{0.19, "healthy"}, {0.21, "degraded slow_steps"}, {0.16, "degraded slow_steps"}, {0.14, "healthy"}, {0.19, "healthy"},
+	} {
+		share(step.share)
+		assert.Equal(t, step.verdict, r.verdict(), "%v", step.share)
+	}
+}
+
+func TestUpstreamStarved(t *testing.T) {
+	t.Parallel()
+	waits := func(n float64, attributes ...collect.Attribute) queue { return queue{attributes, n} }
+	for name, test := range map[string]struct {
+		models  map[string][]one
+		queue   queue
+		verdict string
+	}{
+		"idle servers":                         {map[string][]one{"m": times(2, idle)}, waits(5), "degraded upstream_starved"},
+		"servers with room":                    {map[string][]one{"m": times(2, well)}, waits(5), "degraded upstream_starved"},
+		"idle, and the cache was full":         {map[string][]one{"m": times(2, idleFull)}, waits(5), "degraded upstream_starved"},
+		"some sleep":                           {map[string][]one{"m": several(times(1, idle), times(1, asleep))}, waits(5), "degraded upstream_starved"},
+		"all sleep":                            {map[string][]one{"m": times(2, asleep)}, waits(5), "asleep"},
+		"one cannot be judged":                 {map[string][]one{"m": several(times(2, well), times(1, unsure))}, waits(5), "healthy"},
+		"less than one request":                {map[string][]one{"m": times(2, idle)}, waits(0.9), "idle"},
+		"one server is full":                   {map[string][]one{"m": several(times(3, well), times(1, full8))}, waits(5), "healthy"},
+		"one server has a queue":               {map[string][]one{"m": several(times(3, well), times(1, one{condition: Healthy, load: 9, waiting: 1, kv: 0.2}))}, waits(5), "healthy"},
+		"of this model":                        {map[string][]one{"m": times(2, idle)}, waits(5, named("m")...), "degraded upstream_starved"},
+		"of another model":                     {map[string][]one{"m": times(2, idle)}, waits(5, named("other")...), "idle"},
+		"with other attributes":                {map[string][]one{"m": times(2, idle)}, waits(5, collect.Attribute{Name: "name", Value: "pool-1"}), "degraded upstream_starved"},
+		"for one of two pools, both have room": {map[string][]one{"m": times(2, idle), "n": times(2, well)}, waits(5), "degraded upstream_starved"},
+		"for one of two pools, one is full":    {map[string][]one{"m": times(2, idle), "n": times(2, full8)}, waits(5), "idle"},
+		// 3 wait for 40 that are served per second: for 75 ms.
+		"for a moment each": {map[string][]one{"m": times(2, one{condition: Healthy, load: 10, kv: 0.3, in: 20})}, waits(3), "healthy"},
+		"longer":            {map[string][]one{"m": times(2, one{condition: Healthy, load: 10, kv: 0.3, in: 20})}, waits(5), "degraded upstream_starved"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newPoolRig()
+			for range 8 {
+				r.evaluate(test.models, test.queue)
+			}
+			assert.Equal(t, test.verdict, r.verdict())
+		})
+	}
+}
+
+// A hold of two windows is one minute beyond the mean over the first, which the
+// queue is. It holds in both directions.
+func TestUpstreamStarvedHolds(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	servers := map[string][]one{"m": times(2, idle)}
+	var all []string
+	for n := range 24 {
+		if n >= 4 && n < 12 && n != 10 {
+			r.evaluate(servers, queue{requests: 3})
+		} else {
+			r.evaluate(servers)
+		}
+		if verdict := r.verdict(); len(all) == 0 || !strings.HasSuffix(all[len(all)-1], verdict) {
+			all = append(all, fmt.Sprint(n, " ", verdict))
+		}
+	}
+	assert.Equal(t, []string{"0 idle", "8 degraded upstream_starved", "16 idle"}, all)
+
+	short := newPoolRig()
+	for n := range 24 {
+		if n%4 != 3 {
+			short.evaluate(servers, queue{requests: 3})
+		} else {
+			short.evaluate(servers)
+		}
+		assert.Equal(t, "idle", short.verdict(), "it never lasts")
+	}
+}
+
+// What more is known of a cause is of the engine that it harms most.
+func TestAPoolHasTheDetailsOfItsEngines(t *testing.T) {
+	t.Parallel()
+	for _, detail := range []string{"more_sequences", "longer_outputs"} {
+		harmed := one{condition: Degraded, load: 30, kv: 0.3, causes: map[Cause]float64{DecodeLoad: 1}}
+		e := harmed.engine("m")
+		e.described = &[NumCauses]string{DecodeLoad: detail}
+		e.told.Reference = Objectives
+		small := one{condition: Degraded, load: 3, kv: 0.3, causes: map[Cause]float64{DecodeLoad: 1}}
+		f := small.engine("m")
+		f.described = &[NumCauses]string{DecodeLoad: "of another"}
+		r := newPoolRig()
+		for range 2 {
+			r.pools.Begin()
+			r.pools.Add(&State{engines: []*engine{f, e}}, itsModel)
+			r.values, r.changes = r.pools.Evaluate(&r.settings, 1, map[*derive.Row]bool{poolRows.cause: true})
+		}
+		assert.Equal(t, map[string]float64{"cause decode_load primary " + detail: 1}, r.said())
+		assert.Equal(t, Objectives, r.changes[0].To.Reference)
+		assert.Equal(t, detail, r.changes[0].Details[DecodeLoad])
+	}
+}
+
+// Servers that cannot be read show nothing, and are no zeros in the evidence.
+func TestEvidenceIsOfWhatCanBeRead(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	r.evaluate(map[string][]one{"m": several(times(2, full8), times(2, lost))})
+	signals := &r.pools.pools[0].last.Signals
+	assert.InDelta(t, 0.8, signals[KVUtilization], 1e-9)
+	assert.InDelta(t, 20, signals[Running], 1e-9)
+	r.evaluate(map[string][]one{"m": times(2, lost)})
+	assert.True(t, math.IsNaN(signals[KVUtilization]) && math.IsNaN(signals[Running]))
+}
+
+// A number is a pool's until its series have ended, one evaluation after its last
+// member has left.
+func TestANumberIsGivenBackAfterTheEnds(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	r.evaluate(map[string][]one{"m": times(1, well)})
+	r.evaluate(map[string][]one{"n": times(1, well)})
+	assert.Equal(t, named("m"), r.pools.Attributes(0), "its ends need them")
+	assert.Equal(t, named("n"), r.pools.Attributes(1))
+	r.evaluate(map[string][]one{"m": times(1, slow), "n": times(1, well)})
+	assert.Equal(t, named("m"), r.pools.Attributes(0))
+	assert.Equal(t, "unknown", r.verdict(), "it is seen for the first time")
+}
+
+func TestThereAreAtMostMaxPools(t *testing.T) {
+	t.Parallel()
+	p := Pools{MaxPools: 2}
+	add := func(pool string) bool {
+		return p.Add(&State{engines: []*engine{well.engine("m")}}, func([]collect.Attribute) []collect.Attribute {
+			return []collect.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
+		})
+	}
+	p.Begin()
+	assert.True(t, add("a") && add("b") && add("a"))
+	assert.False(t, add("c"), "no place")
+	assert.False(t, (&Pools{MaxPools: 0}).Add(&State{engines: []*engine{well.engine("m")}}, itsModel))
+	values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
+	assert.Len(t, values, 2)
+	p.Begin()
+	p.Begin()
+	assert.True(t, add("c") && add("d"), "those that are gone make place")
+	assert.False(t, add("a"))
+}
+
+// A server of which no engine is known belongs to no pool.
+func TestAServerWithoutEnginesIsInNoPool(t *testing.T) {
+	t.Parallel()
+	p := Pools{MaxPools: 2}
+	p.Begin()
+	e := lost.engine("m")
+	e.number = serverOnly
+	assert.True(t, p.Add(&State{engines: []*engine{e}}, itsModel))
+	values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
+	assert.Empty(t, values)
+}
