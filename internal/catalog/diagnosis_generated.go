@@ -92,7 +92,7 @@ var conditions = []Condition{
 	{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, and worse than by the objective, by what was learned, or by the documented default.",
-		Sentence: "Users wait longer than they should, or some of their requests fail; the primary cause says why.",
+		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"error_ratio", "inter_token_latency_mean", "queue_wait_estimate", "time_to_first_token_mean"},
 		Next: []string{
 			"Read `vllm.diagnosis.cause` with `role` primary, and go to its heading.",
@@ -103,7 +103,7 @@ var conditions = []Condition{
 	{
 		Name: "unknown", Severity: 1,
 		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
-		Sentence: "The engine cannot be judged: signals that a judgement needs are missing, or have not been seen for long enough.",
+		Sentence: "The engine cannot be judged: it has just been seen for the first time, or the server does not tell what a judgement needs.",
 		Next: []string{
 			"Read the reason in the log line of the change: it names what is missing.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
