@@ -67,10 +67,12 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
 		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
-	if r.restarted > 0 && r.at-r.restarted < int64(startingFor) {
-		// A cold cache and what has queued meanwhile.
-		s[Restarting] += s[PrefillHeavy] + s[DemandExceedsCapacity]
-		s[PrefillHeavy], s[DemandExceedsCapacity] = 0, 0
+	if since := max(r.restarted, e.resumed); since > 0 && r.at-since < int64(startingFor) {
+		// A cold cache, and what has queued meanwhile: all of it seems to come at once.
+		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
+			s[Restarting] += s[c]
+			s[c] = 0
+		}
 	}
 	if all <= 0 {
 		return Shares{}

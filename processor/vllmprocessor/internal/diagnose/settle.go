@@ -31,8 +31,11 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	case !bad && at-e.badSince >= span && conditions[e.told.Condition].Severity >= 2:
 		e.told.Condition = raw
 	}
-	if still(before.Condition) && !still(e.told.Condition) {
+	switch {
+	case still(before.Condition) && !still(e.told.Condition):
 		e.resumed = at
+	case e.told.Condition == before.Condition && (e.told.Condition == Healthy || e.told.Condition == Idle):
+		e.resumed = 0
 	}
 	if e.told.Condition == Degraded || e.told.Condition == Failing {
 		e.causes(felt)
@@ -54,8 +57,9 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	}
 }
 
-// still tells whether an engine does no work in a condition.
-func still(c Condition) bool { return c == Stalled || c == Asleep || c == Unreachable || c == Starting }
+// still tells whether an engine does no work in a condition. One that is not
+// reachable may work all the same.
+func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
 func (e *engine) transition(before Verdict, felt *symptoms) Transition {
 	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
