@@ -207,10 +207,12 @@ func (s *State) late(r *window.Resource) bool {
 	return false
 }
 
-// isEngine tells whether a group is an engine, and not the server before it.
+// isEngine tells whether a group is an engine, and not the server before it. A
+// server with several API processes may tell its counters without its gauges.
 func isEngine(v *window.View) bool {
-	_, status := v.Gauge(collect.Running)
-	return status != window.Missing
+	_, running := v.Gauge(collect.Running)
+	_, generated := v.Total(collect.GenerationTokens)
+	return running != window.Missing || generated != window.Missing
 }
 
 func (s *State) engine(g *window.Group, at int64) *engine {
