@@ -44,22 +44,37 @@ const (
 
 // progress is when an engine was last seen to do something.
 type progress struct {
-	was     [4]float64
+	was     [numProgress]float64
 	at      int64
 	scrapes int
 }
 
+// numProgress is the number of what moves when an engine works, see reading.
+const numProgress = 5
+
 func (p *progress) observe(r *reading) {
-	if r.progress != p.was || p.at == 0 {
+	moved := p.at == 0
+	for i, now := range r.progress {
+		// Two numbers that are not known are the same.
+		moved = moved || now != p.was[i] && (known(now) || known(p.was[i]))
+	}
+	if moved {
 		*p = progress{was: r.progress, at: r.at}
 		return
 	}
 	p.scrapes++
 }
 
-// none tells whether nothing has moved for long enough.
+// none tells whether nothing has moved for long enough. Where the server does not
+// tell the tokens that it generates, nobody can say so.
 func (p *progress) none(at int64) bool {
-	return p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+	return known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+}
+
+// warmUp is for how long latencies are not judged after a restart. Long windows are
+// not waited for longer than it takes one to have nothing of the time before.
+func (s *Settings) warmUp() int64 {
+	return min(warmingUp*int64(s.Window), max(int64(s.Window), int64(startingFor)))
 }
 
 // judge returns the condition that a reading alone shows. The order of the cases
@@ -70,7 +85,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 	switch {
 	case r.healthy == 0 && age < int64(startingFor):
 		return Starting
-	case r.restarted > 0 && r.at-r.restarted < warmingUp*int64(s.Window):
+	case r.restarted > 0 && r.at-r.restarted < s.warmUp():
 		return Starting
 	case r.awake == 0:
 		return Asleep
