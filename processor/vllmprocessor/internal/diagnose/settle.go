@@ -23,7 +23,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span, !bad && e.told.Because == JustSeen:
+	case raw == Stalled, at-e.rawSince >= span, !bad && (e.told.Because == JustSeen || e.told.Because == FarApart):
 		e.told.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
 		// It is one harm and then another, but harm all the time.
