@@ -77,6 +77,29 @@ func (s *Settings) warmUp() int64 {
 	return min(warmingUp*int64(s.Window), max(int64(s.Window), int64(startingFor)))
 }
 
+// restarts is when the first of restarts was that followed each other before the
+// engine had warmed up; 0 where it has.
+type restarts struct{ since int64 }
+
+func (x *restarts) observe(s *Settings, r *reading) {
+	switch {
+	case !x.recent(s, r):
+		x.since = 0
+	case x.since == 0:
+		x.since = r.restarted
+	}
+}
+
+func (*restarts) recent(s *Settings, r *reading) bool {
+	return r.restarted > 0 && r.at-r.restarted < s.warmUp()
+}
+
+// again tells whether an engine restarts again and again and so never works for
+// long: every restart ends the requests that it holds.
+func (x *restarts) again(s *Settings, r *reading) bool {
+	return x.since > 0 && r.at-x.since >= max(s.warmUp(), int64(startingFor))
+}
+
 // judge returns the condition that a reading alone shows. The order of the cases
 // is the precedence.
 func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
@@ -85,7 +108,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 	switch {
 	case r.healthy == 0 && age < int64(startingFor):
 		return Starting
-	case r.restarted > 0 && r.at-r.restarted < s.warmUp():
+	case e.restarts.recent(s, r) && !e.restarts.again(s, r):
 		return Starting
 	case r.awake == 0:
 		return Asleep
@@ -93,7 +116,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Stalled
 	case r.healthy == 0 || felt.failing:
 		return Failing
-	case felt.any():
+	case felt.any(), e.restarts.again(s, r):
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown

@@ -59,6 +59,10 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[Erroring]++
 		all++
 	}
+	if e.restarts.again(settings, r) {
+		s[Restarting]++
+		all++
+	}
 	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
 		// What is evicted had been of use: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
