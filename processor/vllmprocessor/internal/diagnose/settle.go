@@ -106,6 +106,12 @@ func (e *engine) explains() float64 {
 
 // notices are what is worth knowing and harms nobody.
 func (e *engine) notices() {
+	if !known(e.last.Signals[Running]) || e.last.elapsed == 0 {
+		// A scrape that failed, or the first after a gap, says nothing about them.
+		e.told.Notices[FrozenGauges] = e.told.Notices[FrozenGauges] && e.told.Condition == Idle
+		e.told.Notices[WorkloadShift] = e.told.Notices[WorkloadShift] && e.told.Condition == Healthy
+		return
+	}
 	e.told.Notices[FrozenGauges] = e.told.Condition == Idle && e.frozen(&e.last)
 	grown := 0.0
 	if e.told.Condition == Healthy && e.baseline.ready() && e.last.firstTokens >= leastObjectiveSeen {

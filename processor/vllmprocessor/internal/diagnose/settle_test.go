@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -37,4 +38,30 @@ func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)
 	assert.Len(t, news, 1)
 	assert.Equal(t, Healthy, e.told.Condition, "what is known at last is told at once")
+}
+
+// A notice outlasts a scrape that failed, and the first one after a gap.
+func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
+	t.Parallel()
+	s, c := &State{}, settings(2)
+	e := &engine{baseline: learned(10)}
+	s.engines = []*engine{e}
+	take := func(n int) {
+		r := healthyReading(int64(time.Hour) + int64(n)*scrape)
+		r.Signals[ArrivalRate] = 3
+		e.last, e.at = r, r.at
+		e.settle(c, s, Healthy, r.at, &symptoms{})
+	}
+	take(0)
+	take(1)
+	assert.True(t, e.told.Notices[WorkloadShift])
+	s.transitions = nil
+	s.unreachable(c, int64(time.Hour)+2*scrape)
+	take(3)
+	e.last = healthyReading(int64(time.Hour) + 20*scrape)
+	e.last.elapsed, e.last.firstTokens, e.last.Signals[ArrivalRate] = 0, math.NaN(), math.NaN()
+	e.settle(c, s, Unknown, e.last.at, &symptoms{})
+	take(21)
+	assert.True(t, e.told.Notices[WorkloadShift])
+	assert.Empty(t, s.transitions, "nothing has changed")
 }
