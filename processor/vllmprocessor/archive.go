@@ -103,7 +103,8 @@ func newArchive(of kind, now func() time.Time, logger *zap.Logger) *archive {
 	}
 }
 
-// begin returns the state that a user continues, if there is one.
+// begin returns the state that a user continues, if there is one that is not too
+// old.
 func (a *archive) begin(key string, user keeper) ([]byte, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,6 +112,10 @@ func (a *archive) begin(key string, user keeper) ([]byte, bool) {
 		a.owners[key] = user
 	}
 	saved, known := a.states[key]
+	if known && saved.newest < a.now().UnixNano()-int64(a.age) {
+		delete(a.states, key)
+		return nil, false
+	}
 	return saved.state, known
 }
 

@@ -72,6 +72,16 @@ func (s Shares) plus(others Shares) Shares {
 	return s
 }
 
+// known tells whether all shares are numbers.
+func (s *Shares) known() bool {
+	for _, share := range s {
+		if !known(share) {
+			return false
+		}
+	}
+	return true
+}
+
 // whole makes the shares add up to 1. Where there are none it does nothing.
 func (s Shares) whole() Shares {
 	total := 0.0

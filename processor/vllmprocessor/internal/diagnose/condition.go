@@ -44,22 +44,60 @@ const (
 
 // progress is when an engine was last seen to do something.
 type progress struct {
-	was     [4]float64
+	was     [numProgress]float64
 	at      int64
 	scrapes int
 }
 
+// numProgress is the number of what moves when an engine works, see reading.
+const numProgress = 5
+
 func (p *progress) observe(r *reading) {
-	if r.progress != p.was || p.at == 0 {
+	moved := p.at == 0
+	for i, now := range r.progress {
+		// Two numbers that are not known are the same.
+		moved = moved || now != p.was[i] && (known(now) || known(p.was[i]))
+	}
+	if moved {
 		*p = progress{was: r.progress, at: r.at}
 		return
 	}
 	p.scrapes++
 }
 
-// none tells whether nothing has moved for long enough.
+// none tells whether nothing has moved for long enough. Where the server does not
+// tell the tokens that it generates, nobody can say so.
 func (p *progress) none(at int64) bool {
-	return p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+	return known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+}
+
+// warmUp is for how long latencies are not judged after a restart. Long windows are
+// not waited for longer than it takes one to have nothing of the time before.
+func (s *Settings) warmUp() int64 {
+	return min(warmingUp*int64(s.Window), max(int64(s.Window), int64(startingFor)))
+}
+
+// restarts is when the first of restarts was that followed each other before the
+// engine had warmed up; 0 where it has.
+type restarts struct{ since int64 }
+
+func (x *restarts) observe(s *Settings, r *reading) {
+	switch {
+	case !x.recent(s, r):
+		x.since = 0
+	case x.since == 0:
+		x.since = r.restarted
+	}
+}
+
+func (*restarts) recent(s *Settings, r *reading) bool {
+	return r.restarted > 0 && r.at-r.restarted < s.warmUp()
+}
+
+// again tells whether an engine restarts again and again and so never works for
+// long: every restart ends the requests that it holds.
+func (x *restarts) again(s *Settings, r *reading) bool {
+	return x.since > 0 && r.at-x.since >= max(s.warmUp(), int64(startingFor))
 }
 
 // judge returns the condition that a reading alone shows. The order of the cases
@@ -70,7 +108,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 	switch {
 	case r.healthy == 0 && age < int64(startingFor):
 		return Starting
-	case r.restarted > 0 && r.at-r.restarted < warmingUp*int64(s.Window):
+	case e.restarts.recent(s, r) && !e.restarts.again(s, r):
 		return Starting
 	case r.awake == 0:
 		return Asleep
@@ -78,7 +116,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Stalled
 	case r.healthy == 0 || felt.failing:
 		return Failing
-	case felt.any():
+	case felt.any(), e.restarts.again(s, r):
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown

@@ -36,6 +36,8 @@ const (
 	guessWidth = 0.2
 	// beyondLearned is how much of the way from what was learned may be wrong.
 	beyondLearned = 0.1
+	// unbelievable is more than any time, or number of tokens, can be.
+	unbelievable = 1e30
 	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
 	leastDeviation = 0.04
 )
@@ -68,14 +70,15 @@ func (f *fit) sound() bool {
 	return true
 }
 
-// learn takes one observation. Numbers that are not known teach nothing.
+// learn takes one observation. Numbers that are not known teach nothing, nor do
+// those whose squares are none: what is summed up would never be a number again.
 func (f *fit) learn(y float64, xs ...float64) {
-	if !known(y) || !(y > 0) {
+	if !(y > 0 && y < unbelievable) {
 		return
 	}
 	row := append([]float64{1}, xs...)
 	for _, x := range row {
-		if !known(x) {
+		if !(math.Abs(x) < unbelievable) {
 			return
 		}
 	}

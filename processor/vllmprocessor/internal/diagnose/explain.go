@@ -15,6 +15,10 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 		latency = e.before(r, latency)
 	}
 	now := e.others(settings, r, felt, latency.scale(weight), weight)
+	if !now.known() {
+		// Nothing can be made of such numbers, and what is smoothed would keep them.
+		now = Shares{}
+	}
 	keep := 0.0
 	if e.sharesAt > 0 {
 		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
@@ -57,6 +61,10 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 	}
 	if r.healthy == 0 {
 		s[Erroring]++
+		all++
+	}
+	if e.restarts.again(settings, r) {
+		s[Restarting]++
 		all++
 	}
 	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {

@@ -12,10 +12,11 @@ import (
 // Keeper keeps what was learned of engines that are not there, for the case that
 // they come back. Both may be called while a State observes.
 type Keeper interface {
-	// Begin returns what Encode gave of an engine with these attributes when it was
+	// Begin returns what encode gave of an engine with these attributes when it was
 	// seen last; nil where there is nothing of it.
 	Begin(attributes []collect.Attribute) []byte
-	// End takes what Encode gives of an engine that is there no more.
+	// End takes what encode gives of an engine that is there no more; nil where
+	// nothing was learned of it.
 	End(attributes []collect.Attribute, baseline []byte)
 }
 
@@ -86,9 +87,7 @@ func (s *State) end(e *engine) {
 	if s.Keeper == nil || e.number == serverOnly {
 		return
 	}
-	if data := e.baseline.encode(); data != nil {
-		s.Keeper.End(e.attributes, data)
-	}
+	s.Keeper.End(e.attributes, e.baseline.encode())
 }
 
 // End keeps what is known of all engines, of which no more will be seen.

@@ -37,10 +37,11 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms,
 	}
 }
 
-// relearn takes a new level as the baseline when it has lasted long enough. Errors
-// and missed objectives are never taken as usual.
+// relearn takes a new level as the baseline when it has lasted long enough. Errors,
+// missed objectives and restarts are never taken as usual. An engine that was beyond the defaults from the
+// first has no other way to a baseline.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || felt.errors || felt.objective.name != "" || !e.baseline.ready() {
+	if raw != Degraded && raw != Healthy || raw == Degraded && !felt.any() || felt.errors || felt.objective.name != "" {
 		e.next = nil
 		return
 	}

@@ -23,8 +23,9 @@ type reading struct {
 	// was computed of prompts, also again after a preemption.
 	generation, computed float64
 	// progress grows with whatever an engine does: it stands still only in one that
-	// does nothing.
-	progress [4]float64
+	// does nothing. The tokens that are generated come first; NaN is what the server
+	// does not tell.
+	progress [numProgress]float64
 	// restarted is when the engine began anew last, 0 where it did not.
 	restarted int64
 	// objective is the worst of the objectives that are missed for certain.
@@ -74,9 +75,11 @@ func (r *reader) read(v *window.View, at int64) reading {
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
 	out.healthy = r.healthy
 	out.restarted, _ = v.Restarted()
-	out.progress = [4]float64{
-		orZero(value(v.Total(collect.GenerationTokens))), orZero(value(v.Total(collect.PrefixCacheQueries))),
-		orZero(value(v.Gauge(collect.KVCacheUtilization))), orZero(value(v.Total(collect.EstimatedFLOPs))),
+	out.progress = [numProgress]float64{
+		value(v.Total(collect.GenerationTokens)), value(v.Total(collect.PrefixCacheQueries)),
+		value(v.Gauge(collect.KVCacheUtilization)), value(v.Total(collect.EstimatedFLOPs)),
+		// A model that only embeds generates nothing, and may have no KV cache.
+		value(v.Total(collect.PromptTokens)),
 	}
 	s := &out.Signals
 	s[Running] = value(v.Average(collect.Running))

@@ -23,7 +23,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span, !bad && e.told.Because == JustSeen:
+	case raw == Stalled, at-e.rawSince >= span, !bad && (e.told.Because == JustSeen || e.told.Because == FarApart):
 		e.told.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
 		// It is one harm and then another, but harm all the time.
@@ -110,6 +110,12 @@ func (e *engine) explains() float64 {
 
 // notices are what is worth knowing and harms nobody.
 func (e *engine) notices() {
+	if !known(e.last.Signals[Running]) || e.last.elapsed == 0 {
+		// A scrape that failed, or the first after a gap, says nothing about them.
+		e.told.Notices[FrozenGauges] = e.told.Notices[FrozenGauges] && e.told.Condition == Idle
+		e.told.Notices[WorkloadShift] = e.told.Notices[WorkloadShift] && e.told.Condition == Healthy
+		return
+	}
 	e.told.Notices[FrozenGauges] = e.told.Condition == Idle && e.frozen(&e.last)
 	grown := 0.0
 	if e.told.Condition == Healthy && e.baseline.ready() && e.last.firstTokens >= leastObjectiveSeen {

@@ -86,6 +86,7 @@ type engine struct {
 	// unlearned are readings that nobody knows yet whether they are healthy.
 	unlearned []reading
 	progress  progress
+	restarts  restarts
 	last      reading
 	// raw is what the last reading alone showed, and since when; bad is whether that
 	// is harm, and badSince since when it is or is not.
@@ -262,6 +263,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	r := s.reader.read(v, at)
 	e.baseline.compare(&r)
 	e.progress.observe(&r)
+	e.restarts.observe(settings, &r)
 	felt := feel(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.told.Severity >= 2)
 	e.last = r
 	raw := e.judge(settings, &r, &felt)

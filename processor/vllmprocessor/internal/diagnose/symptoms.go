@@ -138,7 +138,8 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 	}
 	// Who waits now has not had a first token yet.
 	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
-		wait := r.Signals[QueueWait]
+		// What usually queues is in the usual time to the first token already.
+		wait := r.Signals[QueueWait] - max(orZero(b.usual(QueueWait)), 0)
 		s.firstToken = s.firstToken || wait+orZero(b.usual(TimeToFirstToken)) > limitFirst || r.firstTokens == 0
 	}
 	s.objective = r.objective

@@ -12,6 +12,8 @@ const (
 	// NoLatencies means: the server tells neither the times to the first token nor
 	// those between tokens, by which harm is judged.
 	NoLatencies
+	// FarApart means: the scrapes are so far apart that no window has two of them.
+	FarApart
 )
 
 // Sentence says it in words; empty where there is nothing to say.
@@ -20,6 +22,7 @@ func (b Because) Sentence() string {
 		Judged:      "",
 		JustSeen:    "The engine cannot be judged yet: it has just been seen for the first time.",
 		NoLatencies: "The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
+		FarApart:    "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
 	}[b]
 }
 
@@ -30,6 +33,8 @@ func (e *engine) because() Because {
 		return Judged
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies
+	case e.last.elapsed == 0 && e.at > e.first:
+		return FarApart
 	}
 	return JustSeen
 }

@@ -1,0 +1,69 @@
+package diagnose
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A server that tells nothing of what moves when it works cannot be seen to stand
+// still, and one that generates nothing works where it takes prompts in.
+func TestStandingStillHasToBeSeen(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		progress func(n int) [numProgress]float64
+		want     Condition
+	}{
+		"nothing is told": {func(int) [numProgress]float64 { return nothingTold() }, Healthy},
+		"only the utilization of a KV cache": {func(int) [numProgress]float64 {
+			p := nothingTold()
+			p[2] = 0
+			return p
+		}, Healthy},
+		"embeddings": {func(n int) [numProgress]float64 { return [numProgress]float64{0, 0, 0, 0, float64(1000 * n)} }, Healthy},
+		"it stands":  {func(int) [numProgress]float64 { return [numProgress]float64{5000, 700, 0.4, 0, 9000} }, Stalled},
+	} {
+		e := &engine{baseline: newBaseline()}
+		var got Condition
+		for n := range 20 {
+			r := healthyReading(int64(n+1) * scrape)
+			r.progress = test.progress(n)
+			e.progress.observe(&r)
+			got = e.judge(settings(2), &r, &symptoms{})
+		}
+		assert.Equal(t, test.want, got, name)
+	}
+}
+
+func nothingTold() (p [numProgress]float64) {
+	for i := range p {
+		p[i] = math.NaN()
+	}
+	return p
+}
+
+// An engine that began anew is judged after three windows; where these are long,
+// as soon as one has nothing of the time before, and not before ten minutes.
+func TestStartingEnds(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[time.Duration]time.Duration{
+		10 * time.Second: 30 * time.Second,
+		time.Minute:      3 * time.Minute,
+		10 * time.Minute: 10 * time.Minute,
+		time.Hour:        time.Hour,
+	} {
+		c := settings(2)
+		c.Window = window
+		e := &engine{baseline: newBaseline()}
+		began := int64(100 * time.Hour)
+		condition := func(after time.Duration) Condition {
+			r := healthyReading(began + int64(after))
+			r.restarted = began
+			return e.judge(c, &r, &symptoms{})
+		}
+		assert.Equal(t, Starting, condition(want-time.Second), window)
+		assert.Equal(t, Healthy, condition(want), window)
+	}
+}

@@ -1,0 +1,78 @@
+package diagnose
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// strange makes some numbers of a reading such as no server should tell.
+func strange(random *rand.Rand, r *reading) {
+	values := []float64{math.NaN(), 0, 1e-12, 1e12, 1, 0.5, 1e300}
+	pick := func(x *float64) {
+		if random.IntN(4) == 0 {
+			*x = values[random.IntN(len(values))]
+		}
+	}
+	for s := range NumSignals {
+		if random.IntN(3) == 0 {
+			r.Signals[s] = random.ExpFloat64()
+		}
+		pick(&r.Signals[s])
+	}
+	for _, x := range []*float64{
+		&r.elapsed, &r.runningNow, &r.waitingNow, &r.awake, &r.healthy, &r.firstTokens, &r.gaps, &r.finished, &r.generation, &r.computed,
+	} {
+		pick(x)
+	}
+	if random.IntN(10) == 0 {
+		r.restarted = r.at - int64(random.IntN(int(time.Hour)))
+	}
+}
+
+// Whatever a server tells, the shares are numbers from 0 to 1 that are 1 together
+// at most, and a baseline that has learned from it can be stored.
+func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		c := settings(1 + random.IntN(3))
+		c.SpeculationBreakEven = float64(random.IntN(3))
+		most := 1 + 1e-9
+		if c.SpeculationBreakEven > 0 {
+			most += contributes // What is below the break-even contributes whatever else there is.
+		}
+		s, e := &State{}, &engine{baseline: newBaseline()}
+		if seed%2 == 0 {
+			e.baseline = learned(10)
+		}
+		for n := range 300 {
+			r := healthyReading(int64(n+1) * scrape)
+			if random.IntN(3) > 0 {
+				strange(random, &r)
+			}
+			e.at = r.at
+			e.baseline.compare(&r)
+			e.progress.observe(&r)
+			e.restarts.observe(c, &r)
+			felt := feel(&r, e.baseline, [collect.NumInputs]bool{}, e.told.Severity >= 2)
+			e.last = r
+			raw := e.judge(c, &r, &felt)
+			e.explain(c, &r, &felt, raw)
+			e.settle(c, s, raw, r.at, &felt)
+			e.learn(c, s, &r, &felt, raw)
+			total := 0.0
+			for cause, share := range e.shares {
+				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)
+				total += share
+			}
+			require.LessOrEqual(t, total, most, "seed %d, %d: %v", seed, n, e.shares)
+			require.True(t, e.baseline.sound(), "seed %d, %d", seed, n)
+		}
+	}
+}

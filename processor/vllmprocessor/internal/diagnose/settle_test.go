@@ -1,0 +1,67 @@
+package diagnose
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Where no window has two scrapes nothing can be judged, and somebody is told why;
+// with the first scrape of an engine it is too early to say so.
+func TestScrapesThatAreFarApartAreTold(t *testing.T) {
+	t.Parallel()
+	s, c := &State{}, settings(2)
+	e := &engine{baseline: newBaseline(), first: int64(time.Hour)}
+	take := func(at int64, elapsed float64, raw Condition) (news []Transition) {
+		s.transitions = s.transitions[:0]
+		e.last, e.at = healthyReading(at), at
+		e.last.elapsed = elapsed
+		e.settle(c, s, raw, at, &symptoms{})
+		for _, t := range s.transitions {
+			if t.News() {
+				news = append(news, t)
+			}
+		}
+		return news
+	}
+	assert.Empty(t, take(int64(time.Hour), 0, Unknown))
+	s.engines = []*engine{e}
+	s.unreachable(c, int64(time.Hour+15*time.Second))
+	assert.Equal(t, JustSeen, e.told.Because, "what cannot be read is no scrape")
+	news := take(int64(time.Hour+150*time.Second), 0, Unknown)
+	if assert.Len(t, news, 1) {
+		assert.Contains(t, news[0].To.Because.Sentence(), "between two scrapes")
+	}
+	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
+	news = take(int64(time.Hour+315*time.Second), 15, Healthy)
+	assert.Len(t, news, 1)
+	assert.Equal(t, Healthy, e.told.Condition, "what is known at last is told at once")
+}
+
+// A notice outlasts a scrape that failed, and the first one after a gap.
+func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
+	t.Parallel()
+	s, c := &State{}, settings(2)
+	e := &engine{baseline: learned(10)}
+	s.engines = []*engine{e}
+	take := func(n int) {
+		r := healthyReading(int64(time.Hour) + int64(n)*scrape)
+		r.Signals[ArrivalRate] = 3
+		e.last, e.at = r, r.at
+		e.settle(c, s, Healthy, r.at, &symptoms{})
+	}
+	take(0)
+	take(1)
+	assert.True(t, e.told.Notices[WorkloadShift])
+	s.transitions = nil
+	s.unreachable(c, int64(time.Hour)+2*scrape)
+	take(3)
+	e.last = healthyReading(int64(time.Hour) + 20*scrape)
+	e.last.elapsed, e.last.firstTokens, e.last.Signals[ArrivalRate] = 0, math.NaN(), math.NaN()
+	e.settle(c, s, Unknown, e.last.at, &symptoms{})
+	take(21)
+	assert.True(t, e.told.Notices[WorkloadShift])
+	assert.Empty(t, s.transitions, "nothing has changed")
+}

@@ -1,0 +1,40 @@
+package diagnose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// queueing is a reading of a server whose clients always keep some requests
+// waiting, as a benchmark or a batch job does: the wait is a part of each time to
+// the first token.
+func queueing(at int64) reading {
+	r := healthyReading(at)
+	r.waitingNow = 4
+	s := &r.Signals
+	s[TimeToFirstToken], s[Waiting], s[QueueWait], s[QueueTime] = 1, 0.9, 0.9, 0.9
+	return r
+}
+
+// A queue that was always there is in the usual time to the first token already,
+// and does not count twice.
+func TestAQueueThatIsUsualIsNoHarm(t *testing.T) {
+	t.Parallel()
+	b := newBaseline()
+	for n := range 10 {
+		r := queueing(int64(n+1) * int64(time.Minute))
+		b.learn(&r, time.Minute)
+	}
+	require.True(t, b.ready())
+	r := queueing(int64(time.Hour))
+	felt := feel(&r, b, [collect.NumInputs]bool{}, false)
+	assert.False(t, felt.any(), "%+v", felt)
+	r.Signals[QueueWait] = 3
+	felt = feel(&r, b, [collect.NumInputs]bool{}, false)
+	assert.True(t, felt.firstToken, "a longer one does")
+}
