@@ -104,7 +104,7 @@ var conditions = []Condition{
 		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
 		Sentence: "The engine cannot be judged: signals that a judgement needs are missing, or have not been seen for long enough.",
 		Next: []string{
-			"Read the reason in the log line of the change: it names what is missing.",
+			"Read the reason in the log line of the change: it names what is missing. A collector that has just started needs a few scrapes.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
 		},
 		Anchor: "unknown",
