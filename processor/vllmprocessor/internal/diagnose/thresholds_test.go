@@ -44,6 +44,7 @@ func TestThresholdsInTheGuideAreThoseOfTheCode(t *testing.T) {
 
 // constants returns the numbers of the package by name, as the guide writes them.
 func constants(t *testing.T) map[string]string {
+	t.Helper()
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	found := map[string]string{}
