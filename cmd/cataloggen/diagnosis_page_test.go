@@ -103,7 +103,7 @@ func pageAlerts(t *testing.T) map[string]string {
 			}
 		}
 	}
-	require.Len(t, alerts, 3)
+	require.Len(t, alerts, 4)
 	return alerts
 }
 

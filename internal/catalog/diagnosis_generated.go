@@ -48,7 +48,6 @@ var conditions = []Condition{
 		Name: "starting", Severity: 0,
 		Meaning:  "The server restarted moments ago, or is new and does not answer its health check or its metrics yet.",
 		Sentence: "The server has just started; its first requests are slower than the later ones and are not judged.",
-		Signals:  []string{"running"},
 		Next: []string{
 			"Wait for the first tokens: `vllm.first_token_rate`.",
 			"Where it lasts, see whether anything is sent to it: `vllm.num_requests.running` and `vllm.num_requests.waiting`.",
@@ -105,7 +104,7 @@ var conditions = []Condition{
 		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
 		Sentence: "The engine cannot be judged: it has just been seen for the first time, or the server does not tell what a judgement needs.",
 		Next: []string{
-			"Read the reason in the log line of the change: it names what is missing.",
+			"Read the reason in the log line of the change: it names what is missing. A collector that has just started needs a few scrapes.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
 		},
 		Anchor: "unknown",
@@ -204,11 +203,11 @@ var causes = []Cause{
 		Anchor: "demand_exceeds_capacity",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: it is full of sequences in execution."},
-			{Name: "seqs", Sentence: "The number of sequences is the limit: as many run as are allowed, and there is room in the KV cache."},
+			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although there is room in the KV cache, so as many run as are allowed."},
 			{Name: "tokens", Sentence: "The tokens of a step are the limit: prefills fill the steps."},
 			{Name: "unknown", Sentence: "Which limit it is cannot be told."},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported: it is taken from a flat number of running requests with others waiting. Requests that a gateway or the server rejects are not in the arrivals.",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported: it is taken for the limit where requests wait although the KV cache has room. Requests that a gateway or the server rejects are not in the arrivals.",
 	},
 	{
 		Name: "erroring", Level: LevelEngine,
@@ -337,7 +336,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "upstream_starved", Level: LevelPool,
-		Meaning:  "The servers of the pool have room, and requests wait at the gateway before they reach them.",
+		Meaning:  "The servers of the pool have room, and requests wait in the queue of the gateway.",
 		Sentence: "The servers have room, and requests do not reach them: look at what stands before them.",
 		Signals:  []string{"arrival_rate", "running", "waiting"},
 		Next: []string{
@@ -346,7 +345,7 @@ var causes = []Cause{
 			"Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: what is missing does not arrive.",
 		},
 		Anchor:       "upstream_starved",
-		NotSeparable: "Without metrics of the gateway, requests that do not arrive and requests that nobody sent look the same.",
+		NotSeparable: "Without metrics of the gateway, requests that do not arrive and requests that nobody sent look the same. Requests that fail at the gateway are not judged: look at its errors.",
 	},
 	{
 		Name: "frozen_gauges", Level: LevelNotice,
@@ -367,7 +366,7 @@ var causes = []Cause{
 		Signals:  []string{"arrival_rate", "output_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.arrival_rate`, `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.",
-			"Compare with what was released or which client is new; after `diagnosis::relearn_after` the new level is the reference.",
+			"Compare with what was released or which client is new; where it harms nobody, the new level becomes the reference within some twenty windows.",
 		},
 		Anchor:       "workload_shift",
 		NotSeparable: "A change for good and a passing one look the same until it has lasted.",

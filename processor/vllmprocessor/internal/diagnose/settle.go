@@ -134,12 +134,13 @@ func (e *engine) detail(c Cause) string {
 	r, b := &e.last, e.baseline
 	switch c {
 	case DemandExceedsCapacity:
+		queued := orZero(r.Signals[Waiting]) - orZero(r.Signals[Deferred])
 		switch {
 		case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
 			return "kv"
-		case orZero(r.Signals[Waiting]) >= 1 && b.Step.N > 0 && b.promptShare(r) > 0.5:
+		case queued >= 1 && b.Step.N > 0 && b.promptShare(r) > 0.5:
 			return "tokens"
-		case orZero(r.Signals[Waiting]) >= 1 && r.Signals[KVUtilization] <= full:
+		case queued >= 1 && r.Signals[KVUtilization] <= full:
 			return "seqs"
 		}
 		return "unknown"

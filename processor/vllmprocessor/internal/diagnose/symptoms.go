@@ -46,6 +46,9 @@ const (
 	defaultFirstToken  = 2.0
 	defaultTokenGap    = 0.1
 	leastObjectiveSeen = 20
+	// fewFirstTokens is how many requests can be judged by the defaults, where they
+	// are too few to compare them with the baseline.
+	fewFirstTokens = 2
 
 	// harmfulErrors and failingErrors are shares of requests without a right
 	// answer; leastErrors is how many it takes.
@@ -126,7 +129,8 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 		limitFirst = b.limit(TimeToFirstToken, harmFirstToken, already)
 		limitGap = b.limit(InterTokenLatency, harmTokenGap, already)
 	}
-	if r.firstTokens >= leastFirstTokens || (already && r.firstTokens > 0) {
+	switch {
+	case r.firstTokens >= leastFirstTokens || (already && r.firstTokens > 0):
 		first, gap := r.Signals[TimeToFirstToken] > limitFirst, r.Signals[InterTokenLatency] > limitGap
 		if b.ready() {
 			certainFirst, certainGap := b.certain(r, already)
@@ -135,6 +139,10 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 		s.beyond = first || gap
 		s.firstToken = first && !measured[collect.TimeToFirstToken]
 		s.tokenGap = gap && !measured[collect.InterTokenLatency]
+	case r.firstTokens >= fewFirstTokens:
+		// So few vary a lot. What nobody wants to wait is too long all the same.
+		s.firstToken = r.Signals[TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
+		s.tokenGap = r.Signals[InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
 	}
 	// Who waits now has not had a first token yet.
 	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {

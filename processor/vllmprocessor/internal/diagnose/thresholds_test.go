@@ -1,0 +1,103 @@
+package diagnose
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// notThresholds are constants by which nobody is judged: the guesses that a fit
+// begins with, and what identifies and bounds what is kept.
+var notThresholds = map[string]bool{
+	"guessNoise": true, "guessWidth": true, "beyondLearned": true, "leastDeviation": true,
+	"baselineVersion": true, "BaselineMemory": true,
+}
+
+// The table of thresholds in the guide has the numbers of the code: all of them,
+// and no others.
+func TestThresholdsInTheGuideAreThoseOfTheCode(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "diagnosis.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(guide), "<!-- thresholds: begin -->")
+	require.True(t, found)
+	table, _, found = strings.Cut(table, "<!-- thresholds: end -->")
+	require.True(t, found)
+	written := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\S+) \\|").FindAllStringSubmatch(table, -1) {
+		assert.NotContains(t, written, row[1], "there twice")
+		written[row[1]] = row[2]
+	}
+	assert.Equal(t, constants(t), written)
+}
+
+// constants returns the numbers of the package by name, as the guide writes them.
+func constants(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for _, declaration := range file.Decls {
+			general, ok := declaration.(*ast.GenDecl)
+			if !ok || general.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range general.Specs {
+				value := spec.(*ast.ValueSpec)
+				for i, expression := range value.Values {
+					if number, known := evaluate(expression); known && !notThresholds[value.Names[i].Name] {
+						found[value.Names[i].Name] = number.String()
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// number is a constant; isTime says that it counts nanoseconds.
+type number struct {
+	value  float64
+	isTime bool
+}
+
+func (n number) String() string {
+	if !n.isTime {
+		return strconv.FormatFloat(n.value, 'g', -1, 64)
+	}
+	return fmt.Sprintf("%gm", time.Duration(n.value).Minutes())
+}
+
+// evaluate knows numbers, units of time and their products.
+func evaluate(expression ast.Expr) (number, bool) {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		value, err := strconv.ParseFloat(e.Value, 64)
+		return number{value: value}, err == nil
+	case *ast.SelectorExpr:
+		unit, known := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}[e.Sel.Name]
+		return number{float64(unit), true}, known
+	case *ast.BinaryExpr:
+		x, known := evaluate(e.X)
+		y, too := evaluate(e.Y)
+		return number{x.value * y.value, x.isTime || y.isTime}, known && too && e.Op == token.MUL
+	}
+	return number{}, false
+}
