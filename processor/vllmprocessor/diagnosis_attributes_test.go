@@ -263,6 +263,6 @@ func TestMarkedSeriesEndUnderTheOldVersionOfTheResource(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, []string{"15s version 1 idle", "30s version 1 idle end", "30s version 2 idle", "45s version 2 idle"}, all, on)
+		assert.Equal(t, []string{"15s version 1 unknown", "30s version 1 unknown end", "30s version 2 unknown", "45s version 2 unknown"}, all, on)
 	}
 }

@@ -40,7 +40,7 @@ func byVersion(metrics pmetric.Metrics) map[string][]string {
 // The server behind an address is replaced by a newer one. The receiver ends all
 // series under the old resource, and goes on under the new one.
 func TestAnUpdateInPlaceEndsWhatWasToldOfTheOldVersion(t *testing.T) {
-	r := newRig(t, "")
+	r := newRig(t, "diagnosis: {enabled: false}")
 	story := readStory(t, `
 		at 0
 		attribute service.version=1

@@ -120,7 +120,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
-	case !demand && !(r.Signals[Running] > 0) && !(r.firstTokens > 0):
+	case !demand && !(r.Signals[Running] > 0) && !(r.firstTokens > 0) && !(r.generation > 0):
 		return Idle
 	case r.lacks:
 		return Unknown

@@ -21,7 +21,7 @@ import (
 // begins with, and what identifies and bounds what is kept.
 var notThresholds = map[string]bool{
 	"guessNoise": true, "guessWidth": true, "beyondLearned": true, "leastDeviation": true,
-	"baselineVersion": true, "BaselineMemory": true,
+	"baselineVersion": true, "BaselineMemory": true, "numProgress": true, "unbelievable": true,
 }
 
 // The table of thresholds in the guide has the numbers of the code: all of them,
