@@ -84,7 +84,7 @@ func every(seconds ...int) string {
 }
 
 func TestAWindowThatIsTooShortIsToldOnce(t *testing.T) {
-	r := newRig(t, "")
+	r := newRig(t, "diagnosis: {enabled: false}")
 	r.tell(every(0, 40, 80, 120, 160))
 	assert.Equal(t, []string{
 		"warn: the window (1m0s) is shorter than twice the time between two scrapes (40s), so that a single missed scrape " +
@@ -93,7 +93,7 @@ func TestAWindowThatIsTooShortIsToldOnce(t *testing.T) {
 }
 
 func TestAWindowOfTwoScrapesIsEnough(t *testing.T) {
-	r := newRig(t, "")
+	r := newRig(t, "diagnosis: {enabled: false}")
 	r.tell(every(0, 30, 60, 90))
 	assert.Empty(t, r.messages())
 }
@@ -110,13 +110,13 @@ func TestAStalenessShorterThanTheScrapeIntervalIsToldOnce(t *testing.T) {
 }
 
 func TestOneSilenceAfterOneScrapeProvesNoShortStaleness(t *testing.T) {
-	r := newRig(t, "")
+	r := newRig(t, "diagnosis: {enabled: false}")
 	r.tell(every(0, 400, 415, 430))
 	assert.Empty(t, r.messages())
 }
 
 func TestOneMissedScrapeProvesNoShortWindow(t *testing.T) {
-	r := newRig(t, "")
+	r := newRig(t, "diagnosis: {enabled: false}")
 	r.tell(every(0, 55, 70, 85, 140, 155))
 	assert.Empty(t, r.messages())
 }
