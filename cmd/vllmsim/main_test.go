@@ -147,17 +147,17 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 		return true
 	}
 	assert.True(t, answers())
-	// Minutes 5 to 8 are from 2 s to 3.2 s.
+	// Minutes 10 to 13 are from 4 s to 5.2 s.
 	require.Eventually(t, func() bool { return !answers() }, 10*time.Second, 10*time.Millisecond)
 	require.Eventually(t, answers, 10*time.Second, 10*time.Millisecond)
 	cancel()
 	assert.Equal(t, 0, <-done)
-	assert.Contains(t, stdout.String(), "unreachable, 12m0s: nobody can reach the server")
-	assert.Contains(t, stdout.String(), "5m0s unreachable until 8m0s")
+	assert.Contains(t, stdout.String(), "unreachable, 17m0s: nobody can reach the server")
+	assert.Contains(t, stdout.String(), "10m0s unreachable until 13m0s")
 	told, err := os.ReadFile(truth)
 	require.NoError(t, err)
 	assert.Greater(t, bytes.Count(told, []byte("\n")), 1000)
-	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":300,"until":480}`}, injectedLines(told))
+	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":600,"until":780}`}, injectedLines(told))
 }
 
 func TestServeRecordReplay(t *testing.T) {
