@@ -172,3 +172,26 @@ func BenchmarkState(b *testing.B) {
 		})
 	}
 }
+
+// What the diagnosis adds to a batch: two processors take the same batches in turns,
+// one of them without it. The ratio is the claim.
+func BenchmarkDiagnosis(b *testing.B) {
+	for _, engines := range []int{1, 8} {
+		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
+			const servers = 100
+			with, without := benchProcessor(b), benchProcessor(b)
+			without.diagnosis = nil
+			one, other := newFleet(b, servers, engines), newFleet(b, servers, engines)
+			for range 25 {
+				one.pass(b, with)
+				other.pass(b, without)
+			}
+			var diagnosing, not []time.Duration
+			for b.Loop() {
+				diagnosing = append(diagnosing, one.pass(b, with))
+				not = append(not, other.pass(b, without))
+			}
+			b.ReportMetric(float64(median(diagnosing))/float64(median(not)), "x-without")
+		})
+	}
+}
