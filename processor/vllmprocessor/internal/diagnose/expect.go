@@ -124,12 +124,19 @@ func (f *fit) part(i int, x float64) float64 {
 	return f.coefficients[i+1] * x
 }
 
+// mean is that of the times that were learned.
+func (f *fit) mean() float64 { return f.XY[0] / f.N }
+
+// more returns what one of the numbers contributes beyond what it does in the mean of
+// what was learned, 0 where that is less.
+func (f *fit) more(i int, x float64) float64 { return max(f.part(i, x-f.XX[0][i+1]/f.N), 0) }
+
 // solve finds the coefficients: those with the least squares of the errors and of
 // the distance from the guess, none below zero.
 func (f *fit) solve() {
 	k := len(f.XY)
 	f.coefficients = make([]float64, k)
-	mean := f.XY[0] / f.N
+	mean := f.mean()
 	rest := 1.0
 	guess, width := make([]float64, k), make([]float64, k)
 	for i, share := range f.Shares {

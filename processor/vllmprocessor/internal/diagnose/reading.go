@@ -92,7 +92,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	gaps, step := moments(v, collect.InterTokenLatency)
 	finished, output := moments(v, collect.RequestGenerationTokens)
 	out.lacks = r.lacks(v)
-	out.firstTokens, out.gaps, out.finished = firstTokens, gaps, finished
+	out.firstTokens, out.gaps = firstTokens, gaps
 	s[TimeToFirstToken], s[StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[FirstTokenRate] = rate
@@ -129,12 +129,10 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[FrontEnd] = frontEnd(v)
 	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
 	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
-	if failed, corrupted := value(v.IncreaseOf(collect.RequestSuccess, "error")), value(v.Increase(collect.CorruptedRequests)); true {
-		all := value(v.Increase(collect.RequestSuccess))
-		s[ErrorRatio] = failed / all
-		out.finished = or(finished, all)
-		s[CorruptedRatio] = min(corrupted/all, 1)
-	}
+	ended := value(v.Increase(collect.RequestSuccess))
+	s[ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
+	s[CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
+	out.finished = or(finished, ended)
 	if known(r.errors) && !(s[ErrorRatio] >= r.errors) {
 		// What the front end refuses never ends in an engine.
 		s[ErrorRatio], out.finished = r.errors, max(orZero(out.finished), orZero(r.answered))

@@ -91,12 +91,12 @@ func split(r *reading, b *baseline, felt *symptoms) (shares Shares, all float64)
 	var total Shares
 	if felt.firstToken {
 		excess := max(r.Signals[TimeToFirstToken], orZero(r.Signals[QueueWait])) - b.usual(TimeToFirstToken)
-		w := weight(excess, max(b.usual(TimeToFirstToken)*(harmRatio-1), harmFirstToken))
+		w := weight(excess, b.harm(TimeToFirstToken, harmFirstToken, false))
 		total, all = total.plus(firstTokenShares(r, b, &g).scale(w)), all+w
 	}
 	if felt.tokenGap {
 		excess := r.Signals[InterTokenLatency] - b.usual(InterTokenLatency)
-		w := weight(excess, max(b.usual(InterTokenLatency)*(harmRatio-1), harmTokenGap))
+		w := weight(excess, b.harm(InterTokenLatency, harmTokenGap, false))
 		total, all = total.plus(decodeShares(r, b, &g).scale(w)), all+w
 	}
 	if all == 0 {
@@ -168,13 +168,12 @@ func decodeShares(r *reading, b *baseline, g *growths) Shares {
 	total[SlowSteps] = g.slow
 	sequences, tokens, prompt := stepLoad(r)
 	expected := b.Step.expect(sequences, tokens, prompt)
-	load := math.Log(expected) - math.Log(b.Step.XY[0]/b.Step.N)
+	load := math.Log(expected) - math.Log(b.Step.mean())
 	if load > quiet {
 		var because Shares
-		more := func(i int, x float64) float64 { return max(b.Step.part(i, x-b.Step.XX[0][i+1]/b.Step.N), 0) }
-		g.workload(&because, more(0, sequences), g.arrivals, 0, g.output)
-		g.workload(&because, more(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
-		g.prefills(&because, more(2, prompt))
+		g.workload(&because, b.Step.more(0, sequences), g.arrivals, 0, g.output)
+		g.workload(&because, b.Step.more(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
+		g.prefills(&because, b.Step.more(2, prompt))
 		total = total.plus(because.whole().scale(load))
 	}
 	return failedTransfers(r, total).whole()
@@ -218,15 +217,14 @@ func prefillShares(r *reading, b *baseline, g *growths) Shares {
 	total[SlowSteps] = g.prefillSlow
 	own, others := prefillLoad(r)
 	expected := b.Prefill.expect(own, others)
-	load := math.Log(expected) - math.Log(b.Prefill.XY[0]/b.Prefill.N)
+	load := math.Log(expected) - math.Log(b.Prefill.mean())
 	if load > quiet {
 		var because Shares
-		more := func(i int, x float64) float64 { return max(b.Prefill.part(i, x-b.Prefill.XX[0][i+1]/b.Prefill.N), 0) }
-		by := more(0, own) / (g.computed + g.forgotten)
+		by := b.Prefill.more(0, own) / (g.computed + g.forgotten)
 		if known(by) {
 			because[PrefillHeavy], because[KVPressure] = by*g.computed, by*g.forgotten
 		}
-		g.prefills(&because, more(1, others))
+		g.prefills(&because, b.Prefill.more(1, others))
 		total = total.plus(because.whole().scale(load))
 	}
 	return total.whole()
