@@ -112,6 +112,16 @@ func (u *unconfirmed) settled() bool {
 	return false
 }
 
+// ended returns the points whose series have no value again. Outputs have the
+// points, too, so the slice itself is not changed.
+func (u *unconfirmed) ended() []emit.Point {
+	live := func(point emit.Point) bool { return u.memory.Live(&point) }
+	if !slices.ContainsFunc(u.points, live) {
+		return u.points
+	}
+	return slices.DeleteFunc(slices.Clone(u.points), live)
+}
+
 const (
 	// keptOutputs is how many outputs of a resource are kept after they were taken: a
 	// fan-out before this processor may send a batch again because another consumer
@@ -202,12 +212,12 @@ func (p *vllmProcessor) repeat(ctx context.Context, r *resource, o *output) {
 		}
 		here := u.attributes == r.attributes
 		if here && u.mark == r.markOf(u.memory) {
-			u.points = slices.DeleteFunc(u.points, func(point emit.Point) bool { return u.memory.Live(&point) })
+			u.points = u.ended()
 		}
 		if len(u.points) == 0 {
 			return true
 		}
-		repeated := section{memory: u.memory, points: slices.Clone(u.points), mark: u.mark}
+		repeated := section{memory: u.memory, points: u.points, mark: u.mark}
 		if !here {
 			repeated.attributes = u.attributes
 		}
@@ -226,7 +236,7 @@ func (p *vllmProcessor) repeat(ctx context.Context, r *resource, o *output) {
 		if first < 0 {
 			continue
 		}
-		u := &unconfirmed{memory: s.memory, attributes: s.attributes, mark: s.mark, points: slices.Clone(s.points[first:]), sent: []*delivery{o.sent}}
+		u := &unconfirmed{memory: s.memory, attributes: s.attributes, mark: s.mark, points: s.points[first:], sent: []*delivery{o.sent}}
 		if s.attributes == (pcommon.Map{}) {
 			u.attributes = r.attributes
 		}

@@ -27,6 +27,7 @@ type fickle struct {
 	// during is called while it consumes.
 	during func()
 	last   pmetric.Metrics
+	mu     sync.Mutex
 }
 
 func (f *fickle) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -35,7 +36,9 @@ func (f *fickle) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) erro
 	if f.during != nil {
 		f.during()
 	}
+	f.mu.Lock()
 	f.last = metrics
+	f.mu.Unlock()
 	if f.refuses {
 		return errors.New("no")
 	}
@@ -172,7 +175,7 @@ func TestAnEndThatWasTakenWithTheSameBatchIsNotSentAgain(t *testing.T) {
 	s.send(cacheBody(15, 30), false)
 	s.send(cacheBody(30, 30), false)
 	first := s.send(cacheBody(45, 30), true)
-	assert.Equal(t, first, s.send(cacheBody(45, 30), false))
+	assert.Equal(t, fmt.Sprint(first), fmt.Sprint(s.send(cacheBody(45, 30), false)))
 	for _, value := range s.send(cacheBody(60, 30), false) {
 		assert.False(t, math.IsNaN(value))
 	}
@@ -242,7 +245,7 @@ func TestEndsOfAServerThatWasUpdatedAreSentUnderItsOldAttributes(t *testing.T) {
 }
 
 func TestNoLockIsHeldWhileTheNextConsumerRuns(t *testing.T) {
-	s := newSender(t, "")
+	s := newSender(t, "pool: {}")
 	s.send(cacheBody(0, 0), false)
 	within := false
 	s.next.during = func() {
@@ -299,7 +302,7 @@ func keyOf(t *testing.T, text string) string {
 // Batches of one server and of several, resends and refusals all at once, for the
 // race detector; each batch gets the same each time.
 func TestBatchesAndResendsAtTheSameTime(t *testing.T) {
-	s := newSender(t, "")
+	s := newSender(t, "pool: {}")
 	s.now = func() time.Time { return storyBegin }
 	var group sync.WaitGroup
 	for worker := range 8 {
@@ -324,13 +327,17 @@ func TestBatchesAndResendsAtTheSameTime(t *testing.T) {
 // A consumer that refuses for an hour while engines come and go: what is kept for
 // it is bounded.
 func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
-	s := newSender(t, "")
-	for i := range 240 {
+	s := newSender(t, noDiagnosis)
+	const engines = 80
+	s.next.refuses = true
+	for i := range 120 {
 		text := fmt.Sprintf("at %d\n", i*15)
-		for engine := range 10 {
-			text += cacheEngine(i/2*10+engine, i%2*10)
+		for engine := range engines {
+			text += cacheEngine(i/2*engines+engine, i%2*10)
 		}
-		s.send(text, true)
+		call := readStory(t, text).calls[0]
+		s.now = func() time.Time { return call.at }
+		require.Error(t, s.pipeline.ConsumeMetrics(t.Context(), call.input))
 	}
 	r := s.resources[keyOf(t, cacheBody(0, 0))]
 	ends, kept := 0, 0
@@ -342,6 +349,7 @@ func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
 			kept += len(section.points)
 		}
 	}
+	assert.Greater(t, ends, maxUnconfirmed/2, "more than that have ended")
 	assert.LessOrEqual(t, ends, maxUnconfirmed)
 	assert.LessOrEqual(t, len(r.history.outputs), keptOutputs+keptRefused)
 	assert.Less(t, kept, 3*(maxUnconfirmed+1000))
