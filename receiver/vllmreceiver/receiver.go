@@ -83,11 +83,20 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
+			SchemaURL: schemaURL(),
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
 	return &vllmReceiver{shared: s, next: next, running: map[string]*runningTarget{}}, nil
+}
+
+// schemaURL is the schema URL of the resources.
+func schemaURL() string {
+	if !metadata.ReceiverVllmSchemaURLFeatureGate.IsEnabled() {
+		return ""
+	}
+	return catalog.SchemaURL
 }
 
 // maxRememberedBlocks bounds the layout memory. A vLLM body has about 90

@@ -14,6 +14,8 @@ import (
 // Settings are what all scrapes of a target have in common.
 type Settings struct {
 	ScopeName, ScopeVersion string
+	// SchemaURL goes on the resource; see catalog.SchemaURL.
+	SchemaURL string
 	// MaxSeries is the most points that one scrape of the target may have; a
 	// histogram counts as one. 0 is no limit.
 	MaxSeries int
@@ -173,6 +175,7 @@ func (t *Target) Balanced() bool { return t.resets.balanced() }
 func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
 	resource := out.ResourceMetrics().AppendEmpty()
 	t.resource.CopyTo(resource.Resource())
+	resource.SetSchemaUrl(t.settings.SchemaURL)
 	scope := resource.ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(t.settings.ScopeName)
 	scope.Scope().SetVersion(t.settings.ScopeVersion)
