@@ -199,7 +199,7 @@ func switches(cfg *Config) map[string]bool {
 func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	on := switches(cfg)
 	out := map[string]*catalog.Metric{}
-	for _, name := range []string{emit.MetricUp, emit.MetricHealthy, emit.MetricDuration, emit.MetricSamples} {
+	for _, name := range emit.OwnMetrics() {
 		metric, ok := catalog.ByName(name)
 		if !ok {
 			continue
