@@ -33,6 +33,8 @@ type target struct {
 	attributes map[string]any
 	// discovered are resource attributes too; the switches hold for them.
 	discovered map[string]string
+	// pod is what Kubernetes reports about its pod; nil for others.
+	pod *emit.Pod
 	// interval is how often it is scraped; 0 is the receiver's own interval.
 	interval time.Duration
 }
@@ -134,7 +136,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 
 func (r *vllmReceiver) newScraper(t target) *targetScraper {
 	stopped, cancel := context.WithCancel(context.Background())
-	return &targetScraper{
+	s := &targetScraper{
 		shared:  r.shared,
 		stopped: stopped,
 		cancel:  cancel,
@@ -149,6 +151,8 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		warned:  map[string]bool{},
 		now:     time.Now,
 	}
+	s.pod.Store(t.pod)
+	return s
 }
 
 // configuredTargets are the targets that the configuration lists. Validate has
