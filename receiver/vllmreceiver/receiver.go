@@ -33,6 +33,8 @@ type target struct {
 	attributes map[string]any
 	// discovered are resource attributes too; the switches hold for them.
 	discovered map[string]string
+	// pod is what Kubernetes reports about its pod; nil for others.
+	pod *emit.Pod
 	// interval is how often it is scraped; 0 is the receiver's own interval.
 	interval time.Duration
 }
@@ -143,7 +145,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 
 func (r *vllmReceiver) newScraper(t target) *targetScraper {
 	stopped, cancel := context.WithCancel(context.Background())
-	return &targetScraper{
+	s := &targetScraper{
 		shared:  r.shared,
 		stopped: stopped,
 		cancel:  cancel,
@@ -158,6 +160,8 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		warned:  map[string]bool{},
 		now:     time.Now,
 	}
+	s.pod.Store(t.pod)
+	return s
 }
 
 // configuredTargets are the targets that the configuration lists. Validate has
@@ -208,7 +212,7 @@ func switches(cfg *Config) map[string]bool {
 func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	on := switches(cfg)
 	out := map[string]*catalog.Metric{}
-	for _, name := range []string{emit.MetricUp, emit.MetricHealthy, emit.MetricDuration, emit.MetricSamples} {
+	for _, name := range emit.OwnMetrics() {
 		metric, ok := catalog.ByName(name)
 		if !ok {
 			continue

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/scraper"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -52,6 +53,15 @@ func (r *vllmReceiver) Remove(ctx context.Context, address *url.URL) error {
 		return nil
 	}
 	return r.end(ctx, address.String(), running, true)
+}
+
+// setPod passes on what Kubernetes reports about the pod of a target now.
+func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if running, ok := r.running[address.String()]; ok {
+		running.scraper.pod.Store(pod)
+	}
 }
 
 // add starts one target after an offset.

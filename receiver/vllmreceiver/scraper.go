@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -49,6 +50,8 @@ type targetScraper struct {
 	doubtful bool
 	// failing is true while scrapes fail; the log says so once.
 	failing bool
+	// pod is what Kubernetes reports about the target's pod; nil for others.
+	pod atomic.Pointer[emit.Pod]
 	// limited is true while the series limit drops points.
 	limited bool
 	// warned has what was logged once in the target's life.
@@ -142,7 +145,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	if !ok {
 		return out, nil
 	}
-	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at)}
+	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(ctx, fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
@@ -245,7 +248,7 @@ func (s *targetScraper) fail(ctx context.Context, cause *fetch.Error, at time.Ti
 	if cause.Outcome == fetch.OutcomeCanceled {
 		return
 	}
-	own := emit.Own{Healthy: healthy, Duration: s.now().Sub(at)}
+	own := emit.Own{Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load()}
 	if !s.settled && !s.emitter.Known() {
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)
 	}
