@@ -188,6 +188,13 @@ func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
 func (s *targetScraper) settle(
 	ctx context.Context, at time.Time, snapshot *exposition.Snapshot, out pmetric.Metrics,
 ) (emit.Scrape, bool) {
+	if s.settled {
+		// The answer of another process says nothing about this one's version.
+		scrape := emit.Scrape{Time: at, Plan: s.shared.plans.get(snapshot.Layout, s.version), Snapshot: snapshot}
+		if s.emitter.Foreign(scrape) {
+			return scrape, ctx.Err() == nil
+		}
+	}
 	version, settled := s.version, s.settled
 	if !settled || s.doubtful {
 		version = s.askVersion(ctx)
@@ -282,6 +289,14 @@ func (s *targetScraper) explain(snapshot *exposition.Snapshot, plan *normalize.P
 			s.logger.Warn("A line of the body could not be read; all others were delivered",
 				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
 		})
+	}
+	if s.emitter.Replicas() {
+		s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
+			"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
+			"that did not happen. List the replicas themselves as targets, or let discovery find their pods")
+	}
+	if report.Dropped[normalize.ReasonOtherProcess] > 0 {
+		return
 	}
 	if s.emitter.Balanced() {
 		s.logger.Warn("The counters fall again and again while the address stays the same: this seems to be a load balancer " +
