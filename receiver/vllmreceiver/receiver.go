@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -70,6 +71,11 @@ type vllmReceiver struct {
 	// overflow is how many discovered targets are above limits::targets.
 	overflow atomic.Int64
 
+	// status is what the collector's health depends on.
+	status *receiverStatus
+	// observed counts the points that the scrape helper does not send.
+	observed *receiverhelper.ObsReport
+
 	// discovery finds targets; nil where the configuration lists them all.
 	discovery *targetDiscovery
 }
@@ -89,7 +95,15 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		},
 	}
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
-	return &vllmReceiver{shared: s, next: next, running: map[string]*runningTarget{}}, nil
+	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &vllmReceiver{
+		shared: s, next: next, running: map[string]*runningTarget{}, status: newReceiverStatus(), observed: observed,
+	}, nil
 }
 
 // maxRememberedBlocks bounds the layout memory. A vLLM body has about 90
@@ -103,6 +117,7 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	r.mu.Lock()
 	r.host = host
 	r.mu.Unlock()
+	r.status.start(host)
 	if err := r.observe(); err != nil {
 		return err
 	}
@@ -130,6 +145,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	discovery := r.discovery
 	r.mu.Unlock()
+	r.status.stop()
 	// First, so that it adds nothing to what stops.
 	return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 }
@@ -151,6 +167,7 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		warned:  map[string]bool{},
 		now:     time.Now,
 	}
+	s.failures.logger = s.logger
 	s.pod.Store(t.pod)
 	return s
 }
