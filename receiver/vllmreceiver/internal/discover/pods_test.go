@@ -22,9 +22,11 @@ func phase(name string) func(*kubeapitest.Pod) {
 // failure must be seen.
 func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
 	ends := map[string]func(*kubeapitest.Server){
-		"deleted":   func(api *kubeapitest.Server) { api.Delete(kubeapitest.Pods, "inference", "a") },
-		"failed":    func(api *kubeapitest.Server) { api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Failed"))) },
-		"succeeded": func(api *kubeapitest.Server) { api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Succeeded"))) },
+		"deleted": func(api *kubeapitest.Server) { api.Delete(kubeapitest.Pods, "inference", "a") },
+		"failed":  func(api *kubeapitest.Server) { api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Failed"))) },
+		"succeeded": func(api *kubeapitest.Server) {
+			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Succeeded")))
+		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
