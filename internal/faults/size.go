@@ -22,7 +22,8 @@ func sizeFaults() []Fault {
 		}
 	}
 	const many = 50_000
-	letters := strings.Repeat("x", 1<<20)
+	// A line may have 1 MiB.
+	letters := strings.Repeat("x", 1_000_000)
 	return []Fault{
 		{Name: "long HELP, series that end", What: "HELP of 1 MB; 3000 series of its family that are there in every second scrape", Heavy: true, Short: true,
 			Begin: adding(func(_ *World, n int64, add func(string, ...any)) {
