@@ -78,7 +78,7 @@ const endsConfig = `
 receivers:
   vllm: {collection_interval: 1s, timeout: 900ms, gen_ai: {enabled: true}, targets: [{endpoint: 'http://%s'}, {endpoint: 'http://%s'}, {endpoint: 'http://%s'}]}
 processors:
-  vllm: {window: 4500ms, max_staleness: 10s}
+  vllm: {window: 4500ms, max_staleness: 10s, pool: {interval: 1s}}
 exporters:
   prometheus_remote_write: {endpoint: 'http://%s/api/v1/write', max_batch_request_parallelism: 1, target_info: {enabled: true}}
   otlp_http: {endpoint: '%s'}
@@ -89,7 +89,7 @@ service:
 
 // What is there of a target that is down: that it is down, and what is known of
 // it as a target.
-var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_diagnosis_.*)$`)
+var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_(pool_)?diagnosis_.*)$`)
 
 // After an end nothing answers: not of a server that went away, not of families
 // that a server no longer has, not of an engine that is gone, and not of what the
@@ -122,7 +122,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 		}, ofTheTarget},
 		{"the pool of a server that went away", `{model_name="away",__name__=~"vllm_pool_.*"}`, []string{
 			"vllm_pool_prompt_throughput_per_second", "vllm_pool_time_to_first_token_quantile_seconds",
-		}, nil},
+		}, ofTheTarget},
 		{"a histogram", fmt.Sprintf(`{instance=%q,__name__=~"vllm_time_to_first_token_(seconds_.*|quantile_.*|mean_.*)"}`, families.instance), []string{
 			"vllm_time_to_first_token_seconds_bucket", "vllm_time_to_first_token_seconds_sum", "vllm_time_to_first_token_seconds_count",
 			"vllm_time_to_first_token_quantile_seconds", "vllm_time_to_first_token_mean_seconds",

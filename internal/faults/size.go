@@ -53,7 +53,7 @@ func sizeFaults() []Fault {
 					add("vllm:prompt_tokens_total{engine=\"%d\",model_name=\"m\"} %d\n", i+1, n)
 				}
 			})},
-		{Name: "50,000 histograms that change", What: "4,000 histograms of 12 buckets with other labels at each scrape", Heavy: true, Says: nil,
+		{Name: "new histograms each scrape", What: "4,000 histograms of 12 buckets with other labels at each scrape", Heavy: true, Says: nil,
 			Begin: adding(func(_ *World, n int64, add func(string, ...any)) {
 				add("# TYPE vllm:odd histogram\n")
 				for i := range 4000 {
