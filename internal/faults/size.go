@@ -22,7 +22,8 @@ func sizeFaults() []Fault {
 		}
 	}
 	const many = 50_000
-	letters := strings.Repeat("x", 1<<20)
+	// A line may have 1 MiB.
+	letters := strings.Repeat("x", 1_000_000)
 	return []Fault{
 		{Name: "long HELP, series that end", What: "HELP of 1 MB; 3000 series of its family that are there in every second scrape", Heavy: true, Short: true,
 			Begin: adding(func(_ *World, n int64, add func(string, ...any)) {
@@ -52,7 +53,7 @@ func sizeFaults() []Fault {
 					add("vllm:prompt_tokens_total{engine=\"%d\",model_name=\"m\"} %d\n", i+1, n)
 				}
 			})},
-		{Name: "50,000 histograms that change", What: "4,000 histograms of 12 buckets with other labels at each scrape", Heavy: true, Says: nil,
+		{Name: "new histograms each scrape", What: "4,000 histograms of 12 buckets with other labels at each scrape", Heavy: true, Says: nil,
 			Begin: adding(func(_ *World, n int64, add func(string, ...any)) {
 				add("# TYPE vllm:odd histogram\n")
 				for i := range 4000 {
