@@ -67,8 +67,11 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 		},
 		on:     config.Diagnosis.Attributes.On,
 		wanted: map[*derive.Row]bool{},
-		log:    changeLog{logger: p.logger, relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry},
-		id:     p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
+		log: changeLog{
+			logger: withoutStacks(p.logger), relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry,
+			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
+		},
+		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
 		lock: &p.mu, served: p.resources,
 	}
 	for _, row := range diagnose.Rows() {
