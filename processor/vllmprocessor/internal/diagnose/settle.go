@@ -134,9 +134,9 @@ func (e *engine) explains() float64 {
 }
 
 // notices are what is worth knowing and harms nobody. Nothing new is said about them
-// while the newest readings show harm that has not lasted yet.
+// while the newest readings show harm that has not lasted yet, or nothing moves.
 func (e *engine) notices() {
-	if e.bad && (e.told.Condition == Healthy || e.told.Condition == Idle) {
+	if (e.bad || e.standing(&e.last)) && (e.told.Condition == Healthy || e.told.Condition == Idle) {
 		return
 	}
 	if !known(e.last.Signals[Running]) || e.last.elapsed == 0 {
