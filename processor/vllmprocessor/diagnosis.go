@@ -29,6 +29,7 @@ type diagnosis struct {
 	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives *archives
 	archive  *archive
+	status   *storageStatus
 	// lock is the processor's, served its resources.
 	lock   *sync.Mutex
 	served map[string]*resource
@@ -73,7 +74,7 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 			logger: withoutStacks(p.logger), relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry,
 			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
 		},
-		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
+		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines), status: p.storage,
 		lock: &p.mu, served: p.resources,
 	}
 	for _, row := range diagnose.Rows() {
@@ -177,6 +178,8 @@ func (d *diagnosis) snapshot() map[string][]byte {
 	return all
 }
 
+func (d *diagnosis) accessed(key string, err error) { d.status.accessed(key, err) }
+
 // remembered is what the state of a resource asks about its engines.
 type remembered struct {
 	*diagnosis
@@ -196,7 +199,7 @@ func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
 
 // BeginServer returns what was known of the server before.
 func (r *remembered) BeginServer() []byte {
-	state, _ := r.archive.begin(serverKey(r.resource), r.diagnosis)
+	state, _ := r.archive.begin(serverKey(r.resource), "", r.diagnosis)
 	return state
 }
 
