@@ -30,6 +30,7 @@ type objectives struct {
 	open      func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives  *archives
 	archive   *archive
+	status    *storageStatus
 	// lock is the processor's, served its resources.
 	lock   *sync.Mutex
 	served map[string]*resource
@@ -76,8 +77,8 @@ func (p *vllmProcessor) measure(shared *archives) error {
 	p.window.Steps = plan.Steps()
 	o := &objectives{
 		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
-		archive: p.newArchive(budgets(p.config)),
-		lock:    &p.mu, served: p.resources, limit: maxTrackers,
+		archive: p.newArchive(budgets(p.config)), status: p.storage,
+		lock: &p.mu, served: p.resources, limit: maxTrackers,
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	p.objectives = o
@@ -188,6 +189,8 @@ func (o *objectives) snapshot() map[string][]byte {
 	}
 	return states
 }
+
+func (o *objectives) accessed(key string, err error) { o.status.accessed(key, err) }
 
 // beginner is what a resource's state asks while it takes a batch.
 type beginner struct {
