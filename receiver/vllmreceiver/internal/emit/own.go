@@ -42,8 +42,7 @@ func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.Metric
 	case own.Healthy != nil:
 		o.put(MetricHealthy, truth(*own.Healthy), now, metrics)
 	case o.live[MetricHealthy]:
-		o.append(MetricHealthy, now, metrics).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-		o.live[MetricHealthy] = false
+		o.endOne(MetricHealthy, now, metrics)
 	}
 }
 
@@ -51,7 +50,9 @@ func (o *ownMetrics) put(name string, value float64, now pcommon.Timestamp, metr
 	if o.metrics[name] == nil {
 		return
 	}
-	o.append(name, now, metrics).SetDoubleValue(value)
+	to, point := o.append(name, now, metrics)
+	to.SetDescription(o.metrics[name].Description)
+	point.SetDoubleValue(value)
 	o.live[name] = true
 }
 
@@ -59,21 +60,26 @@ func (o *ownMetrics) put(name string, value float64, now pcommon.Timestamp, metr
 func (o *ownMetrics) end(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	for _, name := range []string{MetricUp, MetricHealthy, MetricDuration, MetricSamples} {
 		if o.live[name] {
-			o.append(name, now, metrics).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-			o.live[name] = false
+			o.endOne(name, now, metrics)
 		}
 	}
 }
 
-func (o *ownMetrics) append(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
-	metric := o.metrics[name]
+func (o *ownMetrics) endOne(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+	_, point := o.append(name, now, metrics)
+	point.SetFlags(noRecordedValue)
+	o.live[name] = false
+}
+
+func (o *ownMetrics) append(
+	name string, now pcommon.Timestamp, metrics pmetric.MetricSlice,
+) (pmetric.Metric, pmetric.NumberDataPoint) {
 	to := metrics.AppendEmpty()
-	to.SetName(metric.Name)
-	to.SetDescription(metric.Description)
-	to.SetUnit(metric.Unit)
+	to.SetName(o.metrics[name].Name)
+	to.SetUnit(o.metrics[name].Unit)
 	point := to.SetEmptyGauge().DataPoints().AppendEmpty()
 	point.SetTimestamp(now)
-	return point
+	return to, point
 }
 
 func truth(b bool) float64 {
