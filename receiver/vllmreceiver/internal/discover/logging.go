@@ -27,8 +27,7 @@ type saidOnce struct {
 	texts map[string]bool
 }
 
-// maxRemembered is the most texts that are logged. What is new after that is for
-// those who debug.
+// maxRemembered is the most texts that are logged.
 const maxRemembered = 200
 
 func newSaidOnce() *saidOnce { return &saidOnce{texts: map[string]bool{}} }
@@ -42,18 +41,16 @@ func (s *saidOnce) first(text string) (string, bool) {
 	}
 	s.texts[text] = true
 	if len(s.texts) == maxRemembered {
-		return fmt.Sprintf("%s (this is the %dth message of its kind; new ones are logged at debug level until the collector restarts)",
+		return fmt.Sprintf("%s (this is the %dth message of its kind; new ones are not shown until the collector restarts)",
 			text, maxRemembered), true
 	}
 	return text, true
 }
 
-// warn logs a text as a warning the first time, and for those who debug later.
+// warn logs a text as a warning the first time.
 func (s *saidOnce) warn(logger *zap.Logger, text string, fields ...zap.Field) {
 	if message, ok := s.first(text); ok {
 		logger.Warn(message, fields...)
-	} else {
-		logger.Debug(text, fields...)
 	}
 }
 
@@ -74,7 +71,11 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 		return true
 	})
 	message := remote.Text(text.String())
-	h.said.warn(h.logger, message)
+	if once, ok := h.said.first(message); ok {
+		h.logger.Warn(once)
+	} else {
+		h.logger.Debug(message)
+	}
 	return nil
 }
 
