@@ -36,6 +36,7 @@ func (u *update) run() {
 		case s != nil && s.time < u.batch.Time:
 			s.ended = true
 			u.report.Changed = true
+			u.report.Used++
 		}
 	}
 	for i := range u.batch.Unread {
@@ -268,6 +269,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		g := u.group(sample.Group, true)
 		u.include(g, sample.Input, u.create(sample, g, values))
 		g.seq = u.seq
+		u.report.Used++
 		return
 	}
 	if s.time == u.batch.Time {
@@ -296,6 +298,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		s.noSum = u.seq
 	}
 	g.seq = u.seq
+	u.report.Used++
 }
 
 // forget begins a series anew: what it was before is too long ago to say how
