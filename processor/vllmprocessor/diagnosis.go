@@ -29,6 +29,7 @@ type diagnosis struct {
 	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives *archives
 	archive  *archive
+	status   *storageStatus
 	// each and add are the processor's.
 	each func(visit func(key string, r *resource))
 	add  func(ctx context.Context, out *output, s section) int
@@ -47,11 +48,13 @@ type diagnosed struct {
 // baselines are what was learned of engines. They change slowly, so that they are
 // written less often than what is counted.
 var baselines = kind{
-	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.BaselineAge,
+	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.Age,
 	unread:    "the storage does not give back the baselines that were saved, so the diagnosis learns anew what is usual",
 	unsaved:   "the baselines of the diagnosis could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 	damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
 	continued: "the diagnosis continues with the baselines that were saved",
+	merged: "an earlier version took servers of several namespaces for one and learned one baseline of them; " +
+		"the first of these servers continues with it, and the diagnosis learns anew what is usual for the others",
 }
 
 // diagnose gives a new processor its diagnosis, unless it is switched off.
@@ -63,12 +66,15 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 	d := &diagnosis{
 		settings: diagnose.Settings{
 			Window: config.Window, Hold: config.Diagnosis.Hold, RelearnAfter: config.Diagnosis.RelearnAfter,
-			SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
+			StartTimeout: config.Diagnosis.StartTimeout, SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
 		},
 		on:     config.Diagnosis.Attributes.On,
 		wanted: map[*derive.Row]bool{},
-		log:    changeLog{logger: p.logger, relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry},
-		id:     p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
+		log: changeLog{
+			logger: withoutStacks(p.logger), relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry,
+			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
+		},
+		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines), status: p.storage,
 		each: p.each, add: p.add,
 	}
 	for _, row := range diagnose.Rows() {
@@ -141,7 +147,7 @@ func (d *diagnosis) expire(r *resource) {
 	}
 }
 
-// snapshot returns the baselines of all engines.
+// snapshot returns the baselines of all engines, and what is known of their servers.
 func (d *diagnosis) snapshot() map[string][]byte {
 	all := map[string][]byte{}
 	d.each(func(resource string, r *resource) {
@@ -151,9 +157,14 @@ func (d *diagnosis) snapshot() map[string][]byte {
 		for attributes, baseline := range r.diagnosed.state.Baselines() {
 			all[baselineKey(resource, attributes)] = baseline
 		}
+		if server := r.diagnosed.state.Server(); server != nil {
+			all[serverKey(resource)] = server
+		}
 	})
 	return all
 }
+
+func (d *diagnosis) accessed(key string, err error) { d.status.accessed(key, err) }
 
 // remembered is what the state of a resource asks about its engines.
 type remembered struct {
@@ -163,7 +174,7 @@ type remembered struct {
 
 // Begin returns what was learned of an engine before.
 func (r *remembered) Begin(attributes []collect.Attribute) []byte {
-	state, _ := r.archive.begin(baselineKey(r.resource, attributes), r.diagnosis)
+	state, _ := r.archive.begin(baselineKey(r.resource, attributes), keyBefore(r.resource, attributes, baselineName), r.diagnosis)
 	return state
 }
 
@@ -172,6 +183,21 @@ func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
 	r.archive.end(baselineKey(r.resource, attributes), baseline, r.diagnosis)
 }
 
-func baselineKey(resource string, attributes []collect.Attribute) string {
-	return stateKey(resource, attributes, "baseline")
+// BeginServer returns what was known of the server before.
+func (r *remembered) BeginServer() []byte {
+	state, _ := r.archive.begin(serverKey(r.resource), "", r.diagnosis)
+	return state
 }
+
+// EndServer keeps what is known of the server.
+func (r *remembered) EndServer(server []byte) {
+	r.archive.end(serverKey(r.resource), server, r.diagnosis)
+}
+
+func serverKey(resource string) string { return stateKey(resource, nil, "server") }
+
+func baselineKey(resource string, attributes []collect.Attribute) string {
+	return stateKey(resource, attributes, baselineName)
+}
+
+const baselineName = "baseline"

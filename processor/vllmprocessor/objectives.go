@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
@@ -29,6 +30,7 @@ type objectives struct {
 	open      func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives  *archives
 	archive   *archive
+	status    *storageStatus
 	// each and add are the processor's.
 	each func(visit func(key string, r *resource))
 	add  func(ctx context.Context, out *output, s section) int
@@ -60,6 +62,8 @@ func budgets(config *Config) kind {
 		unsaved:   "the objectives could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 		damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
 		continued: "objectives continue where they were saved",
+		merged: "an earlier version took servers of several namespaces for one and kept one error budget of them; " +
+			"the first of these servers continues with it, and the budgets of the others start anew",
 	}
 }
 
@@ -75,8 +79,8 @@ func (p *vllmProcessor) measure(shared *archives) error {
 	p.window.Steps = plan.Steps()
 	o := &objectives{
 		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
-		archive: p.newArchive(budgets(p.config)),
-		each:    p.each, add: p.add, trackers: quota.New(maxTrackers),
+		archive: p.newArchive(budgets(p.config)), status: p.storage,
+		each: p.each, add: p.add, trackers: quota.New(maxTrackers),
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	p.objectives = o
@@ -185,6 +189,8 @@ func (o *objectives) snapshot() map[string][]byte {
 	return states
 }
 
+func (o *objectives) accessed(key string, err error) { o.status.accessed(key, err) }
+
 // beginner is what a resource's state asks while it takes a batch.
 type beginner struct {
 	*objectives
@@ -202,7 +208,7 @@ func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, trac
 		return "", false
 	}
 	key := stateKey(k.resource, group, o.Name)
-	if state, saved := k.archive.begin(key, k.objectives); saved {
+	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.objectives); saved {
 		switch outcome := tracker.Restore(state, at); outcome {
 		case objective.RestoredAll, objective.RestoredNothing:
 		default:
@@ -229,6 +235,15 @@ func stateKey(resource string, group []collect.Attribute, name string) string {
 		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
 	}
 	return string(hash.Sum(nil))
+}
+
+// keyBefore is the key that an earlier version stored the same state with, in which
+// the namespaces did not belong to a resource; empty where the key has not changed.
+func keyBefore(resource string, group []collect.Attribute, name string) string {
+	if before, changed := identity.Before(resource); changed {
+		return stateKey(before, group, name)
+	}
+	return ""
 }
 
 // Buckets says what the buckets that a server really has mean for an objective.

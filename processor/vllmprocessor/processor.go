@@ -35,6 +35,7 @@ type vllmProcessor struct {
 	hardware  []hardware.Rule
 	now       func() time.Time
 	telemetry *telemetry
+	storage   *storageStatus
 
 	// mu guards what follows. A resource has a lock of its own, which is taken before
 	// mu where both are needed, so that one resource with much to do holds up no
@@ -84,6 +85,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		version:   settings.BuildInfo.Version,
 		hardware:  rules,
 		now:       time.Now,
+		storage:   &storageStatus{},
 		resources: map[string]*resource{},
 		series:    quota.New(config.MaxSeries),
 	}
@@ -129,6 +131,7 @@ func (c *Config) enabled(name string) bool {
 
 // start opens the storage and begins with the pools.
 func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
+	p.storage.start(host)
 	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host), p.diagnosis.start(ctx, host)); err != nil {
 		return err
 	}
@@ -137,6 +140,7 @@ func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
 }
 
 func (p *vllmProcessor) shutdown(ctx context.Context) error {
+	p.storage.stop()
 	p.pools.shutdown(ctx)
 	err := errors.Join(p.objectives.shutdown(ctx), p.diagnosis.shutdown(ctx))
 	p.telemetry.Shutdown()

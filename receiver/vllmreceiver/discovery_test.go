@@ -106,6 +106,7 @@ resource_attributes:
 	last := from(sink, "llama-0")
 	assert.ElementsMatch(t, []string{
 		"vllm.num_requests.running", "vllm.up", "vllm.scrape.duration", "vllm.scrape.samples",
+		"vllm.pod.ready", "vllm.pod.terminating",
 	}, ends(last[len(last)-1]))
 	count := len(from(sink, "llama-1"))
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-1")) > count+2 }, within, 5*time.Millisecond)
@@ -202,7 +203,7 @@ collection_interval: 1h
 discovery:
   static_configs:
     - targets: ["` + strings.TrimPrefix(address, "http://") + `"]
-      labels: {__scrape_interval__: 30ms, __metrics_path__: /m, __param_module: engine}
+      labels: {__scrape_interval__: 1s, __metrics_path__: /m, __param_module: engine}
 `
 	parsed, err := decode(t, cfg)
 	require.NoError(t, err)

@@ -60,6 +60,18 @@ type Group struct {
 	print uint64
 }
 
+// NewGroup returns the group with some attributes, which are sorted by name.
+func NewGroup(attributes []Attribute) Group {
+	return Group{Key: string(appendKey(nil, attributes)), Attributes: attributes}
+}
+
+func appendKey(key []byte, attributes []Attribute) []byte {
+	for _, a := range attributes {
+		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
+	}
+	return key
+}
+
 // Attribute is a name and a value.
 type Attribute struct{ Name, Value string }
 
@@ -103,6 +115,8 @@ type Sample struct {
 	// Older is true where the point's name can be that of an older metric, which
 	// means the same only in quotients: it can have another unit.
 	Older bool
+	// Level is true where a gauge brings the count: it may fall without a restart.
+	Level bool
 	// Start is the point's start time in nanoseconds, 0 where it has none.
 	Start int64
 	// Value is the point's number, for counters and gauges.

@@ -43,14 +43,28 @@ func (u *update) fresh(sample *collect.Sample, g *Group) bool {
 	if sample.Start >= u.times.at(u.seq - 1)[0] && sample.Start < u.batch.Time {
 		return true
 	}
+	if u.answered == 0 || u.answered == u.seq {
+		// All that is known from before is that the server did not answer.
+		return false
+	}
 	return !g.returned && !g.existed.unknown(hashOfSeries(labelled{sample.Input, sample.Label}))
+}
+
+// noteAnswer notes the first batch in which the resource says more than whether it
+// answers.
+func (u *update) noteAnswer() {
+	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s collect.Sample) bool {
+		return !s.Gone && s.Input != collect.Up && s.Input != collect.Healthy
+	}) {
+		u.answered = u.seq
+	}
 }
 
 // create makes a series. In a resource that has been observed before a series that
 // is new counts from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
-		label: sample.Label, delta: sample.Delta, older: sample.Older, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
+		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
 	}

@@ -49,6 +49,7 @@ func (u *update) run() {
 			u.report.Used++
 		}
 	}
+	u.noteAnswer()
 	for i := range u.batch.Unread {
 		u.remember(&u.batch.Unread[i])
 	}
@@ -98,28 +99,46 @@ func (u *update) admit(i int, units int) *Group {
 		u.report.Ignored[SeriesLimit]++
 		return nil
 	}
+	u.groups[i] = u.enter(from)
+	return u.groups[i]
+}
+
+// enter adds a group.
+func (r *Resource) enter(from *collect.Group) *Group {
 	name := process(from.Attributes)
-	e := u.engines[name]
+	e := r.engines[name]
 	if e == nil {
 		e = &engine{name: name}
-		u.engines[name] = e
+		r.engines[name] = e
 	}
 	hash := hashOf(from.Key)
-	number, numbered := u.existed.number[hash]
+	number, numbered := r.existed.number[hash]
 	if !numbered || number == unnumbered {
-		number = u.nextGroup
-		u.nextGroup++
+		number = r.nextGroup
+		r.nextGroup++
 	}
 	g := &Group{
-		Group: *from, Number: number, place: len(u.Resource.groups), engine: e, units: size(from),
-		returned: u.existed.unknown(hash), existed: existed{limit: seriesExisted},
+		Group: *from, Number: number, place: len(r.groups), engine: e, units: size(from),
+		returned: r.existed.unknown(hash), existed: existed{limit: seriesExisted},
 	}
 	e.groups = append(e.groups, g)
-	u.index[from.Key] = g
-	u.Resource.groups = append(u.Resource.groups, g)
-	u.units += g.units
-	u.enroll(g)
-	u.groups[i] = g
+	r.index[from.Key] = g
+	r.groups = append(r.groups, g)
+	r.units += g.units
+	r.enroll(g)
+	return g
+}
+
+// Expect returns the group with some attributes, sorted by name, also where nothing has
+// been seen of it yet.
+func (r *Resource) Expect(attributes []collect.Attribute) *Group {
+	from := collect.NewGroup(attributes)
+	if g := r.index[from.Key]; g != nil {
+		return g
+	}
+	g := r.enter(&from)
+	// It was there before, so what it says first is no increase.
+	g.ended, g.returned = true, true
 	return g
 }
 
@@ -140,7 +159,7 @@ func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if sample.Gone || sample.Input.Define().Kind == collect.Gauge {
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge {
 			continue
 		}
 		g := u.group(sample.Group)
@@ -313,7 +332,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		copy(s.totals.at(u.seq), values)
 		s.known = u.base
 		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
-	case s.delta != sample.Delta || s.newest < u.base || (u.stale(s) && !s.delta):
+	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
 		u.place(s, sample)
@@ -322,7 +341,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.accumulate(s, g, sample, values)
 	}
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
-	s.older = sample.Older
+	s.older, s.level = sample.Older, sample.Level
 	if kind == collect.Distribution && !sample.HasSum {
 		s.noSum = u.seq
 	}
@@ -405,8 +424,12 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 			total[i] = last[i] + v
 		}
 	default:
-		if restarted {
+		switch {
+		case restarted:
 			s.offset = slices.Clone(last)
+		case sample.Level && values[0] < s.raw[0]:
+			// A gauge that falls begins again from its new value: nothing is added.
+			s.offset = []float64{last[0] - values[0]}
 		}
 		for i, v := range values {
 			total[i] = v

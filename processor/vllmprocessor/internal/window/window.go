@@ -107,6 +107,9 @@ type Resource struct {
 	// existed are groups that are not kept, with their numbers.
 	existed       existed
 	series, units int
+	// answered is the number of the first batch that says more than whether the server
+	// answers.
+	answered int64
 
 	increase histogram.Histogram
 	zero     []float64
