@@ -173,6 +173,52 @@ func BenchmarkState(b *testing.B) {
 	}
 }
 
+// What the processor keeps of servers that send a single series each, as those that
+// a sender makes up do: most of it is not for the series.
+func BenchmarkStateOfOneSeries(b *testing.B) {
+	for _, name := range []string{"vllm.generation_tokens", "vllm.prompt_tokens", "vllm.num_requests.running"} {
+		b.Run(name, func(b *testing.B) {
+			const servers = 2000 // fewer than are kept
+			p := benchProcessor(b)
+			metrics := pmetric.NewMetrics()
+			for i := range servers {
+				rm := metrics.ResourceMetrics().AppendEmpty()
+				rm.Resource().Attributes().PutStr("service.name", "vllm")
+				rm.Resource().Attributes().PutStr("service.instance.id", "vllm-"+strconv.Itoa(i)+":8000")
+				metric := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+				metric.SetName(name)
+				var point pmetric.NumberDataPoint
+				if name == "vllm.num_requests.running" {
+					point = metric.SetEmptyGauge().DataPoints().AppendEmpty()
+				} else {
+					sum := metric.SetEmptySum()
+					sum.SetIsMonotonic(true)
+					sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+					point = sum.DataPoints().AppendEmpty()
+				}
+				point.Attributes().PutStr("engine", "0")
+				point.Attributes().PutStr("model_name", "m")
+			}
+			f := &fleet{first: pmetric.NewMetrics(), metrics: metrics}
+			f.first.ResourceMetrics().AppendEmpty()
+			var filled, dropped runtime.MemStats
+			for b.Loop() {
+				for range 25 {
+					f.pass(b, p)
+				}
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&filled)
+			require.Equal(b, servers, len(p.resources))
+			clear(p.resources)
+			runtime.GC()
+			runtime.ReadMemStats(&dropped)
+			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/servers, "B/series")
+			runtime.KeepAlive(f)
+		})
+	}
+}
+
 // What the diagnosis adds to a batch: two processors take the same batches in turns,
 // one of them without it. The ratio is the claim.
 func BenchmarkDiagnosis(b *testing.B) {
