@@ -55,6 +55,7 @@ func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	results := map[string]*Result{}
 	run := func(t *testing.T, f *Fault, p pace) {
+		t.Helper()
 		r := run(t, shipped, []*Fault{f}, p)[0]
 		mu.Lock()
 		results[f.Name] = r

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -74,7 +75,7 @@ func senderFaults() []Fault {
 		{Name: "OTLP with long values", What: "ten times an attribute of 8 MB, each another one", Heavy: true, Begin: sending(func(send sendFunc) error {
 			for n := range 10 {
 				b := newBatch("long-values")
-				b.point(time.Now(), fmt.Sprint(n)+strings.Repeat("x", 8<<20))
+				b.point(time.Now(), strconv.Itoa(n)+strings.Repeat("x", 8<<20))
 				if err := send(b.metrics); err != nil {
 					return err
 				}
