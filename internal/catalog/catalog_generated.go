@@ -3368,6 +3368,14 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.pod.ready", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 while Kubernetes reports the pod of the target as ready, else 0.",
+	},
+	{
+		Name: "vllm.pod.terminating", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 from the time on when the pod of the target is being deleted, else 0.",
+	},
+	{
 		Name: "vllm.pool.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Requests per second that arrived in the pool, as far as they got a first token or wait.",
 		Attributes:  []string{"model_name"},
@@ -3921,6 +3929,11 @@ var metrics = []Metric{
 	{
 		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time that the last scrape of the target took.",
+	},
+	{
+		Name: "vllm.scrape.failure", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 while the last scrape of the target failed, by how it failed.",
+		Attributes:  []string{"outcome"},
 	},
 	{
 		Name: "vllm.scrape.samples", Unit: "{sample}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

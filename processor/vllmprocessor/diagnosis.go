@@ -52,6 +52,8 @@ var baselines = kind{
 	unsaved:   "the baselines of the diagnosis could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 	damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
 	continued: "the diagnosis continues with the baselines that were saved",
+	merged: "an earlier version took servers of several namespaces for one and learned one baseline of them; " +
+		"the first of these servers continues with it, and the diagnosis learns anew what is usual for the others",
 }
 
 // diagnose gives a new processor its diagnosis, unless it is switched off.
@@ -177,7 +179,7 @@ type remembered struct {
 
 // Begin returns what was learned of an engine before.
 func (r *remembered) Begin(attributes []collect.Attribute) []byte {
-	state, _ := r.archive.begin(baselineKey(r.resource, attributes), r.diagnosis)
+	state, _ := r.archive.begin(baselineKey(r.resource, attributes), keyBefore(r.resource, attributes, baselineName), r.diagnosis)
 	return state
 }
 
@@ -187,5 +189,7 @@ func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
 }
 
 func baselineKey(resource string, attributes []collect.Attribute) string {
-	return stateKey(resource, attributes, "baseline")
+	return stateKey(resource, attributes, baselineName)
 }
+
+const baselineName = "baseline"

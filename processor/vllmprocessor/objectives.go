@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
@@ -58,6 +59,8 @@ func budgets(config *Config) kind {
 		unsaved:   "the objectives could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 		damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
 		continued: "objectives continue where they were saved",
+		merged: "an earlier version took servers of several namespaces for one and kept one error budget of them; " +
+			"the first of these servers continues with it, and the budgets of the others start anew",
 	}
 }
 
@@ -202,7 +205,7 @@ func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, trac
 	}
 	k.trackers++
 	key := stateKey(k.resource, group, o.Name)
-	if state, saved := k.archive.begin(key, k.objectives); saved {
+	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.objectives); saved {
 		switch outcome := tracker.Restore(state, at); outcome {
 		case objective.RestoredAll, objective.RestoredNothing:
 		default:
@@ -223,6 +226,15 @@ func stateKey(resource string, group []collect.Attribute, name string) string {
 		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
 	}
 	return string(hash.Sum(nil))
+}
+
+// keyBefore is the key that an earlier version stored the same state with, in which
+// the namespaces did not belong to a resource; empty where the key has not changed.
+func keyBefore(resource string, group []collect.Attribute, name string) string {
+	if before, changed := identity.Before(resource); changed {
+		return stateKey(before, group, name)
+	}
+	return ""
 }
 
 // Buckets says what the buckets that a server really has mean for an objective.

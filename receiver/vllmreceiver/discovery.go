@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -89,14 +90,18 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 	wg.Wait()
 	done := true
 	for address, t := range next {
-		if _, ok := d.scraped[address]; ok || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			break
+		}
+		if _, ok := d.scraped[address]; ok {
+			d.receiver.setPod(t.URL, podOf(t.Pod))
 			continue
 		}
 		client := d.receiver.shared.config.Client
 		client.Endpoint = address
 		client.Timeout = t.Timeout
 		err := d.receiver.Add(ctx, target{
-			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval,
+			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval, pod: podOf(t.Pod),
 		})
 		if err != nil {
 			done = false
@@ -113,6 +118,14 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		d.obstacle = ""
 	}
 	return done
+}
+
+// podOf translates between the packages, which do not know each other.
+func podOf(pod *discover.Pod) *emit.Pod {
+	if pod == nil {
+		return nil
+	}
+	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
 }
 
 // discoverySetters sets the resource attributes that discovery knows and that

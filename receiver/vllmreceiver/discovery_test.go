@@ -106,6 +106,7 @@ resource_attributes:
 	last := from(sink, "llama-0")
 	assert.ElementsMatch(t, []string{
 		"vllm.num_requests.running", "vllm.up", "vllm.scrape.duration", "vllm.scrape.samples",
+		"vllm.pod.ready", "vllm.pod.terminating",
 	}, ends(last[len(last)-1]))
 	count := len(from(sink, "llama-1"))
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-1")) > count+2 }, within, 5*time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -47,10 +48,16 @@ type targetScraper struct {
 	// doubtful is true while the version is believed and not known: after an
 	// outage, or a restart after which the server did not tell it.
 	doubtful bool
-	// failing is true while scrapes fail; the log says so once.
-	failing bool
-	// limited is true while the series limit drops points.
+	// failures logs when scrapes begin to fail and succeed again.
+	failures failureLog
+	// metrics is how many metrics the last successful scrape had.
+	metrics int
+	// pod is what Kubernetes reports about the target's pod; nil for others.
+	pod atomic.Pointer[emit.Pod]
+	// limited is true while the series limit drops points; limits bounds what is
+	// logged about it.
 	limited bool
+	limits  lineBudget
 	// warned has what was logged once in the target's life.
 	warned map[string]bool
 	// now is the clock, which tests turn.
@@ -114,8 +121,8 @@ func (s *targetScraper) shutdown(context.Context) error {
 	return nil
 }
 
-// scrape never returns an error: the helper would drop the points, among them
-// the one that says that the target is down.
+// scrape returns the points of one scrape. A failed scrape has points, too, among
+// them the one that says that the target is down; its error is a *fetch.Error.
 func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	out := pmetric.NewMetrics()
 	ctx, cancel := either(ctx, s.stopped)
@@ -128,25 +135,24 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	contentType, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
 	if err != nil {
-		s.fail(ctx, fetch.AsError(err), at, health, out)
-		return out, nil
+		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
 	}
 	parsed := s.now()
 	snapshot := s.reader.Read(body.Bytes(), exposition.DialectOf(contentType))
 	if problem := unreadable(snapshot); problem != nil {
-		s.fail(ctx, problem, at, health, out)
-		return out, nil
+		return out, s.fail(ctx, problem, at, health, out)
 	}
-	s.recovered()
+	s.recovered(at)
 	scrape, ok := s.settle(ctx, at, snapshot, out)
 	if !ok {
 		return out, nil
 	}
-	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at)}
+	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(ctx, fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
-	s.explain(snapshot, scrape.Plan, &report)
+	s.explain(at, snapshot, scrape.Plan, &report)
+	s.metrics = out.MetricCount()
 	return out, nil
 }
 
@@ -185,6 +191,13 @@ func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
 func (s *targetScraper) settle(
 	ctx context.Context, at time.Time, snapshot *exposition.Snapshot, out pmetric.Metrics,
 ) (emit.Scrape, bool) {
+	if s.settled {
+		// The answer of another process says nothing about this one's version.
+		scrape := emit.Scrape{Time: at, Plan: s.shared.plans.get(snapshot.Layout, s.version), Snapshot: snapshot}
+		if s.emitter.Foreign(scrape) {
+			return scrape, ctx.Err() == nil
+		}
+	}
 	version, settled := s.version, s.settled
 	if !settled || s.doubtful {
 		version = s.askVersion(ctx)
@@ -239,46 +252,51 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 	return answer
 }
 
-// fail ends the target's series and says that it is down. The log gets one line
-// when a target starts failing; what follows until it recovers is for debugging.
-func (s *targetScraper) fail(ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) {
+// fail ends the target's series and says that it is down. It returns nil where
+// the target was stopped meanwhile; that is no failure.
+func (s *targetScraper) fail(
+	ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics,
+) error {
 	if cause.Outcome == fetch.OutcomeCanceled {
-		return
+		return nil
 	}
-	own := emit.Own{Healthy: healthy, Duration: s.now().Sub(at)}
+	own := emit.Own{
+		Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load(),
+	}
 	if !s.settled && !s.emitter.Known() {
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(ctx, cause.Outcome)
-	if !s.failing {
-		s.failing = true
-		s.logger.Warn("Scraping failed: "+cause.Message, zap.Stringer("outcome", cause.Outcome))
-		return
-	}
-	s.logger.Debug("Scraping still fails: "+cause.Message, zap.Stringer("outcome", cause.Outcome))
+	s.failures.failed(at, cause)
+	return cause
 }
 
-// recovered logs the end of a failure. Whether the server that is back is another
+// recovered notes the end of a failure. Whether the server that is back is another
 // release is then asked.
-func (s *targetScraper) recovered() {
-	if !s.failing {
-		return
+func (s *targetScraper) recovered(at time.Time) {
+	if s.failures.succeeded(at) {
+		// A version that was not known before is no sign of another release, and
+		// would make a second stream of each series.
+		s.doubtful = s.settled && s.version != ""
 	}
-	s.failing = false
-	s.logger.Info("Scraping works again")
-	// A version that was not known before is no sign of another release, and
-	// would make a second stream of each series.
-	s.doubtful = s.settled && s.version != ""
 }
 
 // explain logs what an operator should know of a body, once for each kind.
-func (s *targetScraper) explain(snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
+func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
 	for _, problem := range snapshot.Problems {
 		s.once("line "+problem.Reason.String(), func() {
 			s.logger.Warn("A line of the body could not be read; all others were delivered",
 				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
 		})
+	}
+	if s.emitter.Replicas() {
+		s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
+			"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
+			"that did not happen. List the replicas themselves as targets, or let discovery find their pods")
+	}
+	if report.Dropped[normalize.ReasonOtherProcess] > 0 {
+		return
 	}
 	if s.emitter.Balanced() {
 		s.logger.Warn("The counters fall again and again while the address stays the same: this seems to be a load balancer " +
@@ -288,10 +306,10 @@ func (s *targetScraper) explain(snapshot *exposition.Snapshot, plan *normalize.P
 	if dropped > 0 != s.limited {
 		s.limited = dropped > 0
 		if s.limited {
-			s.logger.Warn("The target has more series than limits::series; those that were there first are kept, the others are dropped",
+			s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
 				zap.Int("limit", s.shared.config.Limits.Series), zap.Int("dropped", dropped))
 		} else {
-			s.logger.Info("The target is within limits::series again")
+			s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
 		}
 	}
 	for reason := range report.Dropped {

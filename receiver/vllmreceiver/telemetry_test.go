@@ -47,7 +47,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 		scrapeBody(t, scraper, body)
 	}
 	_, err = scraper.scrape(t.Context())
-	require.NoError(t, err)
+	require.Error(t, err)
 
 	by := func(name, value string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String(name, value))}

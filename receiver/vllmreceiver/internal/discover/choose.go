@@ -17,6 +17,10 @@ type source struct {
 	chains [][]*relabel.Config
 	// attributes are put on every target.
 	attributes map[string]string
+	// pods has the state of the discovered pods; nil without any.
+	pods *podBook
+	// choose reports whether a pod is scraped; nil where the rules alone decide.
+	choose func(*podState) bool
 }
 
 // resolve returns the targets of all sources, ordered by address and each
@@ -27,6 +31,13 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 	for _, s := range sources {
 		for _, group := range s.groups {
 			for _, labels := range group.Targets {
+				uid, pod := podOf(labels, group.Labels)
+				if uid != "" {
+					pod = s.pods.find(uid, pod)
+				}
+				if s.choose != nil && !s.choose(&pod) {
+					continue
+				}
 				for _, chain := range s.chains {
 					c, err := d.candidate(labels, group.Labels, chain)
 					if err != nil {
@@ -37,6 +48,9 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 						continue
 					}
 					maps.Copy(c.target.Attributes, s.attributes)
+					if uid != "" {
+						c.target.Pod, c.uid = &pod.Pod, uid
+					}
 					address := c.target.URL.String()
 					merged[address] = append(merged[address], c)
 				}
@@ -53,21 +67,20 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 // merge makes one target of those that have the same address, as the containers
 // and ports of a pod have after relabelling, and gives it what any of them
 // knows. Where they disagree, the one whose own port is scraped is right; where
-// none is, the attribute would be a guess and is left out.
+// none is, the attribute would be a guess and is left out. Of several pods, as
+// where a pod has got the address of one that is on its way out, the one that
+// serves counts alone.
 func merge(candidates []*candidate) Target {
 	best := slices.MinFunc(candidates, func(a, b *candidate) int {
-		if a.onPort != b.onPort {
-			if a.onPort {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.target.Interval, b.target.Interval), cmp.Compare(a.target.Timeout, b.target.Timeout))
+		return cmp.Or(first(a.serves(), b.serves()), first(a.onPort, b.onPort), cmp.Compare(a.target.Interval, b.target.Interval), cmp.Compare(a.target.Timeout, b.target.Timeout))
 	})
 	out := best.target
 	out.Attributes = maps.Clone(out.Attributes)
 	unsure := map[string]bool{}
 	for _, c := range candidates {
+		if c.uid != best.uid && c.uid != "" && best.uid != "" {
+			continue
+		}
 		for name, value := range c.target.Attributes {
 			if known, ok := out.Attributes[name]; !ok {
 				out.Attributes[name] = value
@@ -78,6 +91,17 @@ func merge(candidates []*candidate) Target {
 	}
 	maps.DeleteFunc(out.Attributes, func(name, _ string) bool { return unsure[name] })
 	return out
+}
+
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // limit keeps at most n targets. Those that are scraped already stay before

@@ -3,17 +3,13 @@ package discover
 import (
 	"context"
 	"log/slog"
-	"regexp"
 	"strings"
 	"sync"
 
 	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
-
-// query is the query of an address, which may carry a secret.
-var query = regexp.MustCompile(`\?[^\s"]*`)
-
-func withoutQuery(text string) string { return query.ReplaceAllString(text, "?...") }
 
 // logHandler passes what Prometheus's library logs on to the collector's log:
 // a warning or an error the first time, its repetitions for those who debug.
@@ -60,7 +56,7 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 		text.WriteString(" " + a.Key + "=" + a.Value.String())
 		return true
 	})
-	message := withoutQuery(text.String())
+	message := remote.Text(text.String())
 	if h.said.first(message) {
 		h.logger.Warn(message)
 	} else {

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // The sets of addresses that one runner looks for.
@@ -54,6 +56,9 @@ type Runner struct {
 	probers  []*prober
 	follower *follower
 	pools    chan *pool
+	// podsChanged is signalled when the state of a pod has changed.
+	podsChanged chan struct{}
+	watchers    []*podWatcher
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -61,7 +66,11 @@ type Runner struct {
 	// Below: only for the goroutine of loop.
 
 	groups map[string][]*targetgroup.Group
-	pool   *pool
+	// books have the state of the pods of each set.
+	books map[string]*podBook
+	pool  *pool
+	// leavePool ends the watch of the pods of the pool.
+	leavePool context.CancelFunc
 	// held are the targets of a pool whose selector has just changed: they stay
 	// until the new selector has had the time to find them again.
 	held      []Target
@@ -89,6 +98,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
 		pools: make(chan *pool, 1), said: map[string]bool{},
+		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, leavePool: func() {},
 	}
 	var err error
 	// The library's own metrics go into a registry that nobody reads: the
@@ -98,8 +108,9 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		return nil, err
 	}
 	for set, configs := range r.configs() {
+		r.books[set] = newPodBook(r.podsChanged)
 		for _, c := range configs {
-			if err := r.prepare(c); err != nil {
+			if err := r.prepare(c, r.books[set]); err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
 			}
 		}
@@ -115,13 +126,20 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 
 // prepare finds the mistakes of a mechanism that only its library can see, which
 // the manager would only log.
-func (r *Runner) prepare(c discovery.Config) error {
+func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
 		p, err := newProber(sd, r.options.Logger, r.options.Retry)
 		if err != nil {
 			return err
 		}
 		r.probers = append(r.probers, p)
+		w, err := newPodWatcher(sd, r.options.Logger, book)
+		if err != nil {
+			return err
+		}
+		if w != nil {
+			r.watchers = append(r.watchers, w)
+		}
 	}
 	_, err := c.NewDiscoverer(discovery.DiscovererOptions{
 		Logger: newLogger(zap.NewNop()), Metrics: r.metrics.MechanismMetrics[c.Name()], SetName: "prepare",
@@ -148,16 +166,22 @@ func (r *Runner) configs() map[string]discovery.Configs {
 // rules come after those of a short form.
 func (r *Runner) sources() []source {
 	own := r.settings.rules
-	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}}}
+	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
 	if k := r.settings.kubernetes; k != nil {
 		port := k.Port
 		if port == 0 {
 			port = defaultPort
 		}
-		out = append(out, source{groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(port), own...)}})
+		out = append(out, source{
+			groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(port), own...)},
+			pods: r.books[setKubernetes], choose: k.Pods.scraped,
+		})
 	}
 	if r.pool != nil {
-		s := source{groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.pool.Name}}
+		s := source{
+			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.pool.Name},
+			pods: r.books[setPool], choose: r.settings.pool.Pods.scraped,
+		}
 		for _, port := range r.pool.ports {
 			s.chains = append(s.chains, append(r.settings.pool.Pods.rules(port), own...))
 		}
@@ -184,6 +208,9 @@ func (r *Runner) Start() error {
 	r.wg.Go(func() { r.loop(ctx) })
 	for _, p := range r.probers {
 		r.wg.Go(func() { p.run(ctx) })
+	}
+	for _, w := range r.watchers {
+		r.wg.Go(func() { w.run(ctx) })
 	}
 	if r.follower != nil {
 		r.wg.Go(func() { r.follower.run(ctx) })
@@ -232,8 +259,12 @@ func (r *Runner) loop(ctx context.Context) {
 				return
 			}
 			r.groups = groups
+			for set, book := range r.books {
+				book.forget(groups[set])
+			}
+		case <-r.podsChanged:
 		case p := <-r.pools:
-			r.changePool(p)
+			r.changePool(ctx, p)
 		case <-r.heldUntil:
 			r.held, r.heldUntil = nil, nil
 		case <-r.again:
@@ -245,7 +276,7 @@ func (r *Runner) loop(ctx context.Context) {
 }
 
 // changePool starts to look for the servers of the pool as it is now.
-func (r *Runner) changePool(p *pool) {
+func (r *Runner) changePool(ctx context.Context, p *pool) {
 	before := r.pool
 	r.pool = p
 	switch {
@@ -269,9 +300,30 @@ func (r *Runner) changePool(p *pool) {
 	}
 	if p == nil || before == nil || before.selector != p.selector {
 		delete(r.groups, setPool)
+		r.followPods(ctx)
 		// The manager logs what fails; prepare has tried the same before.
 		_ = r.manager.ApplyConfig(r.configs())
 	}
+}
+
+// followPods watches the pods of the pool as it is now.
+func (r *Runner) followPods(ctx context.Context) {
+	r.leavePool()
+	r.leavePool = func() {}
+	delete(r.books, setPool)
+	if r.pool == nil {
+		return
+	}
+	book := newPodBook(r.podsChanged)
+	w, err := newPodWatcher(r.settings.pool.expand(r.pool), r.options.Logger, book)
+	if err != nil {
+		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
+			remote.Text(err.Error()))
+		return
+	}
+	ctx, r.leavePool = context.WithCancel(ctx)
+	r.books[setPool] = book
+	r.wg.Go(func() { w.run(ctx) })
 }
 
 // tell finds out which targets are wanted now and says so.

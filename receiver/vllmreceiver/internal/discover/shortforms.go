@@ -3,7 +3,6 @@ package discover
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 type podsForm struct {
 	// Node keeps the pods of one node.
 	Node string `yaml:"node,omitempty"`
-	// ReadyOnly keeps the pods that are ready; nil is true.
+	// ReadyOnly leaves out the pods that have never been ready; nil is true.
 	ReadyOnly *bool  `yaml:"ready_only,omitempty"`
 	Path      string `yaml:"path,omitempty"`
 	Scheme    string `yaml:"scheme,omitempty"`
@@ -130,14 +129,11 @@ func (p *podsForm) expand(namespaces []string, selector string) *kubernetes.SDCo
 // rules are the relabelling rules that make one target of a pod: its address
 // with the port, whatever ports its containers declare.
 func (p *podsForm) rules(port int) []*relabel.Config {
-	out := []*relabel.Config{keep("pod_phase", "Running")}
-	if p.ReadyOnly == nil || *p.ReadyOnly {
-		out = append(out, keep("pod_ready", "true"))
-	}
 	number := strconv.Itoa(port)
-	out = append(out,
+	out := []*relabel.Config{
 		set(model.AddressLabel, "pod_ip", "([^:]+)", "${1}:"+number),
-		set(model.AddressLabel, "pod_ip", "(.*:.*)", "[${1}]:"+number))
+		set(model.AddressLabel, "pod_ip", "(.*:.*)", "[${1}]:"+number),
+	}
 	if p.Path != "" {
 		out = append(out, set(model.MetricsPathLabel, "", "(.*)", literal(p.Path)))
 	}
@@ -147,17 +143,13 @@ func (p *podsForm) rules(port int) []*relabel.Config {
 	return out
 }
 
+// scraped reports whether a pod is scraped.
+func (p *podsForm) scraped(pod *podState) bool {
+	return pod.scraped(p.ReadyOnly == nil || *p.ReadyOnly)
+}
+
 // literal is a replacement that stands for itself.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
-
-func keep(label, value string) *relabel.Config {
-	rule := relabel.DefaultRelabelConfig
-	rule.Action = relabel.Keep
-	rule.SourceLabels = model.LabelNames{model.LabelName(metaPrefix + label)}
-	rule.Regex = relabel.MustNewRegexp(regexp.QuoteMeta(value))
-	rule.NameValidationScheme = model.UTF8Validation
-	return &rule
-}
 
 func set(target, label, regex, replacement string) *relabel.Config {
 	rule := relabel.DefaultRelabelConfig

@@ -22,6 +22,9 @@ type Target struct {
 	Attributes map[string]string
 	// Interval is how often it is scraped, and Timeout the deadline of one fetch.
 	Interval, Timeout time.Duration
+	// Pod is what Kubernetes reports about the target's pod; nil for others. It
+	// may change while the target stays the same.
+	Pod *Pod
 }
 
 // Equal tells whether two targets are scraped in the same way and make the same
@@ -45,6 +48,13 @@ type candidate struct {
 	// onPort is true where the discovered port is the one that is scraped, which
 	// tells that the discovered container is the server's.
 	onPort bool
+	// uid is the identity of its pod; empty for others.
+	uid string
+}
+
+// serves reports whether nothing says that the candidate is on its way out.
+func (c *candidate) serves() bool {
+	return c.target.Pod == nil || c.target.Pod.Ready && !c.target.Pod.Terminating
 }
 
 // candidate builds a target from the labels of a discovered address as

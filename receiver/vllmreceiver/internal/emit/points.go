@@ -64,6 +64,9 @@ func (o *openMetric) get() pmetric.Metric {
 // point appends one point, or the end of its series, or counts why neither.
 func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if !st.admitted {
+		// What is refused has no known start when it is let in.
+		b.unusable(st, point)
+		st.absent = 0
 		b.report.Dropped[normalize.ReasonSeriesLimit]++
 		return
 	}
@@ -84,6 +87,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	}
 	if reason != normalize.ReasonNone {
 		b.report.Dropped[reason]++
+		b.unusable(st, point)
 		b.absent(open.metric, point, st)
 		return
 	}
@@ -133,6 +137,17 @@ func (b *builder) liveAdapters(metric *normalize.Metric) int {
 		}
 	}
 	return live
+}
+
+// unusable notes a restart for a series that has no value in the scrape that shows
+// the restart: its next value is the new process's, however large it is.
+func (b *builder) unusable(st *state, point *normalize.Point) {
+	if !b.resets.of(point.Process) {
+		return
+	}
+	// A start that stays would say that nothing happened.
+	st.absent = max(b.target.lastTime, st.start+1)
+	st.seen, st.forgotten, st.created = false, false, 0
 }
 
 // absent ends a series that had a point in the last scrape.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // Accept asks for the text format only. With anything more, prometheus_client
@@ -148,7 +150,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", newError(OutcomeOther, err, "/version did not answer JSON with a version")
 	}
 	version := strings.TrimSpace(answer.Version)
-	if version == "" || len(version) > 100 {
+	if version == "" || len(version) > 100 || !remote.Printable(version) {
 		return "", newError(OutcomeOther, nil, "/version did not answer JSON with a version")
 	}
 	return version, nil

@@ -272,6 +272,7 @@ func TestVersion(t *testing.T) {
 		{"not there", "/metrics", "", 404, ""},
 		{"not JSON", "/metrics", "<html>", 200, ""},
 		{"empty", "/metrics", `{}`, 200, ""},
+		{"two lines", "/metrics", `{"version":"0.20.0\nFATAL"}`, 200, ""},
 		{"absurd", "/metrics", `{"version":"` + strings.Repeat("9", 200) + `"}`, 200, ""},
 	}
 	for _, tt := range tests {

@@ -28,6 +28,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 		// The agent's own start says nothing about the vLLM processes behind it.
 		b.plan.ProcessStart = exposition.NoSlot
 	}
+	b.plan.present = presence(layout)
 	for i := range b.plan.Metrics {
 		b.plan.Points += len(b.plan.Metrics[i].Points)
 	}
