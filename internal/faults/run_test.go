@@ -186,10 +186,8 @@ func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 		if f.Check != nil {
 			r.Wrong = f.Check(&given[i], sink)
 		}
-		if i > 0 && len(faults) > 1 {
-			// What they share is counted once.
-			r.LogBytes /= len(faults)
-		}
+		// Each has its share of what several have written together.
+		r.LogBytes /= len(faults)
 		results = append(results, &r)
 	}
 	return results
