@@ -169,7 +169,7 @@ faults: build ## Run the built binary against every fault of a server, and write
 
 .PHONY: e2e
 e2e: build prometheus ## Test the built binary end to end
-	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages

@@ -203,7 +203,7 @@ collection_interval: 1h
 discovery:
   static_configs:
     - targets: ["` + strings.TrimPrefix(address, "http://") + `"]
-      labels: {__scrape_interval__: 30ms, __metrics_path__: /m, __param_module: engine}
+      labels: {__scrape_interval__: 1s, __metrics_path__: /m, __param_module: engine}
 `
 	parsed, err := decode(t, cfg)
 	require.NoError(t, err)

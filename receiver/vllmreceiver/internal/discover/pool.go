@@ -88,7 +88,7 @@ type follower struct {
 	states map[schema.GroupVersionResource]poolState
 	known  bool
 	last   *pool
-	said   map[string]bool
+	said   *saidOnce
 }
 
 // poolState is what one of the groups has told so far.
@@ -112,7 +112,7 @@ func newFollower(form *poolForm, logger *zap.Logger, changed func(*pool)) (*foll
 	}
 	return &follower{
 		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
-		states: map[schema.GroupVersionResource]poolState{}, said: map[string]bool{},
+		states: map[schema.GroupVersionResource]poolState{}, said: newSaidOnce(),
 	}, nil
 }
 
@@ -251,10 +251,7 @@ func (f *follower) complain() {
 }
 
 func (f *follower) once(message string) {
-	if !f.said[message] {
-		f.said[message] = true
-		f.logger.Warn(message)
-	}
+	f.said.warn(f.logger, message)
 }
 
 // expand returns Prometheus's configuration for the servers of a pool.

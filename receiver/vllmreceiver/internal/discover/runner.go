@@ -79,7 +79,11 @@ type Runner struct {
 	// again is set while Wanted has not done all.
 	again    <-chan time.Time
 	reported bool
-	said     map[string]bool
+	said     *saidOnce
+	// limited is true while there are more targets than the limit.
+	limited bool
+	// short are the groups of which it was said that their interval is too short.
+	short map[string]bool
 }
 
 // NewRunner prepares the mechanisms. What cannot work at all, such as a
@@ -97,8 +101,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), said: map[string]bool{},
-		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, leavePool: func() {},
+		pools: make(chan *pool, 1), said: newSaidOnce(),
+		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 	}
 	var err error
 	// The library's own metrics go into a registry that nobody reads: the
@@ -151,7 +155,7 @@ func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 func (r *Runner) configs() map[string]discovery.Configs {
 	out := map[string]discovery.Configs{}
 	if len(r.settings.mechanisms) > 0 {
-		out[setMechanisms] = r.settings.mechanisms
+		out[setMechanisms] = bounded(r.settings.mechanisms)
 	}
 	if k := r.settings.kubernetes; k != nil {
 		out[setKubernetes] = discovery.Configs{k.Pods.expand(k.Namespaces, k.Selector)}
@@ -328,7 +332,8 @@ func (r *Runner) followPods(ctx context.Context) {
 
 // tell finds out which targets are wanted now and says so.
 func (r *Runner) tell(ctx context.Context) {
-	found, unusable := r.options.Defaults.resolve(r.sources())
+	all := r.options.Defaults.resolve(r.sources())
+	found := all.targets
 	known := map[string]bool{}
 	for i := range found {
 		known[found[i].URL.String()] = true
@@ -338,11 +343,9 @@ func (r *Runner) tell(ctx context.Context) {
 			found = append(found, t)
 		}
 	}
-	for reason, n := range unusable {
-		if len(r.said) < maxRemembered && !r.said[reason] {
-			r.said[reason] = true
-			r.options.Logger.Warn("A discovered target cannot be scraped: "+reason, zap.Int("targets", n))
-		}
+	r.sayShort(all.short)
+	for reason, n := range all.unusable {
+		r.said.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
 	}
 	scraped := map[string]bool{}
 	for i := range r.targets {
@@ -355,6 +358,27 @@ func (r *Runner) tell(ctx context.Context) {
 	if !r.options.Wanted(ctx, targets, over) {
 		r.again = time.After(r.options.Retry)
 	}
+}
+
+// maxShort is the most groups with too short an interval that are logged.
+const maxShort = 100
+
+// sayShort says once for each group that the interval it asks for is too short.
+func (r *Runner) sayShort(short map[string]time.Duration) {
+	var sources []string
+	for source := range short {
+		if len(r.short) < maxShort && !r.short[source] {
+			r.short[source] = true
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) == 0 {
+		return
+	}
+	source := slices.Min(sources)
+	r.options.Logger.Warn("Discovered targets ask for a __scrape_interval__ that is too short; "+
+		min(minInterval, r.options.Defaults.Interval).String()+", the shortest that labels can set, is used instead. Correct it in the list of targets",
+		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
 }
 
 // report logs what has changed.
@@ -375,8 +399,8 @@ func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
 		r.options.Logger.Info("Discovery runs and has found no targets yet")
 	}
 	r.reported = true
-	if key := "limit"; over > 0 != r.said[key] {
-		r.said[key] = over > 0
+	if over > 0 != r.limited {
+		r.limited = over > 0
 		if over > 0 {
 			r.options.Logger.Warn("Discovery has found more targets than limits::targets; those that were there first are scraped",
 				zap.Int("limit", r.options.Limit), zap.Int("not_scraped", over))

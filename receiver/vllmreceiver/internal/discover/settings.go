@@ -7,9 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/dns"
+	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
 )
@@ -125,6 +129,12 @@ func (s *Settings) validate(section map[string]any) []error {
 			mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d: %w", i, err))
 		}
 	}
+	for _, c := range s.mechanisms {
+		if interval, ok := refreshOf(c); ok && interval < minRefresh {
+			mistakes = append(mistakes, fmt.Errorf("%s_sd_configs: refresh_interval %s is too short; the least is %s",
+				c.Name(), interval, minRefresh))
+		}
+	}
 	if s.kubernetes != nil {
 		mistakes = append(mistakes, s.kubernetes.validate(section["kubernetes"])...)
 	}
@@ -135,4 +145,20 @@ func (s *Settings) validate(section map[string]any) []error {
 		mistakes = append(mistakes, errors.New("has nothing to discover by; add for example kubernetes, inference_pool or file_sd_configs"))
 	}
 	return mistakes
+}
+
+// minRefresh is the least time between two questions to a list of targets.
+const minRefresh = 100 * time.Millisecond
+
+// refreshOf returns how often a mechanism asks, if it asks.
+func refreshOf(c discovery.Config) (time.Duration, bool) {
+	switch c := c.(type) {
+	case *http.SDConfig:
+		return time.Duration(c.RefreshInterval), true
+	case *file.SDConfig:
+		return time.Duration(c.RefreshInterval), true
+	case *dns.SDConfig:
+		return time.Duration(c.RefreshInterval), true
+	}
+	return 0, false
 }

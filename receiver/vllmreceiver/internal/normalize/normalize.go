@@ -161,8 +161,13 @@ func (b *builder) isGaugeTwin(family *exposition.Family) bool {
 // withTotal is the key by which a counter is looked up: imitators of vLLM forget
 // the suffix.
 func (b *builder) withTotal(key string, kind exposition.Kind) string {
-	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") || len(catalog.BySource(key)) > 0 {
+	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") {
 		return key
+	}
+	for _, m := range catalog.BySource(key) {
+		if sameKind(m.Metric.Kind, kind) || len(catalog.BySource(key+"_total")) == 0 {
+			return key
+		}
 	}
 	return key + "_total"
 }
