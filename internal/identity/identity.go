@@ -1,46 +1,112 @@
-// Package identity tells resources apart.
+// Package identity finds out whether two resources are the same one.
 package identity
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Of is the key of a resource: service.name, service.instance.id and k8s.pod.uid
-// where an instance is named, because other attributes can arrive late or change
-// while the server lives; else all attributes but those of a diagnosis, which
-// change by design.
+// The first byte of an identity that does not begin with the name of a service.
+const (
+	byAttributes = 1
+	byHash       = 2
+)
+
+// maxSize bounds an identity, in bytes. A hash replaces a longer one: what a sender
+// writes into its attributes must not become the size of every key here.
+const maxSize = 1 << 10
+
+var (
+	// instance are the attributes of a named instance, in the order of the key.
+	instance = [...]string{"service.name", "service.instance.id", "k8s.pod.uid"}
+	// spaces are the namespaces in which an instance has its name.
+	spaces = [...]string{"service.namespace", "k8s.cluster.name", "k8s.namespace.name"}
+)
+
+// Of returns the key of a resource. Where an instance is named, these are its name,
+// its pod and the namespaces that are present, because other attributes can arrive
+// late or change while the server lives. Otherwise these are all attributes but those
+// of a diagnosis, which change by design.
+//
+// The cost is in proportion to the attributes, and the key is short, whatever comes.
 func Of(attributes pcommon.Map) string {
+	if name, named := attributes.Get("service.instance.id"); named && name.AsString() != "" {
+		return shortened(ofInstance(attributes))
+	}
+	return shortened(ofAll(attributes))
+}
+
+// ofInstance begins with what the whole key was before the namespaces belonged to it,
+// so that Before can find that.
+func ofInstance(attributes pcommon.Map) string {
 	var b strings.Builder
-	if instance, named := attributes.Get("service.instance.id"); named && instance.AsString() != "" {
-		for _, name := range []string{"service.name", "service.instance.id", "k8s.pod.uid"} {
-			if value, ok := attributes.Get(name); ok {
-				b.WriteString(value.AsString())
-			}
-			b.WriteByte(0)
+	for _, name := range instance {
+		if value, ok := attributes.Get(name); ok {
+			b.WriteString(value.AsString())
 		}
-		return b.String()
+		b.WriteByte(0)
 	}
-	names := make([]string, 0, attributes.Len())
-	for name := range attributes.All() {
-		if !Diagnosis(name) {
-			names = append(names, name)
+	for _, name := range spaces {
+		if value, ok := attributes.Get(name); ok && value.AsString() != "" {
+			write(&b, name, value.AsString())
 		}
-	}
-	slices.Sort(names)
-	b.WriteByte(1)
-	for _, name := range names {
-		value, _ := attributes.Get(name)
-		b.WriteString(name)
-		b.WriteByte(0)
-		b.WriteString(value.AsString())
-		b.WriteByte(0)
 	}
 	return b.String()
 }
 
-// Diagnosis tells whether an attribute of a resource says how a server is, not
+func ofAll(attributes pcommon.Map) string {
+	type pair struct{ name, value string }
+	pairs := make([]pair, 0, attributes.Len())
+	for name, value := range attributes.All() {
+		if !Diagnosis(name) {
+			pairs = append(pairs, pair{name, value.AsString()})
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	var b strings.Builder
+	b.WriteByte(byAttributes)
+	for _, p := range pairs {
+		write(&b, p.name, p.value)
+	}
+	return b.String()
+}
+
+func write(b *strings.Builder, name, value string) {
+	b.WriteString(name)
+	b.WriteByte(0)
+	b.WriteString(value)
+	b.WriteByte(0)
+}
+
+func shortened(key string) string {
+	if len(key) <= maxSize {
+		return key
+	}
+	hash := sha256.Sum256([]byte(key))
+	return string(append([]byte{byHash}, hash[:]...))
+}
+
+// Before returns the key that the resource of a key had before the namespaces
+// belonged to it. It returns false where the key has not changed since, and where it
+// is too long to be found out.
+func Before(key string) (string, bool) {
+	if key == "" || key[0] == byAttributes || key[0] == byHash {
+		return "", false
+	}
+	end := 0
+	for range instance {
+		next := strings.IndexByte(key[end:], 0)
+		if next < 0 {
+			return "", false
+		}
+		end += next + 1
+	}
+	return key[:end], end < len(key)
+}
+
+// Diagnosis reports whether an attribute of a resource says how a server is, not
 // which it is: the processor writes such with diagnosis::attributes::on: resource.
 func Diagnosis(name string) bool { return strings.HasPrefix(name, "vllm.diagnosis.") }

@@ -1,7 +1,10 @@
 package identity
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,4 +34,112 @@ func TestOfIsAllAttributesElse(t *testing.T) {
 
 func TestOfDoesNotFollowADiagnosis(t *testing.T) {
 	assert.Equal(t, of(t, map[string]any{"host": "a"}), of(t, map[string]any{"host": "a", "vllm.diagnosis.condition": "degraded"}))
+}
+
+// Production and test often give the same name to an instance.
+func TestNamespacesBelongToAnInstance(t *testing.T) {
+	named := func(more map[string]any) string {
+		all := map[string]any{"service.name": "vllm", "service.instance.id": "a"}
+		for name, value := range more {
+			all[name] = value
+		}
+		return of(t, all)
+	}
+	keys := map[string]string{"none": named(nil)}
+	for _, name := range []string{"service.namespace", "k8s.cluster.name", "k8s.namespace.name"} {
+		assert.Equal(t, keys["none"], named(map[string]any{name: ""}), "%s is empty", name)
+		for _, value := range []string{"prod", "test"} {
+			key := named(map[string]any{name: value})
+			assert.NotContains(t, keys, key)
+			for other, known := range keys {
+				assert.NotEqual(t, known, key, "%s=%s and %s", name, value, other)
+			}
+			keys[name+"="+value] = key
+		}
+	}
+}
+
+// What earlier versions stored is found by the key that they had.
+func TestBeforeIsTheKeyWithoutNamespaces(t *testing.T) {
+	old := of(t, map[string]any{"service.name": "vllm", "service.instance.id": "a", "k8s.pod.uid": "u"})
+	assert.Equal(t, "vllm\x00a\x00u\x00", old, "as it was stored; it must not change")
+	before, changed := Before(of(t, map[string]any{
+		"service.name": "vllm", "service.instance.id": "a", "k8s.pod.uid": "u", "service.namespace": "prod", "k8s.namespace.name": "n",
+	}))
+	assert.True(t, changed)
+	assert.Equal(t, old, before)
+
+	for name, attributes := range map[string]map[string]any{
+		"without namespaces":  {"service.name": "vllm", "service.instance.id": "a"},
+		"not named":           {"host": "a", "service.namespace": "prod"},
+		"no attributes":       {},
+		"too long":            {"service.instance.id": strings.Repeat("a", 2000), "service.namespace": "prod"},
+		"not named, too long": {"host": strings.Repeat("a", 2000)},
+	} {
+		_, changed := Before(of(t, attributes))
+		assert.False(t, changed, name)
+	}
+	_, changed = Before("")
+	assert.False(t, changed)
+}
+
+// A sender decides how many attributes a resource has and how long they are.
+func TestAKeyIsShortAndStillDiffers(t *testing.T) {
+	many := func(last string) map[string]any {
+		all := map[string]any{"zz": last}
+		for i := range 100_000 {
+			all[fmt.Sprint("attribute", i)] = i
+		}
+		return all
+	}
+	long := strings.Repeat("x", 4<<20)
+	for name, two := range map[string][2]map[string]any{
+		"many attributes": {many("a"), many("b")},
+		"a long value":    {{"host": long + "a"}, {"host": long + "b"}},
+		"a long name":     {{long + "a": 1}, {long + "b": 1}},
+		"a long instance": {{"service.instance.id": long + "a"}, {"service.instance.id": long + "b"}},
+		"a long space":    {{"service.instance.id": "i", "service.namespace": long + "a"}, {"service.instance.id": "i", "service.namespace": long + "b"}},
+	} {
+		a, b := of(t, two[0]), of(t, two[1])
+		assert.NotEqual(t, a, b, name)
+		assert.Equal(t, a, of(t, two[0]), name)
+		assert.LessOrEqual(t, len(a), 1<<10, name)
+	}
+}
+
+// attributesOf has so many attributes. Adding them one by one would take the square
+// of that.
+func attributesOf(tb testing.TB, n int) pcommon.Map {
+	tb.Helper()
+	raw := make(map[string]any, n)
+	for i := range n {
+		raw[fmt.Sprint("attribute", i)] = "value"
+	}
+	m := pcommon.NewMap()
+	require.NoError(tb, m.FromRaw(raw))
+	return m
+}
+
+// Ten times as many attributes take about ten times as long, not a hundred times.
+// Each number is the best of several, and the bar is far from both.
+func TestTheCostOfManyAttributesIsLinear(t *testing.T) {
+	took := func(n int) time.Duration {
+		m := attributesOf(t, n)
+		best := time.Hour
+		for range 5 {
+			began := time.Now()
+			Of(m)
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	few, many := took(5_000), took(50_000)
+	assert.Less(t, many, 40*few+20*time.Millisecond, "5,000 attributes took %s, 50,000 took %s", few, many)
+}
+
+func BenchmarkOf(b *testing.B) {
+	m := attributesOf(b, 100_000)
+	for b.Loop() {
+		Of(m)
+	}
 }

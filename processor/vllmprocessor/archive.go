@@ -46,8 +46,9 @@ type kind struct {
 	thin func(state []byte, now int64) []byte
 	// unread and unsaved are said where the storage fails, damaged where what it
 	// gives cannot be read, with the number of states that can, and continued
-	// otherwise.
-	unread, unsaved, damaged, continued string
+	// otherwise. merged is logged where a state is of several resources, which an
+	// earlier version took for one.
+	unread, unsaved, damaged, continued, merged string
 }
 
 // keeper is a user of an archive: an instance of a processor.
@@ -55,6 +56,9 @@ type keeper interface {
 	// snapshot returns the present states of the instance by their keys. It is
 	// called without the processor's lock.
 	snapshot() map[string][]byte
+	// accessed takes the result of a read or a write of the storage, nil where it
+	// succeeded, of the kind of states with a key.
+	accessed(key string, err error)
 }
 
 // archive keeps states of one kind: those of resources that are silent, until they
@@ -86,6 +90,10 @@ type archive struct {
 	users  []keeper
 	states map[string]savedState
 	owners map[string]keeper
+	// moved are the keys of earlier versions whose states were given to a key of this
+	// version. It has at most as many keys as were loaded.
+	moved      map[string]string
+	saidMerged bool
 }
 
 // savedState is a state, the time up to which it knows, and when it was last made
@@ -99,17 +107,21 @@ type savedState struct {
 func newArchive(of kind, now func() time.Time, logger *zap.Logger) *archive {
 	return &archive{
 		kind: of, limit: maxKept, now: now, logger: logger, failed: func() {}, dropped: func(int) {},
-		states: map[string]savedState{}, owners: map[string]keeper{},
+		states: map[string]savedState{}, owners: map[string]keeper{}, moved: map[string]string{},
 	}
 }
 
 // begin returns the state that a user continues, if there is one that is not too
-// old.
-func (a *archive) begin(key string, user keeper) ([]byte, bool) {
+// old. before is the key that an earlier version gave to the same resource; it is
+// empty where the key has not changed.
+func (a *archive) begin(key, before string, user keeper) ([]byte, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owners[key] == nil {
 		a.owners[key] = user
+	}
+	if before != "" {
+		a.move(before, key)
 	}
 	saved, known := a.states[key]
 	if known && saved.newest < a.now().UnixNano()-int64(a.age) {
@@ -117,6 +129,27 @@ func (a *archive) begin(key string, user keeper) ([]byte, bool) {
 		return nil, false
 	}
 	return saved.state, known
+}
+
+// move gives the state of a key of an earlier version to the key that its resource
+// has now. Several resources can have had that key; then the state is of all of them.
+// The first one continues with it and the others start anew: nothing says what part
+// of the state is whose.
+func (a *archive) move(before, key string) {
+	if to, moved := a.moved[before]; moved {
+		if to != key && !a.saidMerged {
+			a.saidMerged = true
+			a.logger.Warn(a.merged)
+		}
+		return
+	}
+	saved, known := a.states[before]
+	if _, newer := a.states[key]; !known || newer || a.owners[before] != nil {
+		return
+	}
+	delete(a.states, before)
+	a.states[key] = saved
+	a.moved[before] = key
 }
 
 // end keeps a state that its user has no longer.
@@ -165,8 +198,9 @@ func (a *archive) prune() {
 }
 
 // load reads what was saved. That it cannot be read is no reason not to start.
-func (a *archive) load(ctx context.Context) {
+func (a *archive) load(ctx context.Context, user keeper) {
 	data, err := a.client.Get(ctx, a.key)
+	user.accessed(a.key, err)
 	if err != nil {
 		a.logger.Warn(a.unread, zap.Error(err))
 		return
@@ -227,7 +261,11 @@ func (a *archive) save(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := a.client.Set(ctx, a.key, a.encode(users, live)); err != nil {
+	err := a.client.Set(ctx, a.key, a.encode(users, live))
+	for _, user := range users {
+		user.accessed(a.key, err)
+	}
+	if err != nil {
 		a.failed()
 		if now := a.now(); now.Sub(a.warned) >= failureInterval {
 			a.warned = now
@@ -264,7 +302,8 @@ func (a *archive) encode(users []keeper, live []map[string][]byte) []byte {
 	return states.Encode(all)
 }
 
-// endedSince tells whether a state has ended after it was copied for a save. What was kept at its end is the one to save, now and later.
+// endedSince tells whether a state has ended after it was copied for a save. What was
+// kept at its end is the one to save, now and later.
 func (a *archive) endedSince(key string, copied []byte) bool {
 	kept, ended := a.states[key]
 	newest, sound := a.newest(copied)

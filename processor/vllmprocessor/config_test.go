@@ -63,7 +63,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
 	}
 	want.Diagnosis = DiagnosisConfig{
-		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, SpeculationBreakEven: 1.5,
+		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
 		Attributes: DiagnosisAttributes{On: OnDerived},
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
@@ -79,7 +79,7 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, PercentilesConfig{Interpolation: Linear}, cfg.Percentiles)
 	assert.False(t, cfg.CapacityFromBlocks)
-	assert.Equal(t, DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, Attributes: DiagnosisAttributes{On: OnNone}}, cfg.Diagnosis)
+	assert.Equal(t, DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: DiagnosisAttributes{On: OnNone}}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }
@@ -152,6 +152,9 @@ func TestMistakes(t *testing.T) {
 		},
 		{`diagnosis: {hold: 0}`, "diagnosis::hold: must be from 1 to 60 windows, not 0; the default is 2"},
 		{`diagnosis: {hold: 61}`, "diagnosis::hold: must be from 1 to 60 windows, not 61; the default is 2"},
+		{`diagnosis: {start_timeout: -1m}`, "diagnosis::start_timeout: must not be negative; write for example 10m, or 0s to report a server that does not answer at once"},
+		{`diagnosis: {start_timeout: 600}`, "diagnosis::start_timeout: 600 has no unit; write 600s"},
+		{`diagnosis: {start_timeout: 48h}`, "diagnosis::start_timeout: 48h0m0s is too long: a server that never starts would not be reported; write at most 24h"},
 		{`diagnosis: {relearn_after: 0}`, "diagnosis::relearn_after: must be more than 0; write for example 1h"},
 		{`diagnosis: {relearn_after: 60}`, "diagnosis::relearn_after: 60 has no unit; write 60s"},
 		{

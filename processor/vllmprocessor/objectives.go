@@ -9,17 +9,17 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 )
 
-// objectives is what a processor does about its objectives. All but snapshot is
-// called with the processor's lock held.
+// objectives is what a processor does about its objectives. What concerns a
+// resource is called with the resource's lock held, other than snapshot.
 type objectives struct {
 	plan      *slo.Plan
 	config    *Config
@@ -29,11 +29,13 @@ type objectives struct {
 	open      func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives  *archives
 	archive   *archive
-	// lock is the processor's, served its resources.
-	lock   *sync.Mutex
-	served map[string]*resource
+	status    *storageStatus
+	// each and add are the processor's.
+	each func(visit func(key string, r *resource))
+	add  func(ctx context.Context, out *output, s section) int
 
-	evaluator slo.Evaluator
+	// mu guards what follows. It is taken after a resource's lock.
+	mu sync.Mutex
 	// trackers are counted; there are at most limit.
 	trackers, limit int
 	patterns        *objective.PatternWatch
@@ -58,6 +60,8 @@ func budgets(config *Config) kind {
 		unsaved:   "the objectives could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 		damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
 		continued: "objectives continue where they were saved",
+		merged: "an earlier version took servers of several namespaces for one and kept one error budget of them; " +
+			"the first of these servers continues with it, and the budgets of the others start anew",
 	}
 }
 
@@ -73,8 +77,8 @@ func (p *vllmProcessor) measure(shared *archives) error {
 	p.window.Steps = plan.Steps()
 	o := &objectives{
 		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
-		archive: p.newArchive(budgets(p.config)),
-		lock:    &p.mu, served: p.resources, limit: maxTrackers,
+		archive: p.newArchive(budgets(p.config)), status: p.storage,
+		each: p.each, add: p.add, limit: maxTrackers,
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	p.objectives = o
@@ -107,10 +111,10 @@ func (o *objectives) shutdown(ctx context.Context) error {
 	return o.archives.detach(ctx, o.id, o, o.archive.key)
 }
 
-// batch measures a batch and appends what is told to added.
-func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resource, now time.Time, added pmetric.MetricSlice) (points, ends int) {
+// batch measures a batch and writes what is told.
+func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, now time.Time, out *output) {
 	if o == nil {
-		return 0, 0
+		return
 	}
 	o.watch(batch, now)
 	if r.measured == nil {
@@ -118,25 +122,18 @@ func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resourc
 	}
 	m := r.measured
 	m.state.Observe(o.plan, r.state, &beginner{o, ctx, batch.Resource})
-	values := o.evaluator.Evaluate(o.plan, &m.state, r.state)
-	o.telemetry.absent(ctx, &o.evaluator.Absent)
-	if o.evaluator.CountsDiffer {
+	w.slo.CountsDiffer = false
+	values := w.slo.Evaluate(o.plan, &m.state, r.state)
+	if w.slo.CountsDiffer {
 		o.warn("joint", "vllm.slo.joint_attainment is not told while the histograms of its objectives differ in their number of requests")
 	}
-	return m.memory.Write(values, r.state.Time(), batch.Time, m.state.Attributes, added)
-}
-
-// end ends all that was told.
-func (m *measured) end(at int64, added pmetric.MetricSlice) (ends int) {
-	if m == nil {
-		return 0
-	}
-	_, ends = m.memory.Write(nil, at, at, m.state.Attributes, added)
-	return ends
+	o.add(ctx, out, section{memory: &m.memory, points: m.memory.Write(values, r.state.Time(), batch.Time)})
 }
 
 // watch finds patterns that match nothing.
 func (o *objectives) watch(batch *collect.Batch, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for i := range batch.Groups {
 		if model := batch.Groups[i].Value("model_name"); model != "" {
 			o.patterns.See(model, now.UnixNano())
@@ -152,6 +149,8 @@ const maxTold = 100
 
 // warn tells a sentence once for each topic.
 func (o *objectives) warn(topic, sentence string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if !o.told[topic] && len(o.told) < maxTold {
 		o.told[topic] = true
 		o.logger.Warn(sentence)
@@ -164,26 +163,41 @@ func (o *objectives) expire(r *resource) {
 	if o == nil || r.measured == nil {
 		return
 	}
+	ended := 0
 	for key, tracker := range r.measured.state.Each {
 		o.archive.end(key, tracker.Encode(), o)
-		o.trackers--
+		ended++
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trackers -= ended
 }
 
 // snapshot returns the states of all trackers.
 func (o *objectives) snapshot() map[string][]byte {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	states := make(map[string][]byte, o.trackers)
-	for _, r := range o.served {
+	states := map[string][]byte{}
+	o.each(func(_ string, r *resource) {
 		if r.measured == nil {
-			continue
+			return
 		}
 		for key, tracker := range r.measured.state.Each {
 			states[key] = tracker.Encode()
 		}
-	}
+	})
 	return states
+}
+
+func (o *objectives) accessed(key string, err error) { o.status.accessed(key, err) }
+
+// begin counts one more tracker; false where there are too many.
+func (o *objectives) begin() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.trackers >= o.limit {
+		return false
+	}
+	o.trackers++
+	return true
 }
 
 // beginner is what a resource's state asks while it takes a batch.
@@ -195,14 +209,13 @@ type beginner struct {
 
 // Begin continues what was saved of a tracker.
 func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
-	if k.trackers >= k.limit {
+	if !k.begin() {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
 			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
 		return "", false
 	}
-	k.trackers++
 	key := stateKey(k.resource, group, o.Name)
-	if state, saved := k.archive.begin(key, k.objectives); saved {
+	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.objectives); saved {
 		switch outcome := tracker.Restore(state, at); outcome {
 		case objective.RestoredAll, objective.RestoredNothing:
 		default:
@@ -223,6 +236,15 @@ func stateKey(resource string, group []collect.Attribute, name string) string {
 		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
 	}
 	return string(hash.Sum(nil))
+}
+
+// keyBefore is the key that an earlier version stored the same state with, in which
+// the namespaces did not belong to a resource; empty where the key has not changed.
+func keyBefore(resource string, group []collect.Attribute, name string) string {
+	if before, changed := identity.Before(resource); changed {
+		return stateKey(before, group, name)
+	}
+	return ""
 }
 
 // Buckets says what the buckets that a server really has mean for an objective.

@@ -91,6 +91,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
+			SchemaURL: schemaURL(),
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
@@ -104,6 +105,14 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	return &vllmReceiver{
 		shared: s, next: next, running: map[string]*runningTarget{}, status: newReceiverStatus(), observed: observed,
 	}, nil
+}
+
+// schemaURL is the schema URL of the resources.
+func schemaURL() string {
+	if !metadata.ReceiverVllmSchemaURLFeatureGate.IsEnabled() {
+		return ""
+	}
+	return catalog.SchemaURL
 }
 
 // maxRememberedBlocks bounds the layout memory. A vLLM body has about 90

@@ -6,12 +6,24 @@ package states
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"maps"
 	"slices"
 )
 
-// header begins the states: a letter and the version.
+// header begins the states: a letter, and the form of the entries that follow.
+//
+// An entry is a key and a state, each with its length before it. The first entry has
+// an empty key, and its state is the version of the form and a checksum of all that
+// follows. Versions of this project that wrote form 1 had no such entry. They read
+// what is written now: to them it is a state that they cannot use.
 var header = [2]byte{'A', 1}
+
+// form is the version of the form, with the checksum.
+const form = 2
+
+// polynomial is Castagnoli's, for which processors have an instruction.
+var polynomial = crc32.MakeTable(crc32.Castagnoli)
 
 const (
 	// maxKey bounds the key of a state, in bytes.
@@ -22,45 +34,68 @@ const (
 	MaxSize = 64 << 10
 )
 
-// ErrDamaged is returned where states end early or are none.
+// ErrDamaged is returned where states end early, have changed since they were
+// written, are of a form that is not known, or are none.
 var ErrDamaged = errors.New("the saved states cannot be read to their end")
 
 // Encode puts states into one value. The keys are the caller's; a state that is
-// larger than MaxSize, or has a key of more than 4 kB, is left out.
+// larger than MaxSize, or has no key or one of more than 4 kB, is left out.
 func Encode(states map[string][]byte) []byte {
-	data := append([]byte(nil), header[:]...)
+	sum := [5]byte{form}
+	data := appendEntry(append([]byte(nil), header[:]...), "", sum[:])
+	begin := len(data)
 	for _, key := range slices.Sorted(maps.Keys(states)) {
-		if len(key) > maxKey || len(states[key]) > MaxSize {
-			continue
+		if key != "" && len(key) <= maxKey && len(states[key]) <= MaxSize {
+			data = appendEntry(data, key, states[key])
 		}
-		data = binary.AppendUvarint(data, uint64(len(key)))
-		data = append(data, key...)
-		data = binary.AppendUvarint(data, uint64(len(states[key])))
-		data = append(data, states[key]...)
 	}
+	binary.LittleEndian.PutUint32(data[begin-4:], crc32.Checksum(data[begin:], polynomial))
 	return data
 }
 
-// Decode reads what Encode wrote. Where that is damaged it returns what stands
-// before the damage, and ErrDamaged. The states point into data; whether one is
-// sound is for its package to say.
+func appendEntry(data []byte, key string, state []byte) []byte {
+	data = binary.AppendUvarint(data, uint64(len(key)))
+	data = append(data, key...)
+	data = binary.AppendUvarint(data, uint64(len(state)))
+	return append(data, state...)
+}
+
+// Decode reads what Encode wrote, now and in earlier versions. Where that is damaged
+// it returns ErrDamaged, and of form 1, which has no checksum, what stands before the
+// damage. The states point into data; whether one is sound is for its package to say.
 func Decode(data []byte) (map[string][]byte, error) {
 	states := map[string][]byte{}
 	if len(data) < len(header) || [2]byte(data[:2]) != header {
 		return states, ErrDamaged
 	}
-	for data = data[len(header):]; len(data) > 0; {
-		key, more, whole := next(data, maxKey)
-		if !whole {
+	data = data[len(header):]
+	for first := true; len(data) > 0; first = false {
+		key, state, rest, whole := nextEntry(data)
+		switch {
+		case !whole:
+			return states, ErrDamaged
+		case len(key) > 0:
+			states[string(key)] = state
+		case !first || !matches(state, rest):
 			return states, ErrDamaged
 		}
-		state, rest, whole := next(more, MaxSize)
-		if !whole {
-			return states, ErrDamaged
-		}
-		states[string(key)], data = state, rest
+		data = rest
 	}
 	return states, nil
+}
+
+// matches reports whether a first entry is that of this form, with the checksum of
+// what follows.
+func matches(sum, rest []byte) bool {
+	return len(sum) == 5 && sum[0] == form && binary.LittleEndian.Uint32(sum[1:]) == crc32.Checksum(rest, polynomial)
+}
+
+func nextEntry(data []byte) (key, state, rest []byte, whole bool) {
+	if key, rest, whole = next(data, maxKey); !whole {
+		return nil, nil, nil, false
+	}
+	state, rest, whole = next(rest, MaxSize)
+	return key, state, rest, whole
 }
 
 // next takes one string of at most so many bytes off data.

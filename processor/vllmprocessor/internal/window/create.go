@@ -42,7 +42,7 @@ const never = -1
 // from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
-		label: sample.Label, delta: sample.Delta, older: sample.Older, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
+		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
 	}

@@ -13,6 +13,8 @@ type series struct {
 	noSum int64
 	// older is true where the newest point came under an older metric's name.
 	older bool
+	// level is true where the newest point is of a gauge that counts.
+	level bool
 	// epoch is that of its engine when it was observed last.
 	epoch int
 	// start and time are those of the newest point, in nanoseconds.

@@ -36,6 +36,7 @@ func (u *update) run() {
 		case s != nil && s.time < u.batch.Time:
 			s.ended = true
 			u.report.Changed = true
+			u.report.Used++
 		}
 	}
 	for i := range u.batch.Unread {
@@ -70,19 +71,37 @@ func (u *update) group(i int, create bool) *Group {
 	from := &u.batch.Groups[i]
 	g := u.index[from.Key]
 	if g == nil && create {
-		name := process(from.Attributes)
-		e := u.engines[name]
-		if e == nil {
-			e = &engine{}
-			u.engines[name] = e
-		}
-		g = &Group{Group: *from, Number: len(u.Resource.groups), engine: e}
-		e.groups = append(e.groups, g)
-		u.index[from.Key] = g
-		u.Resource.groups = append(u.Resource.groups, g)
-		u.enroll(g)
+		g = u.enter(from)
 	}
 	u.groups[i] = g
+	return g
+}
+
+// enter adds a group.
+func (r *Resource) enter(from *collect.Group) *Group {
+	name := process(from.Attributes)
+	e := r.engines[name]
+	if e == nil {
+		e = &engine{}
+		r.engines[name] = e
+	}
+	g := &Group{Group: *from, Number: len(r.groups), engine: e}
+	e.groups = append(e.groups, g)
+	r.index[from.Key] = g
+	r.groups = append(r.groups, g)
+	r.enroll(g)
+	return g
+}
+
+// Expect returns the group with some attributes, sorted by name, also where nothing has
+// been seen of it yet.
+func (r *Resource) Expect(attributes []collect.Attribute) *Group {
+	from := collect.NewGroup(attributes)
+	if g := r.index[from.Key]; g != nil {
+		return g
+	}
+	g := r.enter(&from)
+	g.ended = true
 	return g
 }
 
@@ -103,7 +122,7 @@ func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if sample.Gone || sample.Input.Define().Kind == collect.Gauge {
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge {
 			continue
 		}
 		g := u.group(sample.Group, false)
@@ -250,6 +269,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		g := u.group(sample.Group, true)
 		u.include(g, sample.Input, u.create(sample, g, values))
 		g.seq = u.seq
+		u.report.Used++
 		return
 	}
 	if s.time == u.batch.Time {
@@ -264,7 +284,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		copy(s.totals.at(u.seq), values)
 		s.known = u.base
 		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
-	case s.delta != sample.Delta || s.newest < u.base || s.totals.places() == 0 || (u.stale(s) && !s.delta):
+	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || s.totals.places() == 0 || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
 		u.place(s, sample)
@@ -273,11 +293,12 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.accumulate(s, g, sample, values)
 	}
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
-	s.older = sample.Older
+	s.older, s.level = sample.Older, sample.Level
 	if kind == collect.Distribution && !sample.HasSum {
 		s.noSum = u.seq
 	}
 	g.seq = u.seq
+	u.report.Used++
 }
 
 // forget begins a series anew: what it was before is too long ago to say how
@@ -352,8 +373,12 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 			total[i] = last[i] + v
 		}
 	default:
-		if restarted {
+		switch {
+		case restarted:
 			s.offset = slices.Clone(last)
+		case sample.Level && values[0] < s.raw[0]:
+			// A gauge that falls begins again from its new value: nothing is added.
+			s.offset = []float64{last[0] - values[0]}
 		}
 		for i, v := range values {
 			total[i] = v

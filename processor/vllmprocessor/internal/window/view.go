@@ -157,6 +157,18 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 	return 0, Missing
 }
 
+// States goes through the values of a state by the input's label that are in the newest
+// batch.
+func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, s := range v.group.inputs[in] {
+			if s.totals.places() > 0 && v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
+				return
+			}
+		}
+	}
+}
+
 // Average returns the mean of a state over the batches of the window after its
 // first: what it was between them nobody knows. It is summed over the input's own
 // labels.

@@ -72,6 +72,8 @@ type Report struct {
 	Observed bool
 	// Changed is true where Observed, or where a series has ended.
 	Changed bool
+	// Used is the number of points that were taken into the state.
+	Used int
 	// Resets is the number of engines whose counters began anew.
 	Resets int
 	// NewSeries is the number of series that were added.
