@@ -186,7 +186,9 @@ func TestLostAndSkippedScrapes(t *testing.T) {
 // The sum is what the data model of OpenTelemetry says.
 func TestIncrease(t *testing.T) {
 	t.Parallel()
-	at := func(start, now pcommon.Timestamp, value float64) Point { return Point{Start: start, Time: now, Value: value} }
+	at := func(start, now pcommon.Timestamp, value float64) Point {
+		return Point{Start: start, Time: now, Value: value}
+	}
 	assert.Equal(t, 5.0, increase([]Point{at(1, 10, 100), at(1, 20, 105)}))
 	assert.Equal(t, 7.0, increase([]Point{at(1, 10, 100), at(15, 20, 7)}), "a restart counts from zero")
 	assert.Zero(t, increase([]Point{at(1, 10, 100), at(20, 20, 7000)}), "an unknown past is no increase")

@@ -31,7 +31,7 @@ func tlsFaults() []Fault {
 		certificate("expired certificate", "it ended an hour ago", "expired", true, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 		}),
-		certificate("certificate of tomorrow", "it begins in an hour", "not yet valid", true, func(c *x509.Certificate) {
+		certificate("certificate of tomorrow", "it begins in an hour", "not yet valid|valid from|only valid|clock", true, func(c *x509.Certificate) {
 			c.NotBefore = time.Now().Add(time.Hour)
 		}),
 		certificate("certificate of another name", "it is for another host", "certificate", true, func(c *x509.Certificate) {
