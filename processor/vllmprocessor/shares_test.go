@@ -80,6 +80,35 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	assert.NotEmpty(t, p.objectives.archive.states, "what was given back is kept")
 }
 
+// A server whose models come and go leaves many states, all newer than that of another
+// server which is away.
+func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
+	a := p.objectives.archive
+	a.limit = 20
+	now := noon.UnixNano()
+	a.kind.newest = func(state []byte) (int64, bool) { return now + int64(len(state)), true }
+	a.kind.thin = nil
+	a.now = clock(noon)
+	end := func(key, resource string, age int) {
+		_, _ = a.begin(key, "", resource, p.objectives)
+		a.end(key, make([]byte, age), p.objectives)
+	}
+	for i := range 3 {
+		end(fmt.Sprint("good-", i), fmt.Sprint("good-", i), 1)
+	}
+	for i := range 200 {
+		end(fmt.Sprint("noisy-", i), "noisy", 100+i)
+	}
+	a.prune()
+	assert.Len(t, a.states, 20)
+	for i := range 3 {
+		assert.Contains(t, a.states, fmt.Sprint("good-", i))
+	}
+	assert.Contains(t, a.states, "noisy-199", "the newest stay")
+	assert.Empty(t, a.sources)
+}
+
 // 30,000 servers that a sender makes up, with a series each, and the default limits.
 func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
 	r := newRig(t, "")
