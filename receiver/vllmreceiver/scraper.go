@@ -296,8 +296,14 @@ func (s *targetScraper) fail(
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(ctx, cause.Outcome)
-	s.failures.failed(at, cause)
+	s.failures.failed(at, cause, s.draining())
 	return cause
+}
+
+// draining reports whether the target's pod is being deleted.
+func (s *targetScraper) draining() bool {
+	pod := s.pod.Load()
+	return pod != nil && pod.Terminating
 }
 
 // recovered notes the end of a failure. Whether the server that is back is another
