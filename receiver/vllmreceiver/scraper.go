@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,9 @@ type targetScraper struct {
 	now func() time.Time
 }
 
+// maxHeaderBytes bounds the headers of an answer.
+const maxHeaderBytes = 256 << 10
+
 func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	settings := s.shared.settings.TelemetrySettings
 	// The HTTP instrumentation would wrap the transport and hide its connections
@@ -86,6 +90,10 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	}
 	if err != nil {
 		return err
+	}
+	if transport, ok := httpClient.Transport.(*http.Transport); ok {
+		// An authenticator hides the transport; Go's own limit of 10 MiB holds then.
+		transport.MaxResponseHeaderBytes = maxHeaderBytes
 	}
 	credentials := s.client.Auth.HasValue() || hasCredentials(headers) || s.identity.address.User != nil
 	if credentials {
@@ -310,8 +318,14 @@ func (s *targetScraper) fail(
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(ctx, cause.Outcome)
-	s.failures.failed(at, cause)
+	s.failures.failed(at, cause, s.draining())
 	return cause
+}
+
+// draining reports whether the target's pod is being deleted.
+func (s *targetScraper) draining() bool {
+	pod := s.pod.Load()
+	return pod != nil && pod.Terminating
 }
 
 // recovered notes the end of a failure. Whether the server that is back is another
