@@ -349,11 +349,9 @@ func asNobody(t *testing.T, folder string) (ran bool) {
 func TestAFileWithoutPermissionEndsTheStart(t *testing.T) {
 	folder := os.Getenv("STORAGECHECK_FOLDER")
 	if folder == "" {
-		var err error
-		folder, err = os.MkdirTemp("", "storagecheck")
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = os.RemoveAll(folder) })
+		folder = t.TempDir()
 		require.NoError(t, os.Chmod(folder, 0o755))
+		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
 		for name, mode := range map[string]os.FileMode{"unreadable": 0o711, "files": 0o777, "fixed": 0o755} {
 			require.NoError(t, os.MkdirAll(filepath.Join(folder, name), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name, exporterFile), []byte("damaged"), 0o600))

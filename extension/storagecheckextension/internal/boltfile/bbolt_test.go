@@ -65,7 +65,7 @@ func use(path string, times int) error {
 				}
 				return nil
 			}))
-		if err = errors.Join(err, db.Close()); err != nil {
+		if err := errors.Join(err, db.Close()); err != nil {
 			return err
 		}
 	}
