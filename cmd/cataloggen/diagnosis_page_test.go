@@ -46,7 +46,7 @@ func TestEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
 	require.NoError(t, err)
 	var g diagnosis
 	require.NoError(t, yaml.Unmarshal(content, &g))
-	require.Len(t, g.Causes, 17)
+	require.Len(t, g.Causes, 18)
 	_, sections, found := strings.Cut(readPage(t), "\n## Each cause\n")
 	require.True(t, found)
 	for _, c := range g.Causes {

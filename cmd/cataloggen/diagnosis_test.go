@@ -96,7 +96,7 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"signals out of order":          {"name: heat,", "name: zeal,", "signals must be sorted by name"},
 		"a signal without a unit":       {"unit: Cel, ", "", `signal "heat": needs a name in lower case, a unit and a meaning`},
 		"an undeclared signal":          {"signals: [heat]", "signals: [heath]", `overheated: the signal "heath" is not declared`},
-		"a condition's signals mixed":   {"[heat, smoke]", "[smoke, heat]", "burning: signals must be sorted"},
+		"a signal that is there twice":  {"[heat, smoke]", "[heat, heat]", `burning: the signal "heat" is there twice`},
 		"no severity":                   {"    severity: 3\n", "", "condition burning: severity must be"},
 		"too severe":                    {"severity: 3", "severity: 4", "condition burning: severity must be"},
 		"no level":                      {"    level: pool\n", "", "cause crowded: level must be"},

@@ -77,8 +77,8 @@ func (g *diagnosis) statementProblems(s statement, d *document) []string {
 	check(statementName.MatchString(s.Name), "the name must be lower-case words joined by underscores")
 	check(sentence(s.Meaning), "meaning must be a whole sentence")
 	check(sentence(s.Sentence), "sentence must be a whole sentence")
-	check(slices.IsSorted(s.Signals), "signals must be sorted")
-	for _, signal := range s.Signals {
+	for i, signal := range s.Signals {
+		check(!slices.Contains(s.Signals[:i], signal), fmt.Sprintf("the signal %q is there twice", signal))
 		check(slices.Contains(g.signalNames(), signal), fmt.Sprintf("the signal %q is not declared", signal))
 	}
 	check(len(s.Next) > 0, "next is missing")

@@ -2429,35 +2429,35 @@ var metrics = []Metric{
 		Name: "vllm.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Whether a cause is present: 1 while it is, 0 afterwards; from its first time on.",
 		Attributes:  []string{"cause", "detail", "engine", "model_name", "role"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows, else 0",
 	},
 	{
 		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Whether the engine is in a condition: 1 for the present one, 0 for the former; each from its first time on.",
 		Attributes:  []string{"condition", "engine", "model_name"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows, else 0",
 	},
 	{
 		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "How bad it is: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition, at least 1 with a notice",
 	},
 	{
 		Name: "vllm.diagnosis.signal", Unit: "{value}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
 		Description: "Value of a signal that the diagnosis goes by, in the unit of that signal.",
 		Attributes:  []string{"engine", "model_name", "signal"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		Formula:     "that of the signal, in docs/diagnosis.md",
 	},
 	{
 		Name: "vllm.diagnosis.signal_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
 		Description: "A signal over its reference; can exceed 1.",
 		Attributes:  []string{"engine", "model_name", "signal"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		Formula:     "signal / reference",
 	},
 	{
@@ -2483,6 +2483,13 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:diffusion_num_denoising_steps_total", Since: "0.24.0"},
 		},
+	},
+	{
+		Name: "vllm.drop_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Requests per second that the server refused or dropped before it served them.",
+		Attributes:  []string{"engine", "model_name"},
+		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
+		Formula:     "increase(admission_rejections, else num_dropped_counter, else num_dropped) / elapsed",
 	},
 	{
 		Name: "vllm.e2e_request_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3328,12 +3335,30 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.num_dropped_counter", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Requests dropped because the queue was full, from a server that types the family as a counter.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:num_dropped_total"},
+		},
+		Exception: "The name without \"counter\" belongs to the gauge that vendor builds have.",
+	},
+	{
 		Name: "vllm.num_preemptions", Unit: "{preemption}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Requests pushed out of the running batch because the KV cache was full.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:num_preemptions_total", Since: "0.4.3"},
 		},
+	},
+	{
+		Name: "vllm.num_preemptions_gauge", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Preempted requests, from a server that types the family as a gauge.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:num_preemptions"},
+		},
+		Exception: "The name without \"gauge\" belongs to the counter of upstream vLLM.",
 	},
 	{
 		Name: "vllm.num_requests.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3368,6 +3393,14 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.pod.ready", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 while Kubernetes reports the pod of the target as ready, else 0.",
+	},
+	{
+		Name: "vllm.pod.terminating", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 from the time on when the pod of the target is being deleted, else 0.",
+	},
+	{
 		Name: "vllm.pool.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Requests per second that arrived in the pool, as far as they got a first token or wait.",
 		Attributes:  []string{"model_name"},
@@ -3378,22 +3411,29 @@ var metrics = []Metric{
 		Name: "vllm.pool.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Whether a cause of the pool is present: 1 while it is, 0 afterwards; from its first time on.",
 		Attributes:  []string{"cause", "detail", "model_name", "role"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows over the servers of the pool, else 0",
 	},
 	{
 		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Whether the pool is in a condition: 1 for the present one, 0 for the former; each from its first time on.",
 		Attributes:  []string{"condition", "model_name"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows over the servers of the pool, else 0",
 	},
 	{
 		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "How bad it is for the pool: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"model_name"},
-		DerivedFrom: []string{"http_requests", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_preemptions", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition of the pool, at least 1 with a notice",
+	},
+	{
+		Name: "vllm.pool.drop_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Requests per second that the servers of the pool refused or dropped before they served them.",
+		Attributes:  []string{"model_name"},
+		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
+		Formula:     "sum over servers of increase(admission_rejections, else num_dropped_counter, else num_dropped) / elapsed",
 	},
 	{
 		Name: "vllm.pool.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3476,14 +3516,14 @@ var metrics = []Metric{
 		Name: "vllm.pool.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Preemptions per second in the pool.",
 		Attributes:  []string{"model_name"},
-		DerivedFrom: []string{"vllm.num_preemptions"},
+		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 		Formula:     "sum over servers of increase(num_preemptions) / elapsed",
 	},
 	{
 		Name: "vllm.pool.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Preemptions per request of the pool that got its first token.",
 		Attributes:  []string{"model_name"},
-		DerivedFrom: []string{"vllm.num_preemptions", "vllm.time_to_first_token"},
+		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of increase(num_preemptions) / sum over servers of count(time_to_first_token)",
 	},
 	{
@@ -3581,14 +3621,14 @@ var metrics = []Metric{
 		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Preemptions per second.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.num_preemptions"},
-		Formula:     "increase(num_preemptions) / elapsed",
+		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
+		Formula:     "increase(num_preemptions, else num_preemptions_gauge) / elapsed",
 	},
 	{
 		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Preemptions per request that got its first token.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.num_preemptions", "vllm.time_to_first_token"},
+		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
 		Formula:     "increase(num_preemptions) / count(time_to_first_token)",
 	},
 	{
@@ -3921,6 +3961,11 @@ var metrics = []Metric{
 	{
 		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time that the last scrape of the target took.",
+	},
+	{
+		Name: "vllm.scrape.failure", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 while the last scrape of the target failed, by how it failed.",
+		Attributes:  []string{"outcome"},
 	},
 	{
 		Name: "vllm.scrape.samples", Unit: "{sample}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -71,7 +71,7 @@ func TestEveryDerivationLeadsToTheReceiver(t *testing.T) {
 			require.True(t, found, "%s from %s", m.Name, name)
 			if input.EmittedBy == "receiver" {
 				// What came of a scrape is the receiver's own knowledge.
-				own := name == "vllm.up" || name == "vllm.healthy"
+				own := slices.Contains([]string{"vllm.up", "vllm.healthy", "vllm.scrape.failure", "vllm.pod.terminating"}, name)
 				assert.Equal(t, own, len(input.Sources) == 0, "%s from %s", m.Name, name)
 				continue
 			}

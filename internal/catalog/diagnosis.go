@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Level says what a cause is told of.
 type Level string
@@ -91,4 +94,17 @@ func CauseByName(name string) (*Cause, bool) {
 		return nil, false
 	}
 	return &causes[i], true
+}
+
+// StepsWith returns the steps that name no metric which is switched off.
+func StepsWith(steps []string, on func(metric string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool {
+		for i, word := range strings.Split(step, "`") {
+			// What stands in backticks is every second part.
+			if _, isMetric := ByName(word); i%2 == 1 && isMetric && !on(word) {
+				return true
+			}
+		}
+		return false
+	})
 }

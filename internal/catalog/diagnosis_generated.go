@@ -8,9 +8,11 @@ var diagnosisSignals = []Signal{
 	{Name: "computed_tokens_per_request", Unit: "{token}", Meaning: "Prompt tokens that have to be computed per request, after what the caches had."},
 	{Name: "corrupted_ratio", Unit: "1", Meaning: "Share of the ended requests whose logits were not numbers."},
 	{Name: "deferred", Unit: "{request}", Meaning: "Requests that wait for something other than capacity: a LoRA slot, a grammar, KV from elsewhere."},
+	{Name: "dropped_ratio", Unit: "1", Meaning: "Share of the requests that arrive which the server refuses or drops before it serves them."},
 	{Name: "error_ratio", Unit: "1", Meaning: "Share of the requests that ended in an error in the engine, or that the server answered with a status of 5xx, whichever is more."},
 	{Name: "first_token_rate", Unit: "{request}/s", Meaning: "Requests per second that get their first token."},
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time that the requests which ended spent neither in the queue nor in the engine."},
+	{Name: "generation_throughput", Unit: "{token}/s", Meaning: "Tokens generated per second."},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token of a stream after its first; with speculative decoding, too."},
 	{Name: "kv_block_reuses_per_eviction", Unit: "1", Meaning: "How often the KV blocks that are evicted had been used again before; only with `--kv-cache-metrics`."},
 	{Name: "kv_cache_utilization", Unit: "1", Meaning: "Share of the KV cache in use."},
@@ -26,6 +28,7 @@ var diagnosisSignals = []Signal{
 	{Name: "queue_time_mean", Unit: "s", Meaning: "Mean time in the queue of the requests that ended."},
 	{Name: "queue_wait_estimate", Unit: "s", Meaning: "Time that a request which joins the queue now will wait: those that wait for capacity over the rate of first tokens."},
 	{Name: "running", Unit: "{request}", Meaning: "Requests in execution."},
+	{Name: "standstill", Unit: "s", Meaning: "Time since tokens, lookups in the prefix cache or the KV cache last moved; 0 while one of them moves."},
 	{Name: "step_time_factor", Unit: "1", Meaning: "Observed time of a step over what the learned model expects at the same running, KV and prefill: 2 is half the speed."},
 	{Name: "step_time_mean", Unit: "s", Meaning: "Mean time between two outputs of a stream; with speculative decoding each brings several tokens."},
 	{Name: "time_to_first_token_mean", Unit: "s", Meaning: "Mean time from the arrival of a request to its first token."},
@@ -34,10 +37,22 @@ var diagnosisSignals = []Signal{
 
 var conditions = []Condition{
 	{
+		Name: "draining", Severity: 0,
+		Meaning:  "Kubernetes is deleting the pod: it has a deletion timestamp.",
+		Sentence: "The pod is being deleted: it finishes its requests and takes no new ones.",
+		Signals:  []string{"running", "waiting"},
+		Next: []string{
+			"Nothing during a rollout or when the number of replicas falls.",
+			"Where it lasts longer than the pod's grace period, see what the pod waits for: `vllm.num_requests.running`.",
+		},
+		Anchor: "draining",
+	},
+	{
 		Name: "unreachable", Severity: 3,
-		Meaning:  "The receiver could read this target before and cannot now.",
+		Meaning:  "The receiver could read this target before and cannot now, or three scrapes of a new target failed for a reason that waiting does not mend.",
 		Sentence: "The server cannot be read: its metrics do not come, so nothing can be said about the requests it holds.",
 		Next: []string{
+			"Look at `vllm.scrape.failure`: its `outcome` is the reason why the scrape fails.",
 			"Look at `vllm.up`: 0 is a scrape that failed, no series at all is a target that discovery dropped.",
 			"Compare with the gateway: `inference_gateway.epp.request.errors` says whether users notice.",
 			"Read the end of the log of the server, and whether its process or its pod was restarted.",
@@ -46,7 +61,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "starting", Severity: 0,
-		Meaning:  "The server restarted moments ago, or is new and does not answer its health check or its metrics yet.",
+		Meaning:  "The server restarted moments ago, or is new and does not answer its health check or its metrics yet, for as long as the start timeout.",
 		Sentence: "The server has just started; its first requests are slower than the later ones and are not judged.",
 		Next: []string{
 			"Wait for the first tokens: `vllm.first_token_rate`.",
@@ -68,7 +83,7 @@ var conditions = []Condition{
 		Name: "stalled", Severity: 3,
 		Meaning:  "Requests are in execution or wait, and neither tokens nor lookups in the cache nor the KV cache move.",
 		Sentence: "The engine stands still: it holds requests and makes no progress on any of them.",
-		Signals:  []string{"kv_cache_utilization", "running", "waiting"},
+		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []string{
 			"Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0.",
 			"Take the server out of rotation, and keep a stack dump of the engine process before it is restarted.",
@@ -80,9 +95,10 @@ var conditions = []Condition{
 		Name: "failing", Severity: 3,
 		Meaning:  "The server answers, and a large share of its requests comes to nothing or to garbage, or its health check fails.",
 		Sentence: "The server fails: its requests end in errors or in output that cannot be right, or its own health check says so.",
-		Signals:  []string{"corrupted_ratio", "error_ratio"},
+		Signals:  []string{"error_ratio", "corrupted_ratio", "dropped_ratio"},
 		Next: []string{
-			"Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests`, and at `vllm.healthy` (off by default).",
+			"Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests` and at `vllm.drop_rate`.",
+			"Look at `vllm.healthy`: 0 is a health check that fails.",
 			"Compare with the front: `vllm.http.error_ratio` and `inference_gateway.epp.request.errors` see what never reached the engine.",
 			"Take the server out of rotation where the others of the pool do not fail.",
 		},
@@ -92,7 +108,7 @@ var conditions = []Condition{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, and worse than by the objective, by what was learned, or by the documented default.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
-		Signals:  []string{"error_ratio", "inter_token_latency_mean", "queue_wait_estimate", "time_to_first_token_mean"},
+		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []string{
 			"Read `vllm.diagnosis.cause` with `role` primary, and go to its heading.",
 			"See whether users wait for the first token, `vllm.time_to_first_token_mean`, or between tokens, `vllm.inter_token_latency_mean`.",
@@ -123,7 +139,7 @@ var conditions = []Condition{
 		Name: "healthy", Severity: 0,
 		Meaning:  "There is work, and it is done within the reference.",
 		Sentence: "The engine serves its requests as it should.",
-		Signals:  []string{"inter_token_latency_mean", "time_to_first_token_mean"},
+		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean"},
 		Next: []string{
 			"Nothing.",
 		},
@@ -150,7 +166,7 @@ var causes = []Cause{
 		Name: "cache_thrash", Level: LevelEngine,
 		Meaning:  "Prompts that used to be found in the prefix cache are computed again, and the blocks that are evicted had been used again and again. Only with `--kv-cache-metrics`: without, it is prefill_heavy.",
 		Sentence: "The prefix cache loses what is asked for again: prompts are computed that were there a moment ago.",
-		Signals:  []string{"computed_tokens_per_request", "kv_block_reuses_per_eviction", "prompt_tokens_per_request"},
+		Signals:  []string{"kv_block_reuses_per_eviction", "computed_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.prefix_cache.hit_ratio` beside `vllm.kv_cache.utilization`.",
 			"With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: blocks that live shorter than they are asked for again are thrash.",
@@ -176,7 +192,7 @@ var causes = []Cause{
 		Name: "decode_load", Level: LevelEngine,
 		Meaning:  "Tokens come slower because more sequences, or longer ones, are decoded at once, each step as fast as ever for its size.",
 		Sentence: "The engine decodes more at once than before, so each stream gets its tokens later.",
-		Signals:  []string{"inter_token_latency_mean", "kv_cache_utilization", "output_tokens_per_request", "running", "step_time_factor"},
+		Signals:  []string{"running", "output_tokens_per_request", "inter_token_latency_mean", "step_time_factor", "kv_cache_utilization"},
 		Next: []string{
 			"Look at `vllm.num_requests.running` and `vllm.request.generation_tokens_mean`.",
 			"See what the clients allow: `vllm.request.params_max_tokens`.",
@@ -193,7 +209,7 @@ var causes = []Cause{
 		Name: "demand_exceeds_capacity", Level: LevelEngine,
 		Meaning:  "More arrives than is served, and the queue grows although each step is as fast as ever.",
 		Sentence: "More work arrives than this engine can do, so requests wait in its queue.",
-		Signals:  []string{"arrival_rate", "first_token_rate", "kv_cache_utilization", "queue_time_mean", "queue_wait_estimate", "running", "waiting"},
+		Signals:  []string{"arrival_rate", "first_token_rate", "waiting", "queue_wait_estimate", "queue_time_mean", "running", "kv_cache_utilization"},
 		Next: []string{
 			"Compare `vllm.arrival_rate` with `vllm.first_token_rate`: the difference is what the queue grows by.",
 			"Look at `vllm.request.queue_wait_estimate` for what the next request will wait.",
@@ -220,7 +236,7 @@ var causes = []Cause{
 			"Compare with `inference_gateway.epp.request.errors` for requests that never reached the server.",
 		},
 		Anchor:       "erroring",
-		NotSeparable: "A response that breaks in mid-stream has a status of 2xx, and requests that clients break off are in no counter; `vllm.request.cancelled_estimate` estimates them.",
+		NotSeparable: "A response that breaks in mid-stream has a status of 2xx, and requests that clients break off are in no counter.",
 	},
 	{
 		Name: "frontend_bound", Level: LevelEngine,
@@ -239,7 +255,7 @@ var causes = []Cause{
 		Name: "kv_pressure", Level: LevelEngine,
 		Meaning:  "The sequences in execution do not fit into the KV cache, so some are put back and computed again.",
 		Sentence: "The KV cache is too small for the sequences in execution: some are thrown out and computed again.",
-		Signals:  []string{"kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "preemptions_per_first_token"},
+		Signals:  []string{"preemptions_per_first_token", "kv_cache_utilization", "kv_per_sequence_token", "kv_per_computed_token"},
 		Next: []string{
 			"Look at `vllm.preemptions_per_first_token` beside `vllm.kv_cache.utilization`; a full cache without preemptions is well used.",
 			"See whether the capacity is what it was: `vllm.kv_cache.capacity`.",
@@ -253,7 +269,7 @@ var causes = []Cause{
 		Name: "kv_transfer_failing", Level: LevelEngine,
 		Meaning:  "The KV connector NIXL counts transfers that fail, and first tokens come late.",
 		Sentence: "KV does not come across from other servers: transfers fail, and the work is done again here.",
-		Signals:  []string{"first_token_rate", "kv_transfer_failures"},
+		Signals:  []string{"kv_transfer_failures", "first_token_rate"},
 		Next: []string{
 			"Look at `vllm.nixl.num_failed_transfers`, `vllm.nixl.num_failed_notifications` and `vllm.nixl.num_kv_expired_reqs`.",
 			"Other connectors are not judged: look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.",
@@ -267,7 +283,7 @@ var causes = []Cause{
 		Name: "prefill_heavy", Level: LevelEngine,
 		Meaning:  "Each request brings more prompt tokens to compute than before.",
 		Sentence: "Prompts take more to compute than before, which delays first tokens and the streams that share steps with them.",
-		Signals:  []string{"computed_tokens_per_request", "prefill_time_mean", "prompt_tokens_per_request", "time_to_first_token_mean"},
+		Signals:  []string{"computed_tokens_per_request", "prompt_tokens_per_request", "prefill_time_mean", "time_to_first_token_mean"},
 		Next: []string{
 			"Compare `vllm.request.prompt_tokens_mean` with `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that moved is the reason.",
 			"Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.",
@@ -282,10 +298,23 @@ var causes = []Cause{
 		NotSeparable: "Reuse falls alike when prompts become different, when routing spreads them, and when the cache is thrown out: see `cache_thrash`.",
 	},
 	{
+		Name: "requests_dropped", Level: LevelEngine,
+		Meaning:  "The server refuses or drops requests before it serves them, and counts them.",
+		Sentence: "The server drops requests: its queue is full, and those who sent them get no answer.",
+		Signals:  []string{"dropped_ratio", "waiting", "arrival_rate", "queue_wait_estimate"},
+		Next: []string{
+			"Look at `vllm.drop_rate` beside `vllm.arrival_rate`: the first is what is lost, the second what is admitted.",
+			"Look at `vllm.num_requests.waiting`: a queue at its limit drops what comes.",
+			"See whether the others have room before you add servers or raise the limit of the queue: `vllm.pool.waiting`.",
+		},
+		Anchor:       "requests_dropped",
+		NotSeparable: "A queue that is too short and more work than the server can do look the same: compare the wait in the queue with what users accept. A client that retries is counted each time.",
+	},
+	{
 		Name: "restarting", Level: LevelEngine,
 		Meaning:  "The server restarted a short while ago, or began to work again after it had stood still, and users feel what that left behind.",
 		Sentence: "The server has restarted or stood still: its cache is cold, and it works off what has queued meanwhile.",
-		Signals:  []string{"computed_tokens_per_request", "queue_wait_estimate"},
+		Signals:  []string{"queue_wait_estimate", "computed_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.up` and at the start times of the counters: each new one is a restart.",
 			"Find out why the process ended: memory of the host or the GPU, a failed liveness probe, an error in the log.",
@@ -298,9 +327,9 @@ var causes = []Cause{
 		Name: "slow_steps", Level: LevelEngine,
 		Meaning:  "A step, or a prefill, takes longer than the learned model expects at the same running, KV and prefill.",
 		Sentence: "The engine itself got slower: the same work takes longer than it did.",
-		Signals:  []string{"inter_token_latency_mean", "prefill_time_factor", "running", "step_time_factor", "step_time_mean"},
+		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []string{
-			"Look at `vllm.diagnosis.signal` with `signal` step_time_factor: it tells how much slower.",
+			"Look at `vllm.diagnosis.signal` with `signal` step_time_factor: it says how much slower.",
 			"Look at clocks, power, temperature and throttling of the GPUs (of DCGM or the like), and at the interconnect with tensor parallelism.",
 			"Look at the CPU of the host, and what else runs on it.",
 			"Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and the version and flags with those of the last good day.",
@@ -325,7 +354,7 @@ var causes = []Cause{
 		Name: "imbalanced", Level: LevelPool,
 		Meaning:  "Some servers of the pool are overloaded, and more comes to them than to others, which have room.",
 		Sentence: "The work is spread unevenly: some servers have a queue while others have room.",
-		Signals:  []string{"arrival_rate", "kv_cache_utilization", "running", "waiting"},
+		Signals:  []string{"waiting", "running", "arrival_rate", "kv_cache_utilization"},
 		Next: []string{
 			"Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.",
 			"See whether the picker knows all servers and sees fresh metrics: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.",
@@ -338,7 +367,7 @@ var causes = []Cause{
 		Name: "upstream_starved", Level: LevelPool,
 		Meaning:  "The servers of the pool have room, and requests wait in the queue of the gateway.",
 		Sentence: "The servers have room, and requests do not reach them: look at what stands before them.",
-		Signals:  []string{"arrival_rate", "running", "waiting"},
+		Signals:  []string{"waiting", "running", "arrival_rate"},
 		Next: []string{
 			"Look at `inference_gateway.epp.flow_control.queue.size` and `inference_gateway.epp.flow_control.pool.saturation`.",
 			"Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`.",
@@ -351,7 +380,7 @@ var causes = []Cause{
 		Name: "frozen_gauges", Level: LevelNotice,
 		Meaning:  "The gauges say that the KV cache is in use while nothing runs and nothing moves.",
 		Sentence: "The gauges show the last step and not the present: the engine updates them only when it works.",
-		Signals:  []string{"kv_cache_utilization", "running", "waiting"},
+		Signals:  []string{"standstill", "kv_cache_utilization", "running", "waiting"},
 		Next: []string{
 			"Do not act on `vllm.kv_cache.utilization` while `vllm.num_requests.running` is 0.",
 			"See whether the picker avoids the server because of it: `inference_gateway.epp.endpoint.inflight_requests`. One request is enough to refresh the gauges.",
@@ -363,7 +392,7 @@ var causes = []Cause{
 		Name: "workload_shift", Level: LevelNotice,
 		Meaning:  "Arrivals, prompts or outputs are far from what was learned, more or less, without harm.",
 		Sentence: "The work has changed, and the engine copes with it.",
-		Signals:  []string{"arrival_rate", "output_tokens_per_request", "prompt_tokens_per_request"},
+		Signals:  []string{"arrival_rate", "prompt_tokens_per_request", "output_tokens_per_request"},
 		Next: []string{
 			"Look at `vllm.arrival_rate`, `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.",
 			"Compare with what was released or which client is new; where it harms nobody, the new level becomes the reference within some twenty windows.",

@@ -55,6 +55,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 // alerts of users depend on both.
 func TestConditionsStandInTheOrderOfPrecedence(t *testing.T) {
 	want := []Condition{
+		{Name: "draining", Severity: 0},
 		{Name: "unreachable", Severity: 3},
 		{Name: "starting", Severity: 0},
 		{Name: "asleep", Severity: 0},
@@ -85,7 +86,7 @@ func TestTheCausesAreComplete(t *testing.T) {
 	assert.Equal(t, map[Level][]string{
 		LevelEngine: {
 			"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring",
-			"frontend_bound", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "restarting", "slow_steps", "speculation_wasteful",
+			"frontend_bound", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful",
 		},
 		LevelPool:   {"imbalanced", "upstream_starved"},
 		LevelNotice: {"frozen_gauges", "workload_shift"},

@@ -5,6 +5,7 @@ package collectortest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,13 +111,41 @@ func (p *Process) Ready() bool {
 // Stop asks the program to end and demands that it does so cleanly and soon.
 func (p *Process) Stop(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	if took, err := p.Terminate(stopLimit); took >= stopLimit {
+		require.FailNow(t, p.name+" did not end", "within %s of SIGTERM", stopLimit)
+	} else {
+		assert.NoError(t, err, "the exit status")
+	}
+}
+
+// Terminate asks the program to end, kills it after limit, and returns the time
+// that it took and how it ended.
+func (p *Process) Terminate(limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, err
+	}
 	select {
 	case err := <-p.ended:
-		assert.NoError(t, err, "the exit status")
-	case <-time.After(stopLimit):
+		p.ended <- err
+		return time.Since(began), err
+	case <-time.After(limit):
 		_ = p.cmd.Process.Kill()
-		require.FailNow(t, p.name+" did not end", "within %s of SIGTERM", stopLimit)
+		return limit, <-p.ended
+	}
+}
+
+// Pid is the number of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Ended reports whether the program has ended.
+func (p *Process) Ended() bool {
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return true
+	default:
+		return false
 	}
 }
 

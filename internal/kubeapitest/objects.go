@@ -3,13 +3,22 @@ package kubeapitest
 // Pod describes a pod.
 type Pod struct {
 	Namespace, Name, Node, IP string
-	Labels                    map[string]string
+	// UID is uid- and the name where it is empty.
+	UID    string
+	Labels map[string]string
 	// OwnerKind and OwnerName are its controller.
 	OwnerKind, OwnerName string
 	// Containers have names and, where they declare one, a port.
 	Containers []Container
 	// Pending is a pod that does not run yet, and Unready one that is not ready.
 	Pending, Unready bool
+	// Phase is the phase where it is neither Running nor Pending.
+	Phase string
+	// Terminating is a pod with a deletion timestamp.
+	Terminating bool
+	// Started is when it was started, and ReadyChanged when its condition Ready
+	// changed last, as RFC 3339; empty without.
+	Started, ReadyChanged string
 }
 
 // Container is a container of a pod; Port 0 declares none.
@@ -24,7 +33,11 @@ func (p Pod) Object() Object {
 	for name, value := range p.Labels {
 		labels[name] = value
 	}
-	m := Object{"namespace": p.Namespace, "name": p.Name, "uid": "uid-" + p.Name, "labels": labels}
+	uid := p.UID
+	if uid == "" {
+		uid = "uid-" + p.Name
+	}
+	m := Object{"namespace": p.Namespace, "name": p.Name, "uid": uid, "labels": labels}
 	if p.OwnerKind != "" {
 		m["ownerReferences"] = []any{Object{
 			"apiVersion": "apps/v1", "kind": p.OwnerKind, "name": p.OwnerName, "uid": "owner", "controller": true,
@@ -45,12 +58,24 @@ func (p Pod) Object() Object {
 	if p.Pending || p.Unready {
 		ready = "False"
 	}
+	if p.Phase != "" {
+		phase = p.Phase
+	}
+	if p.Terminating {
+		m["deletionTimestamp"] = "2026-06-01T12:00:30Z"
+		m["deletionGracePeriodSeconds"] = 30
+	}
+	condition := Object{"type": "Ready", "status": ready}
+	status := Object{"podIP": p.IP, "phase": phase, "conditions": []any{condition}}
+	if p.ReadyChanged != "" {
+		condition["lastTransitionTime"] = p.ReadyChanged
+	}
+	if p.Started != "" {
+		status["startTime"] = p.Started
+	}
 	return Object{
 		"kind": podKind, "apiVersion": "v1", "metadata": m,
-		"spec": Object{"nodeName": p.Node, "containers": containers},
-		"status": Object{
-			"podIP": p.IP, "phase": phase, "conditions": []any{Object{"type": "Ready", "status": ready}},
-		},
+		"spec": Object{"nodeName": p.Node, "containers": containers}, "status": status,
 	}
 }
 

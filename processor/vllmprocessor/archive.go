@@ -56,6 +56,9 @@ type keeper interface {
 	// snapshot returns the present states of the instance by their keys. It is
 	// called without the processor's lock.
 	snapshot() map[string][]byte
+	// accessed takes the result of a read or a write of the storage, nil where it
+	// succeeded, of the kind of states with a key.
+	accessed(key string, err error)
 }
 
 // archive keeps states of one kind: those of resources that are silent, until they
@@ -195,8 +198,9 @@ func (a *archive) prune() {
 }
 
 // load reads what was saved. That it cannot be read is no reason not to start.
-func (a *archive) load(ctx context.Context) {
+func (a *archive) load(ctx context.Context, user keeper) {
 	data, err := a.client.Get(ctx, a.key)
+	user.accessed(a.key, err)
 	if err != nil {
 		a.logger.Warn(a.unread, zap.Error(err))
 		return
@@ -257,7 +261,11 @@ func (a *archive) save(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := a.client.Set(ctx, a.key, a.encode(users, live)); err != nil {
+	err := a.client.Set(ctx, a.key, a.encode(users, live))
+	for _, user := range users {
+		user.accessed(a.key, err)
+	}
+	if err != nil {
 		a.failed()
 		if now := a.now(); now.Sub(a.warned) >= failureInterval {
 			a.warned = now

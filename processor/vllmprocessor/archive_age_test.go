@@ -42,6 +42,6 @@ func TestAnEngineOfWhichNothingIsLearnedLeavesNothing(t *testing.T) {
 	other.at = server.at
 	p.watch(other, 30*time.Minute)
 	require.Len(t, p.resources, 1, "the first is forgotten")
-	assert.Len(t, p.diagnosis.archive.owners, 1)
+	assert.Len(t, p.diagnosis.archive.owners, 2, "the other's engine and server")
 	p.end()
 }

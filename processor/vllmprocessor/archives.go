@@ -36,7 +36,7 @@ func (s *archives) attach(ctx context.Context, id component.ID, user keeper, fre
 		}
 		a = fresh
 		if a.client = client; client != nil {
-			a.load(ctx)
+			a.load(ctx, user)
 			a.run()
 		}
 		if s.by == nil {

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -16,22 +15,24 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 )
 
-// diagnosis is what a processor does to diagnose the engines. All but snapshot is
-// called with the processor's lock held.
+// diagnosis is what a processor does to diagnose the engines. What concerns a
+// resource is called with the resource's lock held, other than snapshot.
 type diagnosis struct {
 	settings diagnose.Settings
 	on       AttributesOn
 	wanted   map[*derive.Row]bool
-	log      changeLog
-	values   []derive.Value
+	// logging guards log.
+	logging sync.Mutex
+	log     changeLog
 
 	id       component.ID
 	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives *archives
 	archive  *archive
-	// lock is the processor's, served its resources.
-	lock   *sync.Mutex
-	served map[string]*resource
+	status   *storageStatus
+	// each and add are the processor's.
+	each func(visit func(key string, r *resource))
+	add  func(ctx context.Context, out *output, s section) int
 }
 
 // diagnosed is the part of a resource's state that the diagnosis has.
@@ -47,7 +48,7 @@ type diagnosed struct {
 // baselines are what was learned of engines. They change slowly, so that they are
 // written less often than what is counted.
 var baselines = kind{
-	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.BaselineAge,
+	storage: "baselines", key: "baselines", interval: 5 * time.Minute, age: diagnose.BaselineMemory, newest: diagnose.Age,
 	unread:    "the storage does not give back the baselines that were saved, so the diagnosis learns anew what is usual",
 	unsaved:   "the baselines of the diagnosis could not be saved; they go on and are saved with the next attempt, but would be lost by a restart",
 	damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
@@ -65,13 +66,16 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 	d := &diagnosis{
 		settings: diagnose.Settings{
 			Window: config.Window, Hold: config.Diagnosis.Hold, RelearnAfter: config.Diagnosis.RelearnAfter,
-			SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
+			StartTimeout: config.Diagnosis.StartTimeout, SpeculationBreakEven: config.Diagnosis.SpeculationBreakEven,
 		},
 		on:     config.Diagnosis.Attributes.On,
 		wanted: map[*derive.Row]bool{},
-		log:    changeLog{logger: p.logger, relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry},
-		id:     p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines),
-		lock: &p.mu, served: p.resources,
+		log: changeLog{
+			logger: withoutStacks(p.logger), relearnAfter: config.Diagnosis.RelearnAfter, telemetry: p.telemetry,
+			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
+		},
+		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines), status: p.storage,
+		each: p.each, add: p.add,
 	}
 	for _, row := range diagnose.Rows() {
 		d.wanted[row] = config.enabled(row.Metric)
@@ -115,36 +119,24 @@ func (d *diagnosis) observe(ctx context.Context, batch *collect.Batch, r *resour
 		}
 	}
 	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
-	d.log.tell(ctx, transitions, attributes, now)
+	d.report(ctx, transitions, attributes, now)
 }
 
-// tell appends what is told about the engines of a resource.
-func (d *diagnosis) tell(batch *collect.Batch, r *resource, added pmetric.MetricSlice) (points, ends int) {
+// report logs changes.
+func (d *diagnosis) report(ctx context.Context, changes []diagnose.Transition, of pcommon.Map, now time.Time) {
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	d.log.tell(ctx, changes, of, now)
+}
+
+// tell writes what is told about the engines of a resource.
+func (d *diagnosis) tell(ctx context.Context, w *worker, batch *collect.Batch, r *resource, out *output) {
 	if d == nil {
-		return 0, 0
+		return
 	}
-	d.values = r.diagnosed.state.Values(r.state, d.wanted, d.values)
-	return r.diagnosed.memory.Write(d.values, r.state.Time(), batch.Time, r.diagnosed.attributes(r), added)
-}
-
-// attributes are those of the engines. A server of which no engine is known has
-// none.
-func (d *diagnosed) attributes(r *resource) emit.Attributes {
-	return func(group int) []collect.Attribute {
-		if group == diagnose.ServerOnly {
-			return nil
-		}
-		return r.state.Attributes(group)
-	}
-}
-
-// end ends all that was told.
-func (d *diagnosed) end(r *resource, at int64, added pmetric.MetricSlice) (ends int) {
-	if d == nil {
-		return 0
-	}
-	_, ends = d.memory.Write(nil, at, at, d.attributes(r), added)
-	return ends
+	w.values = r.diagnosed.state.Values(r.state, d.wanted, w.values)
+	memory := &r.diagnosed.memory
+	d.add(ctx, out, section{memory: memory, points: memory.Write(w.values, r.state.Time(), batch.Time)})
 }
 
 // expire keeps the baselines of a resource that is forgotten, for the case that it
@@ -155,21 +147,24 @@ func (d *diagnosis) expire(r *resource) {
 	}
 }
 
-// snapshot returns the baselines of all engines.
+// snapshot returns the baselines of all engines, and what is known of their servers.
 func (d *diagnosis) snapshot() map[string][]byte {
-	d.lock.Lock()
-	defer d.lock.Unlock()
 	all := map[string][]byte{}
-	for resource, r := range d.served {
+	d.each(func(resource string, r *resource) {
 		if r.diagnosed == nil {
-			continue
+			return
 		}
 		for attributes, baseline := range r.diagnosed.state.Baselines() {
 			all[baselineKey(resource, attributes)] = baseline
 		}
-	}
+		if server := r.diagnosed.state.Server(); server != nil {
+			all[serverKey(resource)] = server
+		}
+	})
 	return all
 }
+
+func (d *diagnosis) accessed(key string, err error) { d.status.accessed(key, err) }
 
 // remembered is what the state of a resource asks about its engines.
 type remembered struct {
@@ -187,6 +182,19 @@ func (r *remembered) Begin(attributes []collect.Attribute) []byte {
 func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
 	r.archive.end(baselineKey(r.resource, attributes), baseline, r.diagnosis)
 }
+
+// BeginServer returns what was known of the server before.
+func (r *remembered) BeginServer() []byte {
+	state, _ := r.archive.begin(serverKey(r.resource), "", r.diagnosis)
+	return state
+}
+
+// EndServer keeps what is known of the server.
+func (r *remembered) EndServer(server []byte) {
+	r.archive.end(serverKey(r.resource), server, r.diagnosis)
+}
+
+func serverKey(resource string) string { return stateKey(resource, nil, "server") }
 
 func baselineKey(resource string, attributes []collect.Attribute) string {
 	return stateKey(resource, attributes, baselineName)

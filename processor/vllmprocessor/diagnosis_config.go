@@ -12,6 +12,9 @@ type DiagnosisConfig struct {
 	// RelearnAfter is how long latencies have to stay beyond what was usual, and be
 	// stable, until they are taken as usual.
 	RelearnAfter time.Duration `mapstructure:"relearn_after"`
+	// StartTimeout is how long a server that refuses connections, or answers that it is
+	// not ready, is starting before its first successful scrape.
+	StartTimeout time.Duration `mapstructure:"start_timeout"`
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where nobody says.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
@@ -45,7 +48,7 @@ const (
 )
 
 func defaultDiagnosisConfig() DiagnosisConfig {
-	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, Attributes: DiagnosisAttributes{On: OnNone}}
+	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: DiagnosisAttributes{On: OnNone}}
 }
 
 func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
@@ -68,6 +71,14 @@ func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
 		add("diagnosis::relearn_after", "%s is too short: harm would be taken as usual as soon as it is told; write at least %s, five times hold times window",
 			d.RelearnAfter, c.leastRelearnAfter())
 	}
+	switch {
+	case d.StartTimeout < 0:
+		add("diagnosis::start_timeout", "must not be negative; write for example 10m, or 0s to report a server that does not answer at once")
+	case d.StartTimeout > 0 && d.StartTimeout <= withoutUnit:
+		add("diagnosis::start_timeout", "%d has no unit; write %ds", d.StartTimeout, d.StartTimeout)
+	case d.StartTimeout > maxStartTimeout:
+		add("diagnosis::start_timeout", "%s is too long: a server that never starts would not be reported; write at most %s", d.StartTimeout, spell(maxStartTimeout))
+	}
 	if d.SpeculationBreakEven != 0 && !(d.SpeculationBreakEven >= 1 && d.SpeculationBreakEven <= 100) {
 		add("diagnosis::speculation_break_even", "%g is no number of tokens per step; write for example 1.5, or leave it out", d.SpeculationBreakEven)
 	}
@@ -77,6 +88,9 @@ func (c *Config) validateDiagnosis(add func(key, format string, args ...any)) {
 func (c *Config) leastRelearnAfter() time.Duration {
 	return 5 * time.Duration(min(max(c.Diagnosis.Hold, 1), maxHold)) * c.Window
 }
+
+// maxStartTimeout is the longest start timeout. The largest models load in less.
+const maxStartTimeout = 24 * time.Hour
 
 // maxHold is the longest hold in windows.
 const maxHold = 60

@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -21,6 +22,14 @@ type load struct {
 
 	requests, firstTokens, gaps float64 // of each engine, so far
 	began                       bool
+
+	// counts and levels are further counters and gauges of each engine, own are gauges
+	// of the server itself; attribute=value stands behind a name in braces.
+	counts, levels, own map[string]float64
+	// stands is true while nothing moves: the gauges show what was, and waiting grows
+	// by what arrives.
+	stands  bool
+	waiting float64
 }
 
 func steady(instance string, at time.Time) *load {
@@ -32,6 +41,10 @@ func (l *load) scrape() pmetric.Metrics {
 	if l.began {
 		l.at = l.at.Add(15 * time.Second)
 		served := l.rate * 15
+		if l.stands {
+			l.waiting += served
+			served = 0
+		}
 		l.requests += served
 		l.firstTokens += served * l.firstToken
 		l.gaps += served * 99 * l.gap
@@ -78,14 +91,66 @@ func (l *load) scrape() pmetric.Metrics {
 			point(p.Attributes(), p)
 		}
 		gauge("vllm.num_requests.running", running)
-		gauge("vllm.num_requests.waiting", 0)
+		gauge("vllm.num_requests.waiting", l.waiting)
+		for name, value := range l.levels {
+			gauge(name, value)
+		}
+		for name, value := range l.counts {
+			counter(name, value)
+		}
 		gauge("vllm.kv_cache.utilization", running/100)
 		counter("vllm.prompt_tokens", 500*l.requests)
 		counter("vllm.generation_tokens", 100*l.requests)
 		histogram("vllm.time_to_first_token", l.requests, l.firstTokens)
 		histogram("vllm.inter_token_latency", 99*l.requests, l.gaps)
 	}
+	l.server(to)
 	return metrics
+}
+
+// server adds the gauges of the server itself.
+func (l *load) server(to pmetric.MetricSlice) {
+	for name, value := range l.own {
+		metric := to.AppendEmpty()
+		name, attribute, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+		metric.SetName(name)
+		p := metric.SetEmptyGauge().DataPoints().AppendEmpty()
+		p.SetDoubleValue(value)
+		p.SetTimestamp(pcommon.NewTimestampFromTime(l.at))
+		if key, value, has := strings.Cut(attribute, "="); has {
+			p.Attributes().PutStr(key, value)
+		}
+	}
+}
+
+// failed is what the receiver sends 15 s later where the scrape fails in some way.
+func (l *load) failed(outcome string, more map[string]float64) pmetric.Metrics {
+	l.at = l.at.Add(15 * time.Second)
+	metrics := pmetric.NewMetrics()
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr("service.name", "vllm")
+	rm.Resource().Attributes().PutStr("service.instance.id", l.instance)
+	was := l.own
+	l.own = map[string]float64{"vllm.up": 0}
+	if outcome != "" {
+		l.own["vllm.scrape.failure{outcome="+outcome+"}"] = 1
+	}
+	maps.Copy(l.own, more)
+	l.server(rm.ScopeMetrics().AppendEmpty().Metrics())
+	l.own = was
+	return metrics
+}
+
+// fails passes a scrape that failed through and returns what diagnosisOf does.
+func (i *instance) fails(l *load, outcome string, more map[string]float64) map[string]float64 {
+	i.t.Helper()
+	metrics := l.failed(outcome, more)
+	i.at = l.at
+	metrics, err := i.process(i.t.Context(), metrics)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return diagnosisOf(metrics)
 }
 
 // watch passes scrapes through for a time and returns what was told last.
@@ -121,7 +186,7 @@ func diagnosisOf(metrics pmetric.Metrics) map[string]float64 {
 					continue
 				}
 				for _, p := range m.Gauge().DataPoints().All() {
-					if engine, _ := p.Attributes().Get("engine"); engine.AsString() > "0" {
+					if engine, has := p.Attributes().Get("engine"); has && engine.AsString() > "0" {
 						continue
 					}
 					if value, has := p.Attributes().Get(name); has {

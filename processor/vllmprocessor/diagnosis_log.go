@@ -30,6 +30,8 @@ type changeLog struct {
 	logger       *zap.Logger
 	relearnAfter time.Duration
 	telemetry    *telemetry
+	// on reports whether a metric is switched on, as far as this processor knows.
+	on func(metric string) bool
 
 	// since is when the interval began. In it logged lines were written, of harm
 	// and of others, and unlogged counts those that were not, by condition.
@@ -82,19 +84,31 @@ func (l *changeLog) summary() {
 		total += l.unlogged[condition]
 		fields = append(fields, zap.Int("now_"+condition, l.unlogged[condition]))
 	}
-	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes came within a minute than are logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause tell them all", total), fields...)
+	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes came within a minute than are logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause have them all", total), fields...)
 	clear(l.unlogged)
 }
 
-// logLevels are those of the severities.
-var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.ErrorLevel}
+// logLevels are those of the severities. An error is one of the collector itself: a
+// server that fails is a warning, and its severity says that it is a page.
+var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.WarnLevel}
+
+// withoutStacks returns a logger whose lines have no stack traces: a diagnosis is about a
+// server, and the stack of this processor says nothing about it. The collector adds
+// stacks to errors, and with development: true to warnings.
+func withoutStacks(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.AddStacktrace(zap.LevelEnablerFunc(func(zapcore.Level) bool { return false })))
+}
 
 // line tells a change: what is now, by what it is seen, what it is compared with,
 // and what to do next.
 func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	condition, _ := catalog.ConditionByName(t.To.Condition.String())
 	sentence, next, anchor := condition.Sentence, condition.Next, condition.Anchor
-	fields := slices.Clone(server)
+	var fields []zap.Field
+	if evidence := t.Evidence(); len(evidence) > 0 {
+		fields = append(fields, zap.Strings("evidence", evidence))
+	}
+	fields = append(fields, server...)
 	for _, a := range t.Attributes {
 		fields = append(fields, zap.String(a.Name, a.Value))
 	}
@@ -121,6 +135,9 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	if because := t.To.Because.Sentence(); because != "" {
 		sentence = because
 	}
+	if t.Failure != "" {
+		fields = append(fields, zap.String("scrape_failure", t.Failure))
+	}
 	if t.Relearned {
 		sentence = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", spell(l.relearnAfter))
 	}
@@ -131,11 +148,8 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))
 		}
 	}
-	if evidence := t.Evidence(); len(evidence) > 0 {
-		fields = append(fields, zap.Strings("evidence", evidence))
-	}
 	if t.To.Severity > 0 {
-		fields = append(fields, zap.Strings("next", next))
+		fields = append(fields, zap.Strings("next", catalog.StepsWith(next, l.on)))
 	}
 	fields = append(fields, zap.String("runbook", "docs/diagnosis.md#"+anchor))
 	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+sentence, fields...)

@@ -38,7 +38,7 @@ func TestAnIncidentIsToldInSentences(t *testing.T) {
 	} {
 		assert.Equal(t, want, fields[name], name)
 	}
-	assert.Contains(t, fmt.Sprint(fields["evidence"]), "time_to_first_token_mean 3, usually 0.1")
+	assert.Contains(t, fmt.Sprint(fields["evidence"]), "time_to_first_token_mean 3 s (usual 0.1)")
 	assert.NotEmpty(t, fields["next"])
 	assert.Contains(t, fields["runbook"], "docs/diagnosis.md#")
 
@@ -97,7 +97,7 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 		if strings.Contains(line.Message, "more changes came within a minute") {
 			summaries++
 			assert.Equal(t, "diagnosis: 150 more changes came within a minute than are logged one by one; "+
-				"vllm.diagnosis.condition and vllm.diagnosis.cause tell them all", line.Message)
+				"vllm.diagnosis.condition and vllm.diagnosis.cause have them all", line.Message)
 			assert.Equal(t, map[string]any{"now_degraded": int64(150)}, line.ContextMap())
 			continue
 		}

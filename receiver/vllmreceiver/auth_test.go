@@ -84,9 +84,8 @@ func TestATokenFileAgainstAPickersAuthentication(t *testing.T) {
 		// The extension needs a moment to see that the file changed.
 		require.Eventually(t, func() bool {
 			// The log has one line for each time that a target starts to fail.
-			s.failing = false
-			out, err := s.scrape(t.Context())
-			require.NoError(t, err)
+			s.failures.failure = nil
+			out, _ := s.scrape(t.Context())
 			if step.words == "" {
 				return totalOf(out, pool+"endpoint.ready").value == 4
 			}
@@ -142,4 +141,15 @@ func TestCredentialsOverPlainHTTPAreWarnedOf(t *testing.T) {
 			require.NoError(t, s.shutdown(t.Context()))
 		})
 	}
+}
+
+func TestAnAuthenticatorThatDoesNotRunIsNamed(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewIDWithName("bearertokenauth", "gateway")})
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	require.NoError(t, err)
+	require.EqualError(t, r.Start(t.Context(), componenttest.NewNopHost()), `127.0.0.1:1: auth::authenticator: the extension "bearertokenauth/gateway" does not run; `+
+		"configure it under extensions and list it under service::extensions")
+	require.NoError(t, r.Shutdown(t.Context()))
 }

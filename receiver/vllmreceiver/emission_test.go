@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 )
 
 // A start that moves without a reset makes a second stream of the series at a
@@ -261,6 +263,7 @@ func TestAHangingServerWithHealthCheckIsToldEachInterval(t *testing.T) {
 	r := newRig(t, func(c *Config) { *c = *cfg })
 	began := time.Now()
 	_, err := r.scraper.scrape(context.Background())
-	require.NoError(t, err)
+	require.Error(t, err)
+	assert.Equal(t, fetch.OutcomeTimeout, fetch.AsError(err).Outcome)
 	assert.Less(t, time.Since(began), 450*time.Millisecond, "timeout is the deadline of one scrape of the target")
 }

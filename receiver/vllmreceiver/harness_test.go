@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -107,7 +108,9 @@ func (r *rig) scrape(body string) pmetric.Metrics {
 	r.body = body
 	r.mu.Unlock()
 	out, err := r.scraper.scrape(r.t.Context())
-	require.NoError(r.t, err)
+	if err != nil {
+		require.ErrorAs(r.t, err, new(*fetch.Error))
+	}
 	r.now = r.now.Add(15 * time.Second)
 	return out
 }

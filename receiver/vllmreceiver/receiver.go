@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
@@ -33,6 +34,8 @@ type target struct {
 	attributes map[string]any
 	// discovered are resource attributes too; the switches hold for them.
 	discovered map[string]string
+	// pod is what Kubernetes reports about its pod; nil for others.
+	pod *emit.Pod
 	// interval is how often it is scraped; 0 is the receiver's own interval.
 	interval time.Duration
 }
@@ -68,6 +71,11 @@ type vllmReceiver struct {
 	// overflow is how many discovered targets are above limits::targets.
 	overflow atomic.Int64
 
+	// status is what the collector's health depends on.
+	status *receiverStatus
+	// observed counts the points that the scrape helper does not send.
+	observed *receiverhelper.ObsReport
+
 	// discovery finds targets; nil where the configuration lists them all.
 	discovery *targetDiscovery
 }
@@ -83,11 +91,28 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
+			SchemaURL: schemaURL(),
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
-	return &vllmReceiver{shared: s, next: next, running: map[string]*runningTarget{}}, nil
+	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &vllmReceiver{
+		shared: s, next: next, running: map[string]*runningTarget{}, status: newReceiverStatus(), observed: observed,
+	}, nil
+}
+
+// schemaURL is the schema URL of the resources.
+func schemaURL() string {
+	if !metadata.ReceiverVllmSchemaURLFeatureGate.IsEnabled() {
+		return ""
+	}
+	return catalog.SchemaURL
 }
 
 // maxRememberedBlocks bounds the layout memory. A vLLM body has about 90
@@ -101,6 +126,7 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	r.mu.Lock()
 	r.host = host
 	r.mu.Unlock()
+	r.status.start(host)
 	if err := r.observe(); err != nil {
 		return err
 	}
@@ -128,13 +154,14 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	discovery := r.discovery
 	r.mu.Unlock()
+	r.status.stop()
 	// First, so that it adds nothing to what stops.
 	return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 }
 
 func (r *vllmReceiver) newScraper(t target) *targetScraper {
 	stopped, cancel := context.WithCancel(context.Background())
-	return &targetScraper{
+	s := &targetScraper{
 		shared:  r.shared,
 		stopped: stopped,
 		cancel:  cancel,
@@ -149,6 +176,9 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		warned:  map[string]bool{},
 		now:     time.Now,
 	}
+	s.failures.logger = s.logger
+	s.pod.Store(t.pod)
+	return s
 }
 
 // configuredTargets are the targets that the configuration lists. Validate has
@@ -199,7 +229,7 @@ func switches(cfg *Config) map[string]bool {
 func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	on := switches(cfg)
 	out := map[string]*catalog.Metric{}
-	for _, name := range []string{emit.MetricUp, emit.MetricHealthy, emit.MetricDuration, emit.MetricSamples} {
+	for _, name := range emit.OwnMetrics() {
 		metric, ok := catalog.ByName(name)
 		if !ok {
 			continue

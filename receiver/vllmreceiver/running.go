@@ -11,8 +11,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/scraper"
+	"go.opentelemetry.io/collector/scraper/scrapererror"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
+	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -52,6 +55,15 @@ func (r *vllmReceiver) Remove(ctx context.Context, address *url.URL) error {
 		return nil
 	}
 	return r.end(ctx, address.String(), running, true)
+}
+
+// setPod passes on what Kubernetes reports about the pod of a target now.
+func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if running, ok := r.running[address.String()]; ok {
+		running.scraper.pod.Store(pod)
+	}
 }
 
 // add starts one target after an offset.
@@ -97,7 +109,8 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration) (*runningTarget, error) {
 	running := &runningTarget{scraper: r.newScraper(t), sink: newSink(r.next), gone: make(chan struct{})}
 	s := running.scraper
-	metrics, err := scraper.NewMetrics(s.scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
+	scrape := func(ctx context.Context) (pmetric.Metrics, error) { return r.scrape(ctx, running) }
+	metrics, err := scraper.NewMetrics(scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +121,51 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 	}
 	// The helper's deadline would cover the sending as well; fetch has its own.
 	config.Timeout = 0
+	settings := r.shared.settings
+	// The helper would log every failed scrape; the scraper logs what has changed.
+	settings.Logger = zap.NewNop()
 	running.controller, err = scraperhelper.NewMetricsController(
-		&config, r.shared.settings, running.sink, scraperhelper.AddMetricsScraper(metadata.Type, metrics))
+		&config, settings, running.sink, scraperhelper.AddMetricsScraper(metadata.Type, metrics))
 	if err != nil {
 		return nil, err
 	}
-	return running, running.controller.Start(ctx, r.host)
+	r.status.joined(t.address.String())
+	if err := running.controller.Start(ctx, r.host); err != nil {
+		r.status.left(t.address.String())
+		return nil, err
+	}
+	return running, nil
+}
+
+// scrape returns the points of a successful scrape for the helper to send. Those
+// of a failed one are sent here: the helper would drop them with an error, and
+// count them as scraped without one.
+func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Metrics, error) {
+	out, failure := t.scraper.scrape(ctx)
+	if failure == nil && t.scraper.stopped.Err() != nil {
+		// It may have been given up.
+		return out, nil
+	}
+	address := t.scraper.identity.address
+	r.status.scraped(address.String(), instanceID(address), failure)
+	if failure == nil {
+		return out, nil
+	}
+	// The pipeline counts what the next consumer refuses.
+	_ = r.send(ctx, t, out)
+	return pmetric.NewMetrics(), scrapererror.NewPartialScrapeError(failure, max(1, t.scraper.metrics))
+}
+
+// send sends points that the helper does not, and counts them as it does.
+func (r *vllmReceiver) send(ctx context.Context, t *runningTarget, out pmetric.Metrics) error {
+	points := out.DataPointCount()
+	if points == 0 {
+		return nil
+	}
+	ctx = r.observed.StartMetricsOp(ctx)
+	err := t.sink.ConsumeMetrics(ctx, out)
+	r.observed.EndMetricsOp(ctx, "", points, err)
+	return err
 }
 
 // end stops one target and, if it is removed and not the whole receiver stops,
@@ -132,12 +184,13 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		if removed && !stopping {
 			out := pmetric.NewMetrics()
 			t.scraper.emitter.End(t.scraper.now(), out)
-			t.err = errors.Join(t.err, t.sink.ConsumeMetrics(ctx, out))
+			t.err = errors.Join(t.err, r.send(ctx, t, out))
 		}
 		t.sink.close()
 		r.mu.Lock()
 		delete(r.running, key)
 		r.mu.Unlock()
+		r.status.left(key)
 	})
 	<-t.gone
 	return t.err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -47,10 +48,16 @@ type targetScraper struct {
 	// doubtful is true while the version is believed and not known: after an
 	// outage, or a restart after which the server did not tell it.
 	doubtful bool
-	// failing is true while scrapes fail; the log says so once.
-	failing bool
-	// limited is true while the series limit drops points.
+	// failures logs when scrapes begin to fail and succeed again.
+	failures failureLog
+	// metrics is how many metrics the last successful scrape had.
+	metrics int
+	// pod is what Kubernetes reports about the target's pod; nil for others.
+	pod atomic.Pointer[emit.Pod]
+	// limited is true while the series limit drops points; limits bounds what is
+	// logged about it.
 	limited bool
+	limits  lineBudget
 	// warned has what was logged once in the target's life.
 	warned map[string]bool
 	// now is the clock, which tests turn.
@@ -62,6 +69,12 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	// The HTTP instrumentation would wrap the transport and hide its connections
 	// from Close; the scrape itself is traced by the scrape helper.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
+	if auth := s.client.Auth.Get(); auth != nil {
+		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
+			return fmt.Errorf("auth::authenticator: the extension %q does not run; configure it under extensions and list it under service::extensions",
+				auth.AuthenticatorID)
+		}
+	}
 	config := s.client
 	headers := config.Headers
 	config.Headers = nil
@@ -114,8 +127,8 @@ func (s *targetScraper) shutdown(context.Context) error {
 	return nil
 }
 
-// scrape never returns an error: the helper would drop the points, among them
-// the one that says that the target is down.
+// scrape returns the points of one scrape. A failed scrape has points, too, among
+// them the one that says that the target is down; its error is a *fetch.Error.
 func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	out := pmetric.NewMetrics()
 	ctx, cancel := either(ctx, s.stopped)
@@ -125,28 +138,38 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	at := s.now()
 	// Beside the metrics, so that both together take no longer than one of them.
 	healthy := s.askHealth(ctx)
-	contentType, err := s.fetcher.Metrics(ctx, body)
+	answer, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
 	if err != nil {
-		s.fail(ctx, fetch.AsError(err), at, health, out)
-		return out, nil
+		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
 	}
 	parsed := s.now()
-	snapshot := s.reader.Read(body.Bytes(), exposition.DialectOf(contentType))
-	if problem := unreadable(snapshot); problem != nil {
-		s.fail(ctx, problem, at, health, out)
-		return out, nil
+	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
+	if open {
+		whole, complete := exposition.WholeLines(text, dialect)
+		text, open = whole, !complete
 	}
-	s.recovered()
-	scrape, ok := s.settle(ctx, at, snapshot, out)
+	snapshot, cut := s.reader.Read(text, dialect), len(text) < body.Len()
+	if problem := unreadable(snapshot, cut); problem != nil {
+		return out, s.fail(ctx, problem, at, health, out)
+	}
+	s.recovered(at)
+	if cut {
+		s.once("cut", func() {
+			s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
+				"the last line was dropped, since its number may lack digits. If this goes on, look for a proxy that cuts answers")
+		})
+	}
+	scrape, ok := s.settle(ctx, emit.Scrape{Time: at, Snapshot: snapshot, Open: open}, out)
 	if !ok {
 		return out, nil
 	}
-	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at)}
+	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(ctx, fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
-	s.explain(snapshot, scrape.Plan, &report)
+	s.explain(at, snapshot, scrape.Plan, &report)
+	s.metrics = out.MetricCount()
 	return out, nil
 }
 
@@ -160,10 +183,15 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 
 // unreadable tells why a body without a single sample is a failed scrape. A
 // server that has only just started may have families without samples.
-func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
+func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 	switch {
 	case snapshot.Samples > 0:
 		return nil
+	case cut:
+		return &fetch.Error{
+			Outcome: fetch.OutcomeReset,
+			Message: "the connection was closed before the first sample had arrived; look for a proxy that cuts answers",
+		}
 	case len(snapshot.Problems) > 0:
 		return &fetch.Error{
 			Outcome: fetch.OutcomeNotPrometheus,
@@ -182,9 +210,14 @@ func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
 // for this life of the process: before the first point, and again after a
 // restart. It returns false where the target was stopped meanwhile; then nothing
 // has changed.
-func (s *targetScraper) settle(
-	ctx context.Context, at time.Time, snapshot *exposition.Snapshot, out pmetric.Metrics,
-) (emit.Scrape, bool) {
+func (s *targetScraper) settle(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
+	if s.settled {
+		// The answer of another process says nothing about this one's version.
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
+		if s.emitter.Foreign(scrape) {
+			return scrape, ctx.Err() == nil
+		}
+	}
 	version, settled := s.version, s.settled
 	if !settled || s.doubtful {
 		version = s.askVersion(ctx)
@@ -194,17 +227,17 @@ func (s *targetScraper) settle(
 			s.emitter.Restart()
 		}
 	}
-	scrape := emit.Scrape{Time: at, Plan: s.shared.plans.get(snapshot.Layout, version), Snapshot: snapshot}
+	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if settled && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
 		version, settled = s.askVersion(ctx), false
-		scrape.Plan = s.shared.plans.get(snapshot.Layout, version)
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
 	if ctx.Err() != nil {
 		return scrape, false
 	}
 	if !settled {
-		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), at, out)
+		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
 	}
 	s.version, s.settled = version, true
 	return scrape, true
@@ -239,46 +272,51 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 	return answer
 }
 
-// fail ends the target's series and says that it is down. The log gets one line
-// when a target starts failing; what follows until it recovers is for debugging.
-func (s *targetScraper) fail(ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) {
+// fail ends the target's series and says that it is down. It returns nil where
+// the target was stopped meanwhile; that is no failure.
+func (s *targetScraper) fail(
+	ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics,
+) error {
 	if cause.Outcome == fetch.OutcomeCanceled {
-		return
+		return nil
 	}
-	own := emit.Own{Healthy: healthy, Duration: s.now().Sub(at)}
+	own := emit.Own{
+		Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load(),
+	}
 	if !s.settled && !s.emitter.Known() {
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(ctx, cause.Outcome)
-	if !s.failing {
-		s.failing = true
-		s.logger.Warn("Scraping failed: "+cause.Message, zap.Stringer("outcome", cause.Outcome))
-		return
-	}
-	s.logger.Debug("Scraping still fails: "+cause.Message, zap.Stringer("outcome", cause.Outcome))
+	s.failures.failed(at, cause)
+	return cause
 }
 
-// recovered logs the end of a failure. Whether the server that is back is another
+// recovered notes the end of a failure. Whether the server that is back is another
 // release is then asked.
-func (s *targetScraper) recovered() {
-	if !s.failing {
-		return
+func (s *targetScraper) recovered(at time.Time) {
+	if s.failures.succeeded(at) {
+		// A version that was not known before is no sign of another release, and
+		// would make a second stream of each series.
+		s.doubtful = s.settled && s.version != ""
 	}
-	s.failing = false
-	s.logger.Info("Scraping works again")
-	// A version that was not known before is no sign of another release, and
-	// would make a second stream of each series.
-	s.doubtful = s.settled && s.version != ""
 }
 
 // explain logs what an operator should know of a body, once for each kind.
-func (s *targetScraper) explain(snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
+func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
 	for _, problem := range snapshot.Problems {
 		s.once("line "+problem.Reason.String(), func() {
 			s.logger.Warn("A line of the body could not be read; all others were delivered",
 				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
 		})
+	}
+	if s.emitter.Replicas() {
+		s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
+			"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
+			"that did not happen. List the replicas themselves as targets, or let discovery find their pods")
+	}
+	if report.Dropped[normalize.ReasonOtherProcess] > 0 {
+		return
 	}
 	if s.emitter.Balanced() {
 		s.logger.Warn("The counters fall again and again while the address stays the same: this seems to be a load balancer " +
@@ -288,10 +326,10 @@ func (s *targetScraper) explain(snapshot *exposition.Snapshot, plan *normalize.P
 	if dropped > 0 != s.limited {
 		s.limited = dropped > 0
 		if s.limited {
-			s.logger.Warn("The target has more series than limits::series; those that were there first are kept, the others are dropped",
+			s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
 				zap.Int("limit", s.shared.config.Limits.Series), zap.Int("dropped", dropped))
 		} else {
-			s.logger.Info("The target is within limits::series again")
+			s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
 		}
 	}
 	for reason := range report.Dropped {

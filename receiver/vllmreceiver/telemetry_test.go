@@ -47,7 +47,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 		scrapeBody(t, scraper, body)
 	}
 	_, err = scraper.scrape(t.Context())
-	require.NoError(t, err)
+	require.Error(t, err)
 
 	by := func(name, value string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String(name, value))}
@@ -82,7 +82,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	t.Helper()
 	snapshot := s.reader.Read([]byte(body), exposition.DialectText)
-	scrape, ok := s.settle(t.Context(), time.Now(), snapshot, pmetric.NewMetrics())
+	scrape, ok := s.settle(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
 	require.True(t, ok)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)

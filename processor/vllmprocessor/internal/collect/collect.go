@@ -90,7 +90,10 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
-		c.readNumbers(metric.Gauge().DataPoints(), n, kind == Gauge, false)
+		if n.level = kind == Counter && n.input.Define().Level != ""; n.level {
+			n.rank = rankLevel
+		}
+		c.readNumbers(metric.Gauge().DataPoints(), n, kind == Gauge || n.level, false)
 	case pmetric.MetricTypeSum:
 		sum := metric.Sum()
 		// A sum that can fall is a state, as an up-down counter is.
@@ -129,7 +132,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 		point := points.At(i)
 		sample := Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
-			Start: int64(point.StartTimestamp()), Older: n.older, rank: n.rank,
+			Start: int64(point.StartTimestamp()), Older: n.older, Level: n.level, rank: n.rank,
 		}
 		if !sample.Gone {
 			if point.ValueType() == pmetric.NumberDataPointValueTypeInt {

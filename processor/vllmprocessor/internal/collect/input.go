@@ -15,6 +15,8 @@ const (
 	GenerationTokens
 	RequestSuccess
 	Preemptions
+	// Dropped are the requests that a server refused or dropped.
+	Dropped
 	PrefixCacheHits
 	PrefixCacheQueries
 	ExternalPrefixCacheHits
@@ -35,6 +37,9 @@ const (
 	// Up and Healthy are of the server, not of an engine.
 	Up
 	Healthy
+	// ScrapeFailure is 1 for the way in which the last scrape of the server failed.
+	ScrapeFailure
+	PodTerminating
 	SleepState
 	// GatewayQueue is of an inference gateway.
 	GatewayQueue
@@ -93,6 +98,9 @@ type Definition struct {
 	// Older are catalogue names of older servers that mean the same for every
 	// formula here.
 	Older []string
+	// Level is the catalogue name of the same count from a server that types it as a
+	// gauge. It counts only where a batch has no counter of the input.
+	Level string
 }
 
 // maxLabels is the most labels of an input.
@@ -104,7 +112,8 @@ var definitions = [NumInputs]Definition{
 	PromptTokensBySource:       {Name: "vllm.prompt_tokens_by_source", Labels: []string{"source"}},
 	GenerationTokens:           {Name: "vllm.generation_tokens"},
 	RequestSuccess:             {Name: "vllm.request.success", Labels: []string{"finished_reason"}},
-	Preemptions:                {Name: "vllm.num_preemptions"},
+	Preemptions:                {Name: "vllm.num_preemptions", Level: "vllm.num_preemptions_gauge"},
+	Dropped:                    {Name: "vllm.admission_rejections", Older: []string{"vllm.num_dropped_counter"}, Level: "vllm.num_dropped"},
 	PrefixCacheHits:            {Name: "vllm.prefix_cache.hits", Older: []string{"vllm.gpu_prefix_cache.hits"}},
 	PrefixCacheQueries:         {Name: "vllm.prefix_cache.queries", Older: []string{"vllm.gpu_prefix_cache.queries"}},
 	ExternalPrefixCacheHits:    {Name: "vllm.external_prefix_cache.hits"},
@@ -123,9 +132,11 @@ var definitions = [NumInputs]Definition{
 	CorruptedRequests: {Name: "vllm.corrupted_requests"},
 	FailedTransfers:   {Name: "vllm.nixl.num_failed_transfers"},
 
-	Up:         {Name: "vllm.up", Kind: Gauge},
-	Healthy:    {Name: "vllm.healthy", Kind: Gauge},
-	SleepState: {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	Up:             {Name: "vllm.up", Kind: Gauge},
+	Healthy:        {Name: "vllm.healthy", Kind: Gauge},
+	ScrapeFailure:  {Name: "vllm.scrape.failure", Kind: Gauge, Labels: []string{"outcome"}},
+	PodTerminating: {Name: "vllm.pod.terminating", Kind: Gauge},
+	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {
 		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
 		Labels: []string{"fairness_id", "priority", "target_model_name"},

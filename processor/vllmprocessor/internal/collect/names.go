@@ -16,12 +16,15 @@ type named struct {
 	rank int
 	// older is true for a name that can stand for the input's older metric.
 	older bool
+	// level is true where the metric at hand is a gauge that counts.
+	level bool
 }
 
-// Ranks of the names of one input, from the bottom: older metrics of the
-// catalogue, the families of the wire from the oldest on, the catalogue's name
-// as an exporter to Prometheus writes it, and the catalogue's name.
+// Ranks of the names of one input, from the bottom: a gauge that counts, older
+// metrics of the catalogue, the families of the wire from the oldest on, the
+// catalogue's name as an exporter to Prometheus writes it, and the catalogue's name.
 const (
+	rankLevel      = -1
 	rankOlder      = 0
 	rankWire       = 1
 	rankTranslated = 999
@@ -40,13 +43,19 @@ var inputs = sync.OnceValue(func() map[string]named {
 	add := func(name string, in Input, rank int) {
 		known, taken := index[name]
 		if !taken || known.rank < rank {
-			index[name] = named{in, rank, rank == rankOlder || (taken && known.older)}
+			index[name] = named{input: in, rank: rank, older: rank == rankOlder || (taken && known.older)}
 		}
 	}
 	for in := range NumInputs {
 		definition := in.Define()
 		if definition.Name == "" {
 			continue
+		}
+		if definition.Level != "" {
+			addFamilies(definition.Level, func(family string, _ int) { add(family, in, rankLevel) })
+			for _, name := range append(translations(definition.Level), definition.Level) {
+				add(name, in, rankLevel)
+			}
 		}
 		for _, older := range definition.Older {
 			addFamilies(older, func(family string, _ int) { add(family, in, rankOlder) })

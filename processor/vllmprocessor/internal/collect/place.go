@@ -97,7 +97,7 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) {
 		if text == "" {
 			continue
 		}
-		if name == pidLabel && definition.Kind == Gauge {
+		if name == pidLabel && (definition.Kind == Gauge || sample.Level) {
 			sample.process = text
 			continue
 		}
@@ -128,10 +128,7 @@ const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
 func (c *collector) group(batch *Batch, p *pending) int {
-	c.key = c.key[:0]
-	for _, a := range c.rest {
-		c.key = append(append(append(append(c.key, a.Name...), 0), a.Value...), 0)
-	}
+	c.key = appendKey(c.key[:0], c.rest)
 	n := len(batch.Groups)
 	// A body goes through the engines metric by metric: the next is likely the
 	// one after the last.

@@ -227,6 +227,7 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 	for name, in := range map[string]collect.Input{
 		"vllm.prompt_throughput": collect.PromptTokens, "vllm.generation_throughput": collect.GenerationTokens,
 		"vllm.request_throughput": collect.RequestSuccess, "vllm.preemption_rate": collect.Preemptions,
+		"vllm.drop_rate": collect.Dropped,
 	} {
 		n, k := s.increase(e, in, s.from)
 		rate(name, n, k)

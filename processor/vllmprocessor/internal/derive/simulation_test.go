@@ -343,6 +343,7 @@ func (w *world) request(engine string, arrived, end int64) {
 		gap := part(r, 1) / 2
 		if r.IntN(10) == 0 {
 			happen(now, collect.Preemptions, "", 1)
+			happen(now, collect.Dropped, "", 2)
 			gap += part(r, 3)
 		}
 		now += gap

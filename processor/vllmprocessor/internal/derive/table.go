@@ -26,6 +26,7 @@ var rows = append([]Row{
 	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
 	{Metric: "vllm.preemption_rate", Additive: rate(collect.Preemptions)},
 	{Metric: "vllm.arrival_rate", Additive: arrivalRate},
+	{Metric: "vllm.drop_rate", Additive: rate(collect.Dropped)},
 
 	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
 	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},

@@ -18,6 +18,7 @@ const (
 	CorruptedOutput
 	Erroring
 	Restarting
+	RequestsDropped
 	// Imbalanced and UpstreamStarved are of pools.
 	Imbalanced
 	UpstreamStarved
@@ -43,6 +44,7 @@ var causeNames = [NumCauses]string{
 	CorruptedOutput:       "corrupted_output",
 	Erroring:              "erroring",
 	Restarting:            "restarting",
+	RequestsDropped:       "requests_dropped",
 	Imbalanced:            "imbalanced",
 	UpstreamStarved:       "upstream_starved",
 	WorkloadShift:         "workload_shift",

@@ -1,6 +1,9 @@
 package diagnose
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Condition is how an engine is: exactly one holds.
 type Condition uint8
@@ -16,6 +19,7 @@ const (
 	Asleep
 	Starting
 	Unreachable
+	Draining
 
 	// NumConditions is the number of conditions, for arrays over them.
 	NumConditions
@@ -25,13 +29,13 @@ const (
 func (c Condition) String() string {
 	return [NumConditions]string{
 		Healthy: "healthy", Idle: "idle", Unknown: "unknown", Degraded: "degraded", Failing: "failing",
-		Stalled: "stalled", Asleep: "asleep", Starting: "starting", Unreachable: "unreachable",
+		Stalled: "stalled", Asleep: "asleep", Starting: "starting", Unreachable: "unreachable", Draining: "draining",
 	}[c]
 }
 
 const (
-	// startingFor is how long after its start an engine that does not work yet is
-	// starting, warmingUp how many windows its latencies are not judged.
+	// startingFor is how long after a restart or a standstill what is left behind is
+	// put down to it, warmingUp how many windows its latencies are not judged.
 	startingFor = 10 * time.Minute
 	warmingUp   = 3
 	// An engine has stalled where nothing of it has moved for so long and so many
@@ -71,6 +75,15 @@ func (p *progress) none(at int64) bool {
 	return known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
 }
 
+// standstill is for how many seconds nothing has moved; NaN where the server does not
+// tell the tokens that it generates.
+func (p *progress) standstill(at int64) float64 {
+	if !known(p.was[0]) {
+		return math.NaN()
+	}
+	return float64(at-p.at) / float64(time.Second)
+}
+
 // warmUp is for how long latencies are not judged after a restart. Long windows are
 // not waited for longer than it takes one to have nothing of the time before.
 func (s *Settings) warmUp() int64 {
@@ -106,7 +119,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 	age := r.at - max(r.restarted, e.first)
 	demand := r.runningNow > 0 || r.waitingNow > 0
 	switch {
-	case r.healthy == 0 && age < int64(startingFor):
+	case r.healthy == 0 && age < int64(s.StartTimeout):
 		return Starting
 	case e.restarts.recent(s, r) && !e.restarts.again(s, r):
 		return Starting

@@ -3,38 +3,61 @@ package diagnose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Evidence returns what a change was judged by: the signals that the catalogue
-// names for its condition and cause, each with its value and what it usually is.
+// names for its cause and for its condition, the deciding ones first, each with its
+// value, its unit and what is usual.
 func (t *Transition) Evidence() []string {
-	condition, _ := catalog.ConditionByName(t.To.Condition.String())
-	names := condition.Signals
+	var names []string
 	if t.To.Explained {
 		if cause, known := catalog.CauseByName(t.To.Primary.String()); known {
-			names = append(append([]string(nil), names...), cause.Signals...)
+			names = slices.Clone(cause.Signals)
 		}
 	}
-	var evidence []string
-	told := map[string]bool{}
-	for _, name := range names {
-		for s := range NumSignals {
-			if s.String() != name || told[name] || !known(t.Signals[s]) {
-				continue
-			}
-			told[name] = true
-			line := name + " " + short(t.Signals[s])
-			if usual := t.Usual[s]; known(usual) {
-				line += ", usually " + short(max(usual, 0))
-			}
-			evidence = append(evidence, line)
+	for c, is := range t.To.Notices {
+		if cause, known := catalog.CauseByName(Cause(c).String()); known && is {
+			names = append(names, cause.Signals...)
 		}
+	}
+	condition, _ := catalog.ConditionByName(t.To.Condition.String())
+	names = append(names, condition.Signals...)
+	var evidence []string
+	named := map[string]bool{}
+	for _, name := range names {
+		signal := Signal(slices.Index(signalNames[:], name))
+		if named[name] || !known(t.Signals[signal]) {
+			continue
+		}
+		named[name] = true
+		line := name + " " + short(t.Signals[signal]) + units[signal]
+		if usual := t.Usual[signal]; known(usual) {
+			line += " (usual " + short(max(usual, 0)) + ")"
+		}
+		evidence = append(evidence, line)
 	}
 	return evidence
 }
+
+// units are what stands behind the value of a signal: " requests/s". A share and a
+// factor have none.
+var units = func() (all [NumSignals]string) {
+	for _, s := range catalog.Signals() {
+		if i := slices.Index(signalNames[:], s.Name); i >= 0 && s.Unit != "1" {
+			unit := strings.ReplaceAll(strings.ReplaceAll(s.Unit, "{", ""), "}", "s")
+			if per, found := strings.CutPrefix(unit, "1/"); found {
+				unit = "per " + strings.TrimSuffix(per, "s")
+			}
+			all[i] = " " + unit
+		}
+	}
+	return all
+}()
 
 // short writes a number with three digits.
 func short(x float64) string {

@@ -25,6 +25,11 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	}
 	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
 	e.sharesAt = r.at
+	for c := range NumCauses {
+		if e.contradicted(settings, r, c) && !e.workedOff(r, c) {
+			e.shares[c] = 0
+		}
+	}
 }
 
 // before gives what nothing explains that holds now to what held before: to the
@@ -50,8 +55,13 @@ func (e *engine) before(r *reading, s Shares) Shares {
 // others adds the causes that are no part of a latency to the shares of what is, of
 // which there is so much. Together they are at most 1.
 func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
-	if felt.errors {
-		wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
+	if felt.dropped {
+		lost := weight(r.Signals[DroppedRatio], harmfulErrors)
+		s[RequestsDropped] += lost
+		all += lost
+	}
+	// A request that was dropped may be an error at the front end as well.
+	if wrong := max(orZero(r.Signals[ErrorRatio])-orZero(r.Signals[DroppedRatio]), orZero(r.Signals[CorruptedRatio])); felt.errors && wrong > 0 {
 		cause := Erroring
 		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
 			cause = CorruptedOutput
@@ -67,8 +77,8 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[Restarting]++
 		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && r.Signals[KVBlockReuses] > thrashing {
-		// What is evicted had been of use: prompts do repeat.
+	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
+		// What is evicted had been of use, more than it was: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}

@@ -18,16 +18,26 @@ type Keeper interface {
 	// End takes what encode gives of an engine that is there no more; nil where
 	// nothing was learned of it.
 	End(attributes []collect.Attribute, baseline []byte)
+	// BeginServer returns what Server gave of the server of these engines; nil where
+	// there is nothing of it.
+	BeginServer() []byte
+	// EndServer takes what Server gives of a server that is there no more; nil where
+	// there is nothing to keep.
+	EndServer(server []byte)
 }
 
-// baselineVersion goes up when the signals, their order or the shape of a baseline
-// change: what another version has learned is not comparable.
-const baselineVersion = 1
+// baselineVersion goes up when the meaning or the order of the signals or the shape of a
+// baseline change: what another version has learned is not comparable. Signals that
+// were added at the end, of which there were leastSignals at first, are learned anew.
+const (
+	baselineVersion = 1
+	leastSignals    = int(MissedRatio) + 1
+)
 
 // savedBaseline is the form of a baseline that is kept.
 type savedBaseline struct {
 	Version int `json:"version"`
-	// Signals is the number of levels, so that one more is another form.
+	// Signals is the number of levels.
 	Signals  int       `json:"signals"`
 	Baseline *baseline `json:"baseline"`
 }
@@ -50,7 +60,7 @@ func decode(data []byte) (*baseline, bool) {
 	saved := savedBaseline{Baseline: newBaseline()}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	if decoder.Decode(&saved) != nil || saved.Version != baselineVersion || saved.Signals != int(NumSignals) {
+	if decoder.Decode(&saved) != nil || saved.Version != baselineVersion || saved.Signals < leastSignals || saved.Signals > int(NumSignals) {
 		return nil, false
 	}
 	if b := saved.Baseline; b != nil && b.sound() && b.Windows > 0 && b.Learned > 0 {
@@ -59,9 +69,12 @@ func decode(data []byte) (*baseline, bool) {
 	return nil, false
 }
 
-// BaselineAge returns the end of the newest window that a kept baseline has
-// learned, in nanoseconds, and whether it can be used.
-func BaselineAge(data []byte) (learned int64, sound bool) {
+// Age returns the time up to which a kept state knows, in nanoseconds, and whether it
+// can be used: a baseline the end of the newest window that it has learned.
+func Age(data []byte) (at int64, sound bool) {
+	if saved, sound := decodeServer(data); sound {
+		return saved.At, true
+	}
 	b, sound := decode(data)
 	if !sound {
 		return 0, false
@@ -92,10 +105,13 @@ func (s *State) end(e *engine) {
 
 // End keeps what is known of all engines, of which no more will be seen.
 func (s *State) End() {
+	if s.server.begun && s.Keeper != nil {
+		s.Keeper.EndServer(s.Server())
+	}
 	for _, e := range s.engines {
 		s.end(e)
 	}
-	s.engines = nil
+	s.engines, s.byNumber = nil, nil
 }
 
 // Baselines goes through what is known of the engines, in the form that a Keeper

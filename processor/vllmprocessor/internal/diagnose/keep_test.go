@@ -12,7 +12,11 @@ import (
 type ended struct{ begun, ended int }
 
 func (k *ended) Begin([]collect.Attribute) []byte { k.begun++; return nil }
-func (k *ended) End([]collect.Attribute, []byte)  { k.ended++ }
+func (*ended) BeginServer() []byte                { return nil }
+
+func (*ended) EndServer([]byte) {}
+
+func (k *ended) End([]collect.Attribute, []byte) { k.ended++ }
 
 // Whoever is told that an engine is there is told that it is there no more, also
 // where nothing was learned of it.

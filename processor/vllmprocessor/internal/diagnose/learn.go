@@ -37,11 +37,11 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms,
 	}
 }
 
-// relearn takes a new level as the baseline when it has lasted long enough. Errors,
+// relearn takes a new level as the baseline when it has lasted long enough. Errors, dropped requests,
 // missed objectives and restarts are never taken as usual. An engine that was beyond the defaults from the
 // first has no other way to a baseline.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || raw == Degraded && !felt.any() || felt.errors || felt.objective.name != "" {
+	if raw != Degraded && raw != Healthy || raw == Degraded && !felt.any() || felt.errors || felt.dropped || felt.objective.name != "" {
 		e.next = nil
 		return
 	}
@@ -64,7 +64,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptom
 	e.told = Verdict{Condition: Healthy}
 	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.at, false, r.at, Shares{}
 	e.memory.see(e)
-	t := e.transition(before, &symptoms{})
+	t := e.transition(s, before, &symptoms{})
 	t.Relearned = true
 	s.transitions = append(s.transitions, t)
 }

@@ -19,6 +19,9 @@ type reading struct {
 	runningNow, waitingNow, awake, healthy float64
 	// firstTokens and gaps are numbers of observations in the window.
 	firstTokens, gaps, finished float64
+	// dropped is how many requests the server dropped in the window; NaN where it
+	// does not count them.
+	dropped float64
 	// generation and computed are rates in tokens per second; computed counts what
 	// was computed of prompts, also again after a preemption.
 	generation, computed float64
@@ -58,6 +61,9 @@ type reader struct {
 	// errors is the share of requests that the server answered with 5xx, of all that
 	// it answered.
 	errors, answered, healthy float64
+	// dropped and arrived are the requests that a server dropped, and those that it
+	// admitted, where it counts them for all its engines together.
+	dropped, arrived float64
 }
 
 // value is a number of a view, NaN where the server does not say it.
@@ -96,9 +102,11 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[TimeToFirstToken], s[StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[FirstTokenRate] = rate
-	s[ArrivalRate] = max(firstTokens+value(v.Change(collect.Waiting)), 0) / v.Elapsed
+	admitted := max(firstTokens+value(v.Change(collect.Waiting)), 0)
+	s[ArrivalRate] = admitted / v.Elapsed
 	generated := value(v.Increase(collect.GenerationTokens))
 	out.generation = generated / v.Elapsed
+	s[GenerationRate] = out.generation
 
 	prompt := value(v.Increase(collect.PromptTokens))
 	s[PromptTokens] = prompt / firstTokens
@@ -136,6 +144,11 @@ func (r *reader) read(v *window.View, at int64) reading {
 	if known(r.errors) && !(s[ErrorRatio] >= r.errors) {
 		// What the front end refuses never ends in an engine.
 		s[ErrorRatio], out.finished = r.errors, max(orZero(out.finished), orZero(r.answered))
+	}
+	if out.dropped = value(v.Increase(collect.Dropped)); known(out.dropped) {
+		s[DroppedRatio] = out.dropped / (out.dropped + orZero(or(admitted, ended)))
+	} else if out.dropped = r.dropped; known(out.dropped) {
+		s[DroppedRatio] = out.dropped / (out.dropped + r.arrived)
 	}
 	s[FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
 	for i := range s {

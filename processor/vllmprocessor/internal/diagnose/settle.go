@@ -10,6 +10,11 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	if raw != e.raw || e.rawSince == 0 {
 		e.raw, e.rawSince = raw, at
 	}
+	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
+		// An engine that has requests and does not move may have stalled: it is not
+		// reported to serve as it should.
+		raw = e.told.Condition
+	}
 	bad := conditions[raw].Severity >= 2
 	if bad != e.bad || e.badSince == 0 {
 		e.bad, e.badSince = bad, at
@@ -19,11 +24,11 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case !e.memory.any():
 		// The first word; harm has to last all the same.
-		if e.told.Condition = raw; bad && raw != Stalled {
+		if e.told.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) {
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:
-	case raw == Stalled, at-e.rawSince >= span, !bad && (e.told.Because == JustSeen || e.told.Because == FarApart):
+	case raw == Stalled, raw == Draining, at-e.rawSince >= span, s.server.certain(raw), !bad && (e.told.Because == JustSeen || e.told.Because == FarApart):
 		e.told.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.told.Condition].Severity < 2:
 		// It is one harm and then another, but harm all the time.
@@ -38,12 +43,12 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		e.resumed = 0
 	}
 	if e.told.Condition == Degraded || e.told.Condition == Failing {
-		e.causes(felt)
+		e.causes(settings, &before, felt)
 	} else {
-		e.told.Explained, e.told.Contributing = false, [NumCauses]bool{}
+		e.told.Explained, e.told.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
 	}
 	e.notices()
-	e.told.Because = e.because()
+	e.told.Because = e.because(s)
 	e.told.Severity = conditions[e.told.Condition].Severity
 	if e.told.Notices != ([NumCauses]bool{}) {
 		e.told.Severity = max(e.told.Severity, 1)
@@ -52,7 +57,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		first := !e.memory.any()
 		e.memory.see(e)
 		if !first || e.told.Severity > 0 {
-			s.transitions = append(s.transitions, e.transition(before, felt))
+			s.transitions = append(s.transitions, e.transition(s, before, felt))
 		}
 	}
 }
@@ -61,10 +66,15 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 // reachable may work all the same.
 func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
-func (e *engine) transition(before Verdict, felt *symptoms) Transition {
+func (e *engine) transition(s *State, before Verdict, felt *symptoms) Transition {
 	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
-	for s := range NumSignals {
-		t.Usual[s] = e.baseline.usual(s)
+	switch e.told.Condition {
+	case Unreachable, Unknown, Starting:
+		t.Failure = s.server.failure
+	default:
+	}
+	for signal := range NumSignals {
+		t.Usual[signal] = e.baseline.usual(signal)
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
@@ -73,7 +83,7 @@ func (e *engine) transition(before Verdict, felt *symptoms) Transition {
 }
 
 // causes chooses the primary cause and those that contribute.
-func (e *engine) causes(felt *symptoms) {
+func (e *engine) causes(settings *Settings, before *Verdict, felt *symptoms) {
 	if felt.any() {
 		e.told.Reference, e.told.Objective = felt.reference, felt.objective.name
 	}
@@ -90,12 +100,27 @@ func (e *engine) causes(felt *symptoms) {
 	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
 		e.told.Primary, e.told.Explained = largest, true
 	}
+	// The harm has lasted as long as the hold when it is told, and so have its causes.
+	first := before.Condition != Degraded && before.Condition != Failing
 	for c := range NumCauses {
 		least := contributes
 		if e.told.Contributing[c] {
 			least = stillContributes
 		}
-		e.told.Contributing[c] = e.shares[c] >= least && !(e.told.Explained && c == e.told.Primary)
+		primary := e.told.Explained && c == e.told.Primary
+		now := e.shares[c] >= least && !primary
+		if now == e.told.Contributing[c] {
+			e.since[c] = 0
+			continue
+		}
+		if e.since[c] == 0 {
+			e.since[c] = e.last.at
+		}
+		// A cause that becomes the primary one, or was it, changes its role at once.
+		role := primary || before.Explained && before.Primary == c
+		if first || role || e.last.at-e.since[c] >= settings.span() {
+			e.told.Contributing[c], e.since[c] = now, 0
+		}
 	}
 }
 
@@ -108,8 +133,12 @@ func (e *engine) explains() float64 {
 	return explains
 }
 
-// notices are what is worth knowing and harms nobody.
+// notices are what is worth knowing and harms nobody. Nothing new is said about them
+// while the newest readings show harm that has not lasted yet, or nothing moves.
 func (e *engine) notices() {
+	if (e.bad || e.standing(&e.last)) && (e.told.Condition == Healthy || e.told.Condition == Idle) {
+		return
+	}
 	if !known(e.last.Signals[Running]) || e.last.elapsed == 0 {
 		// A scrape that failed, or the first after a gap, says nothing about them.
 		e.told.Notices[FrozenGauges] = e.told.Notices[FrozenGauges] && e.told.Condition == Idle
@@ -145,10 +174,14 @@ func (e *engine) detail(c Cause) string {
 		}
 		return "unknown"
 	case PrefillHeavy:
-		if prompt := orZero(b.growth(r, PromptTokens)); prompt >= orZero(b.growth(r, ComputedTokens))-prompt {
+		prompt, computed := orZero(b.growth(r, PromptTokens)), orZero(b.growth(r, ComputedTokens))
+		switch {
+		case prompt >= quiet && prompt >= computed-prompt:
 			return "prompts_grew"
+		case computed-prompt >= quiet:
+			return reuseFell
 		}
-		return reuseFell
+		return ""
 	case DecodeLoad:
 		if orZero(b.growth(r, OutputTokens)) >= orZero(b.growth(r, ArrivalRate)) {
 			return "longer_outputs"

@@ -6,6 +6,7 @@ import "math"
 type Signal uint8
 
 // The signals. Names, units and meanings are in the catalogue; String is the name.
+// A new one goes to the end: baselines are stored by number.
 const (
 	Running Signal = iota
 	Waiting
@@ -34,6 +35,9 @@ const (
 	AcceptanceLength
 	KVBlockReuses
 	MissedRatio
+	DroppedRatio
+	GenerationRate
+	Standstill
 
 	// NumSignals is the number of signals, for arrays over them.
 	NumSignals
@@ -67,6 +71,9 @@ var signalNames = [NumSignals]string{
 	AcceptanceLength:  "acceptance_length",
 	KVBlockReuses:     "kv_block_reuses_per_eviction",
 	MissedRatio:       "objective_missed_ratio",
+	DroppedRatio:      "dropped_ratio",
+	GenerationRate:    "generation_throughput",
+	Standstill:        "standstill",
 }
 
 // String is the signal's name in the catalogue.

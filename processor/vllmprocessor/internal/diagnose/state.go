@@ -19,6 +19,8 @@ type Settings struct {
 	// RelearnAfter is how long a level that is beyond the baseline has to last, and
 	// be stable, until it becomes the baseline.
 	RelearnAfter time.Duration
+	// StartTimeout is how long a server that has never answered is starting.
+	StartTimeout time.Duration
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where nobody said.
 	SpeculationBreakEven float64
@@ -90,7 +92,10 @@ type engine struct {
 	last      reading
 	// raw is what the last reading alone showed, and since when; bad is whether that
 	// is harm, and badSince since when it is or is not.
-	raw                Condition
+	raw Condition
+	// since are the times from which on a cause contributes, or does not any more,
+	// other than it is told; 0 where it is told as it is.
+	since              [NumCauses]int64
 	bad                bool
 	rawSince, badSince int64
 	// resumed is when it began to work again after it had stood still.
@@ -115,6 +120,8 @@ type Transition struct {
 	Details [NumCauses]string
 	// Signals are what was found, Usual what the baseline says of the same.
 	Signals, Usual Signals
+	// Failure is how the last scrape failed; empty where nobody says so.
+	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
 	Missed float64
 	// Relearned is true where a level that lasted has become the baseline.
@@ -127,8 +134,12 @@ type State struct {
 	Keeper Keeper
 
 	engines []*engine
+	// byNumber finds an engine by the number of its group.
+	byNumber map[int]*engine
 	// queues are the requests that wait at a gateway, where the resource is one.
-	queues      []queue
+	queues []queue
+	// server is what is known of the server before the engines.
+	server      server
 	views       []window.View
 	reader      reader
 	transitions []Transition
@@ -147,15 +158,18 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.transitions = s.transitions[:0]
 	s.views = r.Views(s.views, false)
 	before := s.reader
-	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN()}
+	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN()}
+	s.server.begin(s.Keeper)
 	up := math.NaN()
 	late := s.late(r)
 	s.queues = s.queues[:0]
 	for i := range s.views {
 		v := &s.views[i]
+		s.reader.arrived += arrived(v)
 		if v.Group().Engine() != "" {
 			continue
 		}
+		s.server.observe(v)
 		if waiting := value(v.Average(collect.GatewayQueue)); known(waiting) {
 			s.queues = append(s.queues, queue{v.Group().Attributes, waiting})
 		}
@@ -164,6 +178,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		if share, answered := serverErrors(v); known(share) {
 			s.reader.errors, s.reader.answered = share, answered
 		}
+		s.reader.dropped = or(value(v.Increase(collect.Dropped)), s.reader.dropped)
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
@@ -172,6 +187,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			s.reader.errors, s.reader.answered = before.errors, before.answered
 		}
 	}
+	s.server.count(up)
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
@@ -181,16 +197,18 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 	}
 	for number := range r.PendingGroups() {
-		for _, e := range s.engines {
-			e.listed = e.listed || e.number == number
+		if e := s.byNumber[number]; e != nil {
+			e.listed = true
 		}
 	}
 	if up == 0 {
+		s.restore(r)
 		s.unreachable(settings, r.Time())
 	}
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
 			s.end(e)
+			delete(s.byNumber, e.number)
 		}
 		return !e.listed
 	})
@@ -200,8 +218,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 // late tells whether what the server before the engines says is not in this part of
 // a batch, so that what it said in the previous one holds.
 func (s *State) late(r *window.Resource) bool {
-	for number := range r.PendingGroups() {
-		if group := (collect.Group{Attributes: r.Attributes(number)}); group.Engine() == "" {
+	for g := range r.Pending() {
+		if g.Engine() == "" {
 			return true
 		}
 	}
@@ -216,33 +234,29 @@ func isEngine(v *window.View) bool {
 	return running != window.Missing || generated != window.Missing
 }
 
+// arrived is the number of requests that an engine admitted in the window, 0 where it
+// does not say.
+func arrived(v *window.View) float64 {
+	first, _ := moments(v, collect.TimeToFirstToken)
+	return max(orZero(first+value(v.Change(collect.Waiting))), 0)
+}
+
 func (s *State) engine(g *window.Group, at int64) *engine {
-	for _, e := range s.engines {
-		if e.number == g.Number {
-			e.listed = true
-			return e
-		}
+	if e := s.byNumber[g.Number]; e != nil {
+		e.listed = true
+		return e
 	}
 	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: s.begin(g.Attributes, at), listed: true}
-	s.engines = append(s.engines, e)
+	s.include(e)
 	return e
 }
 
-// unreachable judges the engines of a server that does not answer. One that never
-// has is starting for some time.
-func (s *State) unreachable(settings *Settings, at int64) {
-	if len(s.engines) == 0 {
-		s.engines = append(s.engines, &engine{number: serverOnly, first: at, baseline: newBaseline()})
+func (s *State) include(e *engine) {
+	if s.byNumber == nil {
+		s.byNumber = map[int]*engine{}
 	}
-	for _, e := range s.engines {
-		e.listed = true
-		condition := Unreachable
-		if e.number == serverOnly && at-e.first < int64(startingFor) {
-			condition = Starting
-		}
-		e.last.at, e.last.Signals = at, unknown()
-		e.settle(settings, s, condition, at, &symptoms{})
-	}
+	s.byNumber[e.number] = e
+	s.engines = append(s.engines, e)
 }
 
 // serverOnly is the number of a server of which no engine is known.
@@ -263,10 +277,14 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	r := s.reader.read(v, at)
 	e.baseline.compare(&r)
 	e.progress.observe(&r)
+	r.Signals[Standstill] = e.progress.standstill(at)
 	e.restarts.observe(settings, &r)
 	felt := feel(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.told.Severity >= 2)
 	e.last = r
 	raw := e.judge(settings, &r, &felt)
+	if s.server.draining {
+		raw = Draining
+	}
 	e.explain(settings, &r, &felt, raw)
 	e.settle(settings, s, raw, at, &felt)
 	e.learn(settings, s, &r, &felt, raw)

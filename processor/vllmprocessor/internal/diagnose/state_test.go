@@ -14,7 +14,7 @@ import (
 const scrape = int64(15 * time.Second)
 
 func settings(hold int) *Settings {
-	return &Settings{Window: time.Minute, Hold: hold, RelearnAfter: time.Hour}
+	return &Settings{Window: time.Minute, Hold: hold, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute}
 }
 
 // healthyReading is one of an engine that serves a request a second.
@@ -113,7 +113,7 @@ func TestOneHarmAfterAnotherIsTold(t *testing.T) {
 }
 
 // Whatever single windows show, harm that is told and harm that is told to be over
-// are more than hold-1 windows apart, except that standing still is told at once;
+// are more than hold-1 windows apart, except that standing still and draining are told at once;
 // and neither is told while the newest window shows the contrary.
 func TestNothingFlaps(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestNothingFlaps(t *testing.T) {
 			if harmful(got[n]) == harmful(got[n-1]) {
 				continue
 			}
-			if got[n] != Stalled && crossings > 0 {
+			if got[n] != Stalled && got[n] != Draining && crossings > 0 {
 				require.Greater(t, n-crossed, 4*(hold-1), "seed %d: %s at %d, %s before since %d", seed, got[n], n, got[n-1], crossed)
 			}
 			crossed, crossings = n, crossings+1
@@ -212,7 +212,7 @@ func TestABaselineSurvivesItsEncoding(t *testing.T) {
 	want := b.Step.expect(3, 2000, 10)
 	got := again.Step.expect(3, 2000, 10)
 	assert.InEpsilon(t, want, got, 1e-12)
-	at, sound := BaselineAge(b.encode())
+	at, sound := Age(b.encode())
 	assert.True(t, sound)
 	assert.Equal(t, 50*int64(time.Minute), at)
 	assert.Nil(t, newBaseline().encode(), "nothing learned, nothing to keep")
@@ -249,3 +249,5 @@ type kept []byte
 
 func (k kept) Begin([]collect.Attribute) []byte { return k }
 func (kept) End([]collect.Attribute, []byte)    {}
+func (kept) BeginServer() []byte                { return nil }
+func (kept) EndServer([]byte)                   {}

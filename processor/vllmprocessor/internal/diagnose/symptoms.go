@@ -63,6 +63,8 @@ type symptoms struct {
 	// firstToken and tokenGap tell which latency is too long, errors whether too
 	// many requests have no right answer.
 	firstToken, tokenGap, errors, failing bool
+	// dropped is true where the server drops requests.
+	dropped bool
 	// objective is the one that is missed most, if any.
 	objective missed
 	// beyond is true where a latency is beyond the baseline, also where an objective
@@ -71,7 +73,7 @@ type symptoms struct {
 }
 
 func (s *symptoms) any() bool {
-	return s.firstToken || s.tokenGap || s.errors || s.failing || s.objective.name != ""
+	return s.firstToken || s.tokenGap || s.errors || s.dropped || s.failing || s.objective.name != ""
 }
 
 // limit is how long a latency may be by the baseline: its usual length, and more
@@ -165,7 +167,8 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 	}
 	wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
 	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
-	s.failing = s.errors && wrong >= failingErrors
+	s.dropped = r.dropped > 0
+	s.failing = s.errors && wrong >= failingErrors || r.dropped >= leastErrors && r.Signals[DroppedRatio] >= failingErrors
 	return s
 }
 

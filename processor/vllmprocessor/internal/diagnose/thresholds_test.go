@@ -22,6 +22,7 @@ import (
 var notThresholds = map[string]bool{
 	"guessNoise": true, "guessWidth": true, "beyondLearned": true, "leastDeviation": true,
 	"baselineVersion": true, "BaselineMemory": true, "numProgress": true, "unbelievable": true,
+	"serverVersion": true, "leastSignals": true, "maxSavedServer": true,
 }
 
 // The table of thresholds in the guide has the numbers of the code: all of them,

@@ -14,23 +14,39 @@ const (
 	NoLatencies
 	// FarApart means: the scrapes are so far apart that no window has two of them.
 	FarApart
+	// Unauthorized, Forbidden, NotFound, NoAddress, NotTrusted and NoMetrics mean: the
+	// server was never read, and waiting does not mend the reason.
+	Unauthorized
+	Forbidden
+	NotFound
+	NoAddress
+	NotTrusted
+	NoMetrics
 )
 
 // Sentence says it in words; empty where there is nothing to say.
 func (b Because) Sentence() string {
 	return [...]string{
-		Judged:      "",
-		JustSeen:    "The engine cannot be judged yet: it has just been seen for the first time.",
-		NoLatencies: "The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
-		FarApart:    "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
+		Judged:       "",
+		JustSeen:     "The engine cannot be judged yet: it has just been seen for the first time.",
+		NoLatencies:  "The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
+		FarApart:     "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
+		Unauthorized: "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",
+		Forbidden:    "The server cannot be read: it answers 403, so the receiver's credentials do not allow to read metrics; give them the right to, or use others.",
+		NotFound:     "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
+		NoAddress:    "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
+		NotTrusted:   "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
+		NoMetrics:    "The server cannot be read: something answers, but not with metrics; check the endpoint, and what stands before the server.",
 	}[b]
 }
 
 // because says why an engine cannot be judged; what is told has been decided.
-func (e *engine) because() Because {
+func (e *engine) because(s *State) Because {
 	switch {
 	case e.told.Condition != Unknown:
 		return Judged
+	case e.number == serverOnly && s.server.because() != Judged:
+		return s.server.because()
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies
 	case e.last.elapsed == 0 && e.at > e.first:

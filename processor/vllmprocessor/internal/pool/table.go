@@ -29,6 +29,7 @@ var alike = []string{
 	"vllm.first_token_rate",
 	"vllm.preemption_rate",
 	"vllm.arrival_rate",
+	"vllm.drop_rate",
 	"vllm.request.queue_wait_estimate",
 	"vllm.preemptions_per_first_token",
 	"vllm.request.queue_time_ratio",

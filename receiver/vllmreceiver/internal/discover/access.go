@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // restConfig is how to talk to the API server that a Kubernetes discovery
@@ -93,20 +95,18 @@ func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration)
 // run tries until everything is allowed, and logs each obstacle once.
 func (p *prober) run(ctx context.Context) {
 	defer p.close()
-	said := map[string]bool{}
+	said, denied := newSaidOnce(), false
 	for {
 		obstacles := p.obstacles(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		for _, obstacle := range obstacles {
-			if !said[obstacle] {
-				said[obstacle] = true
-				p.logger.Warn(obstacle)
-			}
+			said.warn(p.logger, obstacle)
+			denied = true
 		}
 		if len(obstacles) == 0 {
-			if len(said) > 0 {
+			if denied {
 				p.logger.Info("Kubernetes now lets this collector discover its targets")
 			}
 			return
@@ -123,7 +123,7 @@ func (p *prober) run(ctx context.Context) {
 func (p *prober) obstacles(ctx context.Context) []string {
 	var out []string
 	for _, resource := range resources[p.sd.Role] {
-		for _, namespace := range p.namespaces(resource.Resource) {
+		for _, namespace := range namespacesOf(p.sd, resource.Resource) {
 			if err := p.try(ctx, resource, namespace); err != nil {
 				out = append(out, inWords(err, resource, namespace))
 			}
@@ -132,12 +132,13 @@ func (p *prober) obstacles(ctx context.Context) []string {
 	return out
 }
 
-func (p *prober) namespaces(resource string) []string {
+// namespacesOf are the namespaces in which a discovery looks for a resource.
+func namespacesOf(sd *kubernetes.SDConfig, resource string) []string {
 	if resource == "nodes" {
 		return []string{""}
 	}
-	names := p.sd.NamespaceDiscovery.Names
-	if p.sd.NamespaceDiscovery.IncludeOwnNamespace {
+	names := sd.NamespaceDiscovery.Names
+	if sd.NamespaceDiscovery.IncludeOwnNamespace {
 		if own, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
 			names = append(names[:len(names):len(names)], strings.TrimSpace(string(own)))
 		}
@@ -187,5 +188,5 @@ func inWords(err error, resource schema.GroupVersionResource, namespace string) 
 	case apierrors.IsNotFound(err):
 		return "The Kubernetes API server does not know " + what
 	}
-	return fmt.Sprintf("Kubernetes cannot be asked for %s %s: %s", what, where, withoutQuery(err.Error()))
+	return fmt.Sprintf("Kubernetes cannot be asked for %s %s: %s", what, where, remote.Text(err.Error()))
 }

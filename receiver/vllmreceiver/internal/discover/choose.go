@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -17,16 +18,36 @@ type source struct {
 	chains [][]*relabel.Config
 	// attributes are put on every target.
 	attributes map[string]string
+	// pods has the state of the discovered pods; nil without any.
+	pods *podBook
+	// choose reports whether a pod is scraped; nil where the rules alone decide.
+	choose func(*podState) bool
 }
 
-// resolve returns the targets of all sources, ordered by address and each
-// address once, and for each reason how many addresses could not be used.
-func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
+// resolved is what the sources give.
+type resolved struct {
+	// targets are ordered by address, and each address is there once.
+	targets []Target
+	// unusable is how many addresses could not be used, by reason.
+	unusable map[string]int
+	// short is the interval that a group asks for where it is too short.
+	short map[string]time.Duration
+}
+
+// resolve returns the targets of all sources.
+func (d *Defaults) resolve(sources []source) resolved {
 	merged := map[string][]*candidate{}
-	unusable := map[string]int{}
+	unusable, short := map[string]int{}, map[string]time.Duration{}
 	for _, s := range sources {
 		for _, group := range s.groups {
 			for _, labels := range group.Targets {
+				uid, pod := podOf(labels, group.Labels)
+				if uid != "" {
+					pod = s.pods.find(uid, pod)
+				}
+				if s.choose != nil && !s.choose(&pod) {
+					continue
+				}
 				for _, chain := range s.chains {
 					c, err := d.candidate(labels, group.Labels, chain)
 					if err != nil {
@@ -36,7 +57,13 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 					if c == nil {
 						continue
 					}
+					if c.asked > 0 {
+						short[group.Source] = c.asked
+					}
 					maps.Copy(c.target.Attributes, s.attributes)
+					if uid != "" {
+						c.target.Pod, c.uid = &pod.Pod, uid
+					}
 					address := c.target.URL.String()
 					merged[address] = append(merged[address], c)
 				}
@@ -47,27 +74,26 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 	for _, address := range slices.Sorted(maps.Keys(merged)) {
 		targets = append(targets, merge(merged[address]))
 	}
-	return targets, unusable
+	return resolved{targets, unusable, short}
 }
 
 // merge makes one target of those that have the same address, as the containers
 // and ports of a pod have after relabelling, and gives it what any of them
 // knows. Where they disagree, the one whose own port is scraped is right; where
-// none is, the attribute would be a guess and is left out.
+// none is, the attribute would be a guess and is left out. Of several pods, as
+// where a pod has got the address of one that is on its way out, the one that
+// serves counts alone.
 func merge(candidates []*candidate) Target {
 	best := slices.MinFunc(candidates, func(a, b *candidate) int {
-		if a.onPort != b.onPort {
-			if a.onPort {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.target.Interval, b.target.Interval), cmp.Compare(a.target.Timeout, b.target.Timeout))
+		return cmp.Or(first(a.serves(), b.serves()), first(a.onPort, b.onPort), cmp.Compare(a.target.Interval, b.target.Interval), cmp.Compare(a.target.Timeout, b.target.Timeout))
 	})
 	out := best.target
 	out.Attributes = maps.Clone(out.Attributes)
 	unsure := map[string]bool{}
 	for _, c := range candidates {
+		if c.uid != best.uid && c.uid != "" && best.uid != "" {
+			continue
+		}
 		for name, value := range c.target.Attributes {
 			if known, ok := out.Attributes[name]; !ok {
 				out.Attributes[name] = value
@@ -78,6 +104,17 @@ func merge(candidates []*candidate) Target {
 	}
 	maps.DeleteFunc(out.Attributes, func(name, _ string) bool { return unsure[name] })
 	return out
+}
+
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // limit keeps at most n targets. Those that are scraped already stay before

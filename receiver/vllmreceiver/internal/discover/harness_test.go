@@ -134,3 +134,20 @@ func (r *rig) attributes(address string) map[string]string {
 	}
 	return nil
 }
+
+// waitForPod waits until this is known of the pod of the target at an address.
+func (r *rig) waitForPod(what, address string, want Pod) {
+	r.t.Helper()
+	got := func() *Pod {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, t := range r.targets {
+			if t.URL.String() == address {
+				return t.Pod
+			}
+		}
+		return nil
+	}
+	assert.Eventually(r.t, func() bool { p := got(); return p != nil && *p == want }, within, 10*time.Millisecond)
+	require.Equal(r.t, &want, got(), what)
+}

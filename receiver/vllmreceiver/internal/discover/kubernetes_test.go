@@ -102,17 +102,6 @@ func TestWatchesThatBreakOffOrExpireLoseNothing(t *testing.T) {
 	assert.Greater(t, api.Asked("list "+kubeapitest.Pods), lists, "410 is answered with a new list")
 }
 
-func TestAPodThatIsNotReadyAnyMoreGoesUnlessAsked(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	ready := run(t, 10, shortForm(api, ""))
-	all := run(t, 10, shortForm(api, ", ready_only: false"))
-	ready.waitFor("ready", "http://10.0.0.1:8000/metrics")
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", unready))
-	ready.waitFor("not ready any more")
-	all.waitFor("ready_only: false", "http://10.0.0.1:8000/metrics")
-}
-
 func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
 	containers := func(c ...kubeapitest.Container) func(*kubeapitest.Pod) {
 		return func(p *kubeapitest.Pod) { p.Containers = c }

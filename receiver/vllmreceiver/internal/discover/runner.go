@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // The sets of addresses that one runner looks for.
@@ -54,6 +56,9 @@ type Runner struct {
 	probers  []*prober
 	follower *follower
 	pools    chan *pool
+	// podsChanged is signalled when the state of a pod has changed.
+	podsChanged chan struct{}
+	watchers    []*podWatcher
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -61,7 +66,11 @@ type Runner struct {
 	// Below: only for the goroutine of loop.
 
 	groups map[string][]*targetgroup.Group
-	pool   *pool
+	// books have the state of the pods of each set.
+	books map[string]*podBook
+	pool  *pool
+	// leavePool ends the watch of the pods of the pool.
+	leavePool context.CancelFunc
 	// held are the targets of a pool whose selector has just changed: they stay
 	// until the new selector has had the time to find them again.
 	held      []Target
@@ -70,7 +79,11 @@ type Runner struct {
 	// again is set while Wanted has not done all.
 	again    <-chan time.Time
 	reported bool
-	said     map[string]bool
+	said     *saidOnce
+	// limited is true while there are more targets than the limit.
+	limited bool
+	// short are the groups of which it was said that their interval is too short.
+	short map[string]bool
 }
 
 // NewRunner prepares the mechanisms. What cannot work at all, such as a
@@ -88,7 +101,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), said: map[string]bool{},
+		pools: make(chan *pool, 1), said: newSaidOnce(),
+		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 	}
 	var err error
 	// The library's own metrics go into a registry that nobody reads: the
@@ -98,14 +112,15 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		return nil, err
 	}
 	for set, configs := range r.configs() {
+		r.books[set] = newPodBook(r.podsChanged)
 		for _, c := range configs {
-			if err := r.prepare(c); err != nil {
+			if err := r.prepare(c, r.books[set]); err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
 			}
 		}
 	}
-	if settings.pool != nil {
-		r.follower, err = newFollower(settings.pool, options.Logger, r.poolChanged)
+	if settings.InferencePool != nil {
+		r.follower, err = newFollower(settings.InferencePool, options.Logger, r.poolChanged)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
@@ -115,13 +130,20 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 
 // prepare finds the mistakes of a mechanism that only its library can see, which
 // the manager would only log.
-func (r *Runner) prepare(c discovery.Config) error {
+func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
 		p, err := newProber(sd, r.options.Logger, r.options.Retry)
 		if err != nil {
 			return err
 		}
 		r.probers = append(r.probers, p)
+		w, err := newPodWatcher(sd, r.options.Logger, book)
+		if err != nil {
+			return err
+		}
+		if w != nil {
+			r.watchers = append(r.watchers, w)
+		}
 	}
 	_, err := c.NewDiscoverer(discovery.DiscovererOptions{
 		Logger: newLogger(zap.NewNop()), Metrics: r.metrics.MechanismMetrics[c.Name()], SetName: "prepare",
@@ -132,14 +154,14 @@ func (r *Runner) prepare(c discovery.Config) error {
 // configs are the mechanisms of each set now.
 func (r *Runner) configs() map[string]discovery.Configs {
 	out := map[string]discovery.Configs{}
-	if len(r.settings.mechanisms) > 0 {
-		out[setMechanisms] = r.settings.mechanisms
+	if len(r.settings.Mechanisms) > 0 {
+		out[setMechanisms] = bounded(r.settings.Mechanisms)
 	}
-	if k := r.settings.kubernetes; k != nil {
+	if k := r.settings.Kubernetes; k != nil {
 		out[setKubernetes] = discovery.Configs{k.Pods.expand(k.Namespaces, k.Selector)}
 	}
 	if r.pool != nil {
-		out[setPool] = discovery.Configs{r.settings.pool.expand(r.pool)}
+		out[setPool] = discovery.Configs{r.settings.InferencePool.expand(r.pool)}
 	}
 	return out
 }
@@ -147,19 +169,25 @@ func (r *Runner) configs() map[string]discovery.Configs {
 // sources are the discovered addresses with what is done to them. The user's own
 // rules come after those of a short form.
 func (r *Runner) sources() []source {
-	own := r.settings.rules
-	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}}}
-	if k := r.settings.kubernetes; k != nil {
+	own := r.settings.RelabelConfigs
+	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
+	if k := r.settings.Kubernetes; k != nil {
 		port := k.Port
 		if port == 0 {
 			port = defaultPort
 		}
-		out = append(out, source{groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(port), own...)}})
+		out = append(out, source{
+			groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(port), own...)},
+			pods: r.books[setKubernetes], choose: k.Pods.scraped,
+		})
 	}
 	if r.pool != nil {
-		s := source{groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.pool.Name}}
+		s := source{
+			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.InferencePool.Name},
+			pods: r.books[setPool], choose: r.settings.InferencePool.Pods.scraped,
+		}
 		for _, port := range r.pool.ports {
-			s.chains = append(s.chains, append(r.settings.pool.Pods.rules(port), own...))
+			s.chains = append(s.chains, append(r.settings.InferencePool.Pods.rules(port), own...))
 		}
 		out = append(out, s)
 	}
@@ -184,6 +212,9 @@ func (r *Runner) Start() error {
 	r.wg.Go(func() { r.loop(ctx) })
 	for _, p := range r.probers {
 		r.wg.Go(func() { p.run(ctx) })
+	}
+	for _, w := range r.watchers {
+		r.wg.Go(func() { w.run(ctx) })
 	}
 	if r.follower != nil {
 		r.wg.Go(func() { r.follower.run(ctx) })
@@ -232,8 +263,12 @@ func (r *Runner) loop(ctx context.Context) {
 				return
 			}
 			r.groups = groups
+			for set, book := range r.books {
+				book.forget(groups[set])
+			}
+		case <-r.podsChanged:
 		case p := <-r.pools:
-			r.changePool(p)
+			r.changePool(ctx, p)
 		case <-r.heldUntil:
 			r.held, r.heldUntil = nil, nil
 		case <-r.again:
@@ -245,18 +280,18 @@ func (r *Runner) loop(ctx context.Context) {
 }
 
 // changePool starts to look for the servers of the pool as it is now.
-func (r *Runner) changePool(p *pool) {
+func (r *Runner) changePool(ctx context.Context, p *pool) {
 	before := r.pool
 	r.pool = p
 	switch {
 	case p == nil:
-		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.pool.Name))
+		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.InferencePool.Name))
 		r.held, r.heldUntil = nil, nil
 	case before == nil:
-		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 	default:
-		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 		if before.selector != p.selector {
 			// The new selector begins with nothing. Servers that it selects too
@@ -269,14 +304,36 @@ func (r *Runner) changePool(p *pool) {
 	}
 	if p == nil || before == nil || before.selector != p.selector {
 		delete(r.groups, setPool)
+		r.followPods(ctx)
 		// The manager logs what fails; prepare has tried the same before.
 		_ = r.manager.ApplyConfig(r.configs())
 	}
 }
 
+// followPods watches the pods of the pool as it is now.
+func (r *Runner) followPods(ctx context.Context) {
+	r.leavePool()
+	r.leavePool = func() {}
+	delete(r.books, setPool)
+	if r.pool == nil {
+		return
+	}
+	book := newPodBook(r.podsChanged)
+	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, book)
+	if err != nil {
+		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
+			remote.Text(err.Error()))
+		return
+	}
+	ctx, r.leavePool = context.WithCancel(ctx)
+	r.books[setPool] = book
+	r.wg.Go(func() { w.run(ctx) })
+}
+
 // tell finds out which targets are wanted now and says so.
 func (r *Runner) tell(ctx context.Context) {
-	found, unusable := r.options.Defaults.resolve(r.sources())
+	all := r.options.Defaults.resolve(r.sources())
+	found := all.targets
 	known := map[string]bool{}
 	for i := range found {
 		known[found[i].URL.String()] = true
@@ -286,11 +343,9 @@ func (r *Runner) tell(ctx context.Context) {
 			found = append(found, t)
 		}
 	}
-	for reason, n := range unusable {
-		if len(r.said) < maxRemembered && !r.said[reason] {
-			r.said[reason] = true
-			r.options.Logger.Warn("A discovered target cannot be scraped: "+reason, zap.Int("targets", n))
-		}
+	r.sayShort(all.short)
+	for reason, n := range all.unusable {
+		r.said.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
 	}
 	scraped := map[string]bool{}
 	for i := range r.targets {
@@ -303,6 +358,27 @@ func (r *Runner) tell(ctx context.Context) {
 	if !r.options.Wanted(ctx, targets, over) {
 		r.again = time.After(r.options.Retry)
 	}
+}
+
+// maxShort is the most groups with too short an interval that are logged.
+const maxShort = 100
+
+// sayShort says once for each group that the interval it asks for is too short.
+func (r *Runner) sayShort(short map[string]time.Duration) {
+	var sources []string
+	for source := range short {
+		if len(r.short) < maxShort && !r.short[source] {
+			r.short[source] = true
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) == 0 {
+		return
+	}
+	source := slices.Min(sources)
+	r.options.Logger.Warn("Discovered targets ask for a __scrape_interval__ that is too short; "+
+		min(minInterval, r.options.Defaults.Interval).String()+", the shortest that labels can set, is used instead. Correct it in the list of targets",
+		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
 }
 
 // report logs what has changed.
@@ -323,8 +399,8 @@ func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
 		r.options.Logger.Info("Discovery runs and has found no targets yet")
 	}
 	r.reported = true
-	if key := "limit"; over > 0 != r.said[key] {
-		r.said[key] = over > 0
+	if over > 0 != r.limited {
+		r.limited = over > 0
 		if over > 0 {
 			r.options.Logger.Warn("Discovery has found more targets than limits::targets; those that were there first are scraped",
 				zap.Int("limit", r.options.Limit), zap.Int("not_scraped", over))

@@ -22,6 +22,9 @@ type Target struct {
 	Attributes map[string]string
 	// Interval is how often it is scraped, and Timeout the deadline of one fetch.
 	Interval, Timeout time.Duration
+	// Pod is what Kubernetes reports about the target's pod; nil for others. It
+	// may change while the target stays the same.
+	Pod *Pod
 }
 
 // Equal tells whether two targets are scraped in the same way and make the same
@@ -36,6 +39,11 @@ type Defaults struct {
 	Interval, Timeout time.Duration
 }
 
+// minInterval is the shortest interval and timeout that labels can set: what
+// lists the targets must not be able to make the collector scrape without a pause.
+// The receiver's own settings may be shorter.
+const minInterval = time.Second
+
 // defaultPath is where Prometheus expects metrics, and where vLLM has them.
 const defaultPath = "/metrics"
 
@@ -45,6 +53,15 @@ type candidate struct {
 	// onPort is true where the discovered port is the one that is scraped, which
 	// tells that the discovered container is the server's.
 	onPort bool
+	// asked is the interval that its labels ask for where it is too short.
+	asked time.Duration
+	// uid is the identity of its pod; empty for others.
+	uid string
+}
+
+// serves reports whether nothing says that the candidate is on its way out.
+func (c *candidate) serves() bool {
+	return c.target.Pod == nil || c.target.Pod.Ready && !c.target.Pod.Terminating
 }
 
 // candidate builds a target from the labels of a discovered address as
@@ -80,9 +97,16 @@ func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Conf
 	if err != nil {
 		return nil, err
 	}
+	var asked time.Duration
+	if floor := min(minInterval, d.Interval); interval < floor {
+		asked, interval = interval, floor
+	}
+	// A timeout of a millisecond is one that no server keeps to.
+	timeout = min(max(timeout, min(minInterval, d.Timeout)), interval)
 	all := lb.Labels()
 	return &candidate{
 		target: Target{URL: address, Attributes: attributesOf(all), Interval: interval, Timeout: timeout},
+		asked:  asked,
 		onPort: address.Port() != "" && address.Port() == all.Get(metaPrefix+"pod_container_port_number"),
 	}, nil
 }

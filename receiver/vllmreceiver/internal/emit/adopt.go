@@ -1,30 +1,42 @@
 package emit
 
-import "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+import (
+	"hash/maphash"
 
-// adopt makes a plan the target's own: series that both plans have keep their
-// history, those that only the old one has end. In the steady state the plan is
-// the same and this costs nothing.
-func (t *Target) adopt(plan *normalize.Plan) {
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// adopt makes the plan of a scrape the target's own: series that both plans have
+// keep their history, those that only the old one has end. In the steady state the
+// plan is the same and this costs nothing.
+func (t *Target) adopt(s Scrape) {
+	plan := s.Plan
 	if plan == t.plan {
 		return
 	}
 	held := t.vanished
-	t.vanished = map[string]state{}
+	t.vanished = map[uint64]vanished{}
 	old := t.byKey()
+	absent := t.provenAbsent(s)
 	t.states = make([]state, 0, plan.Points)
 	admitted := 0
 	for m := range plan.Metrics {
-		for p := range plan.Metrics[m].Points {
-			key := plan.Metrics[m].Points[p].Key
+		metric := &plan.Metrics[m]
+		for p := range metric.Points {
+			point := &metric.Points[p]
 			var st state
-			if series, ok := old[key]; ok {
+			if series, ok := old[point.Key]; ok {
 				st = series.state
-				delete(old, key)
-			} else if returned, ok := held[key]; ok {
-				st = returned
+				delete(old, point.Key)
+			} else if returned, ok := held[point.Key]; ok {
+				st = returned.state
 				st.admitted = false
-				delete(held, key)
+				delete(held, point.Key)
+			} else {
+				st = t.unseen(metric, point, absent)
 			}
 			if st.admitted {
 				admitted++
@@ -47,9 +59,35 @@ func (t *Target) adopt(plan *normalize.Plan) {
 	t.plan = plan
 }
 
+// provenAbsent is the time of the last scrape, where what it lacked did not exist;
+// 0 where that is not known: a body whose end may be missing lacks series that
+// exist, and a line that could not be read then and can be read now was one.
+func (t *Target) provenAbsent(s Scrape) pcommon.Timestamp {
+	if t.last.partial || t.last.badLines > s.badLines() {
+		return 0
+	}
+	return t.lastTime
+}
+
+// unseen is the state of a series of which nothing is remembered. It is new where
+// the last scrape proves it absent; else its start is unknown. The series may have
+// been there and not been usable, or under another name, or be one that was
+// forgotten.
+func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent pcommon.Timestamp) state {
+	switch {
+	case metric.Kind == catalog.KindGauge || !t.Known():
+		return state{}
+	case t.forgot:
+		return state{forgotten: true}
+	case t.plan.Has(metric, point):
+		return state{}
+	}
+	return state{absent: absent}
+}
+
 // byKey has the series of the current plan.
-func (t *Target) byKey() map[string]oldSeries {
-	series := make(map[string]oldSeries, len(t.states))
+func (t *Target) byKey() map[uint64]oldSeries {
+	series := make(map[uint64]oldSeries, len(t.states))
 	if t.plan == nil {
 		return series
 	}
@@ -71,26 +109,63 @@ type oldSeries struct {
 	point  *normalize.Point
 }
 
-// retire ends the series that left and remembers their numbers for a while.
-func (t *Target) retire(old map[string]oldSeries, held map[string]state) {
+// vanished is a series that the plan lacks. It holds no text, so that the memory
+// of what vanished is bounded in bytes by its number of entries.
+type vanished struct {
+	state
+	// process is the hash of the point's process.
+	process uint64
+}
+
+// retire ends the series that left and remembers their numbers for a while. A
+// gauge has no history to go on with.
+func (t *Target) retire(old map[uint64]oldSeries, held map[uint64]vanished) {
 	for key, series := range old {
 		if series.live {
 			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
 			series.live = false
 		}
-		if series.seen && t.hasRoom() {
-			t.vanished[key] = series.state
+		if series.metric.Kind != catalog.KindGauge {
+			t.remember(key, vanished{series.state, processHash(series.point.Process)})
 		}
 	}
-	for key, st := range held {
-		if t.hasRoom() {
-			t.vanished[key] = st
-		}
+	for key, v := range held {
+		t.remember(key, v)
 	}
 }
 
-// hasRoom tells whether the memory of vanished series can take one more. A
-// series that finds none is new when it comes back.
-func (t *Target) hasRoom() bool {
-	return t.settings.MaxSeries <= 0 || len(t.vanished) < t.settings.MaxSeries
+// remember keeps a series that vanished, if there is room. What finds none is
+// forgotten, and from then on a series that nothing is known of may be that one.
+func (t *Target) remember(key uint64, v vanished) {
+	if t.settings.MaxSeries > 0 && len(t.vanished) >= t.settings.MaxSeries {
+		t.forgot = true
+		return
+	}
+	t.vanished[key] = v
 }
+
+// forgetVanished drops what is remembered of processes that restarted: what
+// vanished from them before began anew if it comes back.
+func (t *Target) forgetVanished(r resets) {
+	switch {
+	case r.all:
+		clear(t.vanished)
+		t.forgot = false
+	case len(r.processes) > 0:
+		restarted := make(map[uint64]bool, len(r.processes))
+		for process := range r.processes {
+			restarted[processHash(process)] = true
+		}
+		for key, v := range t.vanished {
+			if restarted[v.process] {
+				delete(t.vanished, key)
+			}
+		}
+		// Where there is one process, it is the one that restarted.
+		t.forgot = t.forgot && !restarted[processHash("")]
+	}
+}
+
+var processSeed = maphash.MakeSeed()
+
+func processHash(process string) uint64 { return maphash.String(processSeed, process) }

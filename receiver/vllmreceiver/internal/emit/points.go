@@ -64,6 +64,9 @@ func (o *openMetric) get() pmetric.Metric {
 // point appends one point, or the end of its series, or counts why neither.
 func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if !st.admitted {
+		// What is refused has no known start when it is let in.
+		b.unusable(st, point)
+		st.absent = 0
 		b.report.Dropped[normalize.ReasonSeriesLimit]++
 		return
 	}
@@ -84,6 +87,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	}
 	if reason != normalize.ReasonNone {
 		b.report.Dropped[reason]++
+		b.unusable(st, point)
 		b.absent(open.metric, point, st)
 		return
 	}
@@ -133,6 +137,17 @@ func (b *builder) liveAdapters(metric *normalize.Metric) int {
 		}
 	}
 	return live
+}
+
+// unusable notes a restart for a series that has no value in the scrape that shows
+// the restart: its next value is the new process's, however large it is.
+func (b *builder) unusable(st *state, point *normalize.Point) {
+	if !b.resets.of(point.Process) {
+		return
+	}
+	// A start that stays would say that nothing happened.
+	st.absent = max(b.target.lastTime, st.start+1)
+	st.seen, st.forgotten, st.created = false, false, 0
 }
 
 // absent ends a series that had a point in the last scrape.
@@ -204,9 +219,15 @@ func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) n
 
 // newMetric appends an empty metric with everything but its points.
 func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
+	to := emptyMetric(metric, metrics)
+	to.SetDescription(metric.Description)
+	return to
+}
+
+// emptyMetric appends an empty metric with what identifies it.
+func emptyMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
 	to := metrics.AppendEmpty()
 	to.SetName(metric.Name)
-	to.SetDescription(metric.Description)
 	to.SetUnit(metric.Unit)
 	switch metric.Kind {
 	case catalog.KindGauge:
@@ -221,36 +242,6 @@ func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Me
 		to.SetEmptySummary()
 	}
 	return to
-}
-
-// appendEnd appends the no-recorded-value point that ends a series.
-func appendEnd(to pmetric.Metric, e endedSeries, now pcommon.Timestamp) {
-	flags := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
-	switch e.metric.Kind {
-	case catalog.KindGauge:
-		point := to.Gauge().DataPoints().AppendEmpty()
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindSum:
-		point := to.Sum().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindHistogram:
-		point := to.Histogram().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindSummary:
-		point := to.Summary().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	}
 }
 
 func putAttributes(to pcommon.Map, labels []exposition.Label) {

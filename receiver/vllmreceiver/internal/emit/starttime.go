@@ -3,6 +3,7 @@ package emit
 import (
 	"math"
 	"math/bits"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -33,6 +34,9 @@ func (t *Target) Restarted(s Scrape) bool {
 	if !t.Known() {
 		return false
 	}
+	if now := pcommon.NewTimestampFromTime(s.Time); t.coexists(s, now) {
+		return t.silent(now)
+	}
 	if s.Plan == t.plan {
 		return t.detect(s, t.states).any()
 	}
@@ -46,7 +50,7 @@ func (t *Target) Restarted(s Scrape) bool {
 			if series, ok := known[key]; ok {
 				states = append(states, series.state)
 			} else {
-				states = append(states, t.vanished[key])
+				states = append(states, t.vanished[key].state)
 			}
 		}
 	}
@@ -69,7 +73,7 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	}
 	start := processStart(s, pcommon.NewTimestampFromTime(s.Time))
 	if start != 0 && t.processStart != 0 {
-		if start <= t.processStart {
+		if start <= t.processStart+startJitter {
 			return r
 		}
 		r.all = true
@@ -96,6 +100,10 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	}
 	return r
 }
+
+// startJitter is by how much the start of one process may move: programs that
+// compute it from the time of boot follow the adjustments of the machine's clock.
+const startJitter = pcommon.Timestamp(time.Second)
 
 // fell tells whether a point's number is less than it was. Not a number is no
 // fall, and neither is the count of a histogram that does not add up.
@@ -180,7 +188,7 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	}
 	switch {
 	case !st.seen:
-		st.start = b.firstStart(at)
+		st.start = b.firstStart(st, at, point.Process)
 	case st.created != 0 && raw > st.created, value < st.last, raw == 0 && b.resets.of(point.Process):
 		st.start = b.resetStart(at, st.start)
 	}
@@ -195,14 +203,22 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 // wall clock that is set back would cause.
 func (b *builder) startOf(st *state) pcommon.Timestamp { return min(st.start, b.now) }
 
-// firstStart is the start of a series that had no value before.
-func (b *builder) firstStart(created pcommon.Timestamp) pcommon.Timestamp {
+// firstStart is the start of a series that had no value before. The first value of
+// a series that was proven absent is an increase since then. What is only known
+// to have begun with the process starts with it. Of anything else the first value
+// is a baseline: its start is its own time, from which no consumer counts.
+func (b *builder) firstStart(st *state, created pcommon.Timestamp, process string) pcommon.Timestamp {
+	absent := st.absent
+	if b.resets.of(process) && absent == 0 {
+		// What the new process counts began after the last scrape of the old one.
+		absent = b.target.lastTime
+	}
 	switch {
 	case created != 0:
 		return created
-	case b.target.lastTime != 0:
-		return b.target.lastTime
-	case b.processStart != 0:
+	case absent != 0:
+		return max(absent, b.processStart)
+	case b.processStart != 0 && !st.forgotten:
 		return b.processStart
 	}
 	return b.now
@@ -217,7 +233,8 @@ func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
 		return created
 	}
 	if b.processStart > old && b.processStart > b.target.processStart {
-		return b.processStart
+		// Not before the last scrape of the old process, as with clocks that differ.
+		return max(b.processStart, b.target.lastTime)
 	}
 	return max(b.target.lastTime, old+1)
 }
@@ -226,6 +243,17 @@ func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
 type resetHistory struct {
 	recent uint8
 	warned bool
+	// foreign is true once an answer of another process was dropped.
+	foreign, said bool
+}
+
+// replicas is true, once, when an answer of another process was dropped.
+func (h *resetHistory) replicas() bool {
+	if !h.foreign || h.said {
+		return false
+	}
+	h.said = true
+	return true
 }
 
 // note records one scrape.

@@ -14,6 +14,8 @@ import (
 // Settings are what all scrapes of a target have in common.
 type Settings struct {
 	ScopeName, ScopeVersion string
+	// SchemaURL goes on the resource; see catalog.SchemaURL.
+	SchemaURL string
 	// MaxSeries is the most points that one scrape of the target may have; a
 	// histogram counts as one. 0 is no limit.
 	MaxSeries int
@@ -29,6 +31,9 @@ type Scrape struct {
 	Time     time.Time
 	Plan     *normalize.Plan
 	Snapshot *exposition.Snapshot
+	// Open is true where the sender did not declare where the body ends, so that
+	// series may be missing at its end.
+	Open bool
 }
 
 // Report says what became of a scrape besides its points.
@@ -50,13 +55,17 @@ type Target struct {
 	plan     *normalize.Plan
 	// states are parallel to the points of plan, in its order.
 	states []state
-	// vanished are series that had a value and are not in the plan now, so that
-	// one that comes back goes on where it was. It has at most MaxSeries entries.
-	vanished map[string]state
+	// vanished are series that the plan had and lacks now, by their keys, so that one
+	// that comes back goes on where it was. It has at most MaxSeries entries.
+	vanished map[uint64]vanished
+	// forgot is true once a series found no room among the vanished.
+	forgot bool
 	// ended are series that left the plan and whose end is not yet sent.
 	ended []endedSeries
 	// lastTime is the time of the last successful scrape; 0 before the first.
 	lastTime pcommon.Timestamp
+	// last says how far the last successful scrape can be believed.
+	last reading
 	// processStart is process_start_time_seconds of the last scrape.
 	processStart pcommon.Timestamp
 	// restarted is true where the next scrape is known to be another process's.
@@ -66,7 +75,9 @@ type Target struct {
 	scratch   scratch
 }
 
-// state is what is remembered of one series.
+// state is what is remembered of one series. A series is absent, or present and
+// not usable (neither seen nor live), or live. Only of one that was absent is the
+// first value an increase from 0.
 type state struct {
 	// start is the start time of a cumulative series.
 	start pcommon.Timestamp
@@ -74,8 +85,13 @@ type state struct {
 	created pcommon.Timestamp
 	// last is the last number: a counter's value, a histogram's count.
 	last float64
+	// absent is the time of the last scrape before the series' first that proves
+	// that it did not exist; 0 where none does.
+	absent pcommon.Timestamp
 	// seen is true once the series had a value.
 	seen bool
+	// forgotten is true for a series that may have had a value, which was forgotten.
+	forgotten bool
 	// live is true while the series' last point had a value, so that it needs an
 	// end when it vanishes.
 	live bool
@@ -83,19 +99,12 @@ type state struct {
 	admitted bool
 }
 
-// endedSeries is a series that needs a no-recorded-value point.
-type endedSeries struct {
-	metric *normalize.Metric
-	point  *normalize.Point
-	start  pcommon.Timestamp
-}
-
 // New returns a target without any history.
 func New(settings Settings) *Target {
 	return &Target{
 		settings: settings,
 		resource: pcommon.NewResource(),
-		vanished: map[string]state{},
+		vanished: map[uint64]vanished{},
 		own:      ownMetrics{metrics: settings.Own, live: map[string]bool{}},
 	}
 }
@@ -115,8 +124,15 @@ func (t *Target) SetResource(resource pcommon.Resource, at time.Time, out pmetri
 
 // Emit appends the points of a successful scrape to out.
 func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
-	t.adopt(s.Plan)
+	if t.Foreign(s) {
+		return t.pass(s, own, out)
+	}
 	now := pcommon.NewTimestampFromTime(s.Time)
+	displaced := t.coexists(s, now)
+	t.adopt(s)
+	if displaced {
+		t.takeOver()
+	}
 	report := Report{}
 	metrics := t.scope(out)
 	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
@@ -131,13 +147,14 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	b.build()
 	t.emitEnded(now, metrics, &report)
 	t.own.emit(own, now, metrics)
-	if len(b.resets.processes) > 0 || b.resets.all {
-		clear(t.vanished)
-	}
+	t.forgetVanished(b.resets)
 	t.resets.note(b.resets.fell)
 	t.restarted = false
 	t.lastTime = now
-	t.processStart = b.processStart
+	t.last = s.reading()
+	if b.processStart != 0 {
+		t.processStart = b.processStart
+	}
 	return report
 }
 
@@ -165,6 +182,10 @@ func (t *Target) End(at time.Time, out pmetric.Metrics) {
 	}
 }
 
+// Replicas reports, once in the target's life, that answers of other processes
+// were dropped.
+func (t *Target) Replicas() bool { return t.resets.replicas() }
+
 // Balanced tells, once in the target's life, that its counters fall so often
 // that several replicas must answer at one address.
 func (t *Target) Balanced() bool { return t.resets.balanced() }
@@ -173,39 +194,9 @@ func (t *Target) Balanced() bool { return t.resets.balanced() }
 func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
 	resource := out.ResourceMetrics().AppendEmpty()
 	t.resource.CopyTo(resource.Resource())
+	resource.SetSchemaUrl(t.settings.SchemaURL)
 	scope := resource.ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(t.settings.ScopeName)
 	scope.Scope().SetVersion(t.settings.ScopeVersion)
 	return scope.Metrics()
-}
-
-// endPoints ends every series of the plan that is live.
-func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
-	if t.plan != nil {
-		i := 0
-		for m := range t.plan.Metrics {
-			metric := &t.plan.Metrics[m]
-			for p := range metric.Points {
-				if st := &t.states[i]; st.live {
-					st.live = false
-					t.ended = append(t.ended, endedSeries{metric, &metric.Points[p], st.start})
-				}
-				i++
-			}
-		}
-	}
-	t.emitEnded(now, metrics, report)
-}
-
-// emitEnded appends one no-recorded-value point for each ended series, each in a
-// metric of its own: the Prometheus exporter (contrib v0.158, accumulator.go)
-// stops reading a metric at its first such point, so that others in the same
-// metric would stay on its page for minutes.
-func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
-	for _, e := range t.ended {
-		appendEnd(newMetric(e.metric, metrics), e, now)
-	}
-	report.Ended += len(t.ended)
-	clear(t.ended)
-	t.ended = t.ended[:0]
 }

@@ -58,10 +58,11 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	c := client(t, address, func(s *Settings) { s.Headers = configopaque.MapList{{Name: "X-Key", Value: "secret"}} })
 	for range 2 {
 		var got bytes.Buffer
-		contentType, err := c.Metrics(t.Context(), &got)
+		answer, err := c.Metrics(t.Context(), &got)
 		require.NoError(t, err)
 		assert.Equal(t, body, got.String())
-		assert.Equal(t, "text/plain; version=1.0.0; charset=utf-8", contentType)
+		assert.Equal(t, "text/plain; version=1.0.0; charset=utf-8", answer.ContentType)
+		assert.False(t, answer.Open)
 	}
 }
 
@@ -272,6 +273,7 @@ func TestVersion(t *testing.T) {
 		{"not there", "/metrics", "", 404, ""},
 		{"not JSON", "/metrics", "<html>", 200, ""},
 		{"empty", "/metrics", `{}`, 200, ""},
+		{"two lines", "/metrics", `{"version":"0.20.0\nFATAL"}`, 200, ""},
 		{"absurd", "/metrics", `{"version":"` + strings.Repeat("9", 200) + `"}`, 200, ""},
 	}
 	for _, tt := range tests {

@@ -13,6 +13,9 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // Outcome says how a scrape ended.
@@ -157,7 +160,7 @@ func transportError(ctx context.Context, err error) *Error {
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return newError(OutcomeCanceled, err, "the scrape was canceled because the receiver stops")
 	case errors.As(err, &dns):
-		return newError(OutcomeDNS, err, "the host name does not resolve: %s; check the spelling and the DNS", dns.Err)
+		return newError(OutcomeDNS, err, "the host name does not resolve: %s; check the spelling and the DNS", remote.Text(dns.Err))
 	case isDeadline || isTimeout:
 		return newError(OutcomeTimeout, err,
 			"the server did not answer within the timeout; it may be overloaded, or raise timeout for this target")
@@ -165,17 +168,44 @@ func transportError(ctx context.Context, err error) *Error {
 		return newError(OutcomeRefused, err,
 			"connection refused: nothing listens at this address; the server is down, still starting, or on another port")
 	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):
-		return newError(OutcomeTLS, err, "TLS: %s; set tls::ca_file to the server's authority, or tls::server_name_override", err.Error())
+		return certificateError(err)
 	case errors.As(err, &record), isPlainHTTP:
 		return newError(OutcomeTLS, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
 	case errors.As(err, &operation) && operation.Op == tlsAlert:
-		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", operation.Err)
+		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", remote.Text(operation.Err.Error()))
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return newError(OutcomeOther, err, "there is no route to this address; check the network and the network policies")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return newError(OutcomeReset, err, "the connection was closed before the whole answer had arrived; the partial body was dropped")
 	}
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
+}
+
+// certificateError explains why the certificate of a server is not accepted. What
+// stands in a certificate is remote input. The sentence is the same in each
+// scrape, so no time is repeated.
+func certificateError(err error) *Error {
+	var (
+		unknownCA x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore):
+		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, is valid only from %s on; "+
+			"check the clocks of this machine and of the authority", invalid.Cert.NotBefore.UTC().Format(time.RFC3339))
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
+		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, expired at %s; "+
+			"renew it on the server, and restart the server if it does not read the new one by itself", invalid.Cert.NotAfter.UTC().Format(time.RFC3339))
+	case errors.As(err, &invalid):
+		return newError(OutcomeTLS, err, "TLS: the server's certificate cannot be used: %s; the server needs another one", remote.Text(invalid.Error()))
+	case errors.As(err, &hostname):
+		return newError(OutcomeTLS, err, "TLS: the server's certificate is for another host: %s; "+
+			"write a name of the certificate in the endpoint, or set tls::server_name_override to it", remote.Text(hostname.Error()))
+	case errors.As(err, &unknownCA):
+		return newError(OutcomeTLS, err, "TLS: the server's certificate is signed by an unknown authority; set tls::ca_file to the certificate of that authority")
+	}
+	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 }
 
 // withoutTLS adds what may be wrong where a plain request gets the answer of a
@@ -192,7 +222,7 @@ func (c *Client) withoutTLS(failure *Error) *Error {
 // an address or what the server wrote.
 func harmless(err error) string {
 	text := err.Error()
-	if len(text) > 200 || strings.Contains(text, "://") || strings.ContainsAny(text, "\"\n@") {
+	if len(text) > 200 || strings.Contains(text, "://") || strings.ContainsAny(text, "\"@") || !remote.Printable(text) {
 		return "it or its answer was malformed, at the server, a proxy or the authenticator"
 	}
 	return text

@@ -47,7 +47,7 @@ func (b *builder) genAI(winners map[*catalog.Metric]candidate) {
 		if !ok || !known || !b.options.enabled(mirror.name, true) {
 			continue
 		}
-		m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: catalog.KindHistogram}
+		m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Family: c.family.Name, Kind: catalog.KindHistogram}
 		for _, u := range b.unify(c.family) {
 			if structuralFault(catalog.KindHistogram, &u.series) != ReasonNone {
 				continue

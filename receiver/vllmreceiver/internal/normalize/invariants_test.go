@@ -75,14 +75,14 @@ func slotsOf(s *exposition.Series) string {
 // checkPoints checks that package emit can read every point: slots that exist,
 // attributes that a map can hold, keys that tell points apart.
 func checkPoints(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
-	keys, series := map[string]bool{}, map[string]bool{}
+	keys, series := map[uint64]bool{}, map[string]bool{}
 	points := 0
 	for _, m := range plan.Metrics {
 		assert.NotEmpty(t, m.Points, "metric %q", m.Name)
 		for i := range m.Points {
 			p := &m.Points[i]
 			points++
-			assert.False(t, keys[p.Key], "the key %q of %s is not unique", p.Key, m.Name)
+			assert.False(t, keys[p.Key], "the key %x of %s is not unique", p.Key, m.Name)
 			keys[p.Key] = true
 			identity := m.Name + labelText(p.Attributes)
 			assert.False(t, series[identity], "%s is there twice", identity)

@@ -94,6 +94,48 @@ func TestSeriesThatCanNeverBecomeAPointAreCounted(t *testing.T) {
 	})
 }
 
+// The same count comes as a gauge from one server and as a counter from another. Each is
+// a metric of its own, with a name that the other does not have.
+func TestACountThatSomeServersTypeAsAGauge(t *testing.T) {
+	runPlanCases(t, []planCase{
+		{
+			name: "preemptions as a gauge",
+			body: gauge("vllm:num_preemptions", "", 5),
+			want: []string{"vllm.num_preemptions_gauge gauge {preemption} {} = 5"},
+		},
+		{
+			name: "both",
+			body: gauge("vllm:num_preemptions", "", 5) + counter("vllm:num_preemptions_total", "", 6),
+			want: []string{"vllm.num_preemptions_gauge gauge {preemption} {} = 5", "vllm.num_preemptions sum {preemption} {} = 6"},
+		},
+		{
+			name: "a counter without its suffix is the counter",
+			body: counter("vllm:num_preemptions", "", 6),
+			want: []string{"vllm.num_preemptions sum {preemption} {} = 6"},
+		},
+		{
+			name: "dropped requests as a gauge",
+			body: gauge("ray_vllm_num_dropped", "", 5),
+			want: []string{"vllm.num_dropped gauge {request} {} = 5"},
+		},
+		{
+			name: "dropped requests as a counter",
+			body: counter("vllm:num_dropped_total", "", 5),
+			want: []string{"vllm.num_dropped_counter sum {request} {} = 5"},
+		},
+		{
+			name: "dropped requests as a counter without its suffix",
+			body: counter("vllm:num_dropped", "", 5),
+			want: []string{"vllm.num_dropped_counter sum {request} {} = 5"},
+		},
+		{
+			name: "Ray's gauge twin of a counter is dropped as before",
+			body: counter("ray_vllm_num_preemptions_total", "", 5) + gauge("ray_vllm_num_preemptions", "", 5),
+			want: []string{"vllm.num_preemptions sum {preemption} {} = 5", "dropped type_conflict 1", "conflict ray_vllm_num_preemptions"},
+		},
+	})
+}
+
 // Rule 5: a family whose TYPE contradicts the catalogue is not that metric.
 func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 	runPlanCases(t, []planCase{

@@ -28,6 +28,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 		// The agent's own start says nothing about the vLLM processes behind it.
 		b.plan.ProcessStart = exposition.NoSlot
 	}
+	b.plan.present = presence(layout)
 	for i := range b.plan.Metrics {
 		b.plan.Points += len(b.plan.Metrics[i].Points)
 	}
@@ -160,8 +161,13 @@ func (b *builder) isGaugeTwin(family *exposition.Family) bool {
 // withTotal is the key by which a counter is looked up: imitators of vLLM forget
 // the suffix.
 func (b *builder) withTotal(key string, kind exposition.Kind) string {
-	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") || len(catalog.BySource(key)) > 0 {
+	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") {
 		return key
+	}
+	for _, m := range catalog.BySource(key) {
+		if sameKind(m.Metric.Kind, kind) || len(catalog.BySource(key+"_total")) == 0 {
+			return key
+		}
 	}
 	return key + "_total"
 }

@@ -50,6 +50,9 @@ const (
 	ReasonSentinel
 	// ReasonSeriesLimit: the target has more series than the limit.
 	ReasonSeriesLimit
+	// ReasonOtherProcess: the answer of another server process than the one whose
+	// points are emitted.
+	ReasonOtherProcess
 	reasonEnd
 )
 
@@ -60,7 +63,7 @@ var reasonNames = [reasonEnd]string{
 	"", "alias", "disabled", "type_conflict", "info", "duplicate", "unsupported",
 	"adapter_limit", "no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan",
 	"count_below_bucket", "count_above_bucket", "bad_count", "counter_nan",
-	"sentinel", "series_limit",
+	"sentinel", "series_limit", "other_process",
 }
 
 // String returns the reason as the telemetry spells it.
@@ -99,6 +102,8 @@ type Plan struct {
 	Conflicts []string
 	// Dropped counts the series that do not become points.
 	Dropped [NumReasons]int
+	// present are the hashes of all series of the body, sorted.
+	present []uint64
 }
 
 // AdapterSet is one label set of vllm:lora_requests_info.
@@ -112,7 +117,9 @@ type AdapterSet struct {
 // Metric is one metric to emit.
 type Metric struct {
 	Name, Description, Unit string
-	Kind                    catalog.Kind
+	// Family is the name of the family on the wire.
+	Family string
+	Kind   catalog.Kind
 	// Sentinel is true where -1 means "not available".
 	Sentinel bool
 	// Engine is true for vLLM's own families, which the catalogue knows: their
@@ -123,9 +130,10 @@ type Metric struct {
 
 // Point is one data point to emit.
 type Point struct {
-	// Key identifies the point's series over scrapes: the metric's name and kind
-	// and the attributes.
-	Key        string
+	// Key identifies the point's series over scrapes: a hash of the metric's name
+	// and kind and the attributes. A hash, because what is remembered of a series
+	// must not grow with its labels.
+	Key        uint64
 	Attributes []exposition.Label
 	// Parts are the series that add up to this point: mostly one.
 	Parts []exposition.Series

@@ -44,10 +44,11 @@ func label(labels []exposition.Label, name string) string {
 // add plans one metric with the series of one family as its points.
 func (b *builder) add(m Metric, family *exposition.Family) {
 	series := b.unify(family)
+	m.Family = family.Name
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
-	at := make(map[string]int, len(series))
-	var apart map[string]bool
+	at := make(map[uint64]int, len(series))
+	var apart map[uint64]bool
 	for i := range series {
 		s := &series[i]
 		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
@@ -57,7 +58,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		key := pointKey(m.Name, m.Kind, s.labels)
 		if isGateway {
 			if apart == nil {
-				apart = map[string]bool{}
+				apart = map[uint64]bool{}
 			}
 			if apart[key] {
 				b.plan.Dropped[ReasonDuplicate]++
@@ -112,22 +113,6 @@ func structuralFault(kind catalog.Kind, s *exposition.Series) Reason {
 	return ReasonNone
 }
 
-// pointKey identifies a point's series. No name or value of a label contains
-// the byte 0xff, which is not valid UTF-8.
-func pointKey(name string, kind catalog.Kind, labels []exposition.Label) string {
-	n := len(name) + 1
-	for _, l := range labels {
-		n += len(l.Name) + len(l.Value) + 2
-	}
-	key := make([]byte, 0, n)
-	key = append(append(key, name...), byte('0'+kind))
-	for _, l := range labels {
-		key = append(append(key, 0xff), l.Name...)
-		key = append(append(key, 0xff), l.Value...)
-	}
-	return string(key)
-}
-
 // unified is a series with its attributes as they are emitted.
 type unified struct {
 	series  exposition.Series
@@ -140,7 +125,7 @@ type unified struct {
 func (b *builder) unify(family *exposition.Family) []unified {
 	out := make([]unified, 0, len(family.Series))
 	// How many series are equal but for their pid, and whether one has none.
-	equals, twins := map[string]int{}, map[string]bool{}
+	equals, twins := map[uint64]int{}, map[uint64]bool{}
 	pids := !pidless(family)
 	for i := range family.Series {
 		labels := family.Series[i].Labels

@@ -21,7 +21,7 @@ func (b *builder) wire() {
 			b.drop(ReasonDisabled, family)
 			continue
 		}
-		m := Metric{Name: family.Name, Description: family.Help, Kind: wireKind(family.Kind)}
+		m := Metric{Name: family.Name, Description: family.Help, Family: family.Name, Kind: wireKind(family.Kind)}
 		if match, ok := b.match(b.withTotal(b.keys[i], family.Kind)); ok {
 			m.Engine = isServersOwn(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind)
 		}

@@ -1,0 +1,37 @@
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// Components that state a version of the conventions state the version whose
+// schema they put on their resources.
+func TestStatedConventionsAreThoseOfTheSchema(t *testing.T) {
+	files, err := filepath.Glob("../../*/*/metadata.yaml")
+	require.NoError(t, err)
+	stated := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var component struct {
+			Version string `yaml:"sem_conv_version"`
+		}
+		require.NoError(t, yaml.Unmarshal(text, &component), file)
+		if component.Version == "" {
+			continue
+		}
+		stated++
+		assert.True(t, strings.HasSuffix(catalog.SchemaURL, "/schemas/"+component.Version),
+			"%s states %s, the resources carry %s", file, component.Version, catalog.SchemaURL)
+	}
+	assert.NotZero(t, stated, "no component states a version")
+}

@@ -1,0 +1,38 @@
+package catalog
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var updateReleased = flag.Bool("update-released", false, "add new metrics to the list of released names")
+
+const releasedFile = "testdata/released.txt"
+
+// A name that was released never changes, nor do its kind and unit: dashboards,
+// alerts and stored data depend on them. docs/naming.md says how a change is made
+// all the same.
+func TestReleasedNamesStay(t *testing.T) {
+	var now []string
+	for _, m := range All() {
+		now = append(now, fmt.Sprintf("%s %s %q", m.Name, m.Kind, m.Unit))
+	}
+	content, err := os.ReadFile(releasedFile)
+	require.NoError(t, err)
+	released := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for _, line := range released {
+		if !slices.Contains(now, line) {
+			t.Errorf("%s was released and is gone or differs; put the change behind a feature gate (docs/naming.md, Changing a name)", line)
+		}
+	}
+	if *updateReleased {
+		all := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(released), now...))))
+		require.NoError(t, os.WriteFile(releasedFile, []byte(strings.Join(all, "\n")+"\n"), 0o600))
+	}
+}

@@ -1,0 +1,122 @@
+package diagnose
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// blockedScrapes is the number of scrapes that have to fail for a reason that waiting
+// does not mend until a server that was never read is unreachable.
+const blockedScrapes = 3
+
+// server is what is known of the server before the engines: whether it was ever read,
+// how its scrapes fail, and whether it is being taken away.
+type server struct {
+	begun bool
+	// read is true once a scrape has succeeded, also before the collector restarted.
+	read bool
+	// failure is how the newest scrape failed, in the receiver's words; empty where it
+	// succeeded or nobody says so. blocked is how many scrapes have failed in a row
+	// for a reason that waiting does not mend.
+	failure string
+	blocked int
+	// draining is true while the pod of the server is being deleted.
+	draining bool
+	// restored are the engines that the server had before the collector restarted. They
+	// are judged as before until the server is read again.
+	restored []savedEngine
+}
+
+// blocking are the failures that waiting does not mend, and what an operator has to
+// know of each. A server that starts gives the others: it refuses connections, does not
+// answer in time, or something before it says 503.
+var blocking = map[string]Because{
+	"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted,
+	"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
+}
+
+// observe takes what a group without an engine says.
+func (s *server) observe(v *window.View) {
+	if terminating := value(v.Gauge(collect.PodTerminating)); known(terminating) {
+		s.draining = terminating != 0
+	}
+	for label, is := range v.States(collect.ScrapeFailure) {
+		if is != 0 {
+			s.failure = label
+		}
+	}
+}
+
+// count takes the outcome of a scrape: whether it succeeded, 1 or 0.
+func (s *server) count(up float64) {
+	switch {
+	case up == 1:
+		s.read, s.failure, s.blocked, s.restored = true, "", 0, nil
+	case up != 0:
+	case blocking[s.failure] == Judged:
+		s.blocked = 0
+	default:
+		s.blocked++
+	}
+}
+
+// because says why a server that was never read cannot be judged.
+func (s *server) because() Because {
+	if s.read {
+		return Judged
+	}
+	return blocking[s.failure]
+}
+
+// certain reports whether a condition has been waited for already, so that the hold
+// adds nothing.
+func (s *server) certain(c Condition) bool {
+	return c == Unreachable && !s.read && s.blocked >= blockedScrapes
+}
+
+// unread returns the condition of a server of which no engine is known, and that was
+// first seen some time ago, in nanoseconds.
+func (s *server) unread(settings *Settings, age int64) Condition {
+	switch {
+	case s.read:
+		return Unreachable
+	case s.blocked >= blockedScrapes:
+		return Unreachable
+	case s.because() != Judged:
+		return Unknown
+	case age < int64(settings.StartTimeout):
+		return Starting
+	}
+	return Unreachable
+}
+
+// restore makes the engines that a server had before the collector restarted.
+func (s *State) restore(r *window.Resource) {
+	for i := range s.server.restored {
+		saved := &s.server.restored[i]
+		e := s.engine(r.Expect(saved.Attributes), r.Time())
+		e.at = r.Time()
+		saved.resume(e)
+	}
+	s.server.restored = nil
+}
+
+// unreachable judges the engines of a server that does not answer.
+func (s *State) unreachable(settings *Settings, at int64) {
+	if len(s.engines) == 0 {
+		s.include(&engine{number: serverOnly, first: at, baseline: newBaseline()})
+	}
+	for _, e := range s.engines {
+		e.listed = true
+		condition := Unreachable
+		if e.number == serverOnly {
+			condition = s.server.unread(settings, at-e.first)
+		}
+		if s.server.draining {
+			condition = Draining
+		}
+		e.last.at, e.last.Signals = at, unknown()
+		e.last.runningNow, e.last.waitingNow = 0, 0
+		e.settle(settings, s, condition, at, &symptoms{})
+	}
+}

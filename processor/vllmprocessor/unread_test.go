@@ -1,0 +1,192 @@
+package vllmprocessor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.uber.org/zap/zapcore"
+)
+
+// conditions are what was reported of a server after each of so many scrapes that failed.
+func conditionsOf(i *instance, l *load, outcome string, scrapes int) (all []string) {
+	i.t.Helper()
+	for range scrapes {
+		told, now := i.fails(l, outcome, nil), ""
+		for name, is := range told {
+			if condition, ours := strings.CutPrefix(name, "condition="); ours && is == 1 {
+				now += condition
+			}
+		}
+		all = append(all, now)
+	}
+	return all
+}
+
+// times is a condition so many times.
+func times(condition string, n int) (all []string) {
+	for range n {
+		all = append(all, condition)
+	}
+	return all
+}
+
+// A server that was never read: what waiting can mend is a start, up to a timeout; what
+// it cannot is named at once, and a page after three scrapes.
+func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
+	for outcome, sentence := range map[string]string{
+		"unauthorized": "401", "forbidden": "403", "not_found": "404", "dns": "name cannot be resolved", "tls": "TLS handshake fails",
+		"not_prometheus": "not with metrics",
+	} {
+		t.Run(outcome, func(t *testing.T) {
+			p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+			p.begin(componenttest.NewNopHost())
+			defer p.end()
+			server := steady("one:8000", noon)
+			assert.Equal(t, []string{"unknown", "unknown", "unreachable", "unreachable"}, conditionsOf(p, server, outcome, 4))
+			lines := p.changes()
+			require.Len(t, lines, 2)
+			assert.Contains(t, lines[0].Message, "The server cannot be read")
+			assert.Contains(t, lines[0].Message, sentence)
+			assert.Equal(t, outcome, lines[0].ContextMap()["scrape_failure"])
+			assert.Equal(t, zapcore.WarnLevel, lines[1].Level)
+			assert.EqualValues(t, 3, lines[1].ContextMap()["severity"])
+			assert.Equal(t, outcome, lines[1].ContextMap()["scrape_failure"])
+		})
+	}
+	for _, outcome := range []string{"refused", "timeout", "server_error", "reset", "empty", "other", ""} {
+		t.Run("starting/"+outcome, func(t *testing.T) {
+			config := createDefaultConfig().(*Config)
+			config.Diagnosis.StartTimeout = 2 * time.Minute
+			p := newInstance(t, config, &archives{})
+			p.begin(componenttest.NewNopHost())
+			defer p.end()
+			// 8 scrapes are 2 minutes, and the hold adds 4.
+			want := append(times("starting", 8+4), times("unreachable", 4)...)
+			assert.Equal(t, want, conditionsOf(p, steady("one:8000", noon), outcome, 16))
+		})
+	}
+}
+
+// Three scrapes in a row, not three in all.
+func TestAServerThatStartsBetweenIsNotUnreachable(t *testing.T) {
+	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p.begin(componenttest.NewNopHost())
+	defer p.end()
+	server := steady("one:8000", noon)
+	assert.Equal(t, times("unknown", 2), conditionsOf(p, server, "not_found", 2))
+	conditionsOf(p, server, "refused", 1)
+	assert.NotContains(t, conditionsOf(p, server, "not_found", 2), "unreachable")
+}
+
+// A server that was read and fails is unreachable after the hold, however it fails.
+func TestAServerThatWasReadHasTheHold(t *testing.T) {
+	for _, outcome := range []string{"refused", "unauthorized", ""} {
+		p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+		p.begin(componenttest.NewNopHost())
+		server := steady("one:8000", noon)
+		server.own = map[string]float64{"vllm.up": 1}
+		p.watch(server, 8*time.Minute)
+		assert.Equal(t, append(times("healthy", 4), times("unreachable", 3)...), conditionsOf(p, server, outcome, 7))
+		p.end()
+	}
+}
+
+// The collector restarts while a server is down, or a moment after it died. What is
+// reported, and of which series, is what a collector without a restart reports.
+func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
+	for name, before := range map[string]int{"long down": 10, "down for half the hold": 2, "dies during the restart": 0} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			server := steady("one:8000", noon)
+			server.own = map[string]float64{"vllm.up": 1}
+			first := newInstance(t, remembering(), &archives{})
+			first.begin(files(t, folder))
+			first.watch(server, 8*time.Minute)
+			conditionsOf(first, server, "refused", before)
+			first.end()
+
+			after := newInstance(t, remembering(), &archives{})
+			after.begin(files(t, folder))
+			defer after.end()
+			got := conditionsOf(after, server, "refused", 8)
+			// Without a restart it is unreachable from the fifth failed scrape on.
+			want := append(times("unknown", max(4-before, 0)), times("unreachable", 8-max(4-before, 0))...)
+			assert.Equal(t, want, got)
+			metrics := server.failed("refused", nil)
+			after.at = server.at
+			metrics, err := after.process(t.Context(), metrics)
+			require.NoError(t, err)
+			found := 0
+			for key := range points(t, takeAdded(metrics)) {
+				if strings.Contains(key, "vllm.diagnosis.severity{") {
+					found++
+					assert.Contains(t, key, "engine=0,model_name=m")
+				}
+			}
+			assert.Equal(t, 1, found)
+			// The server comes back: the same engine, with what was learned of it.
+			server.at = server.at.Add(15 * time.Second)
+			assert.Equal(t, 1.0, after.watch(server, 5*time.Minute)["condition=healthy"])
+			assert.True(t, after.continues(server))
+		})
+	}
+}
+
+// Without storage nothing is known of the time before.
+func TestWithoutStorageARestartKnowsNothing(t *testing.T) {
+	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p.begin(componenttest.NewNopHost())
+	defer p.end()
+	assert.Equal(t, times("starting", 8), conditionsOf(p, steady("one:8000", noon), "refused", 8))
+}
+
+// A pod that is being deleted is no page, whatever becomes of its scrapes and of its
+// requests; one that is only not ready is.
+func TestARolloutIsNoPage(t *testing.T) {
+	for name, terminating := range map[string]float64{"draining": 1, "not ready": 0} {
+		t.Run(name, func(t *testing.T) {
+			p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+			p.begin(componenttest.NewNopHost())
+			defer p.end()
+			server := steady("one:8000", noon)
+			server.own = map[string]float64{"vllm.up": 1, "vllm.pod.ready": 1, "vllm.pod.terminating": 0}
+			p.watch(server, 8*time.Minute)
+			server.own["vllm.pod.ready"], server.own["vllm.pod.terminating"] = 0, terminating
+			server.stands = true
+			worst := 0.0
+			for range 8 {
+				worst = max(worst, p.diagnoses(server)["severity"])
+			}
+			var told map[string]float64
+			for range 8 {
+				told = p.fails(server, "refused", map[string]float64{"vllm.pod.ready": 0, "vllm.pod.terminating": terminating})
+				worst = max(worst, told["severity"])
+			}
+			if terminating == 0 {
+				assert.Equal(t, 3.0, worst)
+				assert.Equal(t, 1.0, told["condition=unreachable"])
+				return
+			}
+			assert.Zero(t, worst)
+			assert.Equal(t, 1.0, told["condition=draining"])
+		})
+	}
+}
+
+// A page ends when its pod is deleted.
+func TestAPageEndsWithItsPod(t *testing.T) {
+	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p.begin(componenttest.NewNopHost())
+	defer p.end()
+	server := steady("one:8000", noon)
+	server.own = map[string]float64{"vllm.up": 1}
+	p.watch(server, 8*time.Minute)
+	conditionsOf(p, server, "refused", 8)
+	told := p.fails(server, "refused", map[string]float64{"vllm.pod.terminating": 1})
+	assert.Zero(t, told["severity"])
+	assert.Equal(t, 1.0, told["condition=draining"])
+}

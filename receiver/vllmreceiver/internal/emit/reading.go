@@ -1,0 +1,36 @@
+package emit
+
+import "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+
+// reading says how far a scrape can be believed about what it lacks.
+type reading struct {
+	// partial is true where the end of the body may be missing.
+	partial bool
+	// badLines is the number of sample lines that could not be read.
+	badLines int
+}
+
+// reading returns how far the scrape can be believed.
+func (s Scrape) reading() reading {
+	r := reading{partial: s.Open, badLines: s.badLines()}
+	for _, problem := range s.Snapshot.Problems {
+		switch problem.Reason {
+		case exposition.ReasonTooManyBadLines, exposition.ReasonTooManyLines, exposition.ReasonMissingEOF:
+			r.partial = true
+		}
+	}
+	return r
+}
+
+// badLines counts the lines of samples that could not be read.
+func (s Scrape) badLines() int {
+	n := 0
+	for _, problem := range s.Snapshot.Problems {
+		switch problem.Reason {
+		case exposition.ReasonBadName, exposition.ReasonBadLabels, exposition.ReasonBadValue,
+			exposition.ReasonBadTimestamp, exposition.ReasonWrongType:
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,63 @@
+package normalize
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// seed makes the hashes of series hard to collide on purpose.
+var seed = maphash.MakeSeed()
+
+// pointKey identifies a series by the name and kind of its metric and its labels.
+// It is a hash, so that what is remembered by it has one size whatever the labels
+// are. No name or value of a label contains the byte 0xff, which is not valid UTF-8.
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = h.WriteString(name)
+	_ = h.WriteByte(byte(kind))
+	for i := range labels {
+		_ = h.WriteByte(0xff)
+		_, _ = h.WriteString(labels[i].Name)
+		_ = h.WriteByte(0xff)
+		_, _ = h.WriteString(labels[i].Value)
+	}
+	return h.Sum64()
+}
+
+// wireSeries stands for the kind of a series as the body has it, where its kind
+// does not matter.
+const wireSeries catalog.Kind = 0xff
+
+// presence returns the hashes of all series of a layout, in order, also of those
+// that do not become points: a histogram without its last bucket is in the body,
+// and the counter that another name stands for as well.
+func presence(layout *exposition.Layout) []uint64 {
+	n := 0
+	for i := range layout.Families {
+		n += len(layout.Families[i].Series)
+	}
+	present := make([]uint64, 0, n)
+	for i := range layout.Families {
+		family := &layout.Families[i]
+		for j := range family.Series {
+			present = append(present, pointKey(family.Name, wireSeries, family.Series[j].Labels))
+		}
+	}
+	slices.Sort(present)
+	return present
+}
+
+// Has reports whether the bodies of this plan have a series of which a point is
+// made, under whatever name they emit it.
+func (p *Plan) Has(metric *Metric, point *Point) bool {
+	for i := range point.Parts {
+		if _, found := slices.BinarySearch(p.present, pointKey(metric.Family, wireSeries, point.Parts[i].Labels)); found {
+			return true
+		}
+	}
+	return false
+}

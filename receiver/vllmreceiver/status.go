@@ -1,0 +1,145 @@
+package vllmreceiver
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+)
+
+// receiverStatus is the component status of the receiver: a recoverable error
+// while the last scrape of every target failed, OK otherwise. It is reported when
+// it changes.
+type receiverStatus struct {
+	// reporting is held while a status is reported, and never waited for: whoever
+	// holds it reports what others have changed meanwhile.
+	reporting sync.Mutex
+
+	mu   sync.Mutex
+	host component.Host
+	// last has what became of the last scrape of each target; failing and working
+	// are how many there are of these.
+	last             map[string]scrapeResult
+	failing, working int
+	// newest is the newest failure, in words.
+	newest string
+	// reported is whether the error was reported last.
+	reported bool
+}
+
+func newReceiverStatus() *receiverStatus { return &receiverStatus{last: map[string]scrapeResult{}} }
+
+// scrapeResult is what became of the last scrape of a target.
+type scrapeResult uint8
+
+const (
+	notScraped scrapeResult = iota
+	scrapeFailed
+	scrapeSucceeded
+)
+
+// start begins to report to a host; without one nothing is reported.
+func (s *receiverStatus) start(host component.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = host
+}
+
+// stop ends the reports: the service itself reports what comes after.
+func (s *receiverStatus) stop() { s.start(nil) }
+
+// joined notes a target that will be scraped.
+func (s *receiverStatus) joined(key string) { s.set(key, notScraped, "") }
+
+// scraped notes the result of a scrape; cause is nil after a success.
+func (s *receiverStatus) scraped(key, instance string, cause error) {
+	if cause == nil {
+		s.set(key, scrapeSucceeded, "")
+		return
+	}
+	s.set(key, scrapeFailed, instance+": "+cause.Error())
+}
+
+// left notes a target that is scraped no more.
+func (s *receiverStatus) left(key string) {
+	s.mu.Lock()
+	s.count(s.last[key], -1)
+	delete(s.last, key)
+	s.mu.Unlock()
+	s.report()
+}
+
+func (s *receiverStatus) set(key string, result scrapeResult, failure string) {
+	s.mu.Lock()
+	s.count(s.last[key], -1)
+	s.count(result, +1)
+	s.last[key] = result
+	if failure != "" {
+		s.newest = failure
+	}
+	s.mu.Unlock()
+	s.report()
+}
+
+func (s *receiverStatus) count(result scrapeResult, by int) {
+	switch result {
+	case scrapeFailed:
+		s.failing += by
+	case scrapeSucceeded:
+		s.working += by
+	}
+}
+
+// isBad reports whether every target fails. While some were not scraped yet and
+// none works, it stays as it was. It needs mu.
+func (s *receiverStatus) isBad() bool {
+	switch {
+	case s.working > 0 || len(s.last) == 0:
+		return false
+	case s.failing == len(s.last):
+		return true
+	}
+	return s.reported
+}
+
+// changed returns the event to report; nil without one.
+func (s *receiverStatus) changed() (component.Host, *componentstatus.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bad := s.isBad()
+	if s.host == nil || bad == s.reported {
+		return nil, nil
+	}
+	s.reported = bad
+	if bad {
+		return s.host, componentstatus.NewRecoverableErrorEvent(s.sentence())
+	}
+	return s.host, componentstatus.NewEvent(componentstatus.StatusOK)
+}
+
+func (s *receiverStatus) sentence() error {
+	if s.failing == 1 {
+		return errors.New("the only target cannot be scraped: " + s.newest)
+	}
+	return fmt.Errorf("none of the %d targets can be scraped; the newest failure is of %s", s.failing, s.newest)
+}
+
+// report reports every change that was not reported yet. A watcher of the status
+// may take its time, so no lock is held that a scrape waits for.
+func (s *receiverStatus) report() {
+	for s.pending() && s.reporting.TryLock() {
+		if host, event := s.changed(); event != nil {
+			componentstatus.ReportStatus(host, event)
+		}
+		s.reporting.Unlock()
+	}
+}
+
+// pending reports whether there is a change to report.
+func (s *receiverStatus) pending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host != nil && s.isBad() != s.reported
+}

@@ -1,0 +1,204 @@
+package vllmreceiver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadatatest"
+)
+
+// statusHost keeps the status events.
+type statusHost struct {
+	component.Host
+	mu     sync.Mutex
+	events []*componentstatus.Event
+	// slow is how long a watcher of the status takes.
+	slow time.Duration
+}
+
+func (h *statusHost) Report(event *componentstatus.Event) {
+	time.Sleep(h.slow)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, event)
+}
+
+func (h *statusHost) seen() (out []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.events {
+		line := e.Status().String()
+		if e.Err() != nil {
+			line += " " + e.Err().Error()
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func newStatusHost() *statusHost { return &statusHost{Host: componenttest.NewNopHost()} }
+
+func TestTheStatusFollowsTheTargets(t *testing.T) {
+	host := newStatusHost()
+	s := newReceiverStatus()
+	s.start(host)
+	s.joined("a")
+	s.joined("b")
+	s.scraped("a", "a:8000", errors.New("refused"))
+	assert.Empty(t, host.seen(), "b was not scraped yet")
+	s.scraped("b", "b:8000", errors.New("timeout"))
+	s.scraped("a", "a:8000", errors.New("refused"))
+	s.joined("c")
+	s.scraped("c", "c:8000", errors.New("refused"))
+	s.scraped("b", "b:8000", nil)
+	s.scraped("a", "a:8000", errors.New("refused"))
+	s.left("b")
+	s.left("a")
+	s.left("c")
+	assert.Equal(t, []string{
+		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of b:8000: timeout",
+		"StatusOK",
+		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of a:8000: refused",
+		"StatusOK",
+	}, host.seen())
+	s.joined("d")
+	s.scraped("d", "d:8000", errors.New("refused"))
+	s.stop()
+	s.scraped("d", "d:8000", nil)
+	assert.Equal(t, "StatusRecoverableError the only target cannot be scraped: d:8000: refused", host.seen()[4])
+	assert.Len(t, host.seen(), 5, "nothing after the shutdown has begun")
+}
+
+// What is reported last must be the state, in whatever order targets change it.
+func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
+	for range 50 {
+		host := newStatusHost()
+		host.slow = 100 * time.Microsecond
+		s := newReceiverStatus()
+		s.start(host)
+		var wg sync.WaitGroup
+		for _, key := range []string{"a", "b", "c", "d"} {
+			s.joined(key)
+			wg.Go(func() {
+				for i := range 21 {
+					var cause error
+					if i%2 == 0 {
+						cause = errors.New("refused")
+					}
+					s.scraped(key, key, cause)
+				}
+			})
+		}
+		wg.Wait()
+		seen := host.seen()
+		require.NotEmpty(t, seen)
+		assert.Contains(t, seen[len(seen)-1], "StatusRecoverableError", "all fail in the end")
+		for i := 1; i < len(seen); i++ {
+			assert.NotEqual(t, seen[i-1] == "StatusOK", seen[i] == "StatusOK", "only changes")
+		}
+	}
+}
+
+// A dead target has points, and they are sent; but it was not scraped.
+func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	var mu sync.Mutex
+	dead := false
+	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if dead {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		quick(w, r)
+	})
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = address
+	cfg.Controller.InitialDelay = 0
+	cfg.Controller.CollectionInterval = 50 * time.Millisecond
+	cfg.Client.Timeout = cfg.Controller.CollectionInterval
+	sink := new(consumertest.MetricsSink)
+	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), sink)
+	require.NoError(t, err)
+	host := newStatusHost()
+	require.NoError(t, r.Start(t.Context(), host))
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) > 2 }, within, time.Millisecond)
+	mu.Lock()
+	dead = true
+	mu.Unlock()
+	isDown := func() bool {
+		all := sink.AllMetrics()
+		return len(points(all[len(all)-1], "vllm.scrape.failure")) == 1
+	}
+	require.Eventually(t, isDown, within, time.Millisecond)
+	batches := len(sink.AllMetrics())
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) > batches+2 }, within, time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+
+	value := func(name string) (sum int64) {
+		metric, err := recorded.GetMetric(name)
+		require.NoError(t, err)
+		for _, p := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+			sum += p.Value
+		}
+		return sum
+	}
+	good, lost, arrived := 0, 0, 0
+	perScrape := 0
+	for _, m := range sink.AllMetrics() {
+		arrived += m.DataPointCount()
+		if len(points(m, "vllm.scrape.failure")) == 0 {
+			good += m.MetricCount()
+			perScrape = m.MetricCount()
+		} else {
+			lost += perScrape
+		}
+	}
+	assert.EqualValues(t, good, value("otelcol_scraper_scraped_metric_points"))
+	assert.EqualValues(t, lost, value("otelcol_scraper_errored_metric_points"), "each time what the last success had")
+	assert.EqualValues(t, arrived, value("otelcol_receiver_accepted_metric_points"))
+	assert.Equal(t, []string{"StatusRecoverableError the only target cannot be scraped: " + address[len("http://"):] +
+		": the server answered 404 Not Found: there are no metrics at this path; vLLM serves them at /metrics of its API port"}, host.seen())
+}
+
+// A target that was never reached has at least one point that is missing.
+func TestATargetThatWasNeverReachedCountsAsErrored(t *testing.T) {
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	cfg.Controller.InitialDelay = 0
+	sink := new(consumertest.MetricsSink)
+	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) == 1 }, within, time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	metric, err := recorded.GetMetric("otelcol_scraper_errored_metric_points")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+}
+
+func TestShutdownWithoutStartReportsNoStatus(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, r.Shutdown(t.Context()))
+}
