@@ -3,10 +3,12 @@ package storagecheckextension
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +29,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension/internal/metadatatest"
@@ -440,4 +443,26 @@ func TestTheConfigurationIsRead(t *testing.T) {
 	_, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), config)
 	require.NoError(t, err)
 	var _ extension.Extension = (*storageCheck)(nil)
+}
+
+// The README has each setting with its default, and its configuration works.
+func TestTheReadmeHasEverySetting(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	config := createDefaultConfig().(*Config)
+	for _, row := range []string{
+		fmt.Sprintf("| `lock_timeout` | `%gs` |", config.LockTimeout.Seconds()),
+		fmt.Sprintf("| `check_timeout` | `%gm` |", config.CheckTimeout.Minutes()),
+		fmt.Sprintf("| `set_aside::max_files` | `%d` |", config.SetAside.MaxFiles),
+		fmt.Sprintf("| `set_aside::max_size_mib` | `%d` |", config.SetAside.MaxSizeMiB),
+	} {
+		assert.Contains(t, string(readme), row)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(readme))
+	require.Len(t, block, 2)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &values))
+	found, err := directoriesOf(confmap.NewFromStringMap(values))
+	require.NoError(t, err)
+	assert.Equal(t, []directory{{"/var/lib/otelcol-vllm/queue", "file_storage", true}}, found)
 }

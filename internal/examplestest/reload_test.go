@@ -19,12 +19,14 @@ import (
 // The README says what a reload does, and how to find a mistake before it.
 func TestAReloadWithABrokenConfigurationEndsTheCollector(t *testing.T) {
 	t.Parallel()
-	config := filepath.Join(t.TempDir(), "collector.yaml")
+	config, folder := filepath.Join(t.TempDir(), "collector.yaml"), t.TempDir()
 	write := func(interval string) {
 		require.NoError(t, os.WriteFile(config, []byte(`
+extensions: {storage_check: , file_storage: {directory: "`+folder+`", recreate: true}}
 receivers: {vllm: {endpoint: "http://`+collectortest.FreeAddr(t)+`", collection_interval: `+interval+`}}
+processors: {vllm: {storage: file_storage}}
 exporters: {nop: }
-service: {pipelines: {metrics: {receivers: [vllm], exporters: [nop]}}}
+service: {extensions: [file_storage, storage_check], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [nop]}}}
 `), 0o600))
 	}
 	validate := func() error {
@@ -39,7 +41,7 @@ service: {pipelines: {metrics: {receivers: [vllm], exporters: [nop]}}}
 	write("10s")
 	require.NoError(t, validate())
 	c.Signal(t, syscall.SIGHUP)
-	c.WaitFor(t, "the second start", func() bool { return starts() == 2 })
+	c.WaitFor(t, "the second start, with the files that the first had", func() bool { return starts() == 2 })
 
 	write("-1s")
 	require.Error(t, validate(), "validate finds it")
