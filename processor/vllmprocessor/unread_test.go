@@ -71,15 +71,26 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 	}
 }
 
-// Three scrapes in a row, not three in all.
-func TestAServerThatStartsBetweenIsNotUnreachable(t *testing.T) {
+// Failures that waiting can mend, three in a row, begin the count anew. Single ones
+// between others do not, and each reason is logged once.
+func TestAServerThatFailsInSeveralWays(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
 	assert.Equal(t, times("unknown", 2), conditionsOf(p, server, "not_found", 2))
-	conditionsOf(p, server, "refused", 1)
+	conditionsOf(p, server, "refused", 3)
 	assert.NotContains(t, conditionsOf(p, server, "not_found", 2), "unreachable")
+
+	flapping := steady("two:8000", server.at)
+	before := len(p.changes())
+	last := ""
+	for range 20 {
+		last = conditionsOf(p, flapping, "not_found", 1)[0]
+		conditionsOf(p, flapping, "refused", 1)
+	}
+	assert.Equal(t, "unreachable", last)
+	assert.Len(t, p.changes()[before:], 2, "unknown, then unreachable")
 }
 
 // A server that was read and fails is unreachable after the hold, however it fails.

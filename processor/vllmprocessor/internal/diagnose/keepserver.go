@@ -68,8 +68,16 @@ func (s *State) Server() []byte {
 		}
 		saved.Engines = append(saved.Engines, one)
 	}
+	if saved.At == 0 {
+		return nil
+	}
 	data, err := json.Marshal(saved)
-	if err != nil || len(data) > maxSavedServer || saved.At == 0 {
+	if len(data) > maxSavedServer {
+		// Characters that JSON escapes take more. That the server was read is what counts.
+		saved.Engines = nil
+		data, err = json.Marshal(saved)
+	}
+	if err != nil {
 		return nil
 	}
 	return data

@@ -16,10 +16,12 @@ type server struct {
 	// read is true once a scrape has succeeded, also before the collector restarted.
 	read bool
 	// failure is how the newest scrape failed, in the receiver's words; empty where it
-	// succeeded or nobody says so. blocked is how many scrapes have failed in a row
-	// for a reason that waiting does not mend.
+	// succeeded or nobody says so.
 	failure string
-	blocked int
+	// reason is the newest reason that waiting does not mend, of which there were
+	// blocked scrapes, and others after it that failed otherwise.
+	reason          Because
+	blocked, others int
 	// draining is true while the pod of the server is being deleted.
 	draining bool
 	// restored are the engines that the server had before the collector restarted. They
@@ -49,14 +51,20 @@ func (s *server) observe(v *window.View) {
 
 // count takes the outcome of a scrape: whether it succeeded, 1 or 0.
 func (s *server) count(up float64) {
+	reason := blocking[s.failure]
 	switch {
 	case up == 1:
-		s.read, s.failure, s.blocked, s.restored = true, "", 0, nil
+		s.read, s.failure, s.restored = true, "", nil
+		s.reason, s.blocked, s.others = Judged, 0, 0
 	case up != 0:
-	case blocking[s.failure] == Judged:
-		s.blocked = 0
-	default:
+	case reason != Judged:
+		s.reason, s.others = reason, 0
 		s.blocked++
+	default:
+		// One that is refused between two that are not found mends nothing.
+		if s.others++; s.others >= blockedScrapes {
+			s.reason, s.blocked = Judged, 0
+		}
 	}
 }
 
@@ -65,7 +73,7 @@ func (s *server) because() Because {
 	if s.read {
 		return Judged
 	}
-	return blocking[s.failure]
+	return s.reason
 }
 
 // certain reports whether a condition has been waited for already, so that the hold
