@@ -158,9 +158,18 @@ accuracy: ## Measure the diagnosis on the simulated engine, and write docs/accur
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: faults
+faults: build ## Run the built binary against every fault of a server, and write docs/faults.md
+	$(say) 'go test ./internal/faults -faults (half an hour or so)'
+	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/faults -run '^TestFaults$$' -faults \
+		-faults.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 90m; echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 .PHONY: e2e
 e2e: build prometheus ## Test the built binary end to end
-	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages

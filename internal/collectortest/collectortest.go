@@ -149,6 +149,19 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// WaitForFailure waits until the program has ended by itself, and demands that it
+// reports a failure.
+func (p *Process) WaitForFailure(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		require.Error(t, err, "%s ended without a failure", p.name)
+	case <-time.After(Patience):
+		require.FailNow(t, p.name+" did not end by itself")
+	}
+}
+
 // Kill ends the program as a crash would.
 func (p *Process) Kill(t *testing.T) {
 	t.Helper()

@@ -17,11 +17,11 @@ import (
 type page struct{ contentType, body string }
 
 // pages is a target whose answer depends on the number of the scrape, from 1.
-func pages(make func(n int64) page) func(*World) (Given, error) {
+func pages(answer func(n int64) page) func(*World) (Given, error) {
 	return func(w *World) (Given, error) {
 		var n atomic.Int64
 		g, err := target(w.HTTP(func(rw http.ResponseWriter, _ *http.Request) {
-			p := make(n.Add(1))
+			p := answer(n.Add(1))
 			if p.contentType == "" {
 				p.contentType = text
 			}

@@ -2,8 +2,10 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,7 +16,7 @@ func identityFaults() []Fault {
 	now := time.Now().Unix()
 	const tokens = 2005000
 	whole := strings.Replace(body(now-hour, 1), "} 1000\n", fmt.Sprintf("} %d\n", tokens), 1)
-	cut := whole[:strings.Index(whole, fmt.Sprint(tokens))+3]
+	cut := whole[:strings.Index(whole, strconv.Itoa(tokens))+3]
 	// A body is whole twice and then cut within its number.
 	cutting := func(header func(length int) string) func(*World) (Given, error) {
 		return func(w *World) (Given, error) {
@@ -28,24 +30,32 @@ func identityFaults() []Fault {
 		}
 	}
 	return []Fault{
-		{Name: "cut body", What: "no declared length; every third body ends within a number", Says: says("cut|newline|unterminated|whole answer|incomplete"),
-			Check: never(tokens), Begin: cutting(func(int) string { return "" })},
-		{Name: "restart each scrape", What: "a new process start and small counters at each scrape", Check: increases(func(asked int) float64 { return 1000 * float64(asked) }),
-			Begin: pages(func(int64) page { return page{body: body(time.Now().Unix(), 1)} })},
-		{Name: "two replicas, the older with the smaller counters", What: "one address, two processes in turns; neither counts anything", Says: says("more than one|several|load balancer|different process|replicas"),
+		{
+			Name: "cut body", What: "no declared length; every third body ends within a number", Says: says("cut|newline|unterminated|whole answer|incomplete"),
+			Check: never(tokens), Begin: cutting(func(int) string { return "" }),
+		},
+		{
+			Name: "restart each scrape", What: "a new process start and small counters at each scrape", Check: increases(func(asked int) float64 { return 1000 * float64(asked) }),
+			Begin: pages(func(int64) page { return page{body: body(time.Now().Unix(), 1)} }),
+		},
+		{
+			Name: "two replicas, the older with the smaller counters", What: "one address, two processes in turns; neither counts anything", Says: says("more than one|several|load balancer|different process|replicas"),
 			Check: increases(func(int) float64 { return 0 }), Begin: pages(func(n int64) page {
 				if n%2 == 0 {
 					return page{body: body(now-2*hour, 1)}
 				}
 				return page{body: body(now-hour, 7)}
-			})},
-		{Name: "two replicas, the older with the larger counters", What: "the same with the counters the other way round", Says: says("more than one|several|load balancer|different process|replicas"),
+			}),
+		},
+		{
+			Name: "two replicas, the older with the larger counters", What: "the same with the counters the other way round", Says: says("more than one|several|load balancer|different process|replicas"),
 			Check: increases(func(int) float64 { return 0 }), Begin: pages(func(n int64) page {
 				if n%2 == 0 {
 					return page{body: body(now-2*hour, 7)}
 				}
 				return page{body: body(now-hour, 1)}
-			})},
+			}),
+		},
 		{Name: "a process start in the future", What: "the server's clock is a day ahead", Check: startsBeforeTime, Begin: pages(func(n int64) page {
 			return page{body: body(now+24*hour, n)}
 		})},
@@ -74,7 +84,7 @@ func increases(truth func(asked int) float64) func(*Given, *Sink) error {
 	return func(g *Given, s *Sink) error {
 		points := s.Points(g.Addr, promptTokens)
 		if len(points) == 0 {
-			return fmt.Errorf("nothing arrived")
+			return errors.New("nothing arrived")
 		}
 		most := truth(g.Asked())
 		if sum := increase(points); sum > most {

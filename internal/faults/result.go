@@ -78,13 +78,13 @@ func sentence(log, addr string, pattern *regexp.Regexp) string {
 		}
 		var fields map[string]any
 		_ = json.Unmarshal([]byte(found[3]), &fields)
-		text := found[1] + ": " + found[2]
+		parts := []string{found[1], found[2]}
 		for _, name := range []string{"error", "reason"} {
 			if value, ok := fields[name].(string); ok {
-				text += ": " + value
+				parts = append(parts, value)
 			}
 		}
-		return text
+		return strings.Join(parts, ": ")
 	}
 	return ""
 }
@@ -97,8 +97,7 @@ func afterStart(log string) string {
 	return log
 }
 
-// find returns the faults whose names a pattern matches, with the index of their
-// section.
+// find returns the faults whose names a pattern matches.
 func find(pattern *regexp.Regexp) []*Fault {
 	var found []*Fault
 	for _, section := range All() {

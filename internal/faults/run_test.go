@@ -55,6 +55,7 @@ func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	results := map[string]*Result{}
 	run := func(t *testing.T, f *Fault, p pace) {
+		t.Helper()
 		r := run(t, shipped, []*Fault{f}, p)[0]
 		mu.Lock()
 		results[f.Name] = r
@@ -185,10 +186,8 @@ func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 		if f.Check != nil {
 			r.Wrong = f.Check(&given[i], sink)
 		}
-		if i > 0 && len(faults) > 1 {
-			// What they share is counted once.
-			r.LogBytes /= len(faults)
-		}
+		// Each has its share of what several have written together.
+		r.LogBytes /= len(faults)
 		results = append(results, &r)
 	}
 	return results

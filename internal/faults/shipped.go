@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,5 +154,5 @@ func (s *Shipped) Config(setup *Setup) ([]byte, error) {
 
 // Env is the environment of the container.
 func (s *Shipped) Env() map[string]string {
-	return map[string]string{"GOMEMLIMIT": s.GoMemory, "GOMAXPROCS": fmt.Sprint(s.Processors)}
+	return map[string]string{"GOMEMLIMIT": s.GoMemory, "GOMAXPROCS": strconv.Itoa(s.Processors)}
 }

@@ -9,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -19,8 +18,10 @@ import (
 // forged is what a certificate tries to write into the log as a line of its own.
 const forged = "2026-01-01T00:00:00.000Z\terror\tforged by a certificate"
 
+// serverName is what the collector expects in a certificate.
+const serverName = "vllm.example.com"
+
 func tlsFaults() []Fault {
-	loopback := []net.IP{net.IPv4(127, 0, 0, 1)}
 	certificate := func(name, what, pattern string, trusted bool, change func(*x509.Certificate)) Fault {
 		return Fault{Name: name, What: what, Says: says(pattern), Begin: func(w *World) (Given, error) {
 			return secure(w, trusted, change)
@@ -28,21 +29,20 @@ func tlsFaults() []Fault {
 	}
 	return []Fault{
 		certificate("expired certificate", "it ended an hour ago", "expired", true, func(c *x509.Certificate) {
-			c.IPAddresses, c.NotAfter = loopback, time.Now().Add(-time.Hour)
+			c.NotAfter = time.Now().Add(-time.Hour)
 		}),
-		certificate("certificate of tomorrow", "it begins in an hour", "not yet valid", true, func(c *x509.Certificate) {
-			c.IPAddresses, c.NotBefore = loopback, time.Now().Add(time.Hour)
+		certificate("certificate of tomorrow", "it begins in an hour", "not yet valid|valid from|only valid|clock", true, func(c *x509.Certificate) {
+			c.NotBefore = time.Now().Add(time.Hour)
 		}),
 		certificate("certificate of another name", "it is for another host", "certificate", true, func(c *x509.Certificate) {
 			c.DNSNames = []string{"other.example.com"}
 		}),
-		certificate("unknown authority", "signed by an authority that the collector does not know", "unknown authority|ca_file", false, func(c *x509.Certificate) {
-			c.IPAddresses = loopback
-		}),
+		certificate("unknown authority", "signed by an authority that the collector does not know", "unknown authority|ca_file", false, func(*x509.Certificate) {}),
 		certificate("newline in a certificate", "a DNS name that holds a line of a log", "TLS", true, func(c *x509.Certificate) {
 			c.DNSNames = []string{"a\n" + forged + "\nb"}
 		}),
 		certificate("long certificate", "2000 DNS names", "TLS", true, func(c *x509.Certificate) {
+			c.DNSNames = nil
 			for range 2000 {
 				c.DNSNames = append(c.DNSNames, strings.Repeat("a", 60)+".example.com")
 			}
@@ -53,7 +53,7 @@ func tlsFaults() []Fault {
 			return g, err
 		}},
 		{Name: "TLS behind http", What: "the endpoint says http, the server speaks TLS", Says: says("write https://"), Begin: func(w *World) (Given, error) {
-			g, err := secure(w, true, func(c *x509.Certificate) { c.IPAddresses = loopback })
+			g, err := secure(w, true, func(*x509.Certificate) {})
 			return Given{Addr: g.Addr, Target: map[string]any{"endpoint": "http://" + g.Addr}}, err
 		}},
 		{Name: "silent handshake", What: "the connection is accepted, the handshake never answered", Says: says("timeout"), Begin: func(w *World) (Given, error) {
@@ -93,6 +93,8 @@ func secure(w *World, trusted bool, change func(*x509.Certificate)) (Given, erro
 		}
 		settings["ca_file"] = file
 	}
+	// With an address as the server's name Go never shows the names of a certificate.
+	settings["server_name_override"] = serverName
 	return Given{Addr: addr, Target: map[string]any{"endpoint": "https://" + addr, "tls": settings}}, nil
 }
 
@@ -117,6 +119,7 @@ func certify(change func(*x509.Certificate)) (pair tls.Certificate, authority []
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server"}, NotBefore: time.Now().Add(-24 * time.Hour),
 		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{serverName},
 	}
 	change(leaf)
 	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)

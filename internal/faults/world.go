@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -86,15 +86,11 @@ func (w *World) serve(l net.Listener, h http.Handler) {
 		Handler: h, ReadHeaderTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return w.ctx },
 		// Handshakes that fail are part of the faults.
-		ErrorLog: log.New(nothing{}, "", 0), //nolint:forbidigo,depguard // the type that http.Server wants
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	w.keep(server)
 	w.wg.Go(func() { _ = server.Serve(l) })
 }
-
-type nothing struct{}
-
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 // Raw lets a function answer each connection, whose request has been read. number
 // counts the connections from 1.

@@ -20,11 +20,18 @@ type configuration struct {
 		FileStorage struct {
 			Directory  string
 			MaxSize    int64 `yaml:"max_size"`
+			Recreate   bool
 			Compaction struct{ Directory string }
 		} `yaml:"file_storage"`
+		StorageCheck struct {
+			SetAside struct {
+				MaxSizeMiB int64 `yaml:"max_size_mib"`
+			} `yaml:"set_aside"`
+		} `yaml:"storage_check"`
 		BearerToken *struct{ Filename string } `yaml:"bearertokenauth"`
 	}
-	Exporters map[string]struct {
+	Processors map[string]struct{ Storage string }
+	Exporters  map[string]struct {
 		Retry struct {
 			MaxElapsedTime *int `yaml:"max_elapsed_time"`
 		} `yaml:"retry_on_failure"`
@@ -35,7 +42,8 @@ type configuration struct {
 		} `yaml:"sending_queue"`
 	}
 	Service struct {
-		Pipelines map[string]struct{ Receivers, Processors []string }
+		Extensions []string
+		Pipelines  map[string]struct{ Receivers, Processors []string }
 	}
 }
 
@@ -126,6 +134,11 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 	}), "the probes do not ask where health_check listens")
 
 	storage := config.Extensions.FileStorage
+	say(!slices.Contains(config.Service.Extensions, "storage_check"), "a damaged queue ends the collector each time it starts")
+	say(!storage.Recreate, "a damaged queue may not be set aside")
+	for name, processor := range config.Processors {
+		say(strings.HasPrefix(name, "vllm") && processor.Storage != "file_storage", "processor %s forgets what it has learned with a restart", name)
+	}
 	for _, dir := range []string{storage.Directory, storage.Compaction.Directory} {
 		mount, ok := mountOf(container, dir)
 		say(!ok || mount.ReadOnly, "cannot write the queue to %s", dir)
@@ -133,6 +146,8 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 			if volume.Name == mount.Name && volume.EmptyDir != nil {
 				limit := volume.EmptyDir.SizeLimit
 				say(limit == nil || limit.Value() < storage.MaxSize*5/4, "the queue does not fit into its volume")
+				aside := config.Extensions.StorageCheck.SetAside.MaxSizeMiB << 20
+				say(limit == nil || limit.Value() < storage.MaxSize+aside, "a damaged queue and the new one do not fit into the volume")
 				ephemeral := container.Resources.Limits[corev1.ResourceEphemeralStorage]
 				say(limit == nil || ephemeral.Cmp(*limit) < 0, "the volume does not fit into the container's limit")
 			}

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -16,23 +15,24 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 )
 
-// diagnosis is what a processor does to diagnose the engines. All but snapshot is
-// called with the processor's lock held.
+// diagnosis is what a processor does to diagnose the engines. What concerns a
+// resource is called with the resource's lock held, other than snapshot.
 type diagnosis struct {
 	settings diagnose.Settings
 	on       AttributesOn
 	wanted   map[*derive.Row]bool
-	log      changeLog
-	values   []derive.Value
+	// logging guards log.
+	logging sync.Mutex
+	log     changeLog
 
 	id       component.ID
 	open     func(ctx context.Context, host component.Host, name string) (storage.Client, error)
 	archives *archives
 	archive  *archive
 	status   *storageStatus
-	// lock is the processor's, served its resources.
-	lock   *sync.Mutex
-	served map[string]*resource
+	// each and add are the processor's.
+	each func(visit func(key string, r *resource))
+	add  func(ctx context.Context, out *output, s section) int
 }
 
 // diagnosed is the part of a resource's state that the diagnosis has.
@@ -75,7 +75,7 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
 		},
 		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines), status: p.storage,
-		lock: &p.mu, served: p.resources,
+		each: p.each, add: p.add,
 	}
 	for _, row := range diagnose.Rows() {
 		d.wanted[row] = config.enabled(row.Metric)
@@ -119,36 +119,24 @@ func (d *diagnosis) observe(ctx context.Context, batch *collect.Batch, r *resour
 		}
 	}
 	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
-	d.log.tell(ctx, transitions, attributes, now)
+	d.report(ctx, transitions, attributes, now)
 }
 
-// tell appends what is told about the engines of a resource.
-func (d *diagnosis) tell(batch *collect.Batch, r *resource, added pmetric.MetricSlice) (points, ends int) {
+// report logs changes.
+func (d *diagnosis) report(ctx context.Context, changes []diagnose.Transition, of pcommon.Map, now time.Time) {
+	d.logging.Lock()
+	defer d.logging.Unlock()
+	d.log.tell(ctx, changes, of, now)
+}
+
+// tell writes what is told about the engines of a resource.
+func (d *diagnosis) tell(ctx context.Context, w *worker, batch *collect.Batch, r *resource, out *output) {
 	if d == nil {
-		return 0, 0
+		return
 	}
-	d.values = r.diagnosed.state.Values(r.state, d.wanted, d.values)
-	return r.diagnosed.memory.Write(d.values, r.state.Time(), batch.Time, r.diagnosed.attributes(r), added)
-}
-
-// attributes are those of the engines. A server of which no engine is known has
-// none.
-func (d *diagnosed) attributes(r *resource) emit.Attributes {
-	return func(group int) []collect.Attribute {
-		if group == diagnose.ServerOnly {
-			return nil
-		}
-		return r.state.Attributes(group)
-	}
-}
-
-// end ends all that was told.
-func (d *diagnosed) end(r *resource, at int64, added pmetric.MetricSlice) (ends int) {
-	if d == nil {
-		return 0
-	}
-	_, ends = d.memory.Write(nil, at, at, d.attributes(r), added)
-	return ends
+	w.values = r.diagnosed.state.Values(r.state, d.wanted, w.values)
+	memory := &r.diagnosed.memory
+	d.add(ctx, out, section{memory: memory, points: memory.Write(w.values, r.state.Time(), batch.Time)})
 }
 
 // expire keeps the baselines of a resource that is forgotten, for the case that it
@@ -161,12 +149,10 @@ func (d *diagnosis) expire(r *resource) {
 
 // snapshot returns the baselines of all engines, and what is known of their servers.
 func (d *diagnosis) snapshot() map[string][]byte {
-	d.lock.Lock()
-	defer d.lock.Unlock()
 	all := map[string][]byte{}
-	for resource, r := range d.served {
+	d.each(func(resource string, r *resource) {
 		if r.diagnosed == nil {
-			continue
+			return
 		}
 		for attributes, baseline := range r.diagnosed.state.Baselines() {
 			all[baselineKey(resource, attributes)] = baseline
@@ -174,7 +160,7 @@ func (d *diagnosis) snapshot() map[string][]byte {
 		if server := r.diagnosed.state.Server(); server != nil {
 			all[serverKey(resource)] = server
 		}
-	}
+	})
 	return all
 }
 

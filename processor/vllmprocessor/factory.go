@@ -34,9 +34,18 @@ func (f *factory) createMetricsProcessor(
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewMetrics(ctx, settings, cfg, next, p.process,
+	return p.component(ctx, settings, next)
+}
+
+// component returns the processor as a pipeline runs it.
+func (p *vllmProcessor) component(ctx context.Context, settings processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
+	inner, err := processorhelper.NewMetrics(ctx, settings, p.config, next, p.process,
 		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),
 		processorhelper.WithStart(p.start),
 		processorhelper.WithShutdown(p.shutdown),
 	)
+	if err != nil {
+		return nil, err
+	}
+	return delivering{inner}, nil
 }

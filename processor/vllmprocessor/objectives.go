@@ -9,18 +9,18 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 )
 
-// objectives is what a processor does about its objectives. All but snapshot is
-// called with the processor's lock held.
+// objectives is what a processor does about its objectives. What concerns a
+// resource is called with the resource's lock held, other than snapshot.
 type objectives struct {
 	plan      *slo.Plan
 	config    *Config
@@ -31,21 +31,23 @@ type objectives struct {
 	archives  *archives
 	archive   *archive
 	status    *storageStatus
-	// lock is the processor's, served its resources.
-	lock   *sync.Mutex
-	served map[string]*resource
+	// each and add are the processor's.
+	each func(visit func(key string, r *resource))
+	add  func(ctx context.Context, out *output, s section) int
 
-	evaluator slo.Evaluator
-	// trackers are counted; there are at most limit.
-	trackers, limit int
-	patterns        *objective.PatternWatch
-	told            map[string]bool
+	// mu guards what follows. It is taken after a resource's lock.
+	mu       sync.Mutex
+	patterns *objective.PatternWatch
+	told     map[string]bool
+	// trackers is shared among the resources.
+	trackers *quota.Quota
 }
 
 // measured is the part of a resource's state that objectives have.
 type measured struct {
 	state  slo.State
 	memory emit.Memory
+	share  *quota.Share
 }
 
 // maxTrackers bounds how many trackers a processor has.
@@ -78,7 +80,7 @@ func (p *vllmProcessor) measure(shared *archives) error {
 	o := &objectives{
 		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
 		archive: p.newArchive(budgets(p.config)), status: p.storage,
-		lock: &p.mu, served: p.resources, limit: maxTrackers,
+		each: p.each, add: p.add, trackers: quota.New(maxTrackers),
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	p.objectives = o
@@ -111,36 +113,33 @@ func (o *objectives) shutdown(ctx context.Context) error {
 	return o.archives.detach(ctx, o.id, o, o.archive.key)
 }
 
-// batch measures a batch and appends what is told to added.
-func (o *objectives) batch(ctx context.Context, batch *collect.Batch, r *resource, now time.Time, added pmetric.MetricSlice) (points, ends int) {
+// batch measures a batch and writes what is told.
+func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, now time.Time, out *output) {
 	if o == nil {
-		return 0, 0
+		return
 	}
 	o.watch(batch, now)
 	if r.measured == nil {
-		r.measured = &measured{}
+		r.measured = &measured{share: o.trackers.Open()}
 	}
 	m := r.measured
-	m.state.Observe(o.plan, r.state, &beginner{o, ctx, batch.Resource})
-	values := o.evaluator.Evaluate(o.plan, &m.state, r.state)
-	o.telemetry.absent(ctx, &o.evaluator.Absent)
-	if o.evaluator.CountsDiffer {
+	keeper := &beginner{o, ctx, batch.Resource, m.share}
+	if excess := m.share.Excess(); excess > 0 {
+		m.state.Shrink(excess, keeper)
+	}
+	m.state.Observe(o.plan, r.state, keeper)
+	w.slo.CountsDiffer = false
+	values := w.slo.Evaluate(o.plan, &m.state, r.state)
+	if w.slo.CountsDiffer {
 		o.warn("joint", "vllm.slo.joint_attainment is not told while the histograms of its objectives differ in their number of requests")
 	}
-	return m.memory.Write(values, r.state.Time(), batch.Time, m.state.Attributes, added)
-}
-
-// end ends all that was told.
-func (m *measured) end(at int64, added pmetric.MetricSlice) (ends int) {
-	if m == nil {
-		return 0
-	}
-	_, ends = m.memory.Write(nil, at, at, m.state.Attributes, added)
-	return ends
+	o.add(ctx, out, section{memory: &m.memory, points: m.memory.Write(values, r.state.Time(), batch.Time)})
 }
 
 // watch finds patterns that match nothing.
 func (o *objectives) watch(batch *collect.Batch, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for i := range batch.Groups {
 		if model := batch.Groups[i].Value("model_name"); model != "" {
 			o.patterns.See(model, now.UnixNano())
@@ -156,6 +155,8 @@ const maxTold = 100
 
 // warn tells a sentence once for each topic.
 func (o *objectives) warn(topic, sentence string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if !o.told[topic] && len(o.told) < maxTold {
 		o.told[topic] = true
 		o.logger.Warn(sentence)
@@ -170,23 +171,21 @@ func (o *objectives) expire(r *resource) {
 	}
 	for key, tracker := range r.measured.state.Each {
 		o.archive.end(key, tracker.Encode(), o)
-		o.trackers--
 	}
+	r.measured.share.Close()
 }
 
 // snapshot returns the states of all trackers.
 func (o *objectives) snapshot() map[string][]byte {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	states := make(map[string][]byte, o.trackers)
-	for _, r := range o.served {
+	states := map[string][]byte{}
+	o.each(func(_ string, r *resource) {
 		if r.measured == nil {
-			continue
+			return
 		}
 		for key, tracker := range r.measured.state.Each {
 			states[key] = tracker.Encode()
 		}
-	}
+	})
 	return states
 }
 
@@ -197,16 +196,17 @@ type beginner struct {
 	*objectives
 	ctx      context.Context
 	resource string
+	share    *quota.Share
 }
 
 // Begin continues what was saved of a tracker.
 func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
-	if k.trackers >= k.limit {
-		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
-			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
+	if !k.share.Take() {
+		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
+			"each resource has an equal share; split the servers among several collectors, or write fewer objectives or narrower models",
+			k.trackers.Limit()))
 		return "", false
 	}
-	k.trackers++
 	key := stateKey(k.resource, group, o.Name)
 	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.objectives); saved {
 		switch outcome := tracker.Restore(state, at); outcome {
@@ -216,6 +216,12 @@ func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, trac
 		}
 	}
 	return key, true
+}
+
+// End keeps the state of a tracker that there is no more.
+func (k *beginner) End(key string, tracker *objective.Tracker) {
+	k.archive.end(key, tracker.Encode(), k.objectives)
+	k.share.Give()
 }
 
 // stateKey is the same for the same resource, model and objective after a

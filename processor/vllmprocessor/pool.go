@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,19 +42,22 @@ type poolTicker struct {
 	// does not change differences, neither keeps the dead nor loses the living.
 	began time.Time
 
-	// The processor's mu guards the state and what was said last.
-	pools  *pool.Pools
-	memory emit.Memory
-	// diagnosis is what the diagnosis says of the pools, and told what was said last.
-	diagnosis diagnose.Pools
-	told      emit.Memory
+	// mu guards what resources are taken into. It is taken after a resource's lock.
+	mu    sync.Mutex
+	pools *pool.Pools
 	// attributes is for reuse.
 	attributes []string
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	// What follows belongs to the goroutine.
+	// What follows belongs to the goroutine. memory is what was said last of the
+	// pools, told the same of their diagnosis; all is what both belong to.
+	memory    emit.Memory
+	diagnosis diagnose.Pools
+	told      emit.Memory
+	all       resource
+
 	warned   [2]bool
 	failures int
 	logged   time.Time
@@ -99,11 +100,13 @@ func poolResource(settings processor.Settings) pcommon.Resource {
 }
 
 // observe takes the newest batch of a resource into its pools. The caller holds
-// the processor's lock.
+// the lock of the resource.
 func (t *poolTicker) observe(key string, r *resource, attributes pcommon.Map) {
 	if t == nil {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for i, name := range t.groupBy {
 		t.attributes[i] = ""
 		if value, ok := attributes.Get(name); ok {
@@ -161,7 +164,8 @@ func (t *poolTicker) run(ctx context.Context) {
 // tick tells what there is to tell. It does not hold the lock while it sends, and
 // gives up on a consumer that has not taken it when the next one is due.
 func (t *poolTicker) tick(ctx context.Context) {
-	metrics := t.collect(ctx)
+	sent := &delivery{}
+	metrics := t.collect(context.WithValue(ctx, deliveryKey{}, sent))
 	if metrics.MetricCount() == 0 {
 		return
 	}
@@ -169,6 +173,7 @@ func (t *poolTicker) tick(ctx context.Context) {
 	defer cancel()
 	points := metrics.DataPointCount()
 	err := t.next.ConsumeMetrics(ctx, metrics)
+	sent.done(err)
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
@@ -183,63 +188,57 @@ func (t *poolTicker) tick(ctx context.Context) {
 	t.logged, t.failures = now, 0
 }
 
-// collect computes the pools under the processor's lock.
+// collect computes the pools.
 func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	p := t.processor
-	metrics := pmetric.NewMetrics()
-	added := pmetric.NewMetricSlice()
-	p.mu.Lock()
 	now := p.now()
-	at := now.UnixNano()
+	out := &output{time: now.UnixNano(), sent: deliveryOf(ctx)}
+	t.mu.Lock()
 	values, leftOut := t.pools.Evaluate(int64(now.Sub(t.began)))
-	written, ends := t.memory.Write(values, at, at, t.pools.Attributes, added)
+	p.add(ctx, out, section{memory: &t.memory, points: t.memory.Write(values, out.time, out.time)})
 	notFound := t.pools.NotFound()
-	morePoints, moreEnds, undiagnosed := t.diagnose(ctx, now, added)
-	written, ends = written+morePoints, ends+moreEnds
+	t.mu.Unlock()
 	// Both are about the same servers.
-	leftOut = max(leftOut, undiagnosed)
-	p.mu.Unlock()
-
-	p.telemetry.derived(ctx, written, ends)
+	leftOut = max(leftOut, t.diagnose(ctx, now, out))
+	p.repeat(ctx, &t.all, out)
 	t.warn(ctx, leftOut, notFound)
-	if added.Len() == 0 {
+
+	metrics := pmetric.NewMetrics()
+	if len(out.sections) == 0 {
 		return metrics
 	}
-	rm := metrics.ResourceMetrics().AppendEmpty()
-	t.resource.CopyTo(rm.Resource())
-	p.append(rm, added)
+	t.resource.CopyTo(metrics.ResourceMetrics().AppendEmpty().Resource())
+	p.put(out, &collect.Batch{Ends: -1}, metrics)
 	return metrics
 }
 
 // diagnose says in which condition the pools are, and returns how many servers were
-// left out because there are too many pools. The caller holds the processor's lock.
-// Servers that do not answer any more count, other than for what is added up, until
-// nothing at all has come about them for max_staleness.
-func (t *poolTicker) diagnose(ctx context.Context, now time.Time, added pmetric.MetricSlice) (points, ends, leftOut int) {
+// left out because there are too many pools. Servers that do not answer any more
+// count, other than for what is added up, until nothing at all has come about them
+// for max_staleness.
+func (t *poolTicker) diagnose(ctx context.Context, now time.Time, out *output) (leftOut int) {
 	p := t.processor
 	if p.diagnosis == nil {
-		return 0, 0, 0
+		return 0
 	}
 	t.diagnosis.Begin()
-	var live []*resource
-	for _, key := range slices.Sorted(maps.Keys(p.resources)) {
-		if r := p.resources[key]; r.diagnosed != nil && now.Sub(r.arrived) <= p.config.MaxStaleness {
-			live = append(live, r)
-		}
+	live := func(visit func(r *resource)) {
+		p.each(func(_ string, r *resource) {
+			if r.diagnosed != nil && now.Sub(r.arrived) <= p.config.MaxStaleness {
+				visit(r)
+			}
+		})
 	}
-	for _, r := range live {
-		if !t.diagnosis.Add(&r.diagnosed.state, func(of []collect.Attribute) []collect.Attribute { return t.poolOf(of, r.beside) }) {
+	live(func(r *resource) {
+		if !t.diagnosis.Add(&r.diagnosed.state, func(of []collect.Attribute) []collect.Attribute { return t.poolOf(of, r.attributes) }) {
 			leftOut++
 		}
-	}
-	for _, r := range live {
-		t.diagnosis.Queue(&r.diagnosed.state)
-	}
-	values, transitions := t.diagnosis.Evaluate(&p.diagnosis.settings, now.UnixNano(), p.diagnosis.wanted)
-	p.diagnosis.log.tell(ctx, transitions, t.resource.Attributes(), now)
-	at := now.UnixNano()
-	points, ends = t.told.Write(values, at, at, t.diagnosis.Attributes, added)
-	return points, ends, leftOut
+	})
+	live(func(r *resource) { t.diagnosis.Queue(&r.diagnosed.state) })
+	values, transitions := t.diagnosis.Evaluate(&p.diagnosis.settings, out.time, p.diagnosis.wanted)
+	p.diagnosis.report(ctx, transitions, t.resource.Attributes(), now)
+	p.add(ctx, out, section{memory: &t.told, points: t.told.Write(values, out.time, out.time)})
+	return leftOut
 }
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or

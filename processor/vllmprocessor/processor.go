@@ -3,7 +3,7 @@ package vllmprocessor
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +17,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -36,15 +37,18 @@ type vllmProcessor struct {
 	telemetry *telemetry
 	storage   *storageStatus
 
-	// mu guards what follows. A batch takes well under a millisecond, so one lock
-	// for all resources is enough.
+	// mu guards what follows. A resource has a lock of its own, which is taken before
+	// mu where both are needed, so that one resource with much to do holds up no
+	// other.
 	mu        sync.Mutex
 	resources map[string]*resource
-	series    int
 	swept     time.Time
-	evaluator derive.Evaluator
 	warned    warnings
 	lapsed    lapsed
+
+	// series is shared among the resources.
+	series  *quota.Quota
+	workers sync.Pool
 	// pools is nil where none are configured.
 	pools *poolTicker
 	// objectives is nil without any.
@@ -53,19 +57,12 @@ type vllmProcessor struct {
 	diagnosis *diagnosis
 }
 
-// resource is the state of one resource.
-type resource struct {
-	state  *window.Resource
-	memory emit.Memory
-	// measured is nil without objectives.
-	measured *measured
-	// diagnosed is nil before the first batch, and without a diagnosis.
-	diagnosed *diagnosed
-	// arrived is when its last batch came, by our clock.
-	arrived time.Time
-	batches int
-	// beside are the attributes that its derived series were told with last.
-	beside pcommon.Map
+// worker is memory that calls use again.
+type worker struct {
+	settings derive.Settings
+	derive   derive.Evaluator
+	slo      slo.Evaluator
+	values   []derive.Value
 }
 
 func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
@@ -90,7 +87,9 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		now:       time.Now,
 		storage:   &storageStatus{},
 		resources: map[string]*resource{},
+		series:    quota.New(config.MaxSeries),
 	}
+	p.workers.New = func() any { return &worker{} }
 	for _, q := range config.Quantiles {
 		p.derive.Quantiles = append(p.derive.Quantiles, derive.NewQuantile(q))
 	}
@@ -153,14 +152,17 @@ func (p *vllmProcessor) shutdown(ctx context.Context) error {
 func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (pmetric.Metrics, error) {
 	batches, unread := collect.Read(metrics)
 	p.telemetry.unread(ctx, &unread)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := p.now()
 	p.sweep(ctx, now)
+	w := p.workers.Get().(*worker)
+	defer p.workers.Put(w)
 	for i := range batches {
-		p.batch(ctx, &batches[i], metrics, now)
+		r := p.acquire(batches[i].Resource, now)
+		p.batch(ctx, w, &batches[i], r, metrics, now)
+		p.release(batches[i].Resource, r)
 	}
-	p.telemetry.absent(ctx, &p.evaluator.Absent)
+	p.telemetry.absent(ctx, &w.derive.Absent)
+	p.telemetry.absent(ctx, &w.slo.Absent)
 	return metrics, nil
 }
 
@@ -169,12 +171,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 const lead = 5 * time.Minute
 
 // batch takes one batch into the state of its resource and adds what is derived.
-func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics pmetric.Metrics, now time.Time) {
-	r := p.resources[batch.Resource]
-	if r == nil {
-		r = &resource{state: window.NewResource(p.window), beside: pcommon.NewMap(), arrived: now}
-		p.warnLapse(batch.Resource, now)
-	}
+func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, metrics pmetric.Metrics, now time.Time) {
 	if time.Unix(0, batch.Time).Sub(now) > lead {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
@@ -182,53 +179,76 @@ func (p *vllmProcessor) batch(ctx context.Context, batch *collect.Batch, metrics
 		p.warnFuture(batch, now)
 		return
 	}
+	out := &output{time: batch.Time, print: batch.Print(), sent: deliveryOf(ctx)}
+	if before := r.history.find(out.time, out.print); before != nil {
+		p.again(ctx, []*output{before}, batch, metrics)
+		return
+	}
+	if now.Sub(r.trimmed) >= p.config.MaxStaleness/4 {
+		r.trimmed = now
+		r.state.Trim()
+	}
 	before := r.state.Time()
-	report := r.state.Observe(batch, p.config.MaxSeries-p.series)
-	p.series += report.NewSeries
+	if excess := r.share.Excess(); excess > 0 {
+		r.state.Shrink(excess)
+	}
+	r.share.Set(r.state.Units())
+	report := r.state.Observe(batch, r.share.Room())
+	r.share.Set(r.state.Units())
 	p.telemetry.observed(ctx, &report)
 	p.warnings(batch, r, &report, before)
-	if r.state.Series() > 0 {
-		p.resources[batch.Resource] = r
+	if report.Changed {
+		p.mu.Lock()
+		r.arrived = now
+		p.mu.Unlock()
+	}
+	if report.Used == 0 {
+		// It came before, in other parts.
+		p.again(ctx, r.history.refused(batch.Time), batch, metrics)
 	}
 	if !report.Changed {
 		return
 	}
-	r.arrived = now
-	source := metrics.ResourceMetrics().At(batch.Source)
-	p.move(ctx, batch, r, metrics)
-	p.derive.Peak = peak(p.hardware, source.Resource().Attributes())
-	p.pools.observe(batch.Resource, r, source.Resource().Attributes())
-	p.diagnosis.observe(ctx, batch, r, source.Resource().Attributes(), now)
-	added := pmetric.NewMetricSlice()
-	p.write(ctx, p.evaluator.Evaluate(&p.derive, r.state), batch, r, metrics, added)
-	for _, more := range []func() (points, ends int){
-		func() (int, int) { return p.objectives.batch(ctx, batch, r, now, added) },
-		func() (int, int) { return p.diagnosis.tell(batch, r, added) },
-	} {
-		points, ends := more()
-		p.telemetry.derived(ctx, points, ends)
-	}
-	p.append(source, added)
+	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
+	p.move(ctx, batch, r, attributes, metrics, out)
+	w.settings = p.derive
+	w.settings.Peak = peak(p.hardware, attributes)
+	p.pools.observe(batch.Resource, r, attributes)
+	p.diagnosis.observe(ctx, batch, r, attributes, now)
+	p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
+	p.objectives.batch(ctx, w, batch, r, now, out)
+	p.diagnosis.tell(ctx, w, batch, r, out)
+	p.repeat(ctx, r, out)
+	p.put(out, batch, metrics)
+	r.history.keep(out)
+}
+
+// add adds points to an output and counts them.
+func (p *vllmProcessor) add(ctx context.Context, out *output, s section) (values int) {
+	values, ends := out.add(s)
+	p.telemetry.derived(ctx, values, ends)
+	return values
 }
 
 // move ends the derived series under the attributes that the resource had before,
 // where the input does the same with its own: a server that was updated in place.
-func (p *vllmProcessor) move(ctx context.Context, batch *collect.Batch, r *resource, metrics pmetric.Metrics) {
-	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
-	if attributes.Equal(r.beside) {
+func (p *vllmProcessor) move(
+	ctx context.Context, batch *collect.Batch, r *resource, attributes pcommon.Map, metrics pmetric.Metrics, out *output,
+) {
+	if attributes.Equal(r.attributes) {
 		return
 	}
-	if batch.Ends >= 0 {
-		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(r.beside) {
-			added := pmetric.NewMetricSlice()
-			ends := p.endDerived(batch.Time, r, metrics, left, added)
-			ends += r.measured.end(batch.Time, added)
-			ends += r.diagnosed.end(r, batch.Time, added)
-			p.telemetry.derived(ctx, 0, ends)
-			p.append(left, added)
+	if batch.Ends >= 0 && metrics.ResourceMetrics().At(batch.Ends).Resource().Attributes().Equal(r.attributes) {
+		for _, memory := range r.memories() {
+			p.add(ctx, out, section{
+				memory: memory, points: memory.Write(nil, batch.Time, batch.Time), attributes: r.attributes, mark: r.markOf(memory),
+			})
 		}
 	}
-	attributes.CopyTo(r.beside)
+	r.attributes = pcommon.NewMap()
+	attributes.CopyTo(r.attributes)
+	// Where the resource has these attributes again, its series there live again.
+	r.history.unconfirmed = slices.DeleteFunc(r.history.unconfirmed, func(u *unconfirmed) bool { return u.attributes.Equal(r.attributes) })
 }
 
 // append adds derived metrics to a resource.
@@ -240,96 +260,4 @@ func (p *vllmProcessor) append(to pmetric.ResourceMetrics, added pmetric.MetricS
 	scope.Scope().SetName(metadata.ScopeName)
 	scope.Scope().SetVersion(p.version)
 	added.MoveAndAppendTo(scope.Metrics())
-}
-
-// sweep forgets resources that have been silent for too long. It looks a few
-// times within that time.
-func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
-	if now.Sub(p.swept) < p.config.MaxStaleness/4 {
-		return
-	}
-	p.swept = now
-	for key, r := range p.resources {
-		if now.Sub(r.arrived) <= p.config.MaxStaleness {
-			r.state.Trim()
-			continue
-		}
-		p.series -= r.state.Series()
-		p.lapse(key, r, now)
-		p.objectives.expire(r)
-		p.diagnosis.expire(r)
-		delete(p.resources, key)
-		p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
-	}
-}
-
-// warnings are the sentences that are logged once.
-type warnings struct{ seriesLimit, window, future, staleness bool }
-
-// lapsed is a resource that was forgotten after a single batch, and how often in
-// a row.
-type lapsed struct {
-	key     string
-	arrived time.Time
-	times   int
-}
-
-// lapse notes that a resource is forgotten. One is watched at a time; one that
-// does not come back gives way.
-func (p *vllmProcessor) lapse(key string, r *resource, now time.Time) {
-	switch {
-	case r.batches > 0:
-	case p.lapsed.key == key:
-		p.lapsed.arrived = r.arrived
-		p.lapsed.times++
-	case p.lapsed.key == "" || now.Sub(p.lapsed.arrived) > 10*p.config.MaxStaleness:
-		p.lapsed = lapsed{key, r.arrived, 1}
-	}
-}
-
-// warnLapse says once that resources come less often than they are forgotten.
-// Once proves nothing, so it has to happen twice.
-func (p *vllmProcessor) warnLapse(key string, now time.Time) {
-	if p.warned.staleness || p.lapsed.times < 2 || p.lapsed.key != key {
-		return
-	}
-	p.warned.staleness = true
-	interval := now.Sub(p.lapsed.arrived)
-	p.logger.Warn(fmt.Sprintf("a server comes every %s only, which is longer than max_staleness (%s), so that it is forgotten each time "+
-		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
-		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))
-}
-
-func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
-	if p.warned.future {
-		return
-	}
-	p.warned.future = true
-	p.logger.Warn(fmt.Sprintf("points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", time.Unix(0, batch.Time).Sub(now).Round(time.Second)))
-}
-
-// warnings says once what a user can mend.
-func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, report *window.Report, before int64) {
-	if report.Ignored[window.SeriesLimit] > 0 && !p.warned.seriesLimit {
-		p.warned.seriesLimit = true
-		p.logger.Warn(fmt.Sprintf("there are more series than max_series (%d), and nothing is derived from the others; "+
-			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
-	}
-	if before == 0 || batch.Time <= before || !report.Observed {
-		return
-	}
-	r.batches++
-	// One gap proves nothing, so two intervals have to be long.
-	interval := time.Duration(batch.Time - before)
-	if r.batches > 10 || 2*interval <= p.config.Window {
-		r.batches = 11
-		return
-	}
-	if r.batches == 2 && !p.warned.window {
-		p.warned.window = true
-		p.logger.Warn(fmt.Sprintf("the window (%s) is shorter than twice the time between two scrapes (%s), "+
-			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
-			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second)))
-	}
 }

@@ -254,11 +254,17 @@ func points(t *testing.T, metrics pmetric.Metrics) map[string]float64 {
 		instance, _ := rm.Resource().Attributes().Get("service.instance.id")
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				for _, p := range m.Gauge().DataPoints().All() {
+				var numbers pmetric.NumberDataPointSlice
+				if m.Type() == pmetric.MetricTypeSum {
+					numbers = m.Sum().DataPoints()
+				} else {
+					numbers = m.Gauge().DataPoints()
+				}
+				for _, p := range numbers.All() {
 					value := p.DoubleValue()
 					if p.Flags().NoRecordedValue() {
 						value = math.NaN()
-						require.Equal(t, 1, m.Gauge().DataPoints().Len(), "an end is a metric of its own")
+						require.Equal(t, 1, numbers.Len(), "an end is a metric of its own")
 					}
 					key := point(instance.AsString(), m.Name(), p.Attributes(), p.Timestamp().AsTime())
 					require.NotContains(t, all, key)

@@ -42,7 +42,9 @@ func newDeltaRig(t *testing.T, change ...func(*Config)) *deltaRig {
 	d.processor, err = factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, d.sink)
 	require.NoError(t, err)
 	require.NoError(t, d.processor.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, d.processor.(component.Component).Shutdown(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() {
+		require.NoError(t, d.processor.(component.Component).Shutdown(context.WithoutCancel(t.Context())))
+	})
 	return d
 }
 

@@ -2,6 +2,7 @@ package vllmreceiver
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"go.uber.org/zap"
@@ -22,8 +23,8 @@ type targetDiscovery struct {
 	// scraped are the discovered targets, by address. Only the runner's
 	// goroutine uses it.
 	scraped map[string]discover.Target
-	// obstacle is what was said last about targets that could not be started.
-	obstacle string
+	// notStarted is how many targets could not be started the last time.
+	notStarted int
 }
 
 // removals is how many targets end at the same time. The end of each is sent
@@ -33,7 +34,7 @@ const removals = 8
 // startDiscovery starts to look for targets, if the configuration says so.
 func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, error) {
 	cfg := r.shared.config
-	if cfg.Discovery.settings == nil {
+	if !cfg.Discovery.IsSet() {
 		return nil, nil
 	}
 	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
@@ -41,7 +42,7 @@ func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, err
 		d.configured[t.address.String()] = true
 	}
 	var err error
-	d.runner, err = discover.NewRunner(cfg.Discovery.settings, discover.Options{
+	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
 		Logger:   r.shared.settings.Logger,
 		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
 		Limit:    cfg.Limits.Targets, Wanted: d.reconcile,
@@ -88,7 +89,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		})
 	}
 	wg.Wait()
-	done := true
+	var failed []error
 	for address, t := range next {
 		if ctx.Err() != nil {
 			break
@@ -104,20 +105,25 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval, pod: podOf(t.Pod),
 		})
 		if err != nil {
-			done = false
-			if message := err.Error(); ctx.Err() == nil && message != d.obstacle {
-				d.obstacle = message
-				d.receiver.shared.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute",
-					zap.String("target", instanceID(t.URL)), zap.Error(err))
-			}
+			failed = append(failed, fmt.Errorf("%s: %w", instanceID(t.URL), err))
 			continue
 		}
 		d.scraped[address] = t
 	}
-	if done {
-		d.obstacle = ""
+	if ctx.Err() == nil {
+		d.sayObstacle(failed)
 	}
-	return done
+	return len(failed) == 0
+}
+
+// sayObstacle says that targets cannot be started when that begins, or there are
+// more or fewer of them.
+func (d *targetDiscovery) sayObstacle(failed []error) {
+	if len(failed) > 0 && len(failed) != d.notStarted {
+		d.receiver.shared.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute. The first one: "+
+			failed[0].Error(), zap.Int("targets", len(failed)))
+	}
+	d.notStarted = len(failed)
 }
 
 // podOf translates between the packages, which do not know each other.

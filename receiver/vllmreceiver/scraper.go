@@ -69,6 +69,12 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	// The HTTP instrumentation would wrap the transport and hide its connections
 	// from Close; the scrape itself is traced by the scrape helper.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
+	if auth := s.client.Auth.Get(); auth != nil {
+		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
+			return fmt.Errorf("auth::authenticator: the extension %q does not run; configure it under extensions and list it under service::extensions",
+				auth.AuthenticatorID)
+		}
+	}
 	config := s.client
 	headers := config.Headers
 	config.Headers = nil
@@ -132,18 +138,29 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	at := s.now()
 	// Beside the metrics, so that both together take no longer than one of them.
 	healthy := s.askHealth(ctx)
-	contentType, err := s.fetcher.Metrics(ctx, body)
+	answer, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
 	if err != nil {
 		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
 	}
 	parsed := s.now()
-	snapshot := s.reader.Read(body.Bytes(), exposition.DialectOf(contentType))
-	if problem := unreadable(snapshot); problem != nil {
+	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
+	if open {
+		whole, complete := exposition.WholeLines(text, dialect)
+		text, open = whole, !complete
+	}
+	snapshot, cut := s.reader.Read(text, dialect), len(text) < body.Len()
+	if problem := unreadable(snapshot, cut); problem != nil {
 		return out, s.fail(ctx, problem, at, health, out)
 	}
 	s.recovered(at)
-	scrape, ok := s.settle(ctx, at, snapshot, out)
+	if cut {
+		s.once("cut", func() {
+			s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
+				"the last line was dropped, since its number may lack digits. If this goes on, look for a proxy that cuts answers")
+		})
+	}
+	scrape, ok := s.settle(ctx, emit.Scrape{Time: at, Snapshot: snapshot, Open: open}, out)
 	if !ok {
 		return out, nil
 	}
@@ -166,10 +183,15 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 
 // unreadable tells why a body without a single sample is a failed scrape. A
 // server that has only just started may have families without samples.
-func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
+func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 	switch {
 	case snapshot.Samples > 0:
 		return nil
+	case cut:
+		return &fetch.Error{
+			Outcome: fetch.OutcomeReset,
+			Message: "the connection was closed before the first sample had arrived; look for a proxy that cuts answers",
+		}
 	case len(snapshot.Problems) > 0:
 		return &fetch.Error{
 			Outcome: fetch.OutcomeNotPrometheus,
@@ -188,12 +210,10 @@ func unreadable(snapshot *exposition.Snapshot) *fetch.Error {
 // for this life of the process: before the first point, and again after a
 // restart. It returns false where the target was stopped meanwhile; then nothing
 // has changed.
-func (s *targetScraper) settle(
-	ctx context.Context, at time.Time, snapshot *exposition.Snapshot, out pmetric.Metrics,
-) (emit.Scrape, bool) {
+func (s *targetScraper) settle(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
 	if s.settled {
 		// The answer of another process says nothing about this one's version.
-		scrape := emit.Scrape{Time: at, Plan: s.shared.plans.get(snapshot.Layout, s.version), Snapshot: snapshot}
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
 		if s.emitter.Foreign(scrape) {
 			return scrape, ctx.Err() == nil
 		}
@@ -207,17 +227,17 @@ func (s *targetScraper) settle(
 			s.emitter.Restart()
 		}
 	}
-	scrape := emit.Scrape{Time: at, Plan: s.shared.plans.get(snapshot.Layout, version), Snapshot: snapshot}
+	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if settled && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
 		version, settled = s.askVersion(ctx), false
-		scrape.Plan = s.shared.plans.get(snapshot.Layout, version)
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
 	if ctx.Err() != nil {
 		return scrape, false
 	}
 	if !settled {
-		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), at, out)
+		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
 	}
 	s.version, s.settled = version, true
 	return scrape, true

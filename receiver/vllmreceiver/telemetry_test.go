@@ -82,7 +82,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	t.Helper()
 	snapshot := s.reader.Read([]byte(body), exposition.DialectText)
-	scrape, ok := s.settle(t.Context(), time.Now(), snapshot, pmetric.NewMetrics())
+	scrape, ok := s.settle(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
 	require.True(t, ok)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)

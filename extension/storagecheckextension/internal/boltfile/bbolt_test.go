@@ -172,7 +172,7 @@ func TestASoundFileDoesNotEndTheProcess(t *testing.T) {
 	if testing.Short() {
 		rounds = 1
 	}
-	folder := t.TempDir()
+	folder := fastFolder(t)
 	for round := range rounds {
 		random := rand.New(rand.NewPCG(uint64(round), 9))
 		options := asFileStorage
@@ -207,7 +207,7 @@ func TestASoundFileDoesNotEndTheProcess(t *testing.T) {
 func TestDamageEndsTheProcess(t *testing.T) {
 	content := queue(t, rand.New(rand.NewPCG(7, 7)), asFileStorage, 100, 6000)
 	clear(content[8192:])
-	path := filepath.Join(t.TempDir(), "file")
+	path := filepath.Join(fastFolder(t), "file")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	ended, output := useInAProcess(t, []string{path})
 	require.Equal(t, path, ended)
@@ -224,7 +224,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte{0, 0x10, 0x10, 1, 5})
 	f.Add([]byte{0, 0x20, 0x08, 2, 2, 0})
 	f.Add([]byte{0, 0, 0x20, 8, 3, 0, 0, 0, 0, 0, 0, 0})
-	path := filepath.Join(f.TempDir(), "file")
+	path := filepath.Join(fastFolder(f), "file")
 	f.Fuzz(func(t *testing.T, changes []byte) {
 		content := bytes.Clone(origin)
 		for len(changes) >= 4 {

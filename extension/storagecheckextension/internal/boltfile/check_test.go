@@ -22,11 +22,22 @@ var asFileStorage = &bbolt.Options{Timeout: time.Second, NoSync: true, NoFreelis
 
 var bucket = []byte("default")
 
+// fastFolder is in memory where the machine has such a folder: bbolt waits for the
+// disk whenever a file grows.
+func fastFolder(tb testing.TB) string {
+	tb.Helper()
+	if folder, err := os.MkdirTemp("/dev/shm", "boltfile"); err == nil {
+		tb.Cleanup(func() { _ = os.RemoveAll(folder) })
+		return folder
+	}
+	return tb.TempDir()
+}
+
 // queue writes a file as a queue on disk would: small keys, values of any size, of
 // which most are deleted again.
 func queue(tb testing.TB, random *rand.Rand, options *bbolt.Options, transactions, valueSize int) []byte {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "file")
+	path := filepath.Join(fastFolder(tb), "file")
 	db, err := bbolt.Open(path, 0o600, options)
 	require.NoError(tb, err)
 	for range transactions {

@@ -1,5 +1,7 @@
 package collect
 
+import "hash/maphash"
+
 // Batch is what one resource said at one time.
 type Batch struct {
 	// Resource is the identity of the resource: service.name,
@@ -24,12 +26,38 @@ type Batch struct {
 	Ends int
 }
 
+var printSeed = maphash.MakeSeed()
+
+// Print is a number that is the same for batches of the same series, in any order:
+// a batch that is sent again has the print that it had before.
+func (b *Batch) Print() (sum uint64) {
+	for i := range b.Groups {
+		b.Groups[i].print = maphash.String(printSeed, b.Groups[i].Key)
+	}
+	for _, samples := range [...][]Sample{b.Samples, b.Unread} {
+		for i := range samples {
+			s := &samples[i]
+			one := b.Groups[s.Group].print ^ maphash.String(printSeed, s.Label)*3 ^ uint64(s.Input)<<1
+			if s.Gone {
+				one++
+			}
+			// One step of a mixing function, so that sums of different series differ.
+			one ^= one >> 33
+			one *= 0xff51afd7ed558ccd
+			sum += one ^ one>>33
+		}
+	}
+	return sum
+}
+
 // Group is one engine and model: the attributes that all inputs have in common.
 type Group struct {
 	// Key is the same for equal attributes.
 	Key string
 	// Attributes are sorted by name.
 	Attributes []Attribute
+
+	print uint64
 }
 
 // NewGroup returns the group with some attributes, which are sorted by name.

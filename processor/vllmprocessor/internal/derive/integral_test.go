@@ -81,7 +81,7 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 				continue
 			}
 			out := pmetric.NewMetricSlice()
-			memory.Write(evaluator.Evaluate(settings, resource), resource.Time(), batch.Time, resource.Attributes, out)
+			emit.Put(memory.Write(evaluator.Evaluate(settings, resource), resource.Time(), batch.Time), batch.Time, out)
 			for key, value := range points(t, out, at) {
 				if _, again := told[key]; again || ended[key] {
 					t.Fatalf("seed %d, scrape %d: %s is told twice at one time", seed, scrape, key)

@@ -42,9 +42,12 @@ type poolState struct {
 	starvedSince, fedSince int64
 }
 
-// member is an engine of a pool as it is told.
+// member is an engine of a pool as it is told. The engine is a copy with no more
+// than what is told of it, since the resource that it belongs to goes on.
 type member struct {
-	*engine
+	engine
+	// details are what more is known of the causes, where it is harmed.
+	details [NumCauses]string
 	// load is the number of requests in it, waiting of those that wait, work the
 	// tokens per second that come and that are asked for, rate the first tokens per
 	// second; NaN where one is not known.
@@ -53,10 +56,17 @@ type member struct {
 
 func newMember(e *engine) member {
 	r := &e.last.Signals
-	return member{
-		engine: e, load: orZero(r[Running]) + orZero(r[Waiting]), waiting: orZero(r[Waiting]), kv: r[KVUtilization],
+	m := member{
+		engine: engine{told: e.told, shares: e.shares, last: reading{Signals: e.last.Signals}},
+		load:   orZero(r[Running]) + orZero(r[Waiting]), waiting: orZero(r[Waiting]), kv: r[KVUtilization],
 		work: r[ArrivalRate] * (r[PromptTokens] + orZero(r[OutputTokens])), rate: r[FirstTokenRate],
 	}
+	if m.harmed() {
+		for c := range NumCauses {
+			m.details[c] = e.detail(c)
+		}
+	}
+	return m
 }
 
 func (m *member) weight() float64 { return max(m.load, leastLoad) }
@@ -145,7 +155,7 @@ func (p *poolState) describe() {
 		}
 		for c := range NumCauses {
 			if by := m.shares[c] * m.weight(); by > most[c] {
-				most[c], p.details[c] = by, m.detail(c)
+				most[c], p.details[c] = by, m.details[c]
 			}
 		}
 	}

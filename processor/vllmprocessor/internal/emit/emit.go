@@ -44,7 +44,11 @@ func (m Mark) Put(to pcommon.Map) {
 }
 
 // saying is when a series had a value last: at which time, and in which call.
-type saying struct{ of, write int64 }
+// attributes are those of its group, for its end.
+type saying struct {
+	of, write  int64
+	attributes []collect.Attribute
+}
 
 type series struct {
 	row   *derive.Row
@@ -53,25 +57,35 @@ type series struct {
 	mark  Mark
 }
 
-// Attributes returns the attributes of a group by its number.
-type Attributes func(group int) []collect.Attribute
+// Point is a point to write: a value, or the end of a series.
+type Point struct {
+	derive.Value
+	// Mark is nil where there is none.
+	Mark *Mark
+	// End is true for a point that says that its series has ended.
+	End bool
+}
 
-// Write appends values to metrics. They hold for a time in nanoseconds, which is
-// earlier than that of the batch where the batch only says what has ended: then
-// no value is repeated. A series that was written before and has no value now
-// ends with one point that says so, at the batch's time. One that was written at
-// the same time already, by another part of the same batch, is left as it is. It
-// returns the number of points and of ends.
-func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attributes, metrics pmetric.MetricSlice) (written, ends int) {
+// Write returns the points that say values. They hold for a time in nanoseconds,
+// which is earlier than that of the batch where the batch only says what has
+// ended: then no value is repeated. A series that was written before and has no
+// value now ends with one point that says so; the ends come last. One that was
+// written at the same time already, by another part of the same batch, is left as
+// it is.
+func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 	if m.said == nil {
 		m.said = make(map[series]saying, len(values))
 	}
 	m.writes++
-	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
+	points := make([]Point, 0, len(values))
+	var pending map[series]bool
 	for i := range values {
 		v := &values[i]
 		if v.Pending {
-			w.pending = append(w.pending, series{row: v.Row, group: v.Group})
+			if pending == nil {
+				pending = map[series]bool{}
+			}
+			pending[series{row: v.Row, group: v.Group}] = true
 			continue
 		}
 		key := series{v.Row, v.Group, v.Extra, m.mark(v.Group, of)}
@@ -83,26 +97,63 @@ func (m *Memory) Write(values []derive.Value, of, at int64, attributes Attribute
 			// next values.
 			continue
 		default:
-			w.point(v, key.mark)
-			written++
+			points = append(points, Point{Value: *v, Mark: key.mark.pointer()})
 		}
-		m.said[key] = saying{of, m.writes}
+		m.said[key] = saying{of, m.writes, v.Attributes}
 	}
-	var ended []series
+	return m.ends(points, pending, at)
+}
+
+// ends appends the ends of the series that the newest call has not written. Of a
+// group or of a series of which a part may still come there is none.
+func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point {
+	first := len(points)
 	for key, said := range m.said {
-		if said.write != m.writes && said.of != at && !w.isPending(key) {
-			ended = append(ended, key)
+		if said.write == m.writes || said.of == at || pending[series{group: key.group}] || pending[series{row: key.row, group: key.group}] {
+			continue
+		}
+		delete(m.said, key)
+		points = append(points, Point{
+			Value: derive.Value{Row: key.row, Group: key.group, Extra: key.extra, Attributes: said.attributes},
+			Mark:  key.mark.pointer(), End: true,
+		})
+	}
+	slices.SortFunc(points[first:], func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(a.Row.Metric, b.Row.Metric), strings.Compare(a.Extra, b.Extra),
+			strings.Compare(a.mark().Condition, b.mark().Condition), strings.Compare(a.mark().Cause, b.mark().Cause))
+	})
+	return points
+}
+
+// Live reports whether the series of a point has a value that has not ended.
+func (m *Memory) Live(p *Point) bool {
+	_, live := m.said[series{p.Row, p.Group, p.Extra, p.mark()}]
+	return live
+}
+
+func (p *Point) mark() Mark {
+	if p.Mark == nil {
+		return Mark{}
+	}
+	return *p.Mark
+}
+
+// pointer is nil for a mark without parts.
+func (m Mark) pointer() *Mark {
+	if m == (Mark{}) {
+		return nil
+	}
+	return &m
+}
+
+// Ends is the number of ends among points.
+func Ends(points []Point) (n int) {
+	for i := range points {
+		if points[i].End {
+			n++
 		}
 	}
-	slices.SortFunc(ended, func(a, b series) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.row.Metric, b.row.Metric), strings.Compare(a.extra, b.extra),
-			strings.Compare(a.mark.Condition, b.mark.Condition), strings.Compare(a.mark.Cause, b.mark.Cause))
-	})
-	for _, key := range ended {
-		delete(m.said, key)
-		w.end(key, attributes(key.group))
-	}
-	return written, len(ended)
+	return n
 }
 
 // mark returns the mark of a group at a time. The first part of a batch decides
@@ -126,60 +177,65 @@ func (m *Memory) mark(group int, of int64) Mark {
 	return mark
 }
 
+// Put appends points of one time to metrics.
+func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
+	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
+	for i := range all {
+		if p := &all[i]; p.End {
+			w.end(p)
+		} else {
+			w.value(p)
+		}
+	}
+}
+
 type writer struct {
 	metrics pmetric.MetricSlice
 	at      pcommon.Timestamp
-	pending []series
 	// index has the place of each row's metric.
 	index map[*derive.Row]int
 }
 
-// isPending tells whether a series is neither written nor ended this time.
-func (w *writer) isPending(key series) bool {
-	for _, p := range w.pending {
-		if p.group == key.group && (p.row == nil || p.row == key.row) {
-			return true
-		}
-	}
-	return false
-}
-
-// point writes a value into the metric of its row.
-func (w *writer) point(v *derive.Value, mark Mark) {
+// value writes a value into the metric of its row.
+func (w *writer) value(p *Point) {
 	if w.index == nil {
 		w.index = map[*derive.Row]int{}
 	}
-	at, known := w.index[v.Row]
+	at, known := w.index[p.Row]
 	if !known {
 		at = w.metrics.Len()
-		w.index[v.Row] = at
-		w.metric(v.Row)
+		w.index[p.Row] = at
+		description := w.metric(p.Row).Description
+		w.metrics.At(at).SetDescription(description)
 	}
 	point := points(w.metrics.At(at)).AppendEmpty()
-	point.SetStartTimestamp(pcommon.Timestamp(v.Start))
+	point.SetStartTimestamp(pcommon.Timestamp(p.Start))
 	point.SetTimestamp(w.at)
-	point.SetDoubleValue(v.Number)
-	label(point.Attributes(), v.Attributes, v.Row, v.Extra)
-	mark.Put(point.Attributes())
+	point.SetDoubleValue(p.Number)
+	label(point.Attributes(), p.Attributes, p.Row, p.Extra)
+	p.mark().Put(point.Attributes())
 }
 
 // end writes the end of a series. It is a metric of its own: the Prometheus
 // exporter of the collector's contrib distribution reads no further in a metric
-// after the first point without a value, and would keep the other series.
-func (w *writer) end(key series, attributes []collect.Attribute) {
-	point := points(w.metric(key.row)).AppendEmpty()
+// after the first point without a value, and would keep the other series. Because
+// there can be many of them they have no description; name, unit and type are
+// what the series is found by.
+func (w *writer) end(p *Point) {
+	w.metric(p.Row)
+	point := points(w.metrics.At(w.metrics.Len() - 1)).AppendEmpty()
 	point.SetTimestamp(w.at)
 	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-	label(point.Attributes(), attributes, key.row, key.extra)
-	key.mark.Put(point.Attributes())
+	label(point.Attributes(), p.Attributes, p.Row, p.Extra)
+	p.mark().Put(point.Attributes())
 }
 
-// metric adds the metric of a row, as the catalogue describes it.
-func (w *writer) metric(row *derive.Row) pmetric.Metric {
+// metric adds the metric of a row, as the catalogue describes it, but without the
+// description.
+func (w *writer) metric(row *derive.Row) *catalog.Metric {
 	metric := w.metrics.AppendEmpty()
 	described, _ := catalog.ByName(row.Metric)
 	metric.SetName(described.Name)
-	metric.SetDescription(described.Description)
 	metric.SetUnit(described.Unit)
 	if described.Kind == catalog.KindSum {
 		sum := metric.SetEmptySum()
@@ -188,7 +244,7 @@ func (w *writer) metric(row *derive.Row) pmetric.Metric {
 	} else {
 		metric.SetEmptyGauge()
 	}
-	return metric
+	return described
 }
 
 // points are those of a metric that metric has made.

@@ -107,7 +107,7 @@ func (s *server) at(seconds float64, samples ...sample) said {
 	}
 	metrics := pmetric.NewMetricSlice()
 	values := s.evaluator.Evaluate(&s.settings, s.resource)
-	s.memory.Write(values, s.resource.Time(), batch.Time, s.resource.Attributes, metrics)
+	emit.Put(s.memory.Write(values, s.resource.Time(), batch.Time), batch.Time, metrics)
 	for i := range metrics.Len() {
 		metric := metrics.At(i)
 		points := metric.Gauge().DataPoints()

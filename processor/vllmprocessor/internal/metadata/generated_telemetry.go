@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                  []metric.Registration
 	ProcessorVllmAbsentValues      metric.Int64Counter
 	ProcessorVllmDerivedPoints     metric.Int64Counter
+	ProcessorVllmDroppedEnds       metric.Int64Counter
 	ProcessorVllmDroppedStates     metric.Int64Counter
 	ProcessorVllmEndedSeries       metric.Int64Counter
 	ProcessorVllmExpiredResources  metric.Int64Counter
@@ -139,6 +140,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_derived_points",
 		metric.WithDescription("Points of derived metrics that were added. [Development]"),
 		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_dropped_ends",
+		metric.WithDescription("Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource. [Development]"),
+		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedStates, err = builder.meter.Int64Counter(

@@ -34,6 +34,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ProcessorVllmAbsentValues.Add(context.Background(), 1)
 	tb.ProcessorVllmDerivedPoints.Add(context.Background(), 1)
+	tb.ProcessorVllmDroppedEnds.Add(context.Background(), 1)
 	tb.ProcessorVllmDroppedStates.Add(context.Background(), 1)
 	tb.ProcessorVllmEndedSeries.Add(context.Background(), 1)
 	tb.ProcessorVllmExpiredResources.Add(context.Background(), 1)
@@ -48,6 +49,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmDerivedPoints(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmDroppedEnds(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmDroppedStates(t, testTel,

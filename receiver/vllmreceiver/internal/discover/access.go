@@ -95,20 +95,18 @@ func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration)
 // run tries until everything is allowed, and logs each obstacle once.
 func (p *prober) run(ctx context.Context) {
 	defer p.close()
-	said := map[string]bool{}
+	said, denied := newSaidOnce(), false
 	for {
 		obstacles := p.obstacles(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		for _, obstacle := range obstacles {
-			if !said[obstacle] {
-				said[obstacle] = true
-				p.logger.Warn(obstacle)
-			}
+			said.warn(p.logger, obstacle)
+			denied = true
 		}
 		if len(obstacles) == 0 {
-			if len(said) > 0 {
+			if denied {
 				p.logger.Info("Kubernetes now lets this collector discover its targets")
 			}
 			return

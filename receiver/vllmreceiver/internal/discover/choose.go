@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -23,11 +24,20 @@ type source struct {
 	choose func(*podState) bool
 }
 
-// resolve returns the targets of all sources, ordered by address and each
-// address once, and for each reason how many addresses could not be used.
-func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
+// resolved is what the sources give.
+type resolved struct {
+	// targets are ordered by address, and each address is there once.
+	targets []Target
+	// unusable is how many addresses could not be used, by reason.
+	unusable map[string]int
+	// short is the interval that a group asks for where it is too short.
+	short map[string]time.Duration
+}
+
+// resolve returns the targets of all sources.
+func (d *Defaults) resolve(sources []source) resolved {
 	merged := map[string][]*candidate{}
-	unusable := map[string]int{}
+	unusable, short := map[string]int{}, map[string]time.Duration{}
 	for _, s := range sources {
 		for _, group := range s.groups {
 			for _, labels := range group.Targets {
@@ -47,6 +57,9 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 					if c == nil {
 						continue
 					}
+					if c.asked > 0 {
+						short[group.Source] = c.asked
+					}
 					maps.Copy(c.target.Attributes, s.attributes)
 					if uid != "" {
 						c.target.Pod, c.uid = &pod.Pod, uid
@@ -61,7 +74,7 @@ func (d *Defaults) resolve(sources []source) ([]Target, map[string]int) {
 	for _, address := range slices.Sorted(maps.Keys(merged)) {
 		targets = append(targets, merge(merged[address]))
 	}
-	return targets, unusable
+	return resolved{targets, unusable, short}
 }
 
 // merge makes one target of those that have the same address, as the containers

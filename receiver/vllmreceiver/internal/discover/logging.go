@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -19,29 +20,42 @@ type logHandler struct {
 	said   *saidOnce
 }
 
+// saidOnce remembers which texts were logged. They may come from another machine,
+// and each may be new.
 type saidOnce struct {
 	mu    sync.Mutex
 	texts map[string]bool
 }
 
-// maxRemembered bounds the texts that count as said. Above it, all is said.
-const maxRemembered = 1000
+// maxRemembered is the most texts that are logged.
+const maxRemembered = 200
 
-// first tells whether a text is said for the first time.
-func (s *saidOnce) first(text string) bool {
+func newSaidOnce() *saidOnce { return &saidOnce{texts: map[string]bool{}} }
+
+// first returns the text to log where it is logged for the first time.
+func (s *saidOnce) first(text string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.texts[text] {
-		return false
+	if s.texts[text] || len(s.texts) >= maxRemembered {
+		return text, false
 	}
-	if len(s.texts) < maxRemembered {
-		s.texts[text] = true
+	s.texts[text] = true
+	if len(s.texts) == maxRemembered {
+		return fmt.Sprintf("%s (this is the %dth message of its kind; new ones are not shown until the collector restarts)",
+			text, maxRemembered), true
 	}
-	return true
+	return text, true
+}
+
+// warn logs a text as a warning the first time.
+func (s *saidOnce) warn(logger *zap.Logger, text string, fields ...zap.Field) {
+	if message, ok := s.first(text); ok {
+		logger.Warn(message, fields...)
+	}
 }
 
 func newLogger(logger *zap.Logger) *slog.Logger {
-	return slog.New(&logHandler{logger: logger, said: &saidOnce{texts: map[string]bool{}}})
+	return slog.New(&logHandler{logger: logger, said: newSaidOnce()})
 }
 
 // Enabled keeps the library's debugging and chatter out: the runner logs what
@@ -57,8 +71,8 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 		return true
 	})
 	message := remote.Text(text.String())
-	if h.said.first(message) {
-		h.logger.Warn(message)
+	if once, ok := h.said.first(message); ok {
+		h.logger.Warn(once)
 	} else {
 		h.logger.Debug(message)
 	}

@@ -39,7 +39,7 @@ func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
 	r.waitFor("the new file", "http://vllm-1:8000/metrics", "http://vllm-2:8000/metrics")
 
 	replace(`[{targets: [`)
-	r.waitForLog("Discovery: Error reading file")
+	r.waitForLog("Discovery: the targets of a file of file_sd_configs stay as they are, because it could not be read")
 	r.waitFor("a broken file changes nothing", "http://vllm-1:8000/metrics", "http://vllm-2:8000/metrics")
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "targets.yaml")))
@@ -65,7 +65,7 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 	body.Store(`[{"targets": ["vllm-1:8000"]}]`)
 	r.waitFor("the second answer", "http://vllm-1:8000/metrics")
 	body.Store(`not JSON`)
-	r.waitForLog("Unable to refresh target groups")
+	r.waitForLog("Discovery: the targets of http_sd_configs stay as they are, because the list could not be read")
 	r.waitFor("a bad answer changes nothing", "http://vllm-1:8000/metrics")
 
 	server.Close()
@@ -81,8 +81,8 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 // point at its own; the records are therefore the library's to test.
 func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
 	settings := parse(t, "dns_sd_configs: [{names: [_http._tcp.vllm.svc], refresh_interval: 10s}, {names: [vllm.svc], type: A, port: 8000}]")
-	require.Len(t, settings.mechanisms, 2)
-	for _, c := range settings.mechanisms {
+	require.Len(t, settings.Mechanisms, 2)
+	for _, c := range settings.Mechanisms {
 		assert.Equal(t, "dns", c.Name())
 	}
 	_, err := NewRunner(settings, Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})

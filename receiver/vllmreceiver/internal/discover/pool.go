@@ -77,7 +77,7 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 
 // follower keeps up with one InferencePool.
 type follower struct {
-	form   *poolForm
+	form   *InferencePool
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
@@ -88,7 +88,7 @@ type follower struct {
 	states map[schema.GroupVersionResource]poolState
 	known  bool
 	last   *pool
-	said   map[string]bool
+	said   *saidOnce
 }
 
 // poolState is what one of the groups has told so far.
@@ -101,7 +101,7 @@ type poolState struct {
 	absent bool
 }
 
-func newFollower(form *poolForm, logger *zap.Logger, changed func(*pool)) (*follower, error) {
+func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (*follower, error) {
 	access, closeIdle, err := restConfig(form.Pods.expand([]string{form.Namespace}, ""))
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func newFollower(form *poolForm, logger *zap.Logger, changed func(*pool)) (*foll
 	}
 	return &follower{
 		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
-		states: map[schema.GroupVersionResource]poolState{}, said: map[string]bool{},
+		states: map[schema.GroupVersionResource]poolState{}, said: newSaidOnce(),
 	}, nil
 }
 
@@ -251,13 +251,10 @@ func (f *follower) complain() {
 }
 
 func (f *follower) once(message string) {
-	if !f.said[message] {
-		f.said[message] = true
-		f.logger.Warn(message)
-	}
+	f.said.warn(f.logger, message)
 }
 
 // expand returns Prometheus's configuration for the servers of a pool.
-func (p *poolForm) expand(found *pool) *kubernetes.SDConfig {
+func (p *InferencePool) expand(found *pool) *kubernetes.SDConfig {
 	return p.Pods.expand([]string{p.Namespace}, found.selector)
 }

@@ -79,7 +79,11 @@ type Runner struct {
 	// again is set while Wanted has not done all.
 	again    <-chan time.Time
 	reported bool
-	said     map[string]bool
+	said     *saidOnce
+	// limited is true while there are more targets than the limit.
+	limited bool
+	// short are the groups of which it was said that their interval is too short.
+	short map[string]bool
 }
 
 // NewRunner prepares the mechanisms. What cannot work at all, such as a
@@ -97,8 +101,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), said: map[string]bool{},
-		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, leavePool: func() {},
+		pools: make(chan *pool, 1), said: newSaidOnce(),
+		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 	}
 	var err error
 	// The library's own metrics go into a registry that nobody reads: the
@@ -115,8 +119,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 			}
 		}
 	}
-	if settings.pool != nil {
-		r.follower, err = newFollower(settings.pool, options.Logger, r.poolChanged)
+	if settings.InferencePool != nil {
+		r.follower, err = newFollower(settings.InferencePool, options.Logger, r.poolChanged)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
@@ -150,14 +154,14 @@ func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 // configs are the mechanisms of each set now.
 func (r *Runner) configs() map[string]discovery.Configs {
 	out := map[string]discovery.Configs{}
-	if len(r.settings.mechanisms) > 0 {
-		out[setMechanisms] = r.settings.mechanisms
+	if len(r.settings.Mechanisms) > 0 {
+		out[setMechanisms] = bounded(r.settings.Mechanisms)
 	}
-	if k := r.settings.kubernetes; k != nil {
+	if k := r.settings.Kubernetes; k != nil {
 		out[setKubernetes] = discovery.Configs{k.Pods.expand(k.Namespaces, k.Selector)}
 	}
 	if r.pool != nil {
-		out[setPool] = discovery.Configs{r.settings.pool.expand(r.pool)}
+		out[setPool] = discovery.Configs{r.settings.InferencePool.expand(r.pool)}
 	}
 	return out
 }
@@ -165,9 +169,9 @@ func (r *Runner) configs() map[string]discovery.Configs {
 // sources are the discovered addresses with what is done to them. The user's own
 // rules come after those of a short form.
 func (r *Runner) sources() []source {
-	own := r.settings.rules
+	own := r.settings.RelabelConfigs
 	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
-	if k := r.settings.kubernetes; k != nil {
+	if k := r.settings.Kubernetes; k != nil {
 		port := k.Port
 		if port == 0 {
 			port = defaultPort
@@ -179,11 +183,11 @@ func (r *Runner) sources() []source {
 	}
 	if r.pool != nil {
 		s := source{
-			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.pool.Name},
-			pods: r.books[setPool], choose: r.settings.pool.Pods.scraped,
+			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.InferencePool.Name},
+			pods: r.books[setPool], choose: r.settings.InferencePool.Pods.scraped,
 		}
 		for _, port := range r.pool.ports {
-			s.chains = append(s.chains, append(r.settings.pool.Pods.rules(port), own...))
+			s.chains = append(s.chains, append(r.settings.InferencePool.Pods.rules(port), own...))
 		}
 		out = append(out, s)
 	}
@@ -281,13 +285,13 @@ func (r *Runner) changePool(ctx context.Context, p *pool) {
 	r.pool = p
 	switch {
 	case p == nil:
-		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.pool.Name))
+		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.InferencePool.Name))
 		r.held, r.heldUntil = nil, nil
 	case before == nil:
-		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 	default:
-		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 		if before.selector != p.selector {
 			// The new selector begins with nothing. Servers that it selects too
@@ -315,7 +319,7 @@ func (r *Runner) followPods(ctx context.Context) {
 		return
 	}
 	book := newPodBook(r.podsChanged)
-	w, err := newPodWatcher(r.settings.pool.expand(r.pool), r.options.Logger, book)
+	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, book)
 	if err != nil {
 		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
 			remote.Text(err.Error()))
@@ -328,7 +332,8 @@ func (r *Runner) followPods(ctx context.Context) {
 
 // tell finds out which targets are wanted now and says so.
 func (r *Runner) tell(ctx context.Context) {
-	found, unusable := r.options.Defaults.resolve(r.sources())
+	all := r.options.Defaults.resolve(r.sources())
+	found := all.targets
 	known := map[string]bool{}
 	for i := range found {
 		known[found[i].URL.String()] = true
@@ -338,11 +343,9 @@ func (r *Runner) tell(ctx context.Context) {
 			found = append(found, t)
 		}
 	}
-	for reason, n := range unusable {
-		if len(r.said) < maxRemembered && !r.said[reason] {
-			r.said[reason] = true
-			r.options.Logger.Warn("A discovered target cannot be scraped: "+reason, zap.Int("targets", n))
-		}
+	r.sayShort(all.short)
+	for reason, n := range all.unusable {
+		r.said.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
 	}
 	scraped := map[string]bool{}
 	for i := range r.targets {
@@ -355,6 +358,27 @@ func (r *Runner) tell(ctx context.Context) {
 	if !r.options.Wanted(ctx, targets, over) {
 		r.again = time.After(r.options.Retry)
 	}
+}
+
+// maxShort is the most groups with too short an interval that are logged.
+const maxShort = 100
+
+// sayShort says once for each group that the interval it asks for is too short.
+func (r *Runner) sayShort(short map[string]time.Duration) {
+	var sources []string
+	for source := range short {
+		if len(r.short) < maxShort && !r.short[source] {
+			r.short[source] = true
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) == 0 {
+		return
+	}
+	source := slices.Min(sources)
+	r.options.Logger.Warn("Discovered targets ask for a __scrape_interval__ that is too short; "+
+		min(minInterval, r.options.Defaults.Interval).String()+", the shortest that labels can set, is used instead. Correct it in the list of targets",
+		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
 }
 
 // report logs what has changed.
@@ -375,8 +399,8 @@ func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
 		r.options.Logger.Info("Discovery runs and has found no targets yet")
 	}
 	r.reported = true
-	if key := "limit"; over > 0 != r.said[key] {
-		r.said[key] = over > 0
+	if over > 0 != r.limited {
+		r.limited = over > 0
 		if over > 0 {
 			r.options.Logger.Warn("Discovery has found more targets than limits::targets; those that were there first are scraped",
 				zap.Int("limit", r.options.Limit), zap.Int("not_scraped", over))

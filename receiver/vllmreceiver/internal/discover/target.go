@@ -39,6 +39,11 @@ type Defaults struct {
 	Interval, Timeout time.Duration
 }
 
+// minInterval is the shortest interval and timeout that labels can set: what
+// lists the targets must not be able to make the collector scrape without a pause.
+// The receiver's own settings may be shorter.
+const minInterval = time.Second
+
 // defaultPath is where Prometheus expects metrics, and where vLLM has them.
 const defaultPath = "/metrics"
 
@@ -48,6 +53,8 @@ type candidate struct {
 	// onPort is true where the discovered port is the one that is scraped, which
 	// tells that the discovered container is the server's.
 	onPort bool
+	// asked is the interval that its labels ask for where it is too short.
+	asked time.Duration
 	// uid is the identity of its pod; empty for others.
 	uid string
 }
@@ -90,9 +97,16 @@ func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Conf
 	if err != nil {
 		return nil, err
 	}
+	var asked time.Duration
+	if floor := min(minInterval, d.Interval); interval < floor {
+		asked, interval = interval, floor
+	}
+	// A timeout of a millisecond is one that no server keeps to.
+	timeout = min(max(timeout, min(minInterval, d.Timeout)), interval)
 	all := lb.Labels()
 	return &candidate{
 		target: Target{URL: address, Attributes: attributesOf(all), Interval: interval, Timeout: timeout},
+		asked:  asked,
 		onPort: address.Port() != "" && address.Port() == all.Get(metaPrefix+"pod_container_port_number"),
 	}, nil
 }

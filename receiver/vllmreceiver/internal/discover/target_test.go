@@ -1,6 +1,8 @@
 package discover
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -62,7 +64,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rules []*relabel.Config
 			if c.rules != "" {
-				rules = parse(t, "static_configs: [{targets: [a]}]\nrelabel_configs: "+c.rules).rules
+				rules = parse(t, "static_configs: [{targets: [a]}]\nrelabel_configs: "+c.rules).RelabelConfigs
 			}
 			got, err := defaults.candidate(c.labels, c.group, rules)
 			if c.err != "" {
@@ -138,7 +140,7 @@ func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
 }
 
 func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
-	targets, unusable := defaults.resolve([]source{
+	found := defaults.resolve([]source{
 		{
 			groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a:1", "team": "search", "zone": "z1"}}}},
 			chains: [][]*relabel.Config{nil},
@@ -149,17 +151,65 @@ func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
 			attributes: map[string]string{PoolAttribute: "llama"},
 		},
 	})
-	assert.Empty(t, unusable)
-	require.Len(t, targets, 1)
-	assert.Equal(t, map[string]string{"team": "search", PoolAttribute: "llama"}, targets[0].Attributes)
+	assert.Empty(t, found.unusable)
+	require.Len(t, found.targets, 1)
+	assert.Equal(t, map[string]string{"team": "search", PoolAttribute: "llama"}, found.targets[0].Attributes)
 }
 
 func TestTheLimitKeepsWhatIsScraped(t *testing.T) {
-	targets, _ := defaults.resolve([]source{{
+	found := defaults.resolve([]source{{
 		groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a"}, {"__address__": "b"}, {"__address__": "c"}}}},
 		chains: [][]*relabel.Config{nil},
 	}})
-	kept, over := limit(targets, map[string]bool{"http://c/metrics": true}, 2)
+	kept, over := limit(found.targets, map[string]bool{"http://c/metrics": true}, 2)
 	assert.Equal(t, "http://c/metrics http://a/metrics", addresses(kept))
 	assert.Equal(t, 1, over)
+}
+
+func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
+	short := Defaults{Interval: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}
+	for name, tt := range map[string]struct {
+		defaults          Defaults
+		labels            model.LabelSet
+		interval, timeout time.Duration
+	}{
+		"a millisecond":            {defaults, model.LabelSet{"__scrape_interval__": "1ms"}, time.Second, time.Second},
+		"and its timeout":          {defaults, model.LabelSet{"__scrape_interval__": "1ms", "__scrape_timeout__": "1ms"}, time.Second, time.Second},
+		"a short timeout":          {defaults, model.LabelSet{"__scrape_timeout__": "1ms"}, 15 * time.Second, time.Second},
+		"the shortest":             {defaults, model.LabelSet{"__scrape_interval__": "1s"}, time.Second, time.Second},
+		"the receiver's is short":  {short, nil, 200 * time.Millisecond, 100 * time.Millisecond},
+		"and that is the shortest": {short, model.LabelSet{"__scrape_interval__": "1ms", "__scrape_timeout__": "1ms"}, 200 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			labels := model.LabelSet{"__address__": "a:1"}.Merge(tt.labels)
+			found := tt.defaults.resolve([]source{{
+				groups: []*targetgroup.Group{{Targets: []model.LabelSet{labels}}}, chains: [][]*relabel.Config{nil},
+			}})
+			require.Len(t, found.targets, 1, "%v", found.unusable)
+			assert.Equal(t, tt.interval, found.targets[0].Interval)
+			assert.Equal(t, tt.timeout, found.targets[0].Timeout)
+		})
+	}
+}
+
+func TestATooShortIntervalIsSaidOnceForAGroup(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "next"), []byte(text), 0o600))
+		require.NoError(t, os.Rename(filepath.Join(dir, "next"), filepath.Join(dir, name)))
+	}
+	write("a.json", `[{"targets": ["a:1", "a:2"], "labels": {"__scrape_interval__": "1ms"}}]`)
+	r := run(t, 1000, "file_sd_configs: [{files: ["+dir+"/*.json]}]")
+	const line = "ask for a __scrape_interval__ that is too short; 1s"
+	r.waitForLog(line)
+	write("a.json", `[{"targets": ["a:1", "a:3"], "labels": {"__scrape_interval__": "1ms"}}]`)
+	r.waitFor("the same group again", "http://a:1/metrics", "http://a:3/metrics")
+	assert.Equal(t, 1, r.logged(line))
+	many := `[{"targets": ["z:1"], "labels": {"__scrape_interval__": "2ms"}}`
+	for range 500 {
+		many += `,{"targets": ["z:1"], "labels": {"__scrape_interval__": "2ms"}}`
+	}
+	write("b.json", many+"]")
+	r.waitFor("many groups", "http://a:1/metrics", "http://a:3/metrics", "http://z:1/metrics")
+	assert.Equal(t, 2, r.logged(line), "one line for all that are new")
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"math"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
@@ -11,6 +12,23 @@ import (
 type scratch struct {
 	bounds []float64
 	counts []uint64
+}
+
+// setBounds writes the bounds of a point, and a count of 0 for each bucket.
+func (s *scratch) setBounds(point *normalize.Point) {
+	s.bounds = s.bounds[:0]
+	if point.Bounds != nil {
+		s.bounds = append(s.bounds, point.Bounds...)
+	} else {
+		for _, bucket := range point.Parts[0].Buckets {
+			if !math.IsInf(bucket.UpperBound, 1) {
+				s.bounds = append(s.bounds, bucket.UpperBound)
+			}
+		}
+	}
+	n := len(s.bounds) + 1
+	s.counts = slices.Grow(s.counts[:0], n)[:n]
+	clear(s.counts)
 }
 
 // histogram checks the buckets of a point and appends it. A histogram that does
@@ -96,17 +114,7 @@ func wholeCount(value float64) (uint64, bool) {
 // cumulative buckets and summed over its parts.
 func (b *builder) fold(point *normalize.Point) {
 	s := &b.target.scratch
-	s.bounds = s.bounds[:0]
-	if point.Bounds != nil {
-		s.bounds = append(s.bounds, point.Bounds...)
-	} else {
-		for _, bucket := range point.Parts[0].Buckets {
-			if !math.IsInf(bucket.UpperBound, 1) {
-				s.bounds = append(s.bounds, bucket.UpperBound)
-			}
-		}
-	}
-	s.counts = append(s.counts[:0], make([]uint64, len(s.bounds)+1)...)
+	s.setBounds(point)
 	for i := range point.Parts {
 		buckets := point.Parts[i].Buckets
 		at, previous := 0, uint64(0)

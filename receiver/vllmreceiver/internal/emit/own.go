@@ -86,15 +86,11 @@ func (o *ownMetrics) emitFailure(kind string, now pcommon.Timestamp, metrics pme
 		return
 	}
 	if o.failure != "" && o.failure != kind {
-		point := o.append(MetricFailure, now, metrics)
-		point.Attributes().PutStr(failureAttribute, o.failure)
-		point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		o.endOf(MetricFailure, now, metrics).Attributes().PutStr(failureAttribute, o.failure)
 	}
 	o.failure = kind
 	if kind != "" {
-		point := o.append(MetricFailure, now, metrics)
-		point.Attributes().PutStr(failureAttribute, kind)
-		point.SetDoubleValue(1)
+		o.appendValue(MetricFailure, 1, now, metrics).Attributes().PutStr(failureAttribute, kind)
 	}
 }
 
@@ -102,7 +98,7 @@ func (o *ownMetrics) put(name string, value float64, now pcommon.Timestamp, metr
 	if o.metrics[name] == nil {
 		return
 	}
-	o.append(name, now, metrics).SetDoubleValue(value)
+	o.appendValue(name, value, now, metrics)
 	o.live[name] = true
 }
 
@@ -117,19 +113,34 @@ func (o *ownMetrics) end(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 // finish ends a metric that is live.
 func (o *ownMetrics) finish(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	if o.live[name] {
-		o.append(name, now, metrics).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		o.endOf(name, now, metrics)
 		o.live[name] = false
 	}
 }
 
+// endOf appends the end of a metric, without the description, as all ends.
+func (o *ownMetrics) endOf(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
+	point := o.append(name, now, metrics)
+	point.SetFlags(noRecordedValue)
+	return point
+}
+
 func (o *ownMetrics) append(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
-	metric := o.metrics[name]
 	to := metrics.AppendEmpty()
-	to.SetName(metric.Name)
-	to.SetDescription(metric.Description)
-	to.SetUnit(metric.Unit)
+	to.SetName(o.metrics[name].Name)
+	to.SetUnit(o.metrics[name].Unit)
 	point := to.SetEmptyGauge().DataPoints().AppendEmpty()
 	point.SetTimestamp(now)
+	return point
+}
+
+// appendValue appends a metric with a value.
+func (o *ownMetrics) appendValue(
+	name string, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice,
+) pmetric.NumberDataPoint {
+	point := o.append(name, now, metrics)
+	metrics.At(metrics.Len() - 1).SetDescription(o.metrics[name].Description)
+	point.SetDoubleValue(value)
 	return point
 }
 

@@ -219,9 +219,15 @@ func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) n
 
 // newMetric appends an empty metric with everything but its points.
 func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
+	to := emptyMetric(metric, metrics)
+	to.SetDescription(metric.Description)
+	return to
+}
+
+// emptyMetric appends an empty metric with what identifies it.
+func emptyMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
 	to := metrics.AppendEmpty()
 	to.SetName(metric.Name)
-	to.SetDescription(metric.Description)
 	to.SetUnit(metric.Unit)
 	switch metric.Kind {
 	case catalog.KindGauge:
@@ -236,36 +242,6 @@ func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Me
 		to.SetEmptySummary()
 	}
 	return to
-}
-
-// appendEnd appends the no-recorded-value point that ends a series.
-func appendEnd(to pmetric.Metric, e endedSeries, now pcommon.Timestamp) {
-	flags := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
-	switch e.metric.Kind {
-	case catalog.KindGauge:
-		point := to.Gauge().DataPoints().AppendEmpty()
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindSum:
-		point := to.Sum().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindHistogram:
-		point := to.Histogram().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	case catalog.KindSummary:
-		point := to.Summary().DataPoints().AppendEmpty()
-		point.SetStartTimestamp(e.start)
-		point.SetTimestamp(now)
-		point.SetFlags(flags)
-		putAttributes(point.Attributes(), e.point.Attributes)
-	}
 }
 
 func putAttributes(to pcommon.Map, labels []exposition.Label) {

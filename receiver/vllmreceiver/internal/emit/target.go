@@ -99,13 +99,6 @@ type state struct {
 	admitted bool
 }
 
-// endedSeries is a series that needs a no-recorded-value point.
-type endedSeries struct {
-	metric *normalize.Metric
-	point  *normalize.Point
-	start  pcommon.Timestamp
-}
-
 // New returns a target without any history.
 func New(settings Settings) *Target {
 	return &Target{
@@ -206,35 +199,4 @@ func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
 	scope.Scope().SetName(t.settings.ScopeName)
 	scope.Scope().SetVersion(t.settings.ScopeVersion)
 	return scope.Metrics()
-}
-
-// endPoints ends every series of the plan that is live.
-func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
-	if t.plan != nil {
-		i := 0
-		for m := range t.plan.Metrics {
-			metric := &t.plan.Metrics[m]
-			for p := range metric.Points {
-				if st := &t.states[i]; st.live {
-					st.live = false
-					t.ended = append(t.ended, endedSeries{metric, &metric.Points[p], st.start})
-				}
-				i++
-			}
-		}
-	}
-	t.emitEnded(now, metrics, report)
-}
-
-// emitEnded appends one no-recorded-value point for each ended series, each in a
-// metric of its own: the Prometheus exporter (contrib v0.158, accumulator.go)
-// stops reading a metric at its first such point, so that others in the same
-// metric would stay on its page for minutes.
-func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
-	for _, e := range t.ended {
-		appendEnd(newMetric(e.metric, metrics), e, now)
-	}
-	report.Ended += len(t.ended)
-	clear(t.ended)
-	t.ended = t.ended[:0]
 }

@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,42 +81,58 @@ func New(s Settings) *Client {
 	return c
 }
 
-// Metrics reads the metrics into body and returns their content type. An error
-// is always an *Error.
-func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (contentType string, err error) {
+// Answer is what is known of a body besides its bytes.
+type Answer struct {
+	ContentType string
+	// Open is true where the server did not declare where the body ends: it may
+	// have been cut, and nobody could tell.
+	Open bool
+}
+
+// Metrics reads the metrics into body. An error is always an *Error.
+func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error) {
 	body.Reset()
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	response, err := c.get(ctx, c.metrics, Accept)
 	if err != nil {
-		return "", c.withoutTLS(transportError(ctx, err))
+		return Answer{}, c.withoutTLS(transportError(ctx, err))
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		return "", c.withoutTLS(statusError(response, c.credentials))
+		return Answer{}, c.withoutTLS(statusError(response, c.credentials))
 	}
-	contentType = response.Header.Get("Content-Type")
+	contentType := response.Header.Get("Content-Type")
 	if media, _, err := mime.ParseMediaType(contentType); err == nil && (media == "text/html" || media == "application/json") {
-		return "", newError(OutcomeNotPrometheus, nil,
+		return Answer{}, newError(OutcomeNotPrometheus, nil,
 			"the answer is %s, not Prometheus text: the endpoint is not a metrics endpoint", media)
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return "", newError(OutcomeNotPrometheus, nil,
+		return Answer{}, newError(OutcomeNotPrometheus, nil,
 			"the server compressed its answer by a method that was not asked for; only gzip is understood")
 	}
 	read, err := body.ReadFrom(io.LimitReader(response.Body, c.limit+1))
 	if err != nil {
-		return "", transportError(ctx, err)
+		return Answer{}, transportError(ctx, err)
 	}
 	if read > c.limit {
-		return "", newError(OutcomeTooLarge, nil,
+		return Answer{}, newError(OutcomeTooLarge, nil,
 			"the body is larger than limits::body_size (%d bytes) and was dropped; raise the limit if this server really is that large", c.limit)
 	}
 	if len(bytes.TrimSpace(body.Bytes())) == 0 {
-		return "", newError(OutcomeEmpty, nil,
+		return Answer{}, newError(OutcomeEmpty, nil,
 			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
 	}
-	return contentType, nil
+	return Answer{ContentType: contentType, Open: isOpen(response)}, nil
+}
+
+// isOpen reports whether the end of a body was not declared, so that it is only
+// where the connection was closed. All other ways declare it, and net/http returns
+// an error where it does not come: a Content-Length, the last chunk of a chunked
+// body, the end of an HTTP/2 stream, and the trailer of gzip.
+func isOpen(response *http.Response) bool {
+	return response.ProtoMajor == 1 && response.ContentLength < 0 && !response.Uncompressed &&
+		!slices.Contains(response.TransferEncoding, "chunked")
 }
 
 // Health asks /health and tells whether it answers 200. An error means there

@@ -58,10 +58,11 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	c := client(t, address, func(s *Settings) { s.Headers = configopaque.MapList{{Name: "X-Key", Value: "secret"}} })
 	for range 2 {
 		var got bytes.Buffer
-		contentType, err := c.Metrics(t.Context(), &got)
+		answer, err := c.Metrics(t.Context(), &got)
 		require.NoError(t, err)
 		assert.Equal(t, body, got.String())
-		assert.Equal(t, "text/plain; version=1.0.0; charset=utf-8", contentType)
+		assert.Equal(t, "text/plain; version=1.0.0; charset=utf-8", answer.ContentType)
+		assert.False(t, answer.Open)
 	}
 }
 

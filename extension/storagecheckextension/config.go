@@ -1,0 +1,67 @@
+package storagecheckextension
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config is the configuration of the extension. The default is complete.
+type Config struct {
+	// LockTimeout is how long to wait for another process to let go of a file.
+	LockTimeout time.Duration `mapstructure:"lock_timeout"`
+	// CheckTimeout bounds the time of all checks together.
+	CheckTimeout time.Duration `mapstructure:"check_timeout"`
+	// SetAside bounds what is kept of damaged files.
+	SetAside SetAsideConfig `mapstructure:"set_aside"`
+
+	_ struct{}
+}
+
+// SetAsideConfig bounds the damaged files that are kept in each directory. The oldest
+// are deleted first.
+type SetAsideConfig struct {
+	// MaxFiles is their number. With 0 none is kept.
+	MaxFiles int `mapstructure:"max_files"`
+	// MaxSizeMiB is their size in MiB, together.
+	MaxSizeMiB int64 `mapstructure:"max_size_mib"`
+
+	_ struct{}
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		LockTimeout:  5 * time.Second,
+		CheckTimeout: time.Minute,
+		SetAside:     SetAsideConfig{MaxFiles: 3, MaxSizeMiB: 1024},
+	}
+}
+
+// withoutUnit is the longest time that is a slip: a number without a unit counts
+// nanoseconds.
+const withoutUnit = 100 * time.Microsecond
+
+// Validate reports all mistakes at once.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, setting := range []struct {
+		name  string
+		value time.Duration
+	}{{"lock_timeout", c.LockTimeout}, {"check_timeout", c.CheckTimeout}} {
+		switch {
+		case setting.value <= 0:
+			errs = append(errs, fmt.Errorf("%s: must be more than 0; write for example 5s", setting.name))
+		case setting.value <= withoutUnit:
+			errs = append(errs, fmt.Errorf("%s: %d has no unit; write %ds", setting.name, setting.value, setting.value))
+		}
+	}
+	if c.SetAside.MaxFiles < 0 {
+		errs = append(errs, fmt.Errorf("set_aside::max_files: must be at least 0, not %d; with 0 no damaged file is kept", c.SetAside.MaxFiles))
+	}
+	if c.SetAside.MaxSizeMiB < 1 || c.SetAside.MaxSizeMiB > 1<<30 {
+		errs = append(errs, fmt.Errorf("set_aside::max_size_mib: must be from 1 to %d, not %d; the default is 1024", 1<<30, c.SetAside.MaxSizeMiB))
+	}
+	return errors.Join(errs...)
+}

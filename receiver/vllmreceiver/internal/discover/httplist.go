@@ -1,0 +1,106 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	nethttp "net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+// httpList is Prometheus's http_sd_configs with a bounded reader.
+type httpList struct{ *http.SDConfig }
+
+// NewDiscoverer returns what asks the endpoint.
+func (c *httpList) NewDiscoverer(options discovery.DiscovererOptions) (discovery.Discoverer, error) {
+	client, err := config.NewClientFromConfig(c.HTTPClientConfig, "http", options.HTTPClientOptions...)
+	if err != nil {
+		return nil, err
+	}
+	interval := time.Duration(c.RefreshInterval)
+	client.Timeout = interval
+	return &httpDiscoverer{url: c.URL, client: client, interval: interval, logger: options.Logger}, nil
+}
+
+type httpDiscoverer struct {
+	url      string
+	client   *nethttp.Client
+	interval time.Duration
+	logger   *slog.Logger
+	// former is how many groups the last list had.
+	former int
+}
+
+// Run asks until ctx ends. While the endpoint fails, what it said last holds.
+func (d *httpDiscoverer) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
+	defer d.client.CloseIdleConnections()
+	ticker := time.NewTicker(d.interval)
+	defer ticker.Stop()
+	for {
+		groups, err := d.ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.logger.Error("the targets of http_sd_configs stay as they are, because the list could not be read", "url", d.url, "err", err.Error())
+		} else {
+			select {
+			case up <- groups:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var jsonType = regexp.MustCompile(`^(?i:\s*application/json\s*(;\s*charset="?utf-8"?\s*)?)$`)
+
+// urlLabel tells which list a target is from.
+const urlLabel = model.MetaLabelPrefix + "url"
+
+func (d *httpDiscoverer) ask(ctx context.Context) ([]*targetgroup.Group, error) {
+	request, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, d.url, nethttp.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", "otelcol-vllm")
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("X-Prometheus-Refresh-Interval-Seconds", strconv.FormatFloat(d.interval.Seconds(), 'f', -1, 64))
+	response, err := d.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	// What may be left is not read: it may have no end.
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != nethttp.StatusOK {
+		return nil, fmt.Errorf("the endpoint answered %d %s", response.StatusCode, nethttp.StatusText(response.StatusCode))
+	}
+	if kind := response.Header.Get("Content-Type"); !jsonType.MatchString(kind) {
+		return nil, fmt.Errorf("the endpoint answered with the content type %q instead of application/json", kind)
+	}
+	content, err := readAtMost(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	found, err := decodeJSON(content)
+	if err != nil {
+		return nil, err
+	}
+	groups := found.named(d.url, urlLabel)
+	former := d.former
+	d.former = len(groups)
+	return withoutFormer(groups, d.url, former), nil
+}

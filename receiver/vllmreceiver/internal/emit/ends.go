@@ -1,0 +1,101 @@
+package emit
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+var noRecordedValue = pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
+
+// endedSeries is a series that needs a no-recorded-value point.
+type endedSeries struct {
+	metric *normalize.Metric
+	point  *normalize.Point
+	start  pcommon.Timestamp
+}
+
+// endPoints ends every series of the plan that is live.
+func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
+	if t.plan != nil {
+		i := 0
+		for m := range t.plan.Metrics {
+			metric := &t.plan.Metrics[m]
+			for p := range metric.Points {
+				if st := &t.states[i]; st.live {
+					st.live = false
+					t.ended = append(t.ended, endedSeries{metric, &metric.Points[p], st.start})
+				}
+				i++
+			}
+		}
+	}
+	t.emitEnded(now, metrics, report)
+}
+
+// emitEnded appends one no-recorded-value point for each ended series, each in a
+// metric of its own: the Prometheus exporter (contrib v0.158, accumulator.go)
+// stops reading a metric at its first such point, so that others in the same
+// metric would stay on its page for minutes. These metrics have no description,
+// which would be sent once for each of them; no consumer identifies a series by it.
+func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
+	for _, e := range t.ended {
+		t.appendEnd(emptyMetric(e.metric, metrics), e, now)
+	}
+	report.Ended += len(t.ended)
+	// Not kept for the next end: there may never be as many again.
+	t.ended = nil
+}
+
+// appendEnd appends the point that ends a series. It keeps the bounds of a
+// histogram and the quantiles of a summary: to a Prometheus backend each of them
+// is a series, and only those that the point names are marked as stale.
+func (t *Target) appendEnd(to pmetric.Metric, e endedSeries, now pcommon.Timestamp) {
+	switch e.metric.Kind {
+	case catalog.KindGauge:
+		point := to.Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(now)
+		point.SetFlags(noRecordedValue)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindSum:
+		point := to.Sum().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(min(e.start, now))
+		point.SetTimestamp(now)
+		point.SetFlags(noRecordedValue)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindHistogram:
+		point := to.Histogram().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(min(e.start, now))
+		point.SetTimestamp(now)
+		point.SetFlags(noRecordedValue)
+		if hasSum(e.point) {
+			point.SetSum(0)
+		}
+		t.scratch.setBounds(e.point)
+		point.ExplicitBounds().FromRaw(t.scratch.bounds)
+		point.BucketCounts().FromRaw(t.scratch.counts)
+		putAttributes(point.Attributes(), e.point.Attributes)
+	case catalog.KindSummary:
+		point := to.Summary().DataPoints().AppendEmpty()
+		point.SetStartTimestamp(min(e.start, now))
+		point.SetTimestamp(now)
+		point.SetFlags(noRecordedValue)
+		for _, q := range e.point.Parts[0].Quantiles {
+			point.QuantileValues().AppendEmpty().SetQuantile(q.Quantile)
+		}
+		putAttributes(point.Attributes(), e.point.Attributes)
+	}
+}
+
+// hasSum reports whether the points of a histogram have a sum.
+func hasSum(point *normalize.Point) bool {
+	for i := range point.Parts {
+		if point.Parts[i].Sum == exposition.NoSlot {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// raw answers with these bytes and closes the connection.
+func raw(t *testing.T, answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = buffered.WriteString(answer)
+		_ = buffered.Flush()
+	}
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// Whether the end of a body is declared, and what becomes of one that is cut. The
+// cut ones that declare their end are errors already.
+func TestWhoDeclaresTheEndOfABody(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+	whole := zipped(t, body)
+	for _, tt := range []struct {
+		name, answer string
+		open, cut    bool
+	}{
+		{"Content-Length", head + "Content-Length: 19\r\n\r\n# TYPE a gauge\na 12\n", false, false},
+		{"Content-Length, cut", head + "Content-Length: 19\r\n\r\n# TYPE a gauge\na 1", false, true},
+		{"chunks", head + "Transfer-Encoding: chunked\r\n\r\n3\r\na 1\r\n0\r\n\r\n", false, false},
+		{"chunks, cut in one", head + "Transfer-Encoding: chunked\r\n\r\n9\r\na 1", false, true},
+		{"chunks, cut between two", head + "Transfer-Encoding: chunked\r\n\r\n3\r\na 1\r\n", false, true},
+		{"gzip", head + "Content-Encoding: gzip\r\n\r\n" + whole, false, false},
+		{"gzip, cut in its trailer", head + "Content-Encoding: gzip\r\n\r\n" + whole[:len(whole)-1], false, true},
+		{"only the end of the connection", head + "\r\na 1\n", true, false},
+		{"HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\na 1\n", true, false},
+		{"HTTP/1.0 with Content-Length", "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\na 1\n", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answer, err := client(t, serve(t, raw(t, tt.answer))).Metrics(t.Context(), new(bytes.Buffer))
+			if tt.cut {
+				require.Error(t, err)
+				assert.Equal(t, OutcomeReset, AsError(err).Outcome)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.open, answer.Open)
+		})
+	}
+}
