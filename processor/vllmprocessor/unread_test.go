@@ -147,6 +147,35 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 	}
 }
 
+// A server whose own health check fails is not starting because the collector is.
+func TestARestartOfTheCollectorMakesNoServerStart(t *testing.T) {
+	for name, storage := range map[string]bool{"with storage": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			folder, other := t.TempDir(), t.TempDir()
+			if storage {
+				other = folder
+			}
+			server := steady("one:8000", noon)
+			server.own = map[string]float64{"vllm.up": 1, "vllm.healthy": 1}
+			first := newInstance(t, remembering(), &archives{})
+			first.begin(files(t, folder))
+			first.watch(server, 20*time.Minute)
+			server.own["vllm.healthy"] = 0
+			require.Equal(t, 1.0, first.watch(server, 3*time.Minute)["condition=failing"])
+			first.end()
+			after := newInstance(t, remembering(), &archives{})
+			after.begin(files(t, other))
+			defer after.end()
+			told := after.watch(server, 3*time.Minute)
+			if storage {
+				assert.Equal(t, 1.0, told["condition=failing"], told)
+			} else {
+				assert.Equal(t, 1.0, told["condition=starting"], told)
+			}
+		})
+	}
+}
+
 // Without storage nothing is known of the time before.
 func TestWithoutStorageARestartKnowsNothing(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archives{})

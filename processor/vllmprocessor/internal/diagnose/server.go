@@ -24,8 +24,8 @@ type server struct {
 	blocked, others int
 	// draining is true while the pod of the server is being deleted.
 	draining bool
-	// restored are the engines that the server had before the collector restarted. They
-	// are judged as before until the server is read again.
+	// restored are the engines that the server had before the collector restarted, until
+	// it is seen what it has now.
 	restored []savedEngine
 }
 
@@ -54,7 +54,7 @@ func (s *server) count(up float64) {
 	reason := blocking[s.failure]
 	switch {
 	case up == 1:
-		s.read, s.failure, s.restored = true, "", nil
+		s.read, s.failure = true, ""
 		s.reason, s.blocked, s.others = Judged, 0, 0
 	case up != 0:
 	case reason != Judged:

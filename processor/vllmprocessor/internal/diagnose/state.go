@@ -186,6 +186,9 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		if !known(s.reader.errors) {
 			s.reader.errors, s.reader.answered = before.errors, before.answered
 		}
+		if !known(s.reader.dropped) {
+			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
+		}
 	}
 	s.server.count(up)
 	for _, e := range s.engines {
@@ -204,6 +207,9 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if up == 0 {
 		s.restore(r)
 		s.unreachable(settings, r.Time())
+	}
+	if up == 1 && len(s.engines) > 0 {
+		s.server.restored = nil
 	}
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
@@ -246,7 +252,7 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: s.begin(g.Attributes, at), listed: true}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), baseline: s.begin(g.Attributes, at), listed: true}
 	s.include(e)
 	return e
 }
