@@ -135,6 +135,9 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	if because := t.To.Because.Sentence(); because != "" {
 		sentence = because
 	}
+	if reason := t.Unreadable(); reason != "" {
+		sentence = reason
+	}
 	if t.Failure != "" {
 		fields = append(fields, zap.String("scrape_failure", t.Failure))
 	}

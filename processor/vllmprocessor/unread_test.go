@@ -52,6 +52,7 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 			assert.Contains(t, lines[0].Message, "The server cannot be read")
 			assert.Contains(t, lines[0].Message, sentence)
 			assert.Equal(t, outcome, lines[0].ContextMap()["scrape_failure"])
+			assert.Contains(t, lines[1].Message, sentence)
 			assert.Equal(t, zapcore.WarnLevel, lines[1].Level)
 			assert.EqualValues(t, 3, lines[1].ContextMap()["severity"])
 			assert.Equal(t, outcome, lines[1].ContextMap()["scrape_failure"])
@@ -127,6 +128,9 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			// Without a restart it is unreachable from the fifth failed scrape on.
 			want := append(times("unknown", max(4-before, 0)), times("unreachable", 8-max(4-before, 0))...)
 			assert.Equal(t, want, got)
+			lines := after.changes()
+			require.Len(t, lines, 1, "the new log has the page, too")
+			assert.EqualValues(t, 3, lines[0].ContextMap()["severity"])
 			metrics := server.failed("refused", nil)
 			after.at = server.at
 			metrics, err := after.process(t.Context(), metrics)
@@ -143,6 +147,9 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			server.at = server.at.Add(15 * time.Second)
 			assert.Equal(t, 1.0, after.watch(server, 5*time.Minute)["condition=healthy"])
 			assert.True(t, after.continues(server))
+			for _, line := range after.changes() {
+				assert.NotContains(t, line.Message, "cannot be judged")
+			}
 		})
 	}
 }
@@ -173,6 +180,20 @@ func TestARestartOfTheCollectorMakesNoServerStart(t *testing.T) {
 				assert.Equal(t, 1.0, told["condition=starting"], told)
 			}
 		})
+	}
+}
+
+// A restart beside a server that is well is no news.
+func TestARestartOfTheCollectorIsNoNews(t *testing.T) {
+	folder := t.TempDir()
+	server := steady("one:8000", noon)
+	server.own = map[string]float64{"vllm.up": 1}
+	for range 2 {
+		p := newInstance(t, remembering(), &archives{})
+		p.begin(files(t, folder))
+		p.watch(server, 8*time.Minute)
+		assert.Empty(t, p.changes())
+		p.end()
 	}
 }
 

@@ -51,10 +51,7 @@ func (e *savedEngine) resume(to *engine) {
 	if e.Since > 0 {
 		to.raw, to.rawSince, to.bad, to.badSince = Unreachable, min(e.Since, to.at), true, min(e.Since, to.at)
 	}
-	if e.Unreachable {
-		to.told.Condition, to.told.Severity = Unreachable, conditions[Unreachable].Severity
-		to.memory.see(to)
-	}
+	to.lost, to.told.Condition, to.told.Because = e.Unreachable, Unknown, JustSeen
 }
 
 // Server returns what is to be kept of the server; nil where it was never read.

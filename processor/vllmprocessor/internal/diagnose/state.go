@@ -79,8 +79,9 @@ type engine struct {
 	// described are the details of the causes where they are known already, as those
 	// of a pool; nil for an engine, see detail.
 	described *[NumCauses]string
-	// first is the time of its first batch, at of its newest reading.
-	first, at int64
+	// first is the time of its first batch, also before the collector restarted, began
+	// that of its first batch since, and at that of its newest reading.
+	first, began, at int64
 	baseline  *baseline
 	// next is what becomes the baseline if it lasts, since a time.
 	next      *baseline
@@ -107,6 +108,8 @@ type engine struct {
 	memory   toldSeries
 	// waits is true where the newest batch has only a part of the engine, so far.
 	waits bool
+	// lost is true where it was reported as unreachable before the collector restarted.
+	lost bool
 	// listed is for finding those that are not there any more.
 	listed bool
 }
@@ -252,7 +255,7 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), baseline: s.begin(g.Attributes, at), listed: true}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.begin(g.Attributes, at), listed: true}
 	s.include(e)
 	return e
 }
