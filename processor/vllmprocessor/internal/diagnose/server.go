@@ -22,6 +22,8 @@ type server struct {
 	// blocked scrapes, and others after it that failed otherwise.
 	reason          Because
 	blocked, others int
+	// counted is the time of the newest scrape that was counted.
+	counted int64
 	// draining is true while the pod of the server is being deleted.
 	draining bool
 	// restored are the engines that the server had before the collector restarted, until
@@ -49,14 +51,18 @@ func (s *server) observe(v *window.View) {
 	}
 }
 
-// count takes the outcome of a scrape: whether it succeeded, 1 or 0.
-func (s *server) count(up float64) {
+// count takes the outcome of a scrape: whether it succeeded, 1 or 0. A batch can come
+// again, or in parts; it is one scrape.
+func (s *server) count(up float64, at int64) {
+	if !known(up) || at == s.counted {
+		return
+	}
+	s.counted = at
 	reason := blocking[s.failure]
 	switch {
 	case up == 1:
 		s.read, s.failure = true, ""
 		s.reason, s.blocked, s.others = Judged, 0, 0
-	case up != 0:
 	case reason != Judged:
 		s.reason, s.others = reason, 0
 		s.blocked++

@@ -193,7 +193,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
 		}
 	}
-	s.server.count(up)
+	s.server.count(up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
