@@ -82,7 +82,7 @@ type engine struct {
 	// first is the time of its first batch, also before the collector restarted, began
 	// that of its first batch since, and at that of its newest reading.
 	first, began, at int64
-	baseline  *baseline
+	baseline         *baseline
 	// next is what becomes the baseline if it lasts, since a time.
 	next      *baseline
 	nextSince int64
