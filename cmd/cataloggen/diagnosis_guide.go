@@ -36,7 +36,7 @@ func (g *diagnosis) guideWith(d *document, guide []byte) ([]byte, error) {
 	var err error
 	for _, name := range sortedNames(parts) {
 		if guide, err = replacePart(guide, name, parts[name]); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("docs/diagnosis.md: %w", err)
 		}
 	}
 	return guide, unknownMetrics(d, guide)
@@ -47,7 +47,7 @@ func replacePart(guide []byte, name, part string) ([]byte, error) {
 	head, rest, begins := bytes.Cut(guide, []byte(begin))
 	_, tail, ends := bytes.Cut(rest, []byte(end))
 	if !begins || !ends {
-		return nil, fmt.Errorf("docs/diagnosis.md: the marks around the part %q are missing", name)
+		return nil, fmt.Errorf("the marks around the part %q are missing", name)
 	}
 	return slices.Concat(head, []byte(begin), []byte(part), []byte(end), tail), nil
 }

@@ -2,7 +2,8 @@
 // repository, and the diagnosis, internal/catalog/diagnosis.yaml, and writes what
 // is made from them: the tables of internal/catalog, the references for users of
 // the receiver and of the processor (metrics.md of each), the table of derived
-// metrics in the root's README.md, and the generated parts of docs/diagnosis.md.
+// metrics in the root's README.md, and the generated parts of docs/diagnosis.md and
+// docs/naming.md.
 package main
 
 import (
@@ -65,6 +66,10 @@ func generated(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	naming, err := read("docs", "naming.md")
+	if err != nil {
+		return nil, err
+	}
 	files := map[string][]byte{}
 	for path, generate := range map[string]func(*document) ([]byte, error){
 		filepath.Join("internal", "catalog", "catalog_generated.go"): goTable,
@@ -74,6 +79,7 @@ func generated(root string) (map[string][]byte, error) {
 		filepath.Join("internal", "catalog", "diagnosis_generated.go"): func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
 		},
+		filepath.Join("docs", "naming.md"):    func(d *document) ([]byte, error) { return namingWith(d, naming) },
 		filepath.Join("docs", "diagnosis.md"): func(d *document) ([]byte, error) { return diagnosed.guideWith(d, guide) },
 	} {
 		if files[path], err = generate(doc); err != nil {

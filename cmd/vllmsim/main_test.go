@@ -58,6 +58,7 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"replay into the past", []string{"replay", "main.go", "--every", "-1s"}, 2, "", "below 0"},
 		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
 		{"record of no URL", []string{"record", "nowhere", "dir"}, 1, "", "want http://host:port"},
+		{"record from a closed port", []string{"record", "http://127.0.0.1:1", t.TempDir()}, 1, "", "nothing was recorded from http://127.0.0.1:1/metrics: "},
 		{"unknown hardware", []string{"serve", "--hardware", "abacus"}, 2, "", "unknown hardware"},
 		{"change without time", []string{"serve", "--change", "clock=1"}, 2, "", "want TIME:PARAMETER=VALUE"},
 		{"change at no time", []string{"serve", "--change", "soon:clock=1"}, 2, "", "want a duration"},

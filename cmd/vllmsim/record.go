@@ -14,6 +14,7 @@ func record(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	flags := newFlags("record", "URL DIR", "Records a server's /metrics, one file per scrape and an index.json, for replay.", stderr)
 	flags.DurationVar(&options.For, "for", 10*time.Minute, "length of the recording")
 	flags.DurationVar(&options.Every, "every", 5*time.Second, "distance between scrapes")
+	flags.DurationVar(&options.Wait, "wait", 0, "how long to wait for a server that does not answer yet")
 	rest, err := parse(flags, args)
 	if err != nil {
 		return err

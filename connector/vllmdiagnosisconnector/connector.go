@@ -30,23 +30,14 @@ type diagnosisConnector struct {
 	now       func() time.Time
 	telemetry *telemetry
 
-	// mu guards what follows. It is not held while a record is delivered, which may
+	// mu guards what follows. It is not held while records are delivered, which may
 	// take long.
 	mu      sync.Mutex
-	engines map[collect.Key]*engine
+	engines engines
+	// pending are records that were refused.
+	pending pending
 	swept   time.Time
 	warned  warnings
-}
-
-// engine is an engine or a pool.
-type engine struct {
-	*track.Engine
-	attributes []collect.Attribute
-	// arrived is when its last points came, by our clock.
-	arrived time.Time
-	// waits is where the part of a frame came from whose rest is waited for; nil
-	// where none is.
-	waits *emit.Origin
 }
 
 func newConnector(config *Config, settings connector.Settings, next consumer.Logs) (*diagnosisConnector, error) {
@@ -62,7 +53,8 @@ func newConnector(config *Config, settings connector.Settings, next consumer.Log
 		next:      next,
 		now:       time.Now,
 		telemetry: newTelemetry(builder),
-		engines:   map[collect.Key]*engine{},
+		engines:   newEngines(config.MaxEngines),
+		pending:   pending{limit: maxPending},
 	}, nil
 }
 
@@ -84,23 +76,32 @@ func (c *diagnosisConnector) Start(context.Context, component.Host) error {
 	return c.telemetry.observe(c)
 }
 
-// Shutdown tells what still waits for the rest of its batch: it will not come.
+// Shutdown emits what still waits for the rest of its batch, which will not come, and
+// tries once more to deliver what was refused.
 func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 	batch := c.newBatch()
 	c.mu.Lock()
-	for key, e := range c.engines {
+	for key, e := range c.engines.all() {
 		c.settle(ctx, key, e, batch)
 	}
-	clear(c.engines)
+	c.engines = newEngines(c.config.MaxEngines)
 	c.mu.Unlock()
 	err := c.deliver(ctx, batch)
+	c.mu.Lock()
+	if lost := len(c.pending.records); lost > 0 {
+		c.telemetry.drop(ctx, c.pending.records)
+		c.logger.Warn("events of the diagnosis could not be delivered until the end and are lost", zap.Int("events", lost))
+	}
+	c.pending.records = nil
+	c.mu.Unlock()
 	c.telemetry.Shutdown()
 	return err
 }
 
-// ConsumeMetrics tells the transitions that follow from metrics. An error is that
-// of the next component; then the transitions are told with the engines' next
-// points, or with the same ones if they come again.
+// ConsumeMetrics emits a record for each transition that follows from metrics. An
+// error is that of the next component, and about transitions of these metrics. Their
+// records are kept and delivered with the next call, whatever it brings; so the same
+// metrics again do no harm and are not needed.
 func (c *diagnosisConnector) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	frames, unread := collect.Read(metrics)
 	c.telemetry.unread(ctx, &unread)
@@ -115,31 +116,38 @@ func (c *diagnosisConnector) ConsumeMetrics(ctx context.Context, metrics pmetric
 	return c.deliver(ctx, batch)
 }
 
-// lead is how far points may be ahead of our clock. One from later would make all
-// that follows it out of order.
-const lead = 5 * time.Minute
+const (
+	// lead is how far points may be ahead of our clock. One from later would make all
+	// that follows it out of order.
+	lead = 5 * time.Minute
+	// early is how far the newest points of an engine must be ahead of our clock for
+	// older ones to be believed instead.
+	early = 30 * time.Second
+)
 
 // observe takes one frame.
 func (c *diagnosisConnector) observe(ctx context.Context, frame *collect.Frame, source pmetric.ResourceMetrics, batch *batch) {
-	if ahead := time.Unix(0, frame.Time).Sub(batch.now); ahead > lead {
+	ahead := time.Unix(0, frame.Time).Sub(batch.now)
+	if ahead > lead {
 		c.telemetry.ignore(ctx, future, frame.Points)
 		c.warnOnce(&c.warned.future, fmt.Sprintf("points are %s ahead of this machine's clock, and no diagnosis is read from them; "+
 			"set the clock here, or where they are made", ahead.Round(time.Second)))
 		return
 	}
-	e := c.engines[frame.Key]
+	e := c.engines.get(frame.Key)
 	if e == nil {
-		if len(c.engines) >= c.config.MaxEngines {
-			c.telemetry.ignore(ctx, engineLimit, frame.Points)
-			c.warnOnce(&c.warned.engines, fmt.Sprintf("there are more engines and pools than max_engines (%d), and nothing is told about the others; "+
-				"raise it", c.config.MaxEngines))
+		if e = c.begin(ctx, frame, batch); e == nil {
 			return
 		}
-		e = &engine{Engine: track.NewEngine(&c.settings), attributes: frame.Attributes}
-		c.engines[frame.Key] = e
+	}
+	if c.wasEarly(frame, e, batch.now) {
+		c.settle(ctx, frame.Key, e, batch)
+		e.SetBack()
 	}
 	origin := emit.Origin{Resource: source.Resource(), SchemaURL: source.SchemaUrl()}
+	before := e.Ended()
 	outcome, transitions, incomplete := e.Observe(frame)
+	c.engines.mark(frame.Key, before, e.Ended())
 	for i := range transitions {
 		batch.add(frame.Key, e, origin, &transitions[i])
 	}
@@ -148,21 +156,44 @@ func (c *diagnosisConnector) observe(ctx context.Context, frame *collect.Frame, 
 	case track.OutOfOrder:
 		c.telemetry.ignore(ctx, outOfOrder, frame.Points)
 		return
-	case track.Ended:
-		delete(c.engines, frame.Key)
 	case track.Waiting:
-		e.waits = keep(origin)
-	case track.Taken:
+		e.waits = batch.keep(frame.Source, origin)
+	case track.Taken, track.Ended:
 		e.waits = nil
 	}
-	e.arrived = batch.now
+	e.arrived, e.behind = batch.now, 0
 }
 
-// keep is an origin that outlives the call: the metrics are not ours.
-func keep(origin emit.Origin) *emit.Origin {
-	kept := emit.NewOrigin(origin.SchemaURL)
-	origin.Resource.CopyTo(kept.Resource)
-	return &kept
+// wasEarly reports whether the newest points of an engine were made by a clock that has
+// been set right since. To wait for the time that it showed would silence the engine for
+// minutes. One older frame may be one that was sent again; two in their order are not.
+func (c *diagnosisConnector) wasEarly(frame *collect.Frame, e *engine, now time.Time) bool {
+	ahead := time.Unix(0, e.Time()).Sub(now)
+	if frame.Time >= e.Time() || ahead <= early || time.Unix(0, frame.Time).Sub(now) > early {
+		return false
+	}
+	if e.behind == 0 || frame.Time <= e.behind {
+		e.behind = frame.Time
+		return false
+	}
+	c.warnOnce(&c.warned.early, fmt.Sprintf("points were %s ahead of this machine's clock, and those that follow are not; "+
+		"the diagnosis goes on with the latter. Keep the clock of the machine that makes them in step", ahead.Round(time.Second)))
+	return true
+}
+
+// begin makes room for a new engine. It returns nil where there is none.
+func (c *diagnosisConnector) begin(ctx context.Context, frame *collect.Frame, batch *batch) *engine {
+	if key, full := c.engines.makeRoom(frame.Key.Resource); full {
+		if key == nil {
+			c.telemetry.ignore(ctx, engineLimit, frame.Points)
+			c.warnOnce(&c.warned.engines, fmt.Sprintf("there are more engines and pools than max_engines (%d), and no events are emitted about some of them; "+
+				"raise it. One server gets at most %d, so look first whether one sends more than it has", c.config.MaxEngines, c.engines.share))
+			return nil
+		}
+		c.settle(ctx, *key, c.engines.get(*key), batch)
+		c.engines.remove(*key)
+	}
+	return c.engines.add(frame.Key, &engine{Engine: track.NewEngine(&c.settings), attributes: frame.Attributes})
 }
 
 // sweep forgets engines that have been silent for too long. It looks a few times
@@ -172,17 +203,19 @@ func (c *diagnosisConnector) sweep(ctx context.Context, batch *batch) {
 		return
 	}
 	c.swept = batch.now
-	for key, e := range c.engines {
+	for key, e := range c.engines.all() {
 		if batch.now.Sub(e.arrived) <= c.config.MaxStaleness {
 			continue
 		}
 		c.settle(ctx, key, e, batch)
-		delete(c.engines, key)
-		c.telemetry.ConnectorVllmDiagnosisExpiredEngines.Add(ctx, 1)
+		if !e.Ended() {
+			c.telemetry.ConnectorVllmDiagnosisExpiredEngines.Add(ctx, 1)
+		}
+		c.engines.remove(key)
 	}
 }
 
-// settle tells what a part of a frame says whose rest does not come.
+// settle emits what a part of a frame says whose rest does not come.
 func (c *diagnosisConnector) settle(ctx context.Context, key collect.Key, e *engine, batch *batch) {
 	if e.waits == nil {
 		return
@@ -193,46 +226,4 @@ func (c *diagnosisConnector) settle(ctx context.Context, key collect.Key, e *eng
 	}
 	c.incomplete(ctx, incomplete)
 	e.waits = nil
-}
-
-// batch is what follows from one call.
-type batch struct {
-	now    time.Time
-	writer *emit.Writer
-	told   []told
-}
-
-// told is a transition that is on its way.
-type told struct {
-	engine     *track.Engine
-	transition track.Transition
-}
-
-func (c *diagnosisConnector) newBatch() *batch {
-	return &batch{now: c.now(), writer: emit.NewWriter(metadata.ScopeName, c.version)}
-}
-
-func (b *batch) add(key collect.Key, e *engine, origin emit.Origin, t *track.Transition) {
-	b.writer.Add(&key, e.attributes, origin, t, b.now)
-	b.told = append(b.told, told{e.Engine, *t})
-}
-
-// deliver hands the records on.
-func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
-	if len(batch.told) == 0 {
-		return nil
-	}
-	err := c.next.ConsumeLogs(ctx, batch.writer.Logs)
-	for _, t := range batch.told {
-		c.telemetry.event(ctx, t.transition.To.Severity, err == nil)
-	}
-	if err == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, t := range slices.Backward(batch.told) {
-		t.engine.Untell(&t.transition)
-	}
-	return err
 }

@@ -106,7 +106,7 @@ func TestEnginesModelsServersAndPoolsAreToldApart(t *testing.T) {
 	}
 	b.consume(t, 0, parts...)
 
-	assert.Len(t, b.engines, 4)
+	assert.Equal(t, 4, b.engines.live())
 	require.Len(t, b.sink.batches, 1)
 	assert.Equal(t, 2, b.sink.batches[0].ResourceLogs().Len(), "one for each server")
 	var events, engines []string
@@ -127,7 +127,7 @@ func TestAnEndForgetsTheEngine(t *testing.T) {
 		rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
 	b.consume(t, 15, ended)
-	assert.Empty(t, b.engines)
+	assert.Zero(t, b.engines.live())
 	b.consume(t, 30, s.says(30, healthy)...)
 	assert.Equal(t, []string{"degraded"}, b.sink.conditions(), "it is a first state again")
 }
@@ -137,9 +137,9 @@ func TestASilentEngineIsForgotten(t *testing.T) {
 	silent, alive := newServer("a"), newServer("b")
 	b.consume(t, 0, joined(silent.says(0, stalled)...), joined(alive.says(0, degraded)...))
 	b.consume(t, 200, alive.says(200, degraded)...)
-	assert.Len(t, b.engines, 2)
+	assert.Equal(t, 2, b.engines.live())
 	b.consume(t, 301, alive.says(301, degraded)...)
-	assert.Len(t, b.engines, 1)
+	assert.Equal(t, 1, b.engines.live())
 	b.consume(t, 302, silent.says(302, stalled)...)
 	assert.Equal(t, []string{"stalled", "degraded", "stalled"}, b.sink.conditions(), "it alone is told anew")
 }
@@ -213,18 +213,6 @@ func TestARecordThatIsRefusedIsTriedAgain(t *testing.T) {
 	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
 }
 
-func TestSeveralRecordsThatAreRefusedAreTakenBack(t *testing.T) {
-	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
-	b.sink.refuses = true
-	b.second = 30
-	require.ErrorIs(t, b.ConsumeMetrics(t.Context(), joined(append(s.says(15, degraded), s.says(30, stalled)...)...)), errRefused)
-	b.sink.refuses = false
-	b.consume(t, 45, s.says(45, stalled)...)
-	require.Equal(t, []string{"stalled"}, b.sink.conditions())
-	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
-}
-
 // The receiver ends the series under the old attributes and begins them under the
 // new ones, in one batch.
 func TestAServerThatWasUpdatedInPlaceGoesOn(t *testing.T) {
@@ -295,10 +283,13 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	b.consume(t, 400)
 	metadatatest.AssertEqualConnectorVllmDiagnosisEngines(t, telemetry, []metricdata.DataPoint[int64]{point(0)}, ignoring)
 	metadatatest.AssertEqualConnectorVllmDiagnosisExpiredEngines(t, telemetry, []metricdata.DataPoint[int64]{point(1)}, ignoring)
-	for _, sentence := range []string{"ahead of this machine's clock", "more engines and pools than max_engines (1)", "without its severity or its present condition"} {
+	for _, sentence := range []string{
+		"ahead of this machine's clock", "more engines and pools than max_engines (1)", "without its severity or its present condition",
+		"events of the diagnosis were refused; they are kept",
+	} {
 		assert.Contains(t, fmt.Sprint(b.sentences()), sentence)
 	}
-	assert.Len(t, b.sentences(), 3)
+	assert.Len(t, b.sentences(), 4)
 }
 
 func TestItSaysOnceThatThereIsNoDiagnosis(t *testing.T) {

@@ -25,7 +25,7 @@ func FuzzConsumeMetrics(f *testing.F) {
 			b.second = float64(second)
 			require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
 		}
-		require.LessOrEqual(t, len(b.engines), 2)
+		require.LessOrEqual(t, b.engines.count, 2)
 		require.NoError(t, b.Shutdown(t.Context()))
 		for _, record := range b.sink.records() {
 			require.NotEmpty(t, text(record, "vllm.diagnosis.condition"))

@@ -118,6 +118,8 @@ func joined(parts ...pmetric.Metrics) pmetric.Metrics {
 type sink struct {
 	mu      sync.Mutex
 	refuses bool
+	// refusal is the error where it is not errRefused.
+	refusal error
 	batches []plog.Logs
 }
 
@@ -128,6 +130,9 @@ func (s *sink) Capabilities() consumer.Capabilities { return consumer.Capabiliti
 func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refuses && s.refusal != nil {
+		return s.refusal
+	}
 	if s.refuses {
 		return errRefused
 	}

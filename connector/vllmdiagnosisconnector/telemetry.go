@@ -65,7 +65,7 @@ func (t *telemetry) observe(c *diagnosisConnector) error {
 	return t.RegisterConnectorVllmDiagnosisEnginesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.Observe(int64(len(c.engines)))
+		o.Observe(int64(c.engines.live()))
 		return nil
 	})
 }
@@ -82,11 +82,22 @@ func (t *telemetry) ignore(ctx context.Context, why ignored, points int) {
 	t.ConnectorVllmDiagnosisIgnoredPoints.Add(ctx, int64(points), t.ignored[why])
 }
 
-// event counts a record that was handed on, or refused.
-func (t *telemetry) event(ctx context.Context, severity int, delivered bool) {
-	if delivered {
-		t.ConnectorVllmDiagnosisEvents.Add(ctx, 1, t.severities[severity])
-	} else {
-		t.ConnectorVllmDiagnosisFailedEvents.Add(ctx, 1, t.severities[severity])
+// deliver counts records that the next component took, fail those that it refused for
+// the first time, and drop those that are lost.
+func (t *telemetry) deliver(ctx context.Context, records []record) {
+	t.count(ctx, t.ConnectorVllmDiagnosisEvents, records)
+}
+
+func (t *telemetry) fail(ctx context.Context, records []record) {
+	t.count(ctx, t.ConnectorVllmDiagnosisFailedEvents, records)
+}
+
+func (t *telemetry) drop(ctx context.Context, records []record) {
+	t.count(ctx, t.ConnectorVllmDiagnosisDroppedEvents, records)
+}
+
+func (t *telemetry) count(ctx context.Context, to metric.Int64Counter, records []record) {
+	for i := range records {
+		to.Add(ctx, 1, t.severities[records[i].severity])
 	}
 }

@@ -15,7 +15,9 @@ type warnings struct {
 	// undiagnosed counts the batches of vLLM servers without one.
 	undiagnosed int
 
-	future, engines, incomplete bool
+	future, early, engines, incomplete, pending bool
+	// refused is true from the first refusal until the next success.
+	refused bool
 }
 
 // patience is the number of batches that may come without a diagnosis before

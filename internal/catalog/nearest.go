@@ -1,9 +1,42 @@
 package catalog
 
+import "strings"
+
 // Nearest returns the name of the metric among those that fit whose name is most
 // like the one given, for messages; empty where none fits.
 func Nearest(name string, fits func(*Metric) bool) string {
 	best, nearest := -1, ""
+	for _, meant := range []string{name, spelledOut(name)} {
+		if d, found := nearestTo(meant, fits); found != "" && (best < 0 || d < best) {
+			best, nearest = d, found
+		}
+	}
+	return nearest
+}
+
+// abbreviations are what people call the latencies.
+var abbreviations = map[string]string{
+	"ttft": "time_to_first_token", "itl": "inter_token_latency", "tpot": "request.time_per_output_token", "e2e": "e2e_request_latency",
+}
+
+// spelledOut writes the abbreviations in a name in full.
+func spelledOut(name string) string {
+	rest, long := "", name
+	if begin, end, found := strings.Cut(name, "_"); found {
+		long, rest = begin, "_"+end
+	}
+	namespace := ""
+	if i := strings.LastIndexByte(long, '.'); i >= 0 {
+		namespace, long = long[:i+1], long[i+1:]
+	}
+	if full, known := abbreviations[long]; known {
+		return namespace + full + rest
+	}
+	return name
+}
+
+func nearestTo(name string, fits func(*Metric) bool) (best int, nearest string) {
+	best = -1
 	for i := range metrics {
 		if !fits(&metrics[i]) {
 			continue
@@ -12,7 +45,7 @@ func Nearest(name string, fits func(*Metric) bool) string {
 			best, nearest = d, metrics[i].Name
 		}
 	}
-	return nearest
+	return best, nearest
 }
 
 // editDistance is the number of letters to insert, remove or change to get from

@@ -27,5 +27,14 @@ func TestTheNearestNameFits(t *testing.T) {
 	processor := func(m *Metric) bool { return m.EmittedBy == "processor" }
 	assert.Equal(t, "vllm.prompt_tokens", Nearest("vllm.promt_tokens", receiver))
 	assert.Equal(t, "vllm.prompt_throughput", Nearest("vllm.promt_throughput", processor))
+	for abbreviated, want := range map[string]string{
+		"vllm.ttft_quantile": "vllm.time_to_first_token_quantile", "vllm.ttft_mean": "vllm.time_to_first_token_mean",
+		"vllm.itl_quantile": "vllm.inter_token_latency_quantile", "vllm.tpot_mean": "vllm.request.time_per_output_token_mean",
+		"vllm.e2e_quantile": "vllm.e2e_request_latency_quantile", "vllm.ttft_quantle": "vllm.time_to_first_token_quantile",
+		"vllm.e2e_request_latency_men": "vllm.e2e_request_latency_mean",
+	} {
+		assert.Equal(t, want, Nearest(abbreviated, processor), abbreviated)
+	}
+	assert.Equal(t, "vllm.time_to_first_token", Nearest("vllm.ttft", receiver))
 	assert.Empty(t, Nearest("vllm.prompt_tokens", func(*Metric) bool { return false }))
 }

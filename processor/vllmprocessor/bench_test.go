@@ -161,7 +161,7 @@ func BenchmarkState(b *testing.B) {
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&filled)
-			series := p.series
+			series := p.series.Used()
 			clear(p.resources)
 			runtime.GC()
 			runtime.ReadMemStats(&dropped)

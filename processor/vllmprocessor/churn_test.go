@@ -24,7 +24,7 @@ func TestADayOfPodsThatComeAndGoLeavesNothing(t *testing.T) {
 		// Eleven that live, and those that have been silent for less than it takes to
 		// notice.
 		require.LessOrEqual(t, len(r.processor.resources), 11+7)
-		require.Equal(t, 2*len(r.processor.resources), r.processor.series)
+		require.Equal(t, 2*len(r.processor.resources), r.processor.series.Used())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
@@ -102,8 +103,38 @@ func createDefaultConfig() component.Config {
 	}
 }
 
+// durations are the settings that take days and weeks as well, as budget_window does:
+// Go's own durations end at the hour.
+var durations = []string{"window", "max_staleness", "diagnosis::relearn_after", "diagnosis::start_timeout", "pool::interval"}
+
+// spellOut turns durations with days and weeks into hours.
+func spellOut(conf *confmap.Conf) error {
+	for _, key := range durations {
+		text, isText := conf.Get(key).(string)
+		if _, err := time.ParseDuration(text); !isText || err == nil {
+			continue
+		}
+		long, err := model.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%s: %q is not a duration; write for example 90s, 1h30m or 1d", key, text)
+		}
+		nested := any(time.Duration(long).String())
+		parts := strings.Split(key, confmap.KeyDelimiter)
+		for _, part := range slices.Backward(parts) {
+			nested = map[string]any{part: nested}
+		}
+		if err := conf.Merge(confmap.NewFromStringMap(nested.(map[string]any))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Unmarshal makes a long window alone no mistake.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := spellOut(conf); err != nil {
+		return err
+	}
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}

@@ -92,6 +92,23 @@ func TestALongWindowAloneIsNoMistake(t *testing.T) {
 	assert.Equal(t, time.Hour, configured(t, "window: 2m").Diagnosis.RelearnAfter)
 }
 
+// Days and weeks, which Go's durations lack, work in every duration.
+func TestDurationsHaveDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"1d": 24 * time.Hour, "1d12h": 36 * time.Hour, "1w": 7 * 24 * time.Hour, "90s": 90 * time.Second} {
+		assert.Equal(t, want, configured(t, "window: "+text).Window, text)
+	}
+	long := configured(t, "{window: 1d, max_staleness: 3d, diagnosis: {relearn_after: 2w, start_timeout: 1d}}")
+	assert.Equal(t, 72*time.Hour, long.MaxStaleness)
+	assert.Equal(t, 14*24*time.Hour, long.Diagnosis.RelearnAfter)
+	assert.Equal(t, 24*time.Hour, long.Diagnosis.StartTimeout)
+	assert.Equal(t, 2, long.Diagnosis.Hold, "what stands beside a duration keeps its default")
+	assert.Equal(t, 48*time.Hour, configured(t, "window: 1d").MaxStaleness)
+	for _, text := range []string{"window: 1 day", "diagnosis: {start_timeout: soon}", `pool: {interval: ""}`} {
+		_, err := decode(t, text)
+		assert.ErrorContains(t, err, "is not a duration; write for example 90s, 1h30m or 1d", text)
+	}
+}
+
 func TestNoQuantilesAndTheUtmostQuantilesAreAllowed(t *testing.T) {
 	assert.Empty(t, configured(t, "quantiles: []").Quantiles)
 	assert.Equal(t, []float64{0, 1}, configured(t, "quantiles: [0, 1]").Quantiles)
@@ -152,6 +169,8 @@ func TestMistakes(t *testing.T) {
 		},
 		{`diagnosis: {hold: 0}`, "diagnosis::hold: must be from 1 to 60 windows, not 0; the default is 2"},
 		{`diagnosis: {hold: 61}`, "diagnosis::hold: must be from 1 to 60 windows, not 61; the default is 2"},
+		{`metrics: {vllm.ttft_quantile: {enabled: true}}`, "metrics::vllm.ttft_quantile: no metric has this name; did you mean vllm.time_to_first_token_quantile?"},
+		{`metrics: {ttft_quantile: {enabled: true}}`, "metrics::ttft_quantile: no metric has this name; did you mean vllm.time_to_first_token_quantile?"},
 		{`diagnosis: {start_timeout: -1m}`, "diagnosis::start_timeout: must not be negative; write for example 10m, or 0s to report a server that does not answer at once"},
 		{`diagnosis: {start_timeout: 600}`, "diagnosis::start_timeout: 600 has no unit; write 600s"},
 		{`diagnosis: {start_timeout: 48h}`, "diagnosis::start_timeout: 48h0m0s is too long: a server that never starts would not be reported; write at most 24h"},

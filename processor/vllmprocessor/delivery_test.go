@@ -349,7 +349,7 @@ func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
 			kept += len(section.points)
 		}
 	}
-	assert.Greater(t, ends, maxUnconfirmed/2, "more than that have ended")
+	assert.Greater(t, ends, maxUnconfirmed/4, "more than that have ended")
 	assert.LessOrEqual(t, ends, maxUnconfirmed)
 	assert.LessOrEqual(t, len(r.history.outputs), keptOutputs+keptRefused)
 	assert.Less(t, kept, 3*(maxUnconfirmed+1000))

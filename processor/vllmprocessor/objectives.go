@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 )
 
@@ -35,17 +36,18 @@ type objectives struct {
 	add  func(ctx context.Context, out *output, s section) int
 
 	// mu guards what follows. It is taken after a resource's lock.
-	mu sync.Mutex
-	// trackers are counted; there are at most limit.
-	trackers, limit int
-	patterns        *objective.PatternWatch
-	told            map[string]bool
+	mu       sync.Mutex
+	patterns *objective.PatternWatch
+	told     map[string]bool
+	// trackers is shared among the resources.
+	trackers *quota.Quota
 }
 
 // measured is the part of a resource's state that objectives have.
 type measured struct {
 	state  slo.State
 	memory emit.Memory
+	share  *quota.Share
 }
 
 // maxTrackers bounds how many trackers a processor has.
@@ -78,7 +80,7 @@ func (p *vllmProcessor) measure(shared *archives) error {
 	o := &objectives{
 		plan: plan, config: p.config, id: p.id, logger: p.logger, telemetry: p.telemetry, open: p.openStorage, archives: shared,
 		archive: p.newArchive(budgets(p.config)), status: p.storage,
-		each: p.each, add: p.add, limit: maxTrackers,
+		each: p.each, add: p.add, trackers: quota.New(maxTrackers),
 		patterns: objective.WatchPatterns(p.config.Objectives), told: map[string]bool{},
 	}
 	p.objectives = o
@@ -118,10 +120,14 @@ func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch,
 	}
 	o.watch(batch, now)
 	if r.measured == nil {
-		r.measured = &measured{}
+		r.measured = &measured{share: o.trackers.Open()}
 	}
 	m := r.measured
-	m.state.Observe(o.plan, r.state, &beginner{o, ctx, batch.Resource})
+	keeper := &beginner{o, ctx, batch.Resource, m.share}
+	if excess := m.share.Excess(); excess > 0 {
+		m.state.Shrink(excess, keeper)
+	}
+	m.state.Observe(o.plan, r.state, keeper)
 	w.slo.CountsDiffer = false
 	values := w.slo.Evaluate(o.plan, &m.state, r.state)
 	if w.slo.CountsDiffer {
@@ -163,14 +169,10 @@ func (o *objectives) expire(r *resource) {
 	if o == nil || r.measured == nil {
 		return
 	}
-	ended := 0
 	for key, tracker := range r.measured.state.Each {
 		o.archive.end(key, tracker.Encode(), o)
-		ended++
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.trackers -= ended
+	r.measured.share.Close()
 }
 
 // snapshot returns the states of all trackers.
@@ -189,29 +191,20 @@ func (o *objectives) snapshot() map[string][]byte {
 
 func (o *objectives) accessed(key string, err error) { o.status.accessed(key, err) }
 
-// begin counts one more tracker; false where there are too many.
-func (o *objectives) begin() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.trackers >= o.limit {
-		return false
-	}
-	o.trackers++
-	return true
-}
-
 // beginner is what a resource's state asks while it takes a batch.
 type beginner struct {
 	*objectives
 	ctx      context.Context
 	resource string
+	share    *quota.Share
 }
 
 // Begin continues what was saved of a tracker.
 func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
-	if !k.begin() {
-		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is told about the others; "+
-			"split the servers among several collectors, or write fewer objectives or narrower models", k.limit))
+	if !k.share.Take() {
+		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
+			"each resource has an equal share; split the servers among several collectors, or write fewer objectives or narrower models",
+			k.trackers.Limit()))
 		return "", false
 	}
 	key := stateKey(k.resource, group, o.Name)
@@ -223,6 +216,12 @@ func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, trac
 		}
 	}
 	return key, true
+}
+
+// End keeps the state of a tracker that there is no more.
+func (k *beginner) End(key string, tracker *objective.Tracker) {
+	k.archive.end(key, tracker.Encode(), k.objectives)
+	k.share.Give()
 }
 
 // stateKey is the same for the same resource, model and objective after a

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
@@ -65,7 +66,7 @@ func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
 
 func TestTrackersAreBounded(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	p.objectives.limit = 2
+	p.objectives.trackers = quota.New(2)
 	engines := map[string]*engineLog{"0": {born: noon}}
 	names := []string{"one:8000", "two:8000", "three:8000"}
 	for _, name := range names {

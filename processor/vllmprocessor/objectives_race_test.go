@@ -18,7 +18,7 @@ func TestAStateThatEndsDuringASaveIsSavedAgain(t *testing.T) {
 		"a server that is forgotten": func(p *instance) {
 			p.at = p.at.Add(10 * time.Minute)
 			p.take(body("else:8000", "m", p.at, nil, map[string]*engineLog{"0": {born: noon}}))
-			require.Zero(t, p.objectives.trackers)
+			require.Zero(t, p.objectives.trackers.Used())
 		},
 		"a collector that stops": func(p *instance) { p.end() },
 	} {

@@ -29,7 +29,7 @@ func TestTheMemoryOfObjectivesIsAsTheREADMESays(t *testing.T) {
 			saved += len(tracker.Encode())
 		}
 	}
-	assert.Equal(t, 2, p.objectives.trackers)
+	assert.Equal(t, 2, p.objectives.trackers.Used())
 	t.Logf("two objectives of one server: %d bytes of memory, %d bytes saved", size, saved)
 	assert.InDelta(t, 24e3, size, 1e3)
 	assert.LessOrEqual(t, saved, 12_000)

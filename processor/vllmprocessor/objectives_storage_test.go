@@ -144,13 +144,13 @@ func TestAResourceThatComesBackContinues(t *testing.T) {
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.shows("one:8000", engines)
 	p.shows("one:8000", engines, 1, 3)
-	require.Equal(t, 1, p.objectives.trackers)
+	require.Equal(t, 1, p.objectives.trackers.Used())
 	// It is silent for an hour; another one keeps the processor awake.
 	other := map[string]*engineLog{"0": {born: noon}}
 	for range 120 {
 		p.shows("other:8000", other)
 	}
-	require.Equal(t, 1, p.objectives.trackers, "that of the other")
+	require.Equal(t, 1, p.objectives.trackers.Used(), "that of the other")
 	require.Len(t, p.objectives.archive.states, 1)
 	p.shows("one:8000", engines)
 	got := p.shows("one:8000", engines, 1, 1)
@@ -189,7 +189,7 @@ func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
 	// When the first sees it no more, what the other has is better than nothing.
 	first.at = first.at.Add(10 * time.Minute)
 	first.take(body("else:8000", "m", first.at, nil, engines))
-	require.Zero(t, first.objectives.trackers)
+	require.Zero(t, first.objectives.trackers.Used())
 	second.shows("one:8000", engines, 1, 1)
 	assert.Equal(t, 3.0, saved())
 	second.shows("one:8000", engines, 1, 1)

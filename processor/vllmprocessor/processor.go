@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -41,11 +42,12 @@ type vllmProcessor struct {
 	// other.
 	mu        sync.Mutex
 	resources map[string]*resource
-	series    int
 	swept     time.Time
 	warned    warnings
 	lapsed    lapsed
 
+	// series is shared among the resources.
+	series  *quota.Quota
 	workers sync.Pool
 	// pools is nil where none are configured.
 	pools *poolTicker
@@ -85,6 +87,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		now:       time.Now,
 		storage:   &storageStatus{},
 		resources: map[string]*resource{},
+		series:    quota.New(config.MaxSeries),
 	}
 	p.workers.New = func() any { return &worker{} }
 	for _, q := range config.Quantiles {
@@ -186,18 +189,19 @@ func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Bat
 		r.state.Trim()
 	}
 	before := r.state.Time()
-	p.mu.Lock()
-	room := p.config.MaxSeries - p.series
-	p.mu.Unlock()
-	report := r.state.Observe(batch, room)
+	if excess := r.share.Excess(); excess > 0 {
+		r.state.Shrink(excess)
+	}
+	r.share.Set(r.state.Units())
+	report := r.state.Observe(batch, r.share.Room())
+	r.share.Set(r.state.Units())
 	p.telemetry.observed(ctx, &report)
 	p.warnings(batch, r, &report, before)
-	p.mu.Lock()
-	p.series += report.NewSeries
 	if report.Changed {
+		p.mu.Lock()
 		r.arrived = now
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
 	if report.Used == 0 {
 		// It came before, in other parts.
 		p.again(ctx, r.history.refused(batch.Time), batch, metrics)

@@ -245,7 +245,7 @@ func TestMetricsOfOthersAreNoState(t *testing.T) {
 	r := newRig(t, "")
 	r.tell("at 0\ncounter node.cpu.time{0} 1\ngauge node.memory{0} 1\nat 15\ncounter node.cpu.time{0} 2")
 	assert.Empty(t, r.processor.resources)
-	assert.Zero(t, r.processor.series)
+	assert.Zero(t, r.processor.series.Used())
 }
 
 func TestShutdownWithoutStart(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -17,6 +18,8 @@ import (
 type resource struct {
 	mu    sync.Mutex
 	state *window.Resource
+	// share is its part of max_series.
+	share *quota.Share
 	// memory is what its derived series said last.
 	memory emit.Memory
 	// measured is nil without objectives.
@@ -44,7 +47,7 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 		p.mu.Lock()
 		r := p.resources[key]
 		if r == nil {
-			r = &resource{state: window.NewResource(p.window), attributes: pcommon.NewMap(), arrived: now}
+			r = &resource{state: window.NewResource(p.window), share: p.series.Open(), attributes: pcommon.NewMap(), arrived: now}
 			p.resources[key] = r
 			p.warnLapse(key, now)
 		}
@@ -60,13 +63,21 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 // release gives the lock back. A resource without any series is not kept.
 func (p *vllmProcessor) release(key string, r *resource) {
 	defer r.mu.Unlock()
-	if r.state.Series() > 0 {
-		return
+	if r.state.Series() == 0 {
+		p.forget(key, r)
 	}
+}
+
+// forget takes a resource whose lock is held out of the processor, and keeps what
+// is worth it for the case that it comes back.
+func (p *vllmProcessor) forget(key string, r *resource) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	delete(p.resources, key)
 	r.forgotten = true
+	p.mu.Unlock()
+	r.share.Close()
+	p.objectives.expire(r)
+	p.diagnosis.expire(r)
 }
 
 // each calls visit for every resource that is kept, with its lock held.
@@ -135,12 +146,8 @@ func (p *vllmProcessor) expire(ctx context.Context, key string, r *resource, now
 		return
 	}
 	p.mu.Lock()
-	p.series -= r.state.Series()
 	p.lapse(key, r, now)
-	delete(p.resources, key)
-	r.forgotten = true
 	p.mu.Unlock()
-	p.objectives.expire(r)
-	p.diagnosis.expire(r)
+	p.forget(key, r)
 	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 }

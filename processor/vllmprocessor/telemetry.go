@@ -66,9 +66,7 @@ func reason(value string) metric.MeasurementOption {
 func (t *telemetry) observe(p *vllmProcessor) error {
 	return errors.Join(
 		t.RegisterProcessorVllmSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			o.Observe(int64(p.series))
+			o.Observe(int64(p.series.Used()))
 			return nil
 		}),
 		t.RegisterProcessorVllmResourcesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -78,10 +76,8 @@ func (t *telemetry) observe(p *vllmProcessor) error {
 			return nil
 		}),
 		t.RegisterProcessorVllmObjectiveTrackersCallback(func(_ context.Context, o metric.Int64Observer) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
 			if p.objectives != nil {
-				o.Observe(int64(p.objectives.trackers))
+				o.Observe(int64(p.objectives.trackers.Used()))
 			}
 			return nil
 		}),

@@ -142,3 +142,14 @@ func TestCredentialsOverPlainHTTPAreWarnedOf(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAuthenticatorThatDoesNotRunIsNamed(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewIDWithName("bearertokenauth", "gateway")})
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	require.NoError(t, err)
+	require.EqualError(t, r.Start(t.Context(), componenttest.NewNopHost()), `127.0.0.1:1: auth::authenticator: the extension "bearertokenauth/gateway" does not run; `+
+		"configure it under extensions and list it under service::extensions")
+	require.NoError(t, r.Shutdown(t.Context()))
+}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
@@ -173,6 +174,10 @@ func createDefaultConfig() component.Config {
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
+	}
+	if conf.IsSet("discovery") && conf.Get("discovery") == nil {
+		// The key alone is the beginning of something that was forgotten.
+		_, c.Discovery.mistakes = discover.Parse(nil)
 	}
 	if !conf.IsSet("timeout") && c.Controller.CollectionInterval > 0 {
 		// A short interval alone is no mistake.

@@ -34,7 +34,7 @@ const removals = 8
 // startDiscovery starts to look for targets, if the configuration says so.
 func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, error) {
 	cfg := r.shared.config
-	if cfg.Discovery.settings == nil {
+	if !cfg.Discovery.IsSet() {
 		return nil, nil
 	}
 	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
@@ -42,7 +42,7 @@ func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, err
 		d.configured[t.address.String()] = true
 	}
 	var err error
-	d.runner, err = discover.NewRunner(cfg.Discovery.settings, discover.Options{
+	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
 		Logger:   r.shared.settings.Logger,
 		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
 		Limit:    cfg.Limits.Targets, Wanted: d.reconcile,

@@ -13,25 +13,60 @@ import (
 // static_configs and relabel_configs, and the short forms kubernetes and
 // inference_pool.
 type DiscoveryConfig struct {
-	// settings is nil without discovery, and where there are mistakes.
-	settings *discover.Settings
-	// mistakes are told by Validate, together with all others.
+	discover.Settings `mapstructure:",squash"`
+	// mistakes are reported by Validate, together with all others.
 	mistakes []error
 
 	_ struct{}
 }
 
+// The short forms of discovery.
+type (
+	// KubernetesDiscovery finds the pods of a selector.
+	KubernetesDiscovery = discover.Kubernetes
+	// InferencePoolDiscovery finds the pods of an InferencePool.
+	InferencePoolDiscovery = discover.InferencePool
+	// PodDiscovery is what both have in common.
+	PodDiscovery = discover.Pods
+)
+
 // Unmarshal reads the section with Prometheus's own unmarshallers, which the
 // collector's cannot replace: their defaults and checks are in them.
 func (d *DiscoveryConfig) Unmarshal(conf *confmap.Conf) error {
-	d.settings, d.mistakes = discover.Parse(conf.ToStringMap())
+	section := conf.ToStringMap()
+	if len(section) == 0 {
+		// This is how no discovery is printed.
+		*d = DiscoveryConfig{}
+		return nil
+	}
+	settings, mistakes := discover.Parse(section)
+	*d = DiscoveryConfig{mistakes: mistakes}
+	if settings != nil {
+		d.Settings = *settings
+	}
 	return nil
 }
 
-func (d *DiscoveryConfig) isSet() bool { return d.settings != nil || len(d.mistakes) > 0 }
+// Marshal writes the section without its secrets.
+func (d DiscoveryConfig) Marshal(conf *confmap.Conf) error {
+	all, err := d.Map()
+	if err != nil {
+		return err
+	}
+	return conf.Merge(confmap.NewFromStringMap(all))
+}
+
+func (d *DiscoveryConfig) isSet() bool {
+	return d.IsSet() || len(d.RelabelConfigs) > 0 || len(d.mistakes) > 0
+}
 
 func (d *DiscoveryConfig) validate(add func(key, format string, args ...any)) {
-	for _, mistake := range d.mistakes {
+	mistakes := d.mistakes
+	if len(mistakes) == 0 && d.isSet() {
+		// It may have been made without Unmarshal.
+		mistakes = d.Mistakes()
+	}
+	for _, mistake := range mistakes {
 		// The mistake begins with its key below the section, or has none.
 		key, message, found := strings.Cut(mistake.Error(), ": ")
 		if !found || strings.Contains(key, " ") {

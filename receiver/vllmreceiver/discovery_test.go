@@ -261,7 +261,7 @@ func TestShutdownWhileTheEndOfATargetIsBeingSent(t *testing.T) {
 func TestATargetThatCannotBeStartedIsSaidOnce(t *testing.T) {
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, `
-tls: {ca_file: testdata/missing.pem}
+tls: {ca_file: doc.go}
 discovery: {static_configs: [{targets: ["127.0.0.1:1", "127.0.0.1:2"], labels: {__scheme__: https}}]}
 `)
 	said := func() int { return logs.FilterMessageSnippet("Discovered targets cannot be started").Len() }
@@ -314,7 +314,7 @@ func TestStartFailsWhereDiscoveryCannotWork(t *testing.T) {
 func TestTheSecretsOfDiscoveryAreNotPrinted(t *testing.T) {
 	cfg, err := decode(t, `discovery: {http_sd_configs: [{url: "http://sd", authorization: {credentials: very-secret}}]}`)
 	require.NoError(t, err)
-	require.NotNil(t, cfg.Discovery.settings)
+	require.True(t, cfg.Discovery.IsSet())
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), "very-secret")
 	out := confmap.New()
 	require.NoError(t, out.Marshal(cfg))

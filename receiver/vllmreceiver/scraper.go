@@ -69,6 +69,12 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	// The HTTP instrumentation would wrap the transport and hide its connections
 	// from Close; the scrape itself is traced by the scrape helper.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
+	if auth := s.client.Auth.Get(); auth != nil {
+		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
+			return fmt.Errorf("auth::authenticator: the extension %q does not run; configure it under extensions and list it under service::extensions",
+				auth.AuthenticatorID)
+		}
+	}
 	config := s.client
 	headers := config.Headers
 	config.Headers = nil

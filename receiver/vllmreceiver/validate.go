@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configtls"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -60,6 +62,10 @@ func (c *Config) Validate() error {
 		}
 	}
 	validateHeaders("", c.Client.Headers, add)
+	validateFiles("", &c.Client.TLS, nil, add)
+	for i := range c.Targets {
+		validateFiles(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client.TLS, &c.Client.TLS, add)
+	}
 	c.Discovery.validate(add)
 	c.validateNumbers(add)
 	c.validateNames(add)
@@ -73,6 +79,27 @@ func validateHeaders(key string, headers configopaque.MapList, add func(key, for
 		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(string(header.Value)) {
 			// The value may be a secret.
 			add(key+"headers::"+strconv.Quote(header.Name), "the name or the value cannot be sent; remove line breaks and control characters")
+		}
+	}
+}
+
+// validateFiles finds the files for TLS that cannot be read. What a target inherits
+// is reported once.
+func validateFiles(key string, tls, inherited *configtls.ClientConfig, add func(key, format string, args ...any)) {
+	for _, file := range []struct {
+		key  string
+		name func(*configtls.ClientConfig) string
+	}{
+		{"ca_file", func(c *configtls.ClientConfig) string { return c.CAFile }},
+		{"cert_file", func(c *configtls.ClientConfig) string { return c.CertFile }},
+		{"key_file", func(c *configtls.ClientConfig) string { return c.KeyFile }},
+	} {
+		name := file.name(tls)
+		if name == "" || inherited != nil && name == file.name(inherited) {
+			continue
+		}
+		if _, err := os.Stat(name); err != nil {
+			add(key+"tls::"+file.key, "the file cannot be read: %v", err)
 		}
 	}
 }

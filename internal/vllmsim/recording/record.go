@@ -23,6 +23,9 @@ type Options struct {
 	Dir string
 	// Every is the distance between scrapes, For the length of the recording.
 	Every, For time.Duration
+	// Wait is how long a server that does not answer yet is waited for; with 0 the
+	// first attempt must have an answer.
+	Wait time.Duration
 	// Report is told about failures and their end, once each.
 	Report func(message string)
 }
@@ -69,6 +72,9 @@ func (o Options) check() (*url.URL, error) {
 	if target.Path == "" || target.Path == "/" {
 		target.Path = "/metrics"
 	}
+	if o.Wait < 0 || o.Wait > o.For {
+		return nil, fmt.Errorf("waiting for %s while recording for %s: want a wait of at least 0 and within the recording", o.Wait, o.For)
+	}
 	if o.Every < 10*time.Millisecond || o.For <= 0 {
 		return nil, fmt.Errorf("recording for %s every %s: want a length above 0 and a distance of at least 10ms", o.For, o.Every)
 	}
@@ -94,9 +100,13 @@ func (r *recorder) run(ctx context.Context) (int, error) {
 	defer cancel()
 	ticker := time.NewTicker(r.Every)
 	defer ticker.Stop()
+	began := time.Now()
 	for {
 		if err := r.scrape(ctx); err != nil {
 			return r.bodies, err
+		}
+		if r.bodies == 0 && time.Since(began) >= r.Wait {
+			return 0, r.nothing()
 		}
 		select {
 		case <-ctx.Done():
@@ -106,10 +116,25 @@ func (r *recorder) run(ctx context.Context) (int, error) {
 			}
 		}
 		if r.bodies == 0 {
-			return 0, fmt.Errorf("nothing was recorded from %s: %s", r.index.URL, r.failed)
+			return 0, r.nothing()
 		}
 		return r.bodies, nil
 	}
+}
+
+// nothing says that no attempt had an answer. The folder is left as it was, so
+// that the next recording can use it.
+func (r *recorder) nothing() error {
+	failure := r.failed
+	if failure == "" {
+		failure = "no attempt was made"
+	}
+	err := fmt.Errorf("nothing was recorded from %s: %s; check that the server runs and that the address is right, "+
+		"or wait for it with -wait", r.index.URL, failure)
+	if removed := os.Remove(filepath.Join(r.Dir, IndexName)); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
 }
 
 // scrape makes one attempt and adds it to the recording. Its error is one of

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -212,11 +213,63 @@ func TestRecordingNothingIsAnErrorWithItsCause(t *testing.T) {
 	s := backend(t, 200)
 	address := s.URL
 	s.Close()
-	var said reports
-	_, err := Record(t.Context(), Options{URL: address, Dir: t.TempDir(), Every: 10 * time.Millisecond, For: 50 * time.Millisecond, Report: said.add})
-	require.ErrorContains(t, err, "nothing was recorded")
-	require.ErrorContains(t, err, "connection refused")
-	assert.Len(t, said.lines, 1, "the same failure is told once")
+	for name, wait := range map[string]time.Duration{"at once": 0, "after a wait": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			var said reports
+			dir := t.TempDir()
+			began := time.Now()
+			_, err := Record(t.Context(), Options{
+				URL: address, Dir: dir, Every: 10 * time.Millisecond, For: 10 * time.Minute, Wait: wait, Report: said.add,
+			})
+			require.ErrorContains(t, err, "nothing was recorded from "+address+"/metrics")
+			require.ErrorContains(t, err, "connection refused; check that the server runs")
+			assert.Len(t, said.lines, 1, "the same failure is reported once")
+			assert.GreaterOrEqual(t, time.Since(began), wait)
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			assert.Empty(t, left, "the next recording can use the folder")
+		})
+	}
+}
+
+func TestAServerThatStartsLaterIsWaitedFor(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	dir := t.TempDir()
+	refused := make(chan struct{}, 1)
+	go func() {
+		<-refused
+		again, err := net.Listen("tcp", address)
+		if !assert.NoError(t, err) {
+			return
+		}
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("vllm:num_requests_running 1\n"))
+		}))
+		_ = server.Listener.Close()
+		server.Listener = again
+		server.Start()
+		t.Cleanup(server.Close)
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	n, err := Record(ctx, Options{
+		URL: "http://" + address, Dir: dir, Every: 10 * time.Millisecond, For: time.Minute, Wait: time.Minute,
+		Report: func(message string) {
+			switch {
+			case strings.HasPrefix(message, "scrape failed"):
+				refused <- struct{}{}
+			case message == "the server answers again":
+				cancel()
+			}
+		},
+	})
+	require.NoError(t, err)
+	assert.Positive(t, n)
+	index, err := ReadIndex(dir)
+	require.NoError(t, err)
+	assert.Contains(t, index.Scrapes[0].Error, "refused", "the start is part of the recording")
 }
 
 func TestRecordingsThatCannotWorkAreRefused(t *testing.T) {

@@ -113,6 +113,8 @@ func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool 
 		return BadAttribute, false
 	case which == cause && read.Role != Primary && read.Role != Contributing && read.Role != Notice:
 		return BadAttribute, false
+	case len(read.Name)+len(read.Detail) > maxName || size(point) > maxAttributes:
+		return TooLong, false
 	case !gone && !possible(which, value):
 		return BadValue, false
 	}
@@ -183,6 +185,17 @@ func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool
 		frame.Source = c.source
 	}
 	return frame
+}
+
+// size is the size of the attributes of a point, in bytes; once it is beyond the
+// limit, some size beyond it.
+func size(point pmetric.NumberDataPoint) (bytes int) {
+	for name, value := range point.Attributes().All() {
+		if bytes += len(name) + len(value.AsString()); bytes > maxAttributes {
+			break
+		}
+	}
+	return bytes
 }
 
 func text(point pmetric.NumberDataPoint, name string) string {

@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,6 +109,17 @@ func TestReadCountsWhatItCannotUse(t *testing.T) {
 		"unnamed condition":    {func(in input) { in.add("vllm.diagnosis.condition", 1, 1) }, BadAttribute},
 		"unnamed cause":        {func(in input) { in.add("vllm.diagnosis.cause", 1, 1, "role", "primary") }, BadAttribute},
 		"cause without a role": {func(in input) { in.add("vllm.diagnosis.cause", 1, 1, "cause", "erroring") }, BadAttribute},
+		"long name":            {func(in input) { in.add("vllm.diagnosis.condition", 1, 1, "condition", strings.Repeat("x", 129)) }, TooLong},
+		"long detail": {func(in input) {
+			in.add("vllm.diagnosis.cause", 1, 1, "cause", "erroring", "role", "primary", "detail", strings.Repeat("x", 200))
+		}, TooLong},
+		"long attribute": {func(in input) { in.add("vllm.diagnosis.severity", 1, 1, "model_name", strings.Repeat("x", 3000)) }, TooLong},
+		"many attributes": {func(in input) {
+			point := in.add("vllm.diagnosis.severity", 1, 1)
+			for i := range 500 {
+				point.Attributes().PutStr(fmt.Sprint("attribute", i), "")
+			}
+		}, TooLong},
 		"role that is not one": {func(in input) { in.add("vllm.diagnosis.cause", 1, 1, "cause", "erroring", "role", "main") }, BadAttribute},
 	} {
 		t.Run(name, func(t *testing.T) {

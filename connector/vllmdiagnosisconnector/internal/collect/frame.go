@@ -60,9 +60,16 @@ const (
 	Notice       Role = "notice"
 )
 
-// maxSeries is the most series of one metric of one engine that are read. The
-// catalogue has far fewer; who sends more does not send a diagnosis.
-const maxSeries = 128
+// The catalogue has far fewer and shorter names; who sends more does not send a
+// diagnosis. Together these bound what is kept of an engine at about 64 kB.
+const (
+	// maxSeries is the most series of one metric of one engine that are read.
+	maxSeries = 128
+	// maxName is the longest name of a condition, cause or signal, with its detail.
+	maxName = 128
+	// maxAttributes is the size of the attributes of a point, in bytes.
+	maxAttributes = 2 << 10
+)
 
 // Merge adds another part of the same frame. The order of the parts is of no
 // importance.
@@ -120,6 +127,8 @@ const (
 	BadAttribute
 	// TooMany means: more series of one metric of one engine than a diagnosis has.
 	TooMany
+	// TooLong means: longer names or more attributes than a diagnosis has.
+	TooLong
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -127,7 +136,7 @@ const (
 
 // String is the reason as the connector's own telemetry spells it.
 func (r Reason) String() string {
-	return [NumReasons]string{"type_conflict", "no_timestamp", "bad_value", "bad_attribute", "too_many"}[r]
+	return [NumReasons]string{"type_conflict", "no_timestamp", "bad_value", "bad_attribute", "too_many", "too_long"}[r]
 }
 
 // Report counts what was not used.

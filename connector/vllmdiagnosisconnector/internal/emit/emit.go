@@ -51,12 +51,27 @@ type Origin struct {
 	SchemaURL string
 }
 
-// NewOrigin returns an origin with an empty resource.
-func NewOrigin(schemaURL string) Origin {
-	return Origin{Resource: pcommon.NewResource(), SchemaURL: schemaURL}
+// maxKept bounds the attributes of a resource that are kept, in bytes.
+const maxKept = 16 << 10
+
+// Keep returns an origin that outlives the metrics that it came with. Of a resource
+// with very large attributes it has those that fit.
+func (o Origin) Keep() Origin {
+	kept := Origin{pcommon.NewResource(), o.SchemaURL[:min(len(o.SchemaURL), maxKept)]}
+	o.Resource.CopyTo(kept.Resource)
+	room := maxKept
+	kept.Resource.Attributes().RemoveIf(func(name string, value pcommon.Value) bool {
+		size := 32 + len(name) + len(value.AsString())
+		if size > room {
+			return true
+		}
+		room -= size
+		return false
+	})
+	return kept
 }
 
-// Writer puts the records of one batch together, those of a resource in one place.
+// Writer puts the records of one delivery together, those of a resource in one place.
 type Writer struct {
 	Logs plog.Logs
 	// Scope and Version are the instrumentation scope.
@@ -70,25 +85,28 @@ func NewWriter(scope, version string) *Writer {
 	return &Writer{Logs: plog.NewLogs(), Scope: scope, Version: version, records: map[string]plog.LogRecordSlice{}}
 }
 
-// Add writes one transition of an engine, which was observed now.
-func (w *Writer) Add(
-	key *collect.Key, attributes []collect.Attribute, from Origin, t *track.Transition, now time.Time,
-) {
-	records, there := w.records[key.Resource]
+// Add copies a record to those of its resource.
+func (w *Writer) Add(resource string, from Origin, record plog.LogRecord) {
+	records, there := w.records[resource]
 	if !there {
-		resource := w.Logs.ResourceLogs().AppendEmpty()
-		from.Resource.CopyTo(resource.Resource())
+		to := w.Logs.ResourceLogs().AppendEmpty()
+		from.Resource.CopyTo(to.Resource())
 		// The record says it, and a resource that follows it would be a new stream of
 		// logs each time.
-		resource.Resource().Attributes().RemoveIf(func(name string, _ pcommon.Value) bool { return identity.Diagnosis(name) })
-		resource.SetSchemaUrl(from.SchemaURL)
-		scope := resource.ScopeLogs().AppendEmpty()
+		to.Resource().Attributes().RemoveIf(func(name string, _ pcommon.Value) bool { return identity.Diagnosis(name) })
+		to.SetSchemaUrl(from.SchemaURL)
+		scope := to.ScopeLogs().AppendEmpty()
 		scope.Scope().SetName(w.Scope)
 		scope.Scope().SetVersion(w.Version)
 		records = scope.LogRecords()
-		w.records[key.Resource] = records
+		w.records[resource] = records
 	}
-	record := records.AppendEmpty()
+	record.CopyTo(records.AppendEmpty())
+}
+
+// NewRecord returns the record of a transition of an engine, which was observed now.
+func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transition, now time.Time) plog.LogRecord {
+	record := plog.NewLogRecord()
 	record.SetEventName(EngineEvent)
 	if key.Pool {
 		record.SetEventName(PoolEvent)
@@ -108,6 +126,7 @@ func (w *Writer) Add(
 	putString(record.Attributes(), attributeRunbook, says.runbook)
 	putNumbers(record.Attributes(), attributeSignal, t.Signals)
 	putNumbers(record.Attributes(), attributeSignalRatio, t.Ratios)
+	return record
 }
 
 func writeState(to pcommon.Map, t *track.Transition) {

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                metric.Meter
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
+	ConnectorVllmDiagnosisDroppedEvents  metric.Int64Counter
 	ConnectorVllmDiagnosisEngines        metric.Int64ObservableUpDownCounter
 	ConnectorVllmDiagnosisEvents         metric.Int64Counter
 	ConnectorVllmDiagnosisExpiredEngines metric.Int64Counter
@@ -89,6 +90,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ConnectorVllmDiagnosisDroppedEvents, err = builder.meter.Int64Counter(
+		"otelcol_connector_vllm_diagnosis_dropped_events",
+		metric.WithDescription("Log records that are lost, because the next component refused them for good, or more than can be kept. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisEngines, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_connector_vllm_diagnosis_engines",
 		metric.WithDescription("Engines and pools whose diagnosis is known. At most max_engines for each connector. [Development]"),
@@ -109,7 +116,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisFailedEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_failed_events",
-		metric.WithDescription("Log records that the next component refused. They are tried again with the engine's next points. [Development]"),
+		metric.WithDescription("Log records that the next component refused. They are kept and delivered with the next points. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

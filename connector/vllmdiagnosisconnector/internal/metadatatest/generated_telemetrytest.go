@@ -21,6 +21,22 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	return set
 }
 
+func AssertEqualConnectorVllmDiagnosisDroppedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_vllm_diagnosis_dropped_events",
+		Description: "Log records that are lost, because the next component refused them for good, or more than can be kept. [Development]",
+		Unit:        "{record}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_vllm_diagnosis_dropped_events")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualConnectorVllmDiagnosisEngines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_engines",
@@ -72,7 +88,7 @@ func AssertEqualConnectorVllmDiagnosisExpiredEngines(t *testing.T, tt *component
 func AssertEqualConnectorVllmDiagnosisFailedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_failed_events",
-		Description: "Log records that the next component refused. They are tried again with the engine's next points. [Development]",
+		Description: "Log records that the next component refused. They are kept and delivered with the next points. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -24,10 +24,14 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ConnectorVllmDiagnosisDroppedEvents.Add(context.Background(), 1)
 	tb.ConnectorVllmDiagnosisEvents.Add(context.Background(), 1)
 	tb.ConnectorVllmDiagnosisExpiredEngines.Add(context.Background(), 1)
 	tb.ConnectorVllmDiagnosisFailedEvents.Add(context.Background(), 1)
 	tb.ConnectorVllmDiagnosisIgnoredPoints.Add(context.Background(), 1)
+	AssertEqualConnectorVllmDiagnosisDroppedEvents(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorVllmDiagnosisEngines(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

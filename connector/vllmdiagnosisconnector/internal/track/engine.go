@@ -8,7 +8,7 @@ import (
 
 // Settings are the choices for all engines.
 type Settings struct {
-	// Initial tells each first state.
+	// Initial makes a transition of each first state.
 	Initial bool
 	// MaxStaleness is the time between two points after which the later one is the
 	// first again.
@@ -18,7 +18,7 @@ type Settings struct {
 	Precedence func(condition string) int
 }
 
-// warning is the least severity of a first state that is always told: what is
+// warning is the least severity of a first state that is always a transition: what is
 // wrong already is news, what is right is not.
 const warning = 2
 
@@ -31,7 +31,7 @@ const (
 	Taken Outcome = iota
 	// Waiting means: the frame is a part, and the rest is waited for.
 	Waiting
-	// Ended means: the engine has no diagnosis any more and is to be forgotten.
+	// Ended means: the engine has no diagnosis any more.
 	Ended
 	// OutOfOrder means: the frame is older than what is known.
 	OutOfOrder
@@ -43,12 +43,14 @@ type Engine struct {
 	// frame is the newest, and waiting is true where it has not been taken yet.
 	frame   *collect.Frame
 	waiting bool
-	// told is the state that was told last, or that was the first and not told.
-	told State
+	// ended is true where the newest frame said that there is no diagnosis any more.
+	// Its time is still needed: older frames may be sent again.
+	ended bool
+	// current is the state of the last transition, or the first state where that was
+	// none.
+	current State
 	// expected are the causes that the frame before had.
 	expected map[collect.Cause]bool
-	// number is that of the last transition.
-	number int
 }
 
 // NewEngine returns an engine of which nothing is known.
@@ -56,7 +58,7 @@ func NewEngine(settings *Settings) *Engine { return &Engine{settings: settings} 
 
 // Observe takes a frame and returns the transitions that follow from it, none
 // mostly. Incomplete is the number of points of a frame that was given up, because
-// it said no condition.
+// it had no condition. The same frame again is no transition.
 func (e *Engine) Observe(f *collect.Frame) (outcome Outcome, transitions []Transition, incomplete int) {
 	switch {
 	case e.frame != nil && f.Time < e.frame.Time:
@@ -66,12 +68,13 @@ func (e *Engine) Observe(f *collect.Frame) (outcome Outcome, transitions []Trans
 	default:
 		// The parts that are missing will not come any more.
 		transitions, incomplete = e.Settle()
-		if e.frame != nil && time.Duration(f.Time-e.frame.Time) > e.settings.MaxStaleness {
+		if e.ended || e.frame != nil && time.Duration(f.Time-e.frame.Time) > e.settings.MaxStaleness {
 			e.forget()
 		}
 		e.frame, e.waiting = f, true
 	}
-	if e.frame.Ended && e.frame.Severity == collect.NoSeverity {
+	if e.ended = e.frame.Ended && e.frame.Severity == collect.NoSeverity; e.ended {
+		e.waiting = false
 		return Ended, transitions, incomplete
 	}
 	if !e.complete() {
@@ -98,20 +101,26 @@ func (e *Engine) Settle() (transitions []Transition, incomplete int) {
 	return transitions, 0
 }
 
-// Untell takes back the newest transition, which could not be delivered. The
-// engine's next points tell it anew, if it is still the case by then.
-func (e *Engine) Untell(t *Transition) {
-	if t.number == e.number {
-		e.told = t.From
-		e.number--
+// Ended reports whether the engine has no diagnosis any more.
+func (e *Engine) Ended() bool { return e.ended }
+
+// Time is that of the newest frame, 0 without one.
+func (e *Engine) Time() int64 {
+	if e.frame == nil {
+		return 0
 	}
+	return e.frame.Time
 }
+
+// SetBack makes the engine take frames that are older than its newest one. What the
+// diagnosis was stays known.
+func (e *Engine) SetBack() { e.frame, e.waiting = nil, false }
 
 func (e *Engine) forget() {
-	e.told, e.expected = State{}, nil
+	e.current, e.expected, e.ended = State{}, nil, false
 }
 
-// complete tells whether the frame has all its parts: the severity, the present
+// complete reports whether the frame has all its parts: the severity, the present
 // condition, and a point for each cause that the frame before had. A cause that was
 // never seen may still be missing; it then makes a transition of its own.
 func (e *Engine) complete() bool {
@@ -119,7 +128,7 @@ func (e *Engine) complete() bool {
 		return false
 	}
 	for cause := range e.expected {
-		if _, told := e.frame.Causes[cause]; !told {
+		if _, there := e.frame.Causes[cause]; !there {
 			return false
 		}
 	}
@@ -131,17 +140,13 @@ func (e *Engine) take() (Transition, bool) {
 	e.waiting = false
 	e.expected = e.frame.Causes
 	state, _ := stateOf(e.frame, e.settings.Precedence)
-	if state.Equal(&e.told) {
+	if state.Equal(&e.current) {
 		return Transition{}, false
 	}
-	from := e.told
+	from := e.current
+	e.current = state
 	if !from.Known() && state.Severity < warning && !e.settings.Initial {
-		e.told = state
 		return Transition{}, false
 	}
-	e.told = state
-	e.number++
-	return Transition{
-		From: from, To: state, Time: e.frame.Time, Signals: e.frame.Signals, Ratios: e.frame.Ratios, number: e.number,
-	}, true
+	return Transition{From: from, To: state, Time: e.frame.Time, Signals: e.frame.Signals, Ratios: e.frame.Ratios}, true
 }

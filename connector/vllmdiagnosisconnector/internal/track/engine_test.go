@@ -231,28 +231,56 @@ func TestObserveSaysWhatBecameOfAFrame(t *testing.T) {
 	check(Ended, 0, end(78, collect.NoSeverity, ""))
 }
 
-func TestAStateThatWasNotDeliveredIsToldAgain(t *testing.T) {
+// A batch can be sent again at any time, also when its engine has ended since.
+func TestFramesThatWereSeenAreNoTransitions(t *testing.T) {
 	e := NewEngine(settings())
-	e.Observe(frame(0, 0, "healthy"))
+	end := func() *collect.Frame {
+		f := frame(2, collect.NoSeverity, "")
+		f.Ended = true
+		return f
+	}
 	_, first, _ := e.Observe(frame(1, 3, "stalled"))
 	require.Len(t, first, 1)
-	e.Untell(&first[0])
+	for range 2 {
+		outcome, again, _ := e.Observe(end())
+		assert.Equal(t, Ended, outcome)
+		assert.Empty(t, again)
+		assert.True(t, e.Ended())
+		outcome, again, _ = e.Observe(frame(1, 3, "stalled"))
+		assert.Equal(t, OutOfOrder, outcome)
+		assert.Empty(t, again)
+	}
+	_, next, _ := e.Observe(frame(3, 3, "stalled"))
+	require.Len(t, next, 1, "what begins after an end is a first state")
+	assert.False(t, next[0].From.Known())
+	assert.False(t, e.Ended())
+}
 
-	_, again, _ := e.Observe(frame(1, 3, "stalled"))
-	require.Len(t, again, 1, "the same points, tried again")
-	assert.Equal(t, first[0].To, again[0].To)
-	assert.Equal(t, "healthy", again[0].From.Condition)
-	e.Untell(&again[0])
+// The value of the other attributes of a server that was updated in place can come in
+// a batch of its own.
+func TestAnEndAndAValueAtOneTimeAreNoEnd(t *testing.T) {
+	e := NewEngine(settings())
+	e.Observe(frame(1, 0, "healthy"))
+	end := frame(2, collect.NoSeverity, "")
+	end.Ended = true
+	e.Observe(end)
+	outcome, transitions, _ := e.Observe(frame(2, 3, "stalled"))
+	assert.Equal(t, Taken, outcome)
+	require.Len(t, transitions, 1)
+	assert.Equal(t, "healthy", transitions[0].From.Condition)
+	assert.False(t, e.Ended())
+}
 
-	_, later, _ := e.Observe(frame(2, 3, "stalled"))
-	require.Len(t, later, 1, "the next points")
-	assert.Equal(t, "healthy", later[0].From.Condition)
-
-	_, next, _ := e.Observe(frame(3, 0, "idle"))
-	require.Len(t, next, 1)
-	e.Untell(&later[0])
-	_, none, _ := e.Observe(frame(4, 0, "idle"))
-	assert.Empty(t, none, "what came after it was delivered")
+func TestAnEngineThatIsSetBackTakesOlderFrames(t *testing.T) {
+	e := NewEngine(settings())
+	e.Observe(frame(50, 2, "degraded", slow))
+	assert.EqualValues(t, 50*time.Second, e.Time())
+	e.SetBack()
+	assert.Zero(t, e.Time())
+	outcome, transitions, _ := e.Observe(not(frame(1, 0, "healthy"), slow))
+	assert.Equal(t, Taken, outcome)
+	require.Len(t, transitions, 1)
+	assert.Equal(t, "degraded", transitions[0].From.Condition, "what it was stays known")
 }
 
 func TestSettleTakesAPartAsItIs(t *testing.T) {

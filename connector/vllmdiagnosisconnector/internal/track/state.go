@@ -34,16 +34,12 @@ func (s *State) Equal(other *State) bool {
 
 // Transition is the step from one state to another.
 type Transition struct {
-	// From is the state that was told before, or the zero value where this is the
-	// first.
+	// From is the state before, or the zero value where this is the first.
 	From, To State
 	// Time is the time of the points that say To, in nanoseconds since 1970.
 	Time int64
 	// Signals and Ratios are the evidence of that time.
 	Signals, Ratios map[string]float64
-
-	// number counts the transitions of an engine.
-	number int
 }
 
 // stateOf is what a frame says; false where it does not say the severity and a

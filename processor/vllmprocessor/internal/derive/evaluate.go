@@ -77,7 +77,7 @@ type Evaluator struct {
 	values    []Value
 	now, long []window.View
 	members   []Member
-	// places has for each group's number its place in members.
+	// places has for each group's place in the resource that in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
@@ -101,11 +101,11 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	e.members = e.members[:0]
 	for i := range e.now {
 		e.members = append(e.members, Member{e.now[i], e.long[i]})
-		number := e.now[i].Group().Number
-		for len(e.places) <= number {
+		place := e.now[i].Group().Place()
+		for len(e.places) <= place {
 			e.places = append(e.places, 0)
 		}
-		e.places[number] = i
+		e.places[place] = i
 	}
 	for group := range resource.PendingGroups() {
 		e.values = append(e.values, Value{Group: group, Pending: true})
@@ -140,7 +140,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 	members := e.members[len(e.members):]
 	for g := range resource.Groups(up) {
-		members = append(members, e.members[e.places[g.Number]])
+		members = append(members, e.members[e.places[g.Place()]])
 	}
 	return members
 }

@@ -47,6 +47,21 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 	return false
 }
 
+// workedOff reports whether the engine works off what a reported cause has left in its
+// queue: it has more in its queue than usual, and gives more first tokens than usual. The
+// cause itself may be over by then.
+func (e *engine) workedOff(r *reading, c Cause) bool {
+	switch c {
+	case PrefillHeavy, DecodeLoad, SlowSteps, KVPressure:
+	default:
+		return false
+	}
+	b := e.baseline
+	reported := e.told.Explained && e.told.Primary == c || e.told.Contributing[c]
+	queue := b.growth(r, QueueWait) > quiet || b.growth(r, QueueTime) > quiet
+	return reported && queue && !e.standing(r) && b.growth(r, FirstTokenRate) > 0
+}
+
 // standing reports whether an engine has requests and nothing of it has moved since
 // the previous scrape. Whether it has stalled shows later.
 func (e *engine) standing(r *reading) bool {

@@ -78,6 +78,36 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 	}
 }
 
+// What a reported cause has left in the queue is still its doing when its own evidence is
+// as usual again; what was never reported, and what is not worked off, is not.
+func TestACauseLastsWhileItsQueueIsWorkedOff(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reported bool
+		served   float64
+		waits    float64
+		want     bool
+	}{
+		"worked off":           {true, 2, 3, true},
+		"never reported":       {false, 2, 3, false},
+		"served as ever":       {true, 0.9, 3, false},
+		"no longer in a queue": {true, 2, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &engine{baseline: learned(10)}
+			e.told.Explained, e.told.Primary = test.reported, PrefillHeavy
+			e.shares[PrefillHeavy] = 0.9
+			r := healthyReading(int64(time.Hour))
+			r.Signals[FirstTokenRate], r.Signals[QueueWait] = test.served, test.waits
+			e.last, e.sharesAt = r, r.at-1
+			assert.True(t, e.contradicted(settings(2), &r, PrefillHeavy), "prompts are as long as ever")
+			e.explain(settings(2), &r, &symptoms{firstToken: true, reference: Learned}, Degraded)
+			assert.Equal(t, test.want, e.shares[PrefillHeavy] > 0)
+		})
+	}
+}
+
 // Neither detail is claimed where nothing grew enough for it.
 func TestADetailNeedsItsOwnEvidence(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
 	e.sharesAt = r.at
 	for c := range NumCauses {
-		if e.contradicted(settings, r, c) {
+		if e.contradicted(settings, r, c) && !e.workedOff(r, c) {
 			e.shares[c] = 0
 		}
 	}

@@ -111,7 +111,7 @@ func (s *State) End() {
 	for _, e := range s.engines {
 		s.end(e)
 	}
-	s.engines = nil
+	s.engines, s.byNumber = nil, nil
 }
 
 // Baselines goes through what is known of the engines, in the form that a Keeper

@@ -134,6 +134,8 @@ type State struct {
 	Keeper Keeper
 
 	engines []*engine
+	// byNumber finds an engine by the number of its group.
+	byNumber map[int]*engine
 	// queues are the requests that wait at a gateway, where the resource is one.
 	queues []queue
 	// server is what is known of the server before the engines.
@@ -195,8 +197,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 	}
 	for number := range r.PendingGroups() {
-		for _, e := range s.engines {
-			e.listed = e.listed || e.number == number
+		if e := s.byNumber[number]; e != nil {
+			e.listed = true
 		}
 	}
 	if up == 0 {
@@ -206,6 +208,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
 			s.end(e)
+			delete(s.byNumber, e.number)
 		}
 		return !e.listed
 	})
@@ -215,8 +218,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 // late tells whether what the server before the engines says is not in this part of
 // a batch, so that what it said in the previous one holds.
 func (s *State) late(r *window.Resource) bool {
-	for number := range r.PendingGroups() {
-		if group := (collect.Group{Attributes: r.Attributes(number)}); group.Engine() == "" {
+	for g := range r.Pending() {
+		if g.Engine() == "" {
 			return true
 		}
 	}
@@ -239,15 +242,21 @@ func arrived(v *window.View) float64 {
 }
 
 func (s *State) engine(g *window.Group, at int64) *engine {
-	for _, e := range s.engines {
-		if e.number == g.Number {
-			e.listed = true
-			return e
-		}
+	if e := s.byNumber[g.Number]; e != nil {
+		e.listed = true
+		return e
 	}
 	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: s.begin(g.Attributes, at), listed: true}
-	s.engines = append(s.engines, e)
+	s.include(e)
 	return e
+}
+
+func (s *State) include(e *engine) {
+	if s.byNumber == nil {
+		s.byNumber = map[int]*engine{}
+	}
+	s.byNumber[e.number] = e
+	s.engines = append(s.engines, e)
 }
 
 // serverOnly is the number of a server of which no engine is known.

@@ -145,10 +145,8 @@ const ServerOnly = serverOnly
 
 // Told returns what is told about the engine of a group.
 func (s *State) Told(group int) (verdict *Verdict, judged bool) {
-	for _, e := range s.engines {
-		if e.number == group {
-			return &e.told, true
-		}
+	if e := s.byNumber[group]; e != nil {
+		return &e.told, true
 	}
 	return nil, false
 }

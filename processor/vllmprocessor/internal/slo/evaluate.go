@@ -19,7 +19,6 @@ type Evaluator struct {
 	values  []derive.Value
 	views   []window.View
 	members []*window.View
-	pending []bool
 	one     histogram.Histogram
 	parts   []objective.JointPart
 }
@@ -30,23 +29,25 @@ type Evaluator struct {
 func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Value {
 	e.values = e.values[:0]
 	e.views = r.Views(e.views, false)
-	e.pending = append(e.pending[:0], make([]bool, len(s.groups))...)
+	for _, g := range s.groups {
+		g.views, g.pending = g.views[:0], false
+	}
 	for number := range r.PendingGroups() {
-		if number < len(s.members) && s.members[number] >= 0 {
-			e.pending[s.members[number]] = true
+		if g := s.members[number]; g != nil {
+			g.pending = true
 		}
 	}
-	for place, g := range s.groups {
-		e.members = e.members[:0]
-		for i := range e.views {
-			if number := e.views[i].Group().Number; number < len(s.members) && s.members[number] == place {
-				e.members = append(e.members, &e.views[i])
-			}
+	for i := range e.views {
+		if g := s.members[e.views[i].Group().Number]; g != nil {
+			g.views = append(g.views, &e.views[i])
 		}
-		if e.pending[place] {
-			e.values = append(e.values, derive.Value{Group: place, Pending: true})
+	}
+	for _, g := range s.groups {
+		e.members = g.views
+		if g.pending {
+			e.values = append(e.values, derive.Value{Group: g.number, Pending: true})
 		} else if len(e.members) > 0 {
-			e.group(p, place, g, r.Time())
+			e.group(p, g.number, g, r.Time())
 		}
 	}
 	return e.values

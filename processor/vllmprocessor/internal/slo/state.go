@@ -20,6 +20,8 @@ type Keeper interface {
 	// Buckets is told the bounds of an objective's histogram when it is first seen
 	// and when they change.
 	Buckets(o *objective.Objective, bounds []float64)
+	// End takes a tracker that there is no more.
+	End(key string, tracker *objective.Tracker)
 	// Refused is told of a step without a tracker.
 	Refused()
 	// Took is told what became of a step.
@@ -29,12 +31,16 @@ type Keeper interface {
 // State is the trackers of one resource. Its zero value has none.
 type State struct {
 	groups []*group
-	// members has for each group of the resource, by number, its place in groups.
-	members []int
+	// members has for each group of the resource, by number, the model that it serves.
+	members map[int]*group
+	// next is the number of the next model.
+	next int
 	// taken is until when the steps of a histogram were counted.
 	taken map[taken]int64
 
 	steps []step
+	// index finds a step.
+	index map[stepKey]int
 	views []window.View
 }
 
@@ -45,10 +51,18 @@ type taken struct {
 
 // group is a model of the resource: its engines together.
 type group struct {
+	// number is that of no other model of the resource.
+	number     int
 	attributes []collect.Attribute
 	model      string
 	// trackers has one for each objective, nil where it has not begun.
 	trackers []*tracked
+	// views are its engines, while it is evaluated; pending is true where one of them
+	// may still come.
+	views   []*window.View
+	pending bool
+	// served is true while one of its engines is there.
+	served bool
 }
 
 type tracked struct {
@@ -60,17 +74,25 @@ type tracked struct {
 // step is what the engines of a group counted for one objective over the same
 // time.
 type step struct {
-	group, objective int
-	since, at        int64
-	counts           objective.Counts
-	bounds           []float64
+	stepKey
+	at     int64
+	counts objective.Counts
+	bounds []float64
+}
+
+type stepKey struct {
+	group     *group
+	objective int
+	since     int64
 }
 
 // Observe takes the steps of a resource that end in its newest batch. A step is
 // taken once, however often its batch is looked at.
 func (s *State) Observe(p *Plan, r *window.Resource, keeper Keeper) {
+	s.trim(r, keeper)
 	s.views = r.Views(s.views, false)
 	s.steps = s.steps[:0]
+	clear(s.index)
 	for i := range s.views {
 		s.read(p, r, &s.views[i])
 	}
@@ -95,8 +117,8 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 		if !ok || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
-		if p.objectives[i].Matches(s.groups[at].model) {
-			s.add(step{at, i, since, r.Time(), counts(histogram, p.objectives[i].Threshold), histogram.Bounds})
+		if p.objectives[i].Matches(at.model) {
+			s.add(step{stepKey{at, i, since}, r.Time(), counts(histogram, p.objectives[i].Threshold), histogram.Bounds})
 		}
 	}
 	for i := range p.objectives {
@@ -118,39 +140,100 @@ func counts(h *histogram.Histogram, threshold objective.Duration) objective.Coun
 
 // add merges a step with that of another engine over the same time.
 func (s *State) add(one step) {
-	for i := range s.steps {
+	if i, known := s.index[one.stepKey]; known {
 		same := &s.steps[i]
-		if same.group == one.group && same.objective == one.objective && same.since == one.since && same.at == one.at {
-			same.counts.Valid += one.counts.Valid
-			same.counts.Good += one.counts.Good
-			same.counts.Undecided += one.counts.Undecided
-			return
-		}
+		same.counts.Valid += one.counts.Valid
+		same.counts.Good += one.counts.Good
+		same.counts.Undecided += one.counts.Undecided
+		return
 	}
+	if s.index == nil {
+		s.index = map[stepKey]int{}
+	}
+	s.index[one.stepKey] = len(s.steps)
 	s.steps = append(s.steps, one)
 }
 
-// place returns the place of the model that an engine serves.
-func (s *State) place(g *window.Group) int {
-	for len(s.members) <= g.Number {
-		s.members = append(s.members, -1)
-	}
-	if at := s.members[g.Number]; at >= 0 {
-		return at
+// place returns the model that an engine serves.
+func (s *State) place(g *window.Group) *group {
+	if of := s.members[g.Number]; of != nil {
+		return of
 	}
 	attributes := g.Model()
 	at := slices.IndexFunc(s.groups, func(other *group) bool { return slices.Equal(other.attributes, attributes) })
 	if at < 0 {
 		at = len(s.groups)
-		s.groups = append(s.groups, &group{attributes: attributes, model: g.Value("model_name")})
+		s.groups = append(s.groups, &group{number: s.next, attributes: attributes, model: g.Value("model_name")})
+		s.next++
 	}
-	s.members[g.Number] = at
-	return at
+	if s.members == nil {
+		s.members = map[int]*group{}
+	}
+	s.members[g.Number] = s.groups[at]
+	return s.groups[at]
+}
+
+// trim forgets the engines that the resource does not keep any more, and models
+// without any.
+func (s *State) trim(r *window.Resource, keeper Keeper) {
+	kept := 0
+	for number := range r.Numbers() {
+		if s.members[number] != nil {
+			kept++
+		}
+	}
+	if kept == len(s.members) {
+		return
+	}
+	there := make(map[int]bool, kept)
+	for number := range r.Numbers() {
+		there[number] = true
+	}
+	for _, g := range s.groups {
+		g.served = false
+	}
+	for number, g := range s.members {
+		if !there[number] {
+			delete(s.members, number)
+			continue
+		}
+		g.served = true
+	}
+	for of := range s.taken {
+		if !there[of.group] {
+			delete(s.taken, of)
+		}
+	}
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
+		if !g.served {
+			g.end(keeper)
+		}
+		return !g.served
+	})
+}
+
+// end ends the trackers of a model and returns how many there were.
+func (g *group) end(keeper Keeper) (ended int) {
+	for _, t := range g.trackers {
+		if t != nil {
+			keeper.End(t.key, t.Tracker)
+			ended++
+		}
+	}
+	g.trackers = nil
+	return ended
+}
+
+// Shrink ends n trackers or more, of the models that came last.
+func (s *State) Shrink(n int, keeper Keeper) {
+	for i := len(s.groups) - 1; i >= 0 && n > 0; i-- {
+		n -= s.groups[i].end(keeper)
+	}
 }
 
 // count takes a step into its tracker.
 func (s *State) count(p *Plan, one *step, keeper Keeper) {
-	g := s.groups[one.group]
+	g := one.group
 	if g.trackers == nil {
 		g.trackers = make([]*tracked, len(p.objectives))
 	}
@@ -171,17 +254,6 @@ func (s *State) count(p *Plan, one *step, keeper Keeper) {
 		keeper.Buckets(o, one.bounds)
 	}
 	keeper.Took(t.Add(one.since, one.at, one.counts))
-}
-
-// Attributes returns those of a model by its place.
-func (s *State) Attributes(place int) []collect.Attribute { return s.groups[place].attributes }
-
-// Trackers is the number of trackers.
-func (s *State) Trackers() (n int) {
-	for range s.Each {
-		n++
-	}
-	return n
 }
 
 // Each goes through the trackers and their keys.

@@ -6,40 +6,62 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// fits tells whether there is room for one more series, and counts a point for
-// which there is none.
-func (u *update) fits() bool {
-	if u.report.NewSeries < u.room {
-		return true
+// fits reports whether there is room for some units more.
+func (u *update) fits(units int) bool {
+	if u.units+units > u.most {
+		u.reclaim()
 	}
-	u.report.Ignored[SeriesLimit]++
-	u.refused = u.seq
-	return false
+	return u.units+units <= u.most
 }
 
 // include adds a series to its group.
 func (u *update) include(g *Group, in collect.Input, s *series) {
 	g.include(in, s)
-	u.report.NewSeries++
+	s.units, s.found = sizeOf(s.label, s.bounds), u.seq
+	u.units += s.units
 	u.Resource.series++
 }
 
-// note remembers that a series exists whose first point cannot be used: the
-// first that can is not its first event, so it does not count from 0.
-func (u *update) note(sample *collect.Sample) {
+// remember notes that a series exists that is not kept: the first point of it that
+// can be used is not its first event, so it does not count from 0.
+func (u *update) remember(sample *collect.Sample) {
 	hint := 0
-	if u.find(sample, &hint) != nil || !u.fits() {
+	if sample.Input.Define().Kind == collect.Gauge || u.find(sample, &hint) != nil {
 		return
 	}
-	g := u.group(sample.Group, true)
-	u.include(g, sample.Input, &series{label: sample.Label, time: u.batch.Time, newest: never, totals: ring[float64]{stride: 1}})
+	if g := u.group(sample.Group); g != nil {
+		g.existed.add(hashOfSeries(labelled{sample.Input, sample.Label}), unnumbered)
+		return
+	}
+	u.existed.add(hashOf(u.batch.Groups[sample.Group].Key), unnumbered)
 }
 
-// never is the number of a batch that there was not.
-const never = -1
+// fresh reports whether a series that is not kept cannot have been there before:
+// nothing is remembered of it, and nothing has been forgotten; or it says itself
+// that it began after the previous batch.
+func (u *update) fresh(sample *collect.Sample, g *Group) bool {
+	if sample.Start >= u.times.at(u.seq - 1)[0] && sample.Start < u.batch.Time {
+		return true
+	}
+	if u.answered == 0 || u.answered == u.seq {
+		// All that is known from before is that the server did not answer.
+		return false
+	}
+	return !g.returned && !g.existed.unknown(hashOfSeries(labelled{sample.Input, sample.Label}))
+}
 
-// create makes a series. In a resource that has been observed before it counts
-// from 0: a counter that a server makes at its first event had that value.
+// noteAnswer notes the first batch in which the resource says more than whether it
+// answers.
+func (u *update) noteAnswer() {
+	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s collect.Sample) bool {
+		return !s.Gone && s.Input != collect.Up && s.Input != collect.Healthy
+	}) {
+		u.answered = u.seq
+	}
+}
+
+// create makes a series. In a resource that has been observed before a series that
+// is new counts from 0: a counter that a server makes at its first event had that value.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
 		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
@@ -58,9 +80,7 @@ func (u *update) create(sample *collect.Sample, g *Group, values []float64) *ser
 	if !sample.Delta {
 		s.raw = slices.Clone(values)
 	}
-	// One that the limit kept out before may be old.
-	unseen := u.refused == 0 || u.refused < u.seq-1
-	if u.base < u.seq && (sample.Delta || unseen) {
+	if u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
 		s.known = u.base
 		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], total, nil)
 	} else if sample.Delta {

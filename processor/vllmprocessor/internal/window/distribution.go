@@ -27,7 +27,7 @@ func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
 // distribution calls add for each generation of buckets of a distribution.
 func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) Status {
 	all := v.group.inputs[in]
-	if len(all) == 0 || all[0].totals.places() == 0 {
+	if len(all) == 0 {
 		return Missing
 	}
 	s := all[0]
@@ -75,7 +75,7 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 // are empty.
 func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 	all := v.group.inputs[in]
-	if len(all) == 0 || all[0].totals.places() == 0 || len(all[0].bounds) == 0 {
+	if len(all) == 0 || len(all[0].bounds) == 0 {
 		return 0, false, false
 	}
 	s := all[0]

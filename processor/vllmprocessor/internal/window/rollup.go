@@ -3,8 +3,6 @@ package window
 import (
 	"iter"
 	"strings"
-
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
 // enroll puts a new group into its roll-up.
@@ -19,7 +17,8 @@ func (r *Resource) enroll(g *Group) {
 	}
 	up := r.rollupOf[key.String()]
 	if up == nil {
-		up = &Rollup{Number: len(r.rollups), Attributes: without}
+		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key.String()}
+		r.nextRollup++
 		r.rollupOf[key.String()] = up
 		r.rollups = append(r.rollups, up)
 	}
@@ -54,25 +53,41 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	}
 }
 
-// PendingGroups returns the numbers of the groups that had a value in the
-// previous batch and have none, nor an end, in the newest.
-func (r *Resource) PendingGroups() iter.Seq[int] {
-	return func(yield func(int) bool) {
+// Pending goes through the groups that had a value in the previous batch and have
+// none, nor an end, in the newest.
+func (r *Resource) Pending() iter.Seq[*Group] {
+	return func(yield func(*Group) bool) {
 		for _, g := range r.groups {
-			if !g.ended && g.seq == r.seq-1 && !yield(g.Number) {
+			if !g.ended && g.seq == r.seq-1 && !yield(g) {
 				return
 			}
 		}
 	}
 }
 
-// Attributes returns those of a group by its number, or of a roll-up by the
-// complement (^n) of its number.
-func (r *Resource) Attributes(number int) []collect.Attribute {
-	if number < 0 {
-		return r.rollups[^number].Attributes
+// PendingGroups returns the numbers of the groups of Pending.
+func (r *Resource) PendingGroups() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for g := range r.Pending() {
+			if !yield(g.Number) {
+				return
+			}
+		}
 	}
-	return r.groups[number].Attributes
+}
+
+// Place is the place of a group among those of its resource, until one is removed.
+func (g *Group) Place() int { return g.place }
+
+// Numbers goes through the numbers of the groups that are there.
+func (r *Resource) Numbers() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, g := range r.groups {
+			if !yield(g.Number) {
+				return
+			}
+		}
+	}
 }
 
 // Groups goes through the engines of the roll-up that are in the newest batch or

@@ -9,6 +9,10 @@ type series struct {
 	delta bool
 	// ended is true after a point that said so.
 	ended bool
+	// units is what it takes of the limit, found the number of the newest batch that
+	// has a point of it.
+	units int
+	found int64
 	// noSum is the number of the newest batch in which a distribution had no sum.
 	noSum int64
 	// older is true where the newest point came under an older metric's name.

@@ -10,9 +10,14 @@ import (
 // known only when all points have been looked at.
 type update struct {
 	*Resource
-	batch  *collect.Batch
-	room   int
+	batch *collect.Batch
+	// most is the most units that the resource may take.
+	most   int
 	report *Report
+	// reclaimed is true once room was made.
+	reclaimed bool
+	// ending has the groups of which a series ends in the batch.
+	ending map[*Group]bool
 
 	groups []*Group
 	series []*series
@@ -25,7 +30,12 @@ func (u *update) run() {
 	hint := 0
 	for i := range u.batch.Samples {
 		sample := &u.batch.Samples[i]
-		u.series[i] = u.find(sample, &hint)
+		if s := u.find(sample, &hint); s != nil {
+			u.series[i] = s
+			if !sample.Gone {
+				s.found = u.seq
+			}
+		}
 	}
 	u.restarts()
 	for i := range u.batch.Samples {
@@ -39,8 +49,9 @@ func (u *update) run() {
 			u.report.Used++
 		}
 	}
+	u.noteAnswer()
 	for i := range u.batch.Unread {
-		u.note(&u.batch.Unread[i])
+		u.remember(&u.batch.Unread[i])
 	}
 	for _, g := range u.groups {
 		if g != nil {
@@ -62,19 +73,34 @@ func (g *Group) alive() bool {
 	return false
 }
 
-// group returns the state of a group of the batch; nil where it is new and make
-// is false.
-func (u *update) group(i int, create bool) *Group {
-	if u.groups[i] != nil {
-		return u.groups[i]
+// group returns the state of a group of the batch; nil where it is not kept.
+func (u *update) group(i int) *Group {
+	if u.groups[i] == nil {
+		u.groups[i] = u.index[u.batch.Groups[i].Key]
 	}
+	return u.groups[i]
+}
+
+// admit makes the state of a group of the batch where it is not kept; nil where
+// there is no room for it.
+func (u *update) admit(i int, units int) *Group {
 	from := &u.batch.Groups[i]
-	g := u.index[from.Key]
-	if g == nil && create {
-		g = u.enter(from)
+	if g := u.group(i); g != nil {
+		return g
 	}
-	u.groups[i] = g
-	return g
+	if len(u.Resource.groups) >= maxGroups {
+		u.reclaim()
+	}
+	if len(u.Resource.groups) >= maxGroups {
+		u.report.Ignored[GroupLimit]++
+		return nil
+	}
+	if !u.fits(units + size(from)) {
+		u.report.Ignored[SeriesLimit]++
+		return nil
+	}
+	u.groups[i] = u.enter(from)
+	return u.groups[i]
 }
 
 // enter adds a group.
@@ -82,13 +108,23 @@ func (r *Resource) enter(from *collect.Group) *Group {
 	name := process(from.Attributes)
 	e := r.engines[name]
 	if e == nil {
-		e = &engine{}
+		e = &engine{name: name}
 		r.engines[name] = e
 	}
-	g := &Group{Group: *from, Number: len(r.groups), engine: e}
+	hash := hashOf(from.Key)
+	number, numbered := r.existed.number[hash]
+	if !numbered || number == unnumbered {
+		number = r.nextGroup
+		r.nextGroup++
+	}
+	g := &Group{
+		Group: *from, Number: number, place: len(r.groups), engine: e, units: size(from),
+		returned: r.existed.unknown(hash), existed: existed{limit: seriesExisted},
+	}
 	e.groups = append(e.groups, g)
 	r.index[from.Key] = g
 	r.groups = append(r.groups, g)
+	r.units += g.units
 	r.enroll(g)
 	return g
 }
@@ -101,13 +137,14 @@ func (r *Resource) Expect(attributes []collect.Attribute) *Group {
 		return g
 	}
 	g := r.enter(&from)
-	g.ended = true
+	// It was there before, so what it says first is no increase.
+	g.ended, g.returned = true, true
 	return g
 }
 
 // find returns the series of a sample; nil where it is new.
 func (u *update) find(sample *collect.Sample, hint *int) *series {
-	g := u.group(sample.Group, false)
+	g := u.group(sample.Group)
 	if g == nil {
 		return nil
 	}
@@ -125,7 +162,7 @@ func (u *update) restarts() {
 		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge {
 			continue
 		}
-		g := u.group(sample.Group, false)
+		g := u.group(sample.Group)
 		if g == nil {
 			continue
 		}
@@ -133,11 +170,12 @@ func (u *update) restarts() {
 			e.before, e.seen = e.seen, u.seq
 		}
 		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || u.stale(s) ||
-			s.epoch != g.engine.epoch || slices.Contains(restarted, g.engine) {
+			s.epoch != g.engine.epoch || g.engine.restarting == u.seq {
 			continue
 		}
 		moved := sample.Start != s.start && sample.Start >= s.time && sample.Start < u.batch.Time
 		if moved || s.fell(u.numbers(sample), sample.Bounds) {
+			g.engine.restarting = u.seq
 			restarted = append(restarted, g.engine)
 		}
 	}
@@ -219,12 +257,15 @@ func (u *update) ends(e *engine) bool {
 }
 
 func (u *update) endsGroup(g *Group) bool {
-	for i := range u.batch.Samples {
-		if u.batch.Samples[i].Gone && u.groups[u.batch.Samples[i].Group] == g {
-			return true
+	if u.ending == nil {
+		u.ending = map[*Group]bool{}
+		for i := range u.batch.Samples {
+			if of := u.groups[u.batch.Samples[i].Group]; u.batch.Samples[i].Gone && of != nil {
+				u.ending[of] = true
+			}
 		}
 	}
-	return false
+	return u.ending[g]
 }
 
 // stale tells whether too much time has passed since a series was observed to
@@ -263,10 +304,17 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	}
 	values := u.numbers(sample)
 	if s == nil {
-		if !u.fits() {
+		units := sizeOf(sample.Label, sample.Bounds)
+		if !u.fits(units) {
+			u.report.Ignored[SeriesLimit]++
+			u.remember(sample)
 			return
 		}
-		g := u.group(sample.Group, true)
+		g := u.admit(sample.Group, units)
+		if g == nil {
+			u.remember(sample)
+			return
+		}
 		u.include(g, sample.Input, u.create(sample, g, values))
 		g.seq = u.seq
 		u.report.Used++
@@ -276,7 +324,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.report.Ignored[Duplicate]++
 		return
 	}
-	g := u.group(sample.Group, true)
+	g := u.group(sample.Group)
 	switch {
 	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
 		// It has not been sent since the long silence, so it had not changed.
@@ -284,7 +332,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		copy(s.totals.at(u.seq), values)
 		s.known = u.base
 		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
-	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || s.totals.places() == 0 || (u.stale(s) && !s.delta):
+	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
 		u.place(s, sample)
@@ -312,6 +360,7 @@ func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 	copy(total, values)
 	s.known, s.created, s.bounds, s.before, s.offset, s.step = u.seq, u.seq, sample.Bounds, nil, nil, nil
 	s.delta, s.raw = sample.Delta, nil
+	u.resize(s)
 	switch {
 	case sample.Delta:
 		clear(total)
@@ -347,7 +396,9 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 		*s = series{
 			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq, noSum: s.noSum,
 			bounds: sample.Bounds, totals: ring[float64]{stride: len(values)}, before: &before, time: s.time,
+			units: s.units, found: s.found,
 		}
+		u.resize(s)
 		for depth, older := 0, s; older != nil; depth, older = depth+1, older.before {
 			if depth == generations || (older.before != nil && older.before.newest <= u.seq-keep) {
 				older.before = nil

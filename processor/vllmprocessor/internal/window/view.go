@@ -111,9 +111,7 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 // newest batch does not have it.
 func (g *Group) Ever(in collect.Input) (total float64) {
 	for _, s := range g.inputs[in] {
-		if s.totals.places() > 0 {
-			total += s.totals.at(s.newest)[0]
-		}
+		total += s.totals.at(s.newest)[0]
 	}
 	return total
 }
@@ -127,9 +125,6 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 	}
 	total, present := 0.0, false
 	for _, s := range all {
-		if s.totals.places() == 0 {
-			continue
-		}
 		value, status := read(s)
 		switch status {
 		case Present:
@@ -150,7 +145,7 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 // GaugeOf returns the state with one value of the input's label.
 func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
-		if s.label == label && s.totals.places() > 0 {
+		if s.label == label {
 			return s.totals.at(s.newest)[0], v.status(s)
 		}
 	}
@@ -162,7 +157,7 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, s := range v.group.inputs[in] {
-			if s.totals.places() > 0 && v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
+			if v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
 				return
 			}
 		}
@@ -177,7 +172,7 @@ func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.
 // AverageOf is Average with one value of the input's label.
 func (v *View) AverageOf(in collect.Input, label string) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
-		if s.label == label && s.totals.places() > 0 {
+		if s.label == label {
 			return v.average(s)
 		}
 	}
@@ -244,7 +239,7 @@ func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
 		return 0, status
 	}
 	for _, s := range v.group.inputs[in] {
-		if s.label == label && s.totals.places() > 0 {
+		if s.label == label {
 			value, _ := v.difference(s)
 			return value, Present
 		}
@@ -257,9 +252,6 @@ func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
 func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, s := range v.group.inputs[in] {
-			if s.totals.places() == 0 {
-				continue
-			}
 			value, status := v.difference(s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
 				return
@@ -308,20 +300,4 @@ func (g *Group) covers(other *Group) bool {
 		}
 	}
 	return true
-}
-
-// Trim gives back the memory of series that have not been seen for MaxStaleness.
-// That they existed is remembered, so that one that comes back is not taken for
-// a new one which counts from 0.
-func (r *Resource) Trim() {
-	for _, g := range r.groups {
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				// A delta series that is silent is at rest.
-				if r.Time()-s.time > int64(r.settings.MaxStaleness) && (!s.delta || s.ended) {
-					s.totals.values, s.step, s.before = nil, nil, nil
-				}
-			}
-		}
-	}
 }

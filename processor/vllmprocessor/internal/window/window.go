@@ -9,6 +9,7 @@
 package window
 
 import (
+	"math"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -50,6 +51,8 @@ const (
 	SeriesLimit
 	// TooManyBuckets means: a distribution with more buckets than any server has.
 	TooManyBuckets
+	// GroupLimit means: a new engine or model beyond what a resource may have.
+	GroupLimit
 	// Future means: so far ahead of our clock that, if it were believed, all that
 	// comes after it would be out of order.
 	Future
@@ -60,7 +63,7 @@ const (
 
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
-	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets", "future"}[r]
+	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets", "engine_limit", "future"}[r]
 }
 
 // Report says what a batch did to the state.
@@ -76,8 +79,8 @@ type Report struct {
 	Used int
 	// Resets is the number of engines whose counters began anew.
 	Resets int
-	// NewSeries is the number of series that were added.
-	NewSeries int
+	// Units is by how much the resource takes more of the limit than before.
+	Units int
 }
 
 // Resource is the state of one resource. It is not safe for concurrent use.
@@ -91,16 +94,22 @@ type Resource struct {
 	// keep and keepLong are how many batches the windows reach back.
 	keep, keepLong int64
 
+	// groups and rollups are in the order in which they came.
 	groups  []*Group
 	index   map[string]*Group
 	rollups []*Rollup
+	// nextGroup and nextRollup are the numbers of the next ones. A number is not
+	// given to another.
+	nextGroup, nextRollup int
 	// rollupOf finds a roll-up by its attributes.
 	rollupOf map[string]*Rollup
 	engines  map[string]*engine
-	series   int
-	// refused is the number of the newest batch with a new series for which there
-	// was no room, 0 without one.
-	refused int64
+	// existed are groups that are not kept, with their numbers.
+	existed       existed
+	series, units int
+	// answered is the number of the first batch that says more than whether the server
+	// answers.
+	answered int64
 
 	increase histogram.Histogram
 	zero     []float64
@@ -108,6 +117,7 @@ type Resource struct {
 
 // engine is what restarts as one, see process: its counters fall together.
 type engine struct {
+	name string
 	// epoch is the number of restarts.
 	epoch int
 	// seen is the number of the newest batch with one of its counters, before
@@ -117,14 +127,19 @@ type engine struct {
 	// restartedAt is the time of that batch.
 	restartedAt int64
 	groups      []*Group
+	// restarting is the number of the batch that has just shown a restart.
+	restarting int64
 }
 
 // Group is one engine and model of a resource.
 type Group struct {
 	collect.Group
-	// Number is the group's place in its resource, which it keeps.
+	// Number is that of no other group of its resource. A group that comes back has
+	// the number that it had, as long as that is remembered.
 	Number int
 
+	// place is that in the resource's groups.
+	place  int
 	engine *engine
 	rollup *Rollup // nil without an engine
 	seq    int64   // of the newest value
@@ -132,22 +147,33 @@ type Group struct {
 	inputs [collect.NumInputs][]*series
 	// labels finds series of the inputs that have many.
 	labels map[labelled]*series
+	// existed are series that are not kept. returned is true where the group itself
+	// may have been there before.
+	existed  existed
+	returned bool
+	units    int
+	// dropped is true once the resource does not have it any more.
+	dropped bool
 }
 
 // Rollup is the engines of one model: the groups that differ in nothing but the
 // engine.
 type Rollup struct {
-	// Number is the roll-up's place in its resource, which it keeps.
+	// Number is that of no other roll-up of its resource.
 	Number int
 	// Attributes are those of its groups without the engine.
 	Attributes []collect.Attribute
 
+	key    string
 	groups []*Group
 }
 
 // NewResource returns the state of a resource that has said nothing yet.
 func NewResource(settings Settings) *Resource {
-	return &Resource{settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{}, engines: map[string]*engine{}}
+	return &Resource{
+		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{},
+		engines: map[string]*engine{}, existed: existed{limit: groupsExisted},
+	}
 }
 
 // Series is the number of series that are kept.
@@ -161,7 +187,8 @@ func (r *Resource) Time() int64 {
 	return r.times.at(r.seq)[0]
 }
 
-// Observe takes a batch into the state. At most room new series are added.
+// Observe takes a batch into the state. It takes at most room units more of the
+// limit than before.
 func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	var report Report
 	if r.seq > 0 && batch.Time < r.Time() {
@@ -175,8 +202,10 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	if report.Observed {
 		r.advance(batch.Time)
 	}
-	update := update{Resource: r, batch: batch, room: room, report: &report}
+	update := update{Resource: r, batch: batch, most: r.units + min(room, math.MaxInt-r.units), report: &report}
+	report.Units = -r.units
 	update.run()
+	report.Units += r.units
 	return report
 }
 

@@ -81,8 +81,8 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 // point at its own; the records are therefore the library's to test.
 func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
 	settings := parse(t, "dns_sd_configs: [{names: [_http._tcp.vllm.svc], refresh_interval: 10s}, {names: [vllm.svc], type: A, port: 8000}]")
-	require.Len(t, settings.mechanisms, 2)
-	for _, c := range settings.mechanisms {
+	require.Len(t, settings.Mechanisms, 2)
+	for _, c := range settings.Mechanisms {
 		assert.Equal(t, "dns", c.Name())
 	}
 	_, err := NewRunner(settings, Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})

@@ -77,7 +77,7 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 
 // follower keeps up with one InferencePool.
 type follower struct {
-	form   *poolForm
+	form   *InferencePool
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
@@ -101,7 +101,7 @@ type poolState struct {
 	absent bool
 }
 
-func newFollower(form *poolForm, logger *zap.Logger, changed func(*pool)) (*follower, error) {
+func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (*follower, error) {
 	access, closeIdle, err := restConfig(form.Pods.expand([]string{form.Namespace}, ""))
 	if err != nil {
 		return nil, err
@@ -255,6 +255,6 @@ func (f *follower) once(message string) {
 }
 
 // expand returns Prometheus's configuration for the servers of a pool.
-func (p *poolForm) expand(found *pool) *kubernetes.SDConfig {
+func (p *InferencePool) expand(found *pool) *kubernetes.SDConfig {
 	return p.Pods.expand([]string{p.Namespace}, found.selector)
 }

@@ -119,8 +119,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 			}
 		}
 	}
-	if settings.pool != nil {
-		r.follower, err = newFollower(settings.pool, options.Logger, r.poolChanged)
+	if settings.InferencePool != nil {
+		r.follower, err = newFollower(settings.InferencePool, options.Logger, r.poolChanged)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
@@ -154,14 +154,14 @@ func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 // configs are the mechanisms of each set now.
 func (r *Runner) configs() map[string]discovery.Configs {
 	out := map[string]discovery.Configs{}
-	if len(r.settings.mechanisms) > 0 {
-		out[setMechanisms] = bounded(r.settings.mechanisms)
+	if len(r.settings.Mechanisms) > 0 {
+		out[setMechanisms] = bounded(r.settings.Mechanisms)
 	}
-	if k := r.settings.kubernetes; k != nil {
+	if k := r.settings.Kubernetes; k != nil {
 		out[setKubernetes] = discovery.Configs{k.Pods.expand(k.Namespaces, k.Selector)}
 	}
 	if r.pool != nil {
-		out[setPool] = discovery.Configs{r.settings.pool.expand(r.pool)}
+		out[setPool] = discovery.Configs{r.settings.InferencePool.expand(r.pool)}
 	}
 	return out
 }
@@ -169,9 +169,9 @@ func (r *Runner) configs() map[string]discovery.Configs {
 // sources are the discovered addresses with what is done to them. The user's own
 // rules come after those of a short form.
 func (r *Runner) sources() []source {
-	own := r.settings.rules
+	own := r.settings.RelabelConfigs
 	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
-	if k := r.settings.kubernetes; k != nil {
+	if k := r.settings.Kubernetes; k != nil {
 		port := k.Port
 		if port == 0 {
 			port = defaultPort
@@ -183,11 +183,11 @@ func (r *Runner) sources() []source {
 	}
 	if r.pool != nil {
 		s := source{
-			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.pool.Name},
-			pods: r.books[setPool], choose: r.settings.pool.Pods.scraped,
+			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.InferencePool.Name},
+			pods: r.books[setPool], choose: r.settings.InferencePool.Pods.scraped,
 		}
 		for _, port := range r.pool.ports {
-			s.chains = append(s.chains, append(r.settings.pool.Pods.rules(port), own...))
+			s.chains = append(s.chains, append(r.settings.InferencePool.Pods.rules(port), own...))
 		}
 		out = append(out, s)
 	}
@@ -285,13 +285,13 @@ func (r *Runner) changePool(ctx context.Context, p *pool) {
 	r.pool = p
 	switch {
 	case p == nil:
-		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.pool.Name))
+		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.InferencePool.Name))
 		r.held, r.heldUntil = nil, nil
 	case before == nil:
-		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 	default:
-		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.pool.Name),
+		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 		if before.selector != p.selector {
 			// The new selector begins with nothing. Servers that it selects too
@@ -319,7 +319,7 @@ func (r *Runner) followPods(ctx context.Context) {
 		return
 	}
 	book := newPodBook(r.podsChanged)
-	w, err := newPodWatcher(r.settings.pool.expand(r.pool), r.options.Logger, book)
+	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, book)
 	if err != nil {
 		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
 			remote.Text(err.Error()))

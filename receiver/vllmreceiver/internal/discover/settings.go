@@ -19,26 +19,30 @@ import (
 )
 
 // Settings are what to discover. They hold secrets, such as the credentials for
-// an HTTP endpoint, and are therefore never printed.
+// an HTTP endpoint, so they print and marshal without these.
 type Settings struct {
-	mechanisms discovery.Configs
-	rules      []*relabel.Config
-	kubernetes *kubernetesForm
-	pool       *poolForm
+	// Kubernetes is the short form for the pods of a selector.
+	Kubernetes *Kubernetes `mapstructure:"kubernetes"`
+	// InferencePool is the short form for the pods of an InferencePool.
+	InferencePool *InferencePool `mapstructure:"inference_pool"`
+	// Mechanisms are Prometheus's own, in its types: kubernetes_sd_configs,
+	// http_sd_configs, file_sd_configs, dns_sd_configs and static_configs.
+	Mechanisms discovery.Configs `mapstructure:"-"`
+	// RelabelConfigs are Prometheus's rules, for all targets.
+	RelabelConfigs []*relabel.Config `mapstructure:"-"`
 }
 
-// String hides the secrets from every print.
-func (*Settings) String() string { return "discovery settings" }
-
-// GoString hides them from %#v too.
-func (s *Settings) GoString() string { return s.String() }
+// IsSet reports whether there is anything to discover by.
+func (s *Settings) IsSet() bool {
+	return len(s.Mechanisms) > 0 || s.Kubernetes != nil || s.InferencePool != nil
+}
 
 // written is the section as a whole. Prometheus's library adds the keys of its
 // registered mechanisms.
 type written struct {
 	Rules      []*relabel.Config `yaml:"relabel_configs,omitempty"`
-	Kubernetes *kubernetesForm   `yaml:"kubernetes,omitempty"`
-	Pool       *poolForm         `yaml:"inference_pool,omitempty"`
+	Kubernetes *Kubernetes       `yaml:"kubernetes,omitempty"`
+	Pool       *InferencePool    `yaml:"inference_pool,omitempty"`
 	Mechanisms discovery.Configs `yaml:"-"`
 }
 
@@ -83,9 +87,24 @@ func Parse(section map[string]any) (*Settings, []error) {
 	if err := read(section, &all); err != nil {
 		return nil, []error{err}
 	}
-	s := &Settings{mechanisms: all.Mechanisms, rules: all.Rules, kubernetes: all.Kubernetes, pool: all.Pool}
-	mistakes = s.validate(section)
-	return s, mistakes
+	s := &Settings{
+		Mechanisms: all.Mechanisms, RelabelConfigs: all.Rules, Kubernetes: all.Kubernetes, InferencePool: all.Pool,
+	}
+	return s, append(emptyNodes(section), s.Mistakes()...)
+}
+
+// emptyNodes finds a node that is set and empty, which cannot be seen any more
+// once it is read. It would mean every node, and a DaemonSet that scrapes
+// everything on every node multiplies the series.
+func emptyNodes(section map[string]any) (mistakes []error) {
+	for _, key := range []string{"kubernetes", "inference_pool"} {
+		form, _ := section[key].(map[string]any)
+		if node, set := form["node"]; set && (node == nil || node == "") {
+			mistakes = append(mistakes, fmt.Errorf("%s::node: is empty; is the environment variable that it comes from set? "+
+				"Leave the key out to scrape the pods of all nodes", key))
+		}
+	}
+	return mistakes
 }
 
 // read goes through YAML, because Prometheus's types know no other way in.
@@ -120,28 +139,30 @@ func words(err error) error {
 	return errors.New(strings.Join(messages, "; "))
 }
 
-func (s *Settings) validate(section map[string]any) []error {
+// Mistakes finds the mistakes that do not depend on how the settings were written.
+func (s *Settings) Mistakes() []error {
 	var mistakes []error
-	for i, rule := range s.rules {
+	for i, rule := range s.RelabelConfigs {
 		if rule == nil {
 			mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d: is empty", i))
 		} else if err := rule.Validate(model.UTF8Validation); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d: %w", i, err))
 		}
 	}
-	for _, c := range s.mechanisms {
+	for _, c := range s.Mechanisms {
+		mistakes = append(mistakes, missingFiles(c.Name()+"_sd_configs", filesOf(c))...)
 		if interval, ok := refreshOf(c); ok && interval < minRefresh {
 			mistakes = append(mistakes, fmt.Errorf("%s_sd_configs: refresh_interval %s is too short; the least is %s",
 				c.Name(), interval, minRefresh))
 		}
 	}
-	if s.kubernetes != nil {
-		mistakes = append(mistakes, s.kubernetes.validate(section["kubernetes"])...)
+	if s.Kubernetes != nil {
+		mistakes = append(mistakes, s.Kubernetes.validate()...)
 	}
-	if s.pool != nil {
-		mistakes = append(mistakes, s.pool.validate(section["inference_pool"])...)
+	if s.InferencePool != nil {
+		mistakes = append(mistakes, s.InferencePool.validate()...)
 	}
-	if len(s.mechanisms) == 0 && s.kubernetes == nil && s.pool == nil {
+	if !s.IsSet() {
 		mistakes = append(mistakes, errors.New("has nothing to discover by; add for example kubernetes, inference_pool or file_sd_configs"))
 	}
 	return mistakes

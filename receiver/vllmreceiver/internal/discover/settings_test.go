@@ -22,7 +22,7 @@ func TestMistakesAreToldWithTheirKey(t *testing.T) {
 		"a scheme":                 {`kubernetes: {selector: a=b, scheme: tcp}`, `kubernetes::scheme: "tcp" is unknown`},
 		"a path":                   {`kubernetes: {selector: a=b, path: m}`, `kubernetes::path: "m" does not begin with /`},
 		"an API server":            {`kubernetes: {selector: a=b, api_server: "10.0.0.1"}`, "kubernetes::api_server: is not a URL"},
-		"two ways to the API":      {`kubernetes: {selector: a=b, api_server: "http://a", kubeconfig_file: b}`, "kubernetes::api_server: set either"},
+		"two ways to the API":      {`kubernetes: {selector: a=b, api_server: "http://a", kubeconfig_file: doc.go}`, "kubernetes::api_server: set either"},
 		"an unknown short setting": {`kubernetes: {selector: a=b, label: c}`, "kubernetes: the setting label is unknown"},
 		"a pool without a name":    {`inference_pool: {namespace: a}`, "inference_pool::name: is missing"},
 		"a pool without namespace": {`inference_pool: {name: a}`, "inference_pool::namespace: is missing"},

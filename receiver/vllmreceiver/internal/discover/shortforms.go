@@ -3,6 +3,7 @@ package discover
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
@@ -14,38 +15,38 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// podsForm is what the short forms have in common: which pods, and what of them.
-type podsForm struct {
+// Pods is what the short forms have in common: which pods, and what of them.
+type Pods struct {
 	// Node keeps the pods of one node.
-	Node string `yaml:"node,omitempty"`
+	Node string `yaml:"node,omitempty" mapstructure:"node"`
 	// ReadyOnly leaves out the pods that have never been ready; nil is true.
-	ReadyOnly *bool  `yaml:"ready_only,omitempty"`
-	Path      string `yaml:"path,omitempty"`
-	Scheme    string `yaml:"scheme,omitempty"`
+	ReadyOnly *bool  `yaml:"ready_only,omitempty" mapstructure:"ready_only"`
+	Path      string `yaml:"path,omitempty" mapstructure:"path"`
+	Scheme    string `yaml:"scheme,omitempty" mapstructure:"scheme"`
 	// APIServer and KubeConfig are for a collector outside the cluster.
-	APIServer  string `yaml:"api_server,omitempty"`
-	KubeConfig string `yaml:"kubeconfig_file,omitempty"`
+	APIServer  string `yaml:"api_server,omitempty" mapstructure:"api_server"`
+	KubeConfig string `yaml:"kubeconfig_file,omitempty" mapstructure:"kubeconfig_file"`
 }
 
-// kubernetesForm is the short form for the pods of a selector.
-type kubernetesForm struct {
-	Namespaces []string `yaml:"namespaces,omitempty"`
-	Selector   string   `yaml:"selector,omitempty"`
-	Port       int      `yaml:"port,omitempty"`
-	Pods       podsForm `yaml:",inline"`
+// Kubernetes is the short form for the pods of a selector.
+type Kubernetes struct {
+	Namespaces []string `yaml:"namespaces,omitempty" mapstructure:"namespaces"`
+	Selector   string   `yaml:"selector,omitempty" mapstructure:"selector"`
+	Port       int      `yaml:"port,omitempty" mapstructure:"port"`
+	Pods       Pods     `yaml:",inline" mapstructure:",squash"`
 }
 
-// poolForm is the short form for the pods of an InferencePool.
-type poolForm struct {
-	Name      string   `yaml:"name"`
-	Namespace string   `yaml:"namespace"`
-	Pods      podsForm `yaml:",inline"`
+// InferencePool is the short form for the pods of an InferencePool.
+type InferencePool struct {
+	Name      string `yaml:"name" mapstructure:"name"`
+	Namespace string `yaml:"namespace" mapstructure:"namespace"`
+	Pods      Pods   `yaml:",inline" mapstructure:",squash"`
 }
 
 // defaultPort is where vLLM listens unless it is told otherwise.
 const defaultPort = 8000
 
-func (k *kubernetesForm) validate(written any) []error {
+func (k *Kubernetes) validate() []error {
 	var mistakes []error
 	add := func(key, format string, args ...any) {
 		mistakes = append(mistakes, fmt.Errorf("kubernetes::%s: %s", key, fmt.Sprintf(format, args...)))
@@ -63,11 +64,11 @@ func (k *kubernetesForm) validate(written any) []error {
 			add("namespaces::"+strconv.Itoa(i), "is empty; leave the list out to look into all namespaces")
 		}
 	}
-	k.Pods.validate(written, add)
+	k.Pods.validate(add)
 	return mistakes
 }
 
-func (p *poolForm) validate(written any) []error {
+func (p *InferencePool) validate() []error {
 	var mistakes []error
 	add := func(key, format string, args ...any) {
 		mistakes = append(mistakes, fmt.Errorf("inference_pool::%s: %s", key, fmt.Sprintf(format, args...)))
@@ -78,16 +79,14 @@ func (p *poolForm) validate(written any) []error {
 	if p.Namespace == "" {
 		add("namespace", "is missing; write the namespace of the InferencePool")
 	}
-	p.Pods.validate(written, add)
+	p.Pods.validate(add)
 	return mistakes
 }
 
-func (p *podsForm) validate(written any, add func(key, format string, args ...any)) {
-	if section, ok := written.(map[string]any); ok {
-		// An empty node would mean every node, and a DaemonSet that scrapes
-		// everything on every node multiplies the series.
-		if _, set := section["node"]; set && p.Node == "" {
-			add("node", "is empty; is the environment variable that it comes from set? Leave the key out to scrape the pods of all nodes")
+func (p *Pods) validate(add func(key, format string, args ...any)) {
+	if p.KubeConfig != "" {
+		if _, err := os.Stat(p.KubeConfig); err != nil {
+			add("kubeconfig_file", "the file cannot be read: %v", err)
 		}
 	}
 	if p.Scheme != "" && p.Scheme != "http" && p.Scheme != "https" {
@@ -108,7 +107,7 @@ func (p *podsForm) validate(written any, add func(key, format string, args ...an
 
 // expand returns Prometheus's configuration for the pods of a selector in these
 // namespaces.
-func (p *podsForm) expand(namespaces []string, selector string) *kubernetes.SDConfig {
+func (p *Pods) expand(namespaces []string, selector string) *kubernetes.SDConfig {
 	out := kubernetes.DefaultSDConfig
 	out.Role = kubernetes.RolePod
 	out.KubeConfig = p.KubeConfig
@@ -128,7 +127,7 @@ func (p *podsForm) expand(namespaces []string, selector string) *kubernetes.SDCo
 
 // rules are the relabelling rules that make one target of a pod: its address
 // with the port, whatever ports its containers declare.
-func (p *podsForm) rules(port int) []*relabel.Config {
+func (p *Pods) rules(port int) []*relabel.Config {
 	number := strconv.Itoa(port)
 	out := []*relabel.Config{
 		set(model.AddressLabel, "pod_ip", "([^:]+)", "${1}:"+number),
@@ -144,7 +143,7 @@ func (p *podsForm) rules(port int) []*relabel.Config {
 }
 
 // scraped reports whether a pod is scraped.
-func (p *podsForm) scraped(pod *podState) bool {
+func (p *Pods) scraped(pod *podState) bool {
 	return pod.scraped(p.ReadyOnly == nil || *p.ReadyOnly)
 }
 

@@ -64,7 +64,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rules []*relabel.Config
 			if c.rules != "" {
-				rules = parse(t, "static_configs: [{targets: [a]}]\nrelabel_configs: "+c.rules).rules
+				rules = parse(t, "static_configs: [{targets: [a]}]\nrelabel_configs: "+c.rules).RelabelConfigs
 			}
 			got, err := defaults.candidate(c.labels, c.group, rules)
 			if c.err != "" {

@@ -1,0 +1,60 @@
+package window
+
+import "hash/maphash"
+
+// existed is what once was there and is not kept any more: a bounded number of
+// hashes, with a number for each. It forgets the oldest. Once it has forgotten
+// any, nobody knows of what is not in it whether it was there before.
+type existed struct {
+	limit  int
+	number map[uint64]int
+	// order is a ring of the hashes, next the place of the oldest once it is full.
+	order []uint64
+	next  int
+	// lost is true once it has forgotten any.
+	lost bool
+}
+
+const (
+	// groupsExisted and seriesExisted are how much is remembered of a resource and
+	// of a group: some 40 bytes each.
+	groupsExisted = 1024
+	seriesExisted = 64
+)
+
+// unnumbered is the number of what never had one.
+const unnumbered = -1
+
+var existedSeed = maphash.MakeSeed()
+
+func hashOf(key string) uint64 { return maphash.String(existedSeed, key) }
+
+func hashOfSeries(s labelled) uint64 { return maphash.Comparable(existedSeed, s) }
+
+// add remembers a hash.
+func (e *existed) add(hash uint64, number int) {
+	if _, known := e.number[hash]; known {
+		if number != unnumbered {
+			e.number[hash] = number
+		}
+		return
+	}
+	if e.number == nil {
+		e.number = map[uint64]int{}
+	}
+	if len(e.order) < e.limit {
+		e.order = append(e.order, hash)
+	} else {
+		e.lost = true
+		delete(e.number, e.order[e.next])
+		e.order[e.next] = hash
+		e.next = (e.next + 1) % e.limit
+	}
+	e.number[hash] = number
+}
+
+// unknown reports whether something may have been there before.
+func (e *existed) unknown(hash uint64) bool {
+	_, was := e.number[hash]
+	return was || e.lost
+}

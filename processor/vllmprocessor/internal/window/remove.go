@@ -1,0 +1,152 @@
+package window
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// maxGroups is the most engines and models of a resource at a time.
+const maxGroups = 1000
+
+// unit is how many bytes of labels and buckets a series may have for each unit of
+// the limit that it takes: it is about what a series with short labels costs.
+const unit = 1024
+
+// sizeOf is what a series takes of the limit.
+func sizeOf(label string, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
+
+// resize counts what a series takes once its buckets have changed.
+func (r *Resource) resize(s *series) {
+	r.units -= s.units
+	s.units = sizeOf(s.label, s.bounds)
+	r.units += s.units
+}
+
+// size is what a group takes of the limit besides its series: its attributes are
+// kept twice.
+func size(g *collect.Group) int {
+	return 2 * len(g.Key) / unit
+}
+
+// Units is what the resource takes of the limit: one for each series, and more for
+// long labels and many buckets.
+func (r *Resource) Units() int { return r.units }
+
+// Trim removes series that have not been seen for MaxStaleness, and groups without
+// any. That they existed is remembered, so that one that comes back is not taken
+// for a new one which counts from 0.
+func (r *Resource) Trim() {
+	r.remove(func(s *series) bool {
+		// A delta series that is silent is at rest.
+		return r.Time()-s.time > int64(r.settings.MaxStaleness) && (!s.delta || s.ended)
+	})
+}
+
+// Shrink removes the newest series until the resource takes n units less.
+func (r *Resource) Shrink(n int) {
+	for target := r.units - n; r.units > target && len(r.groups) > 0; {
+		g := r.groups[len(r.groups)-1]
+		for in := len(g.inputs) - 1; in >= 0; in-- {
+			for len(g.inputs[in]) > 0 && r.units > target {
+				last := g.inputs[in][len(g.inputs[in])-1]
+				g.inputs[in] = g.inputs[in][:len(g.inputs[in])-1]
+				r.forgo(g, collect.Input(in), last)
+			}
+		}
+		if !g.empty() {
+			return
+		}
+		r.drop(g)
+		r.groups = r.groups[:len(r.groups)-1]
+	}
+}
+
+// remove removes the series for which dead is true, and groups that have none.
+func (r *Resource) remove(dead func(*series) bool) {
+	removed := false
+	for _, g := range r.groups {
+		for in := range g.inputs {
+			if !slices.ContainsFunc(g.inputs[in], dead) {
+				continue
+			}
+			removed = true
+			g.inputs[in] = slices.DeleteFunc(g.inputs[in], func(s *series) bool {
+				if dead(s) {
+					r.forgo(g, collect.Input(in), s)
+					return true
+				}
+				return false
+			})
+		}
+	}
+	if !removed {
+		return
+	}
+	r.groups = slices.DeleteFunc(r.groups, func(g *Group) bool {
+		if g.empty() {
+			r.drop(g)
+			return true
+		}
+		return false
+	})
+	for i, g := range r.groups {
+		g.place = i
+	}
+}
+
+// forgo remembers that a series existed that is taken out of its group. A state
+// counts from nothing, so nothing depends on it.
+func (r *Resource) forgo(g *Group, in collect.Input, s *series) {
+	name := labelled{in, s.label}
+	delete(g.labels, name)
+	r.series--
+	r.units -= s.units
+	if in.Define().Kind != collect.Gauge {
+		g.existed.add(hashOfSeries(name), unnumbered)
+	}
+}
+
+func (g *Group) empty() bool {
+	for in := range g.inputs {
+		if len(g.inputs[in]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drop takes a group out of all but r.groups.
+func (r *Resource) drop(g *Group) {
+	g.dropped = true
+	r.units -= g.units
+	delete(r.index, g.Key)
+	r.existed.add(hashOf(g.Key), g.Number)
+	is := func(other *Group) bool { return other == g }
+	if g.engine.groups = slices.DeleteFunc(g.engine.groups, is); len(g.engine.groups) == 0 {
+		delete(r.engines, g.engine.name)
+	}
+	if up := g.rollup; up != nil {
+		if up.groups = slices.DeleteFunc(up.groups, is); len(up.groups) == 0 {
+			delete(r.rollupOf, up.key)
+			r.rollups = slices.DeleteFunc(r.rollups, func(other *Rollup) bool { return other == up })
+		}
+	}
+}
+
+// reclaim makes room in the middle of an update, once: series that have ended, and
+// those that are neither in this batch nor were in the previous one, give way.
+func (u *update) reclaim() {
+	if u.reclaimed {
+		return
+	}
+	u.reclaimed = true
+	u.remove(func(s *series) bool {
+		return s.found != u.seq && (s.ended || !s.delta && s.newest < u.seq-1)
+	})
+	for i, g := range u.groups {
+		if g != nil && g.dropped {
+			u.groups[i] = nil
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// pod is a group of one pod, with a counter.
+func pod(b *collect.Batch, name string, value float64, start int64) {
+	b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "pod", Value: name}}))
+	b.Samples = append(b.Samples, collect.Sample{Input: collect.PromptTokens, Group: len(b.Groups) - 1, Value: value, Start: start})
+}
+
+func increases(r *Resource) map[string]float64 {
+	all := map[string]float64{}
+	for _, v := range r.Views(nil, false) {
+		if increase, status := v.Increase(collect.PromptTokens); status == Present {
+			g := v.Group()
+			all[g.Value("pod")] = increase
+		}
+	}
+	return all
+}
+
+func fresh() *Resource {
+	return NewResource(Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
+}
+
+// A pod comes each minute for a day, and lives for ten. With room for 40 series each
+// of them is derived from.
+func TestPodsThatChurnBehindOneResourceFreeTheirSeries(t *testing.T) {
+	r := fresh()
+	for scrape := range 24 * 60 * 2 {
+		b := &collect.Batch{Time: int64(scrape+1) * int64(30*time.Second)}
+		minute := scrape / 2
+		for p := max(0, minute-9); p <= minute; p++ {
+			pod(b, fmt.Sprint(p), float64(10*(scrape-2*p)), 0)
+		}
+		if scrape%3 == 0 {
+			r.Trim()
+		}
+		report := r.Observe(b, 40-r.Units())
+		require.Zero(t, report.Ignored)
+		if scrape > 4 {
+			got := increases(r)
+			require.Equal(t, 20.0, got[fmt.Sprint(max(0, minute-5))], scrape)
+		}
+	}
+	assert.LessOrEqual(t, len(r.engines), 40)
+	assert.LessOrEqual(t, len(r.index), 40)
+	assert.LessOrEqual(t, len(r.existed.number), groupsExisted)
+	assert.Less(t, r.nextGroup, 24*60+1)
+}
+
+// What was removed and comes back is a baseline, also once it has been forgotten that
+// it was there; its start tells the two apart.
+func TestWhatComesBackIsABaseline(t *testing.T) {
+	for _, others := range []int{0, 2 * groupsExisted} {
+		r := fresh()
+		at := int64(0)
+		observe := func(fill func(*collect.Batch)) {
+			at += int64(30 * time.Second)
+			b := &collect.Batch{Time: at}
+			pod(b, "stays", float64(at/1e9), 0)
+			if fill != nil {
+				fill(b)
+			}
+			r.Observe(b, math.MaxInt)
+		}
+		observe(func(b *collect.Batch) { pod(b, "back", 1_000_000, 0) })
+		for n := 0; n < others; n += 500 {
+			observe(func(b *collect.Batch) {
+				for i := range 500 {
+					pod(b, fmt.Sprint("other", n+i), 1, 0)
+				}
+			})
+		}
+		for range 15 {
+			observe(nil)
+		}
+		r.Trim()
+		require.Len(t, r.groups, 1)
+		assert.Equal(t, others > 0, r.existed.lost)
+		observe(func(b *collect.Batch) { pod(b, "back", 2_000_000, 0) })
+		assert.NotContains(t, increases(r), "back")
+		observe(func(b *collect.Batch) {
+			pod(b, "back", 2_000_060, 0)
+			pod(b, "new", 7, 0)
+			pod(b, "young", 9, at-int64(20*time.Second))
+		})
+		observe(func(b *collect.Batch) {
+			pod(b, "back", 2_000_120, 0)
+			pod(b, "new", 8, 0)
+			pod(b, "young", 9, at-int64(20*time.Second)-int64(30*time.Second))
+		})
+		got := increases(r)
+		assert.Equal(t, 120.0, got["back"])
+		assert.Equal(t, 9.0, got["young"], "it says that it began after the previous batch")
+		if others > 0 {
+			assert.NotContains(t, got, "new", "nobody knows whether it is")
+		} else {
+			assert.Equal(t, 8.0, got["new"])
+		}
+	}
+}
+
+// A series that was refused and is let in later is a baseline.
+func TestWhatWasRefusedIsABaseline(t *testing.T) {
+	r := fresh()
+	both := func(at int64, room int) Report {
+		b := &collect.Batch{Time: at * int64(15*time.Second)}
+		pod(b, "a", 1, 0)
+		pod(b, "b", float64(1000*at), 0)
+		return r.Observe(b, room)
+	}
+	assert.Equal(t, 1, both(1, 1).Ignored[SeriesLimit])
+	alone := &collect.Batch{Time: 2 * int64(15*time.Second)}
+	pod(alone, "a", 1, 0)
+	r.Observe(alone, 0)
+	r.Observe(&collect.Batch{Time: 3 * int64(15*time.Second), Groups: alone.Groups, Samples: alone.Samples}, 0)
+	both(4, 1)
+	assert.NotContains(t, increases(r), "b")
+	for at := range int64(4) {
+		both(5+at, 1)
+	}
+	assert.Equal(t, 4000.0, increases(r)["b"])
+}
+
+// A server that did not answer when the collector began is read for the first time.
+func TestTheFirstAnswerIsABaseline(t *testing.T) {
+	r := fresh()
+	up := func(at int64, value float64) *collect.Batch {
+		return &collect.Batch{Time: at * int64(15*time.Second), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{
+			{Input: collect.Up, Value: value},
+		}}
+	}
+	for at := range int64(4) {
+		r.Observe(up(at+1, 0), math.MaxInt)
+	}
+	b := up(5, 1)
+	pod(b, "a", 1_000_000, 0)
+	r.Observe(b, math.MaxInt)
+	assert.Empty(t, increases(r))
+	for at := range int64(4) {
+		b = up(6+at, 1)
+		pod(b, "a", 1_000_015, 0)
+		pod(b, "b", 3, 0)
+		r.Observe(b, math.MaxInt)
+	}
+	assert.Equal(t, map[string]float64{"a": 15, "b": 3}, increases(r), "a new engine of a server that answers counts from 0")
+}
+
+func TestTheEnginesOfAResourceAreBounded(t *testing.T) {
+	r := fresh()
+	for scrape := range 20 {
+		b := &collect.Batch{Time: int64(scrape+1) * int64(15*time.Second)}
+		pod(b, "stays", float64(15*scrape), 0)
+		for i := range 50_000 {
+			pod(b, fmt.Sprint(scrape, "-", i), 1, 0)
+		}
+		began := time.Now()
+		report := r.Observe(b, math.MaxInt)
+		assert.Less(t, time.Since(began), 5*time.Second)
+		assert.GreaterOrEqual(t, report.Ignored[GroupLimit], 49_000)
+		require.Len(t, r.groups, maxGroups)
+	}
+	assert.Equal(t, 60.0, increases(r)["stays"])
+}
+
+func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
+	r := fresh()
+	b := &collect.Batch{Time: int64(time.Minute)}
+	pod(b, strings.Repeat("x", 100*unit), 1, 0)
+	assert.Equal(t, 1, r.Observe(b, 100).Ignored[SeriesLimit])
+	require.Zero(t, r.Units())
+	r.Observe(b, 300)
+	assert.InDelta(t, 200, r.Units(), 2)
+	wide := &collect.Batch{Time: int64(2 * time.Minute), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{
+		{Input: collect.TimeToFirstToken, Bounds: make([]float64, 640), Counts: make([]float64, 641)},
+	}}
+	before := r.Units()
+	r.Observe(wide, 300)
+	assert.Equal(t, 11, r.Units()-before)
+	r.Shrink(1)
+	assert.Equal(t, before, r.Units(), "a series goes as a whole")
+	r.Shrink(1)
+	assert.Zero(t, r.Units())
+	assert.Zero(t, r.Series())
+	assert.Empty(t, r.groups)
+}
