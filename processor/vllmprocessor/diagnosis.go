@@ -33,6 +33,8 @@ type diagnosis struct {
 	// each and add are the processor's.
 	each func(visit func(key string, r *resource))
 	add  func(ctx context.Context, out *output, s section) int
+	// staleness is the processor's max_staleness.
+	staleness time.Duration
 }
 
 // diagnosed is the part of a resource's state that the diagnosis has.
@@ -75,7 +77,7 @@ func (p *vllmProcessor) diagnose(shared *archives) {
 			on: func(metric string) bool { return config.enabled(metric) && config.lacks(metric) == "" },
 		},
 		id: p.id, open: p.openStorage, archives: shared, archive: p.newArchive(baselines), status: p.storage,
-		each: p.each, add: p.add,
+		each: p.each, add: p.add, staleness: config.MaxStaleness,
 	}
 	for _, row := range diagnose.Rows() {
 		d.wanted[row] = config.enabled(row.Metric)
@@ -119,7 +121,9 @@ func (d *diagnosis) observe(ctx context.Context, batch *collect.Batch, r *resour
 		}
 	}
 	transitions := r.diagnosed.state.Observe(&d.settings, r.state)
-	d.report(ctx, transitions, attributes, now)
+	if !r.derivedBefore(ofDiagnosis, now, d.staleness) {
+		d.report(ctx, transitions, attributes, now)
+	}
 }
 
 // report logs changes.

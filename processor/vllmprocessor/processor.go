@@ -152,27 +152,34 @@ func (p *vllmProcessor) shutdown(ctx context.Context) error {
 func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (pmetric.Metrics, error) {
 	batches, unread := collect.Read(metrics)
 	p.telemetry.unread(ctx, &unread)
+	p.warnSize(&unread)
 	now := p.now()
 	p.sweep(ctx, now)
 	w := p.workers.Get().(*worker)
 	defer p.workers.Put(w)
+	derived := derivedBefore(metrics)
 	for i := range batches {
-		r := p.acquire(batches[i].Resource, now)
-		p.batch(ctx, w, &batches[i], r, metrics, now)
-		p.release(batches[i].Resource, r)
+		batch := &batches[i]
+		r := p.acquire(batch.Resource, now)
+		if r.isAhead(batch, now) {
+			p.warnAhead(r, now)
+			p.forget(batch.Resource, r)
+			r.mu.Unlock()
+			r = p.acquire(batch.Resource, now)
+			r.strict = now.Add(p.config.MaxStaleness)
+		}
+		p.noteDerived(r, derived[batch.Resource], now)
+		p.batch(ctx, w, batch, r, metrics, now)
+		p.release(batch.Resource, r)
 	}
 	p.telemetry.absent(ctx, &w.derive.Absent)
 	p.telemetry.absent(ctx, &w.slo.Absent)
 	return metrics, nil
 }
 
-// lead is how far the time of a batch may be ahead of our clock. One from later
-// would make all that follows it out of order.
-const lead = 5 * time.Minute
-
 // batch takes one batch into the state of its resource and adds what is derived.
 func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, metrics pmetric.Metrics, now time.Time) {
-	if time.Unix(0, batch.Time).Sub(now) > lead {
+	if ahead := time.Unix(0, batch.Time).Sub(now); ahead > lead || ahead > skew && now.Before(r.strict) {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
 		p.telemetry.observed(ctx, &report)
@@ -196,7 +203,8 @@ func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Bat
 	report := r.state.Observe(batch, r.share.Room())
 	r.share.Set(r.state.Units())
 	p.telemetry.observed(ctx, &report)
-	p.warnings(batch, r, &report, before)
+	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
+	p.warnings(batch, r, attributes, &report, before)
 	if report.Changed {
 		p.mu.Lock()
 		r.arrived = now
@@ -209,15 +217,20 @@ func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Bat
 	if !report.Changed {
 		return
 	}
-	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
 	p.move(ctx, batch, r, attributes, metrics, out)
 	w.settings = p.derive
 	w.settings.Peak = peak(p.hardware, attributes)
 	p.pools.observe(batch.Resource, r, attributes)
 	p.diagnosis.observe(ctx, batch, r, attributes, now)
-	p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
-	p.objectives.batch(ctx, w, batch, r, now, out)
-	p.diagnosis.tell(ctx, w, batch, r, out)
+	if !r.derivedBefore(ofWindows, now, p.config.MaxStaleness) {
+		p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
+	}
+	if !r.derivedBefore(ofObjectives, now, p.config.MaxStaleness) {
+		p.objectives.batch(ctx, w, batch, r, now, out)
+	}
+	if !r.derivedBefore(ofDiagnosis, now, p.config.MaxStaleness) {
+		p.diagnosis.tell(ctx, w, batch, r, out)
+	}
 	p.repeat(ctx, r, out)
 	p.put(out, batch, metrics)
 	r.history.keep(out)

@@ -33,6 +33,14 @@ type resource struct {
 	// attributes are those that its derived series were written under last. The map
 	// is never changed.
 	attributes pcommon.Map
+	// behind is when a batch came that was out of order because the newest is ahead of
+	// our clock, and behindTime its time. Until strict points that are ahead are not
+	// used, because it was seen that they can be wrong.
+	behind     time.Time
+	behindTime int64
+	strict     time.Time
+	// before is when another processor was seen last that derives each kind.
+	before [numKinds]time.Time
 	// forgotten is true once it is not in the processor's map any more.
 	forgotten bool
 

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -17,6 +19,10 @@ const (
 	aboutWindow
 	aboutFuture
 	aboutStaleness
+	aboutSize
+	aboutEngines
+	aboutAhead
+	aboutDerived
 
 	numTopics
 )
@@ -60,6 +66,56 @@ func (p *vllmProcessor) warnLapse(key string, now time.Time) {
 		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))
 }
 
+// warnSize says once that points have more attributes than are kept.
+func (p *vllmProcessor) warnSize(unread *collect.Report) {
+	if unread[collect.TooLarge] == 0 || !p.warned.first(aboutSize) {
+		return
+	}
+	p.logger.Warn("points have more than 8 KiB of attributes, or belong to a resource with more than 512 attributes or 64 KiB of them, " +
+		"and nothing is derived from them; remove attributes that do not say which server, engine or model it is before this processor")
+}
+
+const (
+	// lead is how far the time of a batch may be ahead of our clock. One from later
+	// would make all that follows it out of order.
+	lead = 5 * time.Minute
+	// skew is how far two clocks that are set are apart at most.
+	skew = 30 * time.Second
+)
+
+// apart is the least time between two batches that show that the times of a resource
+// were wrong. Batches that are sent again come faster.
+const apart = time.Second
+
+// isAhead reports whether a batch shows that the times of a resource were wrong: they
+// are ahead of our clock, and for the second time in a row a batch comes which is not,
+// and which would be out of order until the clock gets there.
+func (r *resource) isAhead(batch *collect.Batch, now time.Time) bool {
+	newest := r.state.Time()
+	if batch.Time >= newest {
+		r.behind = time.Time{}
+		return false
+	}
+	if time.Unix(0, newest).Sub(now) <= skew || time.Unix(0, batch.Time).Sub(now) > skew || r.history.find(batch.Time, batch.Print()) != nil {
+		return false
+	}
+	if r.behind.IsZero() {
+		r.behind, r.behindTime = now, batch.Time
+		return false
+	}
+	return batch.Time > r.behindTime && now.Sub(r.behind) >= apart
+}
+
+// warnAhead says once that a resource begins anew because its times were wrong.
+func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
+	if !p.warned.first(aboutAhead) {
+		return
+	}
+	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows begin again, "+
+		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
+		time.Unix(0, r.state.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), serverFields(r.attributes)...)
+}
+
 func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
 	if !p.warned.first(aboutFuture) {
 		return
@@ -73,10 +129,15 @@ func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
 const jitter = 10
 
 // warnings says once what a user can mend.
-func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, report *window.Report, before int64) {
+func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, attributes pcommon.Map, report *window.Report, before int64) {
 	if report.Ignored[window.SeriesLimit] > 0 && p.warned.first(aboutSeries) {
 		p.logger.Warn(fmt.Sprintf("there are more series than max_series (%d), and nothing is derived from the others; "+
 			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
+	}
+	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
+		p.logger.Warn("a server has more than 1000 engines and models, and nothing is derived from the others; "+
+			"if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
+			"give each of them its own service.instance.id", serverFields(attributes)...)
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
 		return

@@ -131,6 +131,8 @@ type Sample struct {
 	rank int
 	// process is the one that told it, where vLLM says so.
 	process string
+	// summed is true where it is one of those that are summed.
+	summed bool
 	// contradicted is true where another process told it, too.
 	contradicted bool
 }
@@ -153,6 +155,9 @@ const (
 	NoTimestamp
 	// OlderName means: the same series under an older name beside the newer one.
 	OlderName
+	// TooLarge means: a point, or the resource that it belongs to, with more attributes
+	// than can be kept.
+	TooLarge
 	// SeveralProcesses: a gauge that each API server of a server tells, where none
 	// of them is right.
 	SeveralProcesses
@@ -164,7 +169,7 @@ const (
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
 	return [NumReasons]string{
-		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name",
+		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
 		"several_processes",
 	}[r]
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
@@ -48,6 +47,10 @@ type collector struct {
 	// Of the resource that is being read.
 	source   int
 	resource string
+	// tooLarge is true for a resource that nothing is read of, and points the number of
+	// points of one whose first batch is not begun yet.
+	tooLarge bool
+	points   int
 
 	// Of the point that is being read.
 	rest   []Attribute
@@ -60,7 +63,8 @@ type collector struct {
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
-	c.source, c.resource = index, ""
+	c.source, c.resource, c.points = index, "", 0
+	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
 		metrics := scopes.At(i).Metrics()
@@ -68,21 +72,30 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 			metric := metrics.At(j)
 			n, known := lookUp(metric.Name())
 			switch {
+			case known && c.tooLarge:
+				c.report[TooLarge] += pointsOf(metric)
+			case c.tooLarge:
 			case known:
-				c.identify(rm.Resource())
+				c.identify(rm)
 				c.readMetric(metric, n)
 			case isCacheConfig(metric.Name()):
-				c.identify(rm.Resource())
+				c.identify(rm)
 				c.readCacheConfig(metric)
 			}
 		}
 	}
 }
 
-// identify settles the resource's identity once there is a point to use.
-func (c *collector) identify(resource pcommon.Resource) {
-	if c.resource == "" {
-		c.resource = identity.Of(resource.Attributes())
+// identify finds the resource's identity once there is a point to use.
+func (c *collector) identify(rm pmetric.ResourceMetrics) {
+	if c.resource != "" {
+		return
+	}
+	c.resource = identity.Of(rm.Resource().Attributes())
+	for _, scope := range rm.ScopeMetrics().All() {
+		for _, metric := range scope.Metrics().All() {
+			c.points += pointsOf(metric)
+		}
 	}
 }
 

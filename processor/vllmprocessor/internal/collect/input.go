@@ -95,6 +95,9 @@ type Definition struct {
 	// Labels are the attributes that tell its series of one engine and model
 	// apart. All other attributes belong to the identity of the engine.
 	Labels []string
+	// Summed is an attribute over whose values the points are summed when they are
+	// read, because clients choose them: no state is made of it. Empty for none.
+	Summed string
 	// Older are catalogue names of older servers that mean the same for every
 	// formula here.
 	Older []string
@@ -139,7 +142,7 @@ var definitions = [NumInputs]Definition{
 	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {
 		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
-		Labels: []string{"fairness_id", "priority", "target_model_name"},
+		Labels: []string{"priority", "target_model_name"}, Summed: "fairness_id",
 	},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},

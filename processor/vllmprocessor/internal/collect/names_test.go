@@ -116,6 +116,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 				of := []string{"engine", "model_name"}
 				if in == GatewayQueue {
 					of = append(of, "pool") // A gateway has a queue for each pool.
+					of = append(of, in.Define().Summed)
 				}
 				assert.Contains(t, append(of, in.Define().Labels...), attribute, name)
 			}

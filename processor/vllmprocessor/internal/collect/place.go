@@ -32,6 +32,10 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		c.report[NoTimestamp]++
 		return
 	}
+	if !c.read(attributes, &sample) {
+		c.report[TooLarge]++
+		return
+	}
 	batch, p := c.batch(timestamp)
 	if sample.Gone {
 		batch.Ends = c.source
@@ -39,7 +43,6 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 	if !sample.Gone || !p.valued {
 		batch.Source, p.valued = c.source, !sample.Gone
 	}
-	c.read(attributes, &sample)
 	sample.Group = c.group(batch, p)
 	if c.replaces(batch, p, &sample) {
 		return
@@ -53,9 +56,11 @@ func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Ma
 	if timestamp == 0 || in.Define().Kind == Gauge {
 		return
 	}
-	batch, p := c.batch(timestamp)
 	sample := Sample{Input: in}
-	c.read(attributes, &sample)
+	if !c.read(attributes, &sample) {
+		return
+	}
+	batch, p := c.batch(timestamp)
 	sample.Group = c.group(batch, p)
 	batch.Unread = append(batch.Unread, sample)
 }
@@ -68,16 +73,20 @@ func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 		at = len(c.batches)
 		c.index[key] = at
 		c.batches = append(c.batches, Batch{
-			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, max(minSamples, c.most)),
+			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, min(max(minSamples, c.most), c.points)),
 			Source: c.source, Ends: -1,
 		})
 		c.pending = append(c.pending, pending{})
+		// A resource has points of one time as a rule. Where it has many times, each of
+		// them grows as it needs.
+		c.points = 0
 	}
 	return &c.batches[at], &c.pending[at]
 }
 
 // minSamples is what a server with one engine has at least: room for them is
-// made at once, and for as many as the greatest batch so far.
+// made at once, and for as many as the greatest batch so far, but for no more than
+// there are points.
 const minSamples = 48
 
 // pidLabel names the process of a gauge that vLLM's multi-process mode tells for
@@ -86,19 +95,26 @@ const pidLabel = "pid"
 
 // read takes the attributes of a point apart: the input's own into the sample,
 // all others into c.rest, sorted. As with Prometheus an attribute without a value
-// is none.
-func (c *collector) read(attributes pcommon.Map, sample *Sample) {
-	definition := sample.Input.Define()
+// is none. It returns false where there is more than can be kept.
+func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
+	definition, bytes := sample.Input.Define(), 0
 	c.rest = c.rest[:0]
 	labels := c.labels[:len(definition.Labels)]
 	clear(labels)
 	for name, value := range attributes.All() {
 		text := value.AsString()
+		if bytes += len(name) + len(text); bytes > maxPointBytes {
+			return false
+		}
 		if text == "" {
 			continue
 		}
 		if name == pidLabel && (definition.Kind == Gauge || sample.Level) {
 			sample.process = text
+			continue
+		}
+		if definition.Summed != "" && name == definition.Summed {
+			sample.summed = true
 			continue
 		}
 		alias, imitator := catalog.AttributeAliases[name]
@@ -121,6 +137,7 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) {
 	default:
 		sample.Label = strings.Join(labels, "\x00")
 	}
+	return true
 }
 
 // fewGroups is the number of groups that are looked through one by one.
@@ -162,7 +179,7 @@ func (c *collector) group(batch *Batch, p *pending) int {
 // more than one of a process. Points of several processes contradict each other.
 func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	if p.twins == nil {
-		if sample.rank == rankCanonical && sample.process == "" {
+		if sample.rank == rankCanonical && sample.process == "" && !sample.summed {
 			return false
 		}
 		p.twins = make(map[sampleKey]int, len(batch.Samples))
@@ -187,6 +204,8 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 		if other.rank < sample.rank {
 			*other = *sample
 		}
+	case sample.summed && other.summed:
+		other.Value += sample.Value
 	case other.process == "" && sample.process == "":
 		// The same name twice: the window keeps the first and counts the other.
 		return false

@@ -125,6 +125,9 @@ func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point
 	return points
 }
 
+// Forget forgets all that was written, so that nothing of it ends.
+func (m *Memory) Forget() { clear(m.said) }
+
 // Live reports whether the series of a point has a value that has not ended.
 func (m *Memory) Live(p *Point) bool {
 	_, live := m.said[series{p.Row, p.Group, p.Extra, p.mark()}]
