@@ -38,7 +38,7 @@ type pace struct {
 
 var (
 	light = pace{interval: 2 * time.Second, timeout: time.Second, scrapes: 7}
-	heavy = pace{interval: 5 * time.Second, timeout: 3 * time.Second, scrapes: 12}
+	heavy = pace{interval: 4 * time.Second, timeout: 2500 * time.Millisecond, scrapes: 9}
 	short = pace{interval: 3 * time.Second, timeout: 2 * time.Second, scrapes: 5}
 )
 
@@ -82,7 +82,7 @@ func TestFaults(t *testing.T) {
 	}
 	// The sidecar's one target is the server of its own pod.
 	for _, f := range sizeFaults() {
-		if slices.ContainsFunc(faults, func(g *Fault) bool { return g.Name == f.Name }) {
+		if f.Short && slices.ContainsFunc(faults, func(g *Fault) bool { return g.Name == f.Name }) {
 			t.Run("sidecar/"+f.Name, func(t *testing.T) { one(t, sidecar, &f, heavy) })
 		}
 	}
