@@ -346,6 +346,12 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
 		})
 	}
+	if snapshot.Duplicates > 0 {
+		s.once("duplicates", func() {
+			s.logger.Warn("The body has the same series more than once; the first sample of each counts and the others are dropped. "+
+				"If a proxy joins the answers of several servers, list the servers themselves as targets", zap.Int("dropped", snapshot.Duplicates))
+		})
+	}
 	if s.emitter.Replicas() {
 		s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
 			"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
