@@ -64,12 +64,13 @@ func TestWhatVanishedCostsFewBytes(t *testing.T) {
 // 3000 series of a family with a help text of a megabyte end: what is sent is small.
 func TestEndsOfAFamilyWithALongHelpAreSmall(t *testing.T) {
 	r := newRig(t)
-	body := "# HELP vllm:my_things_total " + strings.Repeat("x", 1<<20) + "\n# TYPE vllm:my_things_total counter\n"
+	var body strings.Builder
+	body.WriteString("# HELP vllm:my_things_total " + strings.Repeat("x", 1<<20) + "\n# TYPE vllm:my_things_total counter\n")
 	for i := range 3000 {
-		body += fmt.Sprintf("vllm:my_things_total{x=\"%d\"} 1\n", i)
+		fmt.Fprintf(&body, "vllm:my_things_total{x=\"%d\"} 1\n", i)
 	}
 	sizer := pmetric.ProtoMarshaler{}
-	live := r.scrape(body)
+	live := r.scrape(body.String())
 	assert.Less(t, sizer.MetricsSize(live), 1<<20)
 	ends := r.fail(500)
 	assert.Equal(t, 3000, len(points(ends, "vllm.my_things")))
@@ -81,11 +82,11 @@ func TestEndsOfAFamilyWithALongHelpAreSmall(t *testing.T) {
 func TestABodyWithoutRoomIsDropped(t *testing.T) {
 	r := newRig(t, func(cfg *Config) { cfg.Limits.Memory = 10 << 20 })
 	r.scrape(counter("5"))
-	body := ""
+	var body strings.Builder
 	for i := range 40_000 {
-		body += fmt.Sprintf("a%d 1\n", i)
+		fmt.Fprintf(&body, "a%d 1\n", i)
 	}
-	out := r.scrape(body)
+	out := r.scrape(body.String())
 	assert.True(t, sums(t, out, "vllm.prompt_tokens")["0"].Flags().NoRecordedValue())
 	assert.Equal(t, 1, countLogged(r, "no room for them in limits::memory"))
 	back := sums(t, r.scrape(counter("6")), "vllm.prompt_tokens")["0"]
