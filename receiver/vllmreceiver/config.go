@@ -3,8 +3,10 @@ package vllmreceiver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -109,7 +111,8 @@ type LimitsConfig struct {
 	Adapters int `mapstructure:"adapters"`
 	// Targets is the most discovered targets of the receiver.
 	Targets int `mapstructure:"targets"`
-	// Memory is what all targets together may have remembered of large bodies.
+	// Memory is what all targets together may have remembered of large bodies; 0 is
+	// an eighth of GOMEMLIMIT.
 	Memory ByteSize `mapstructure:"memory"`
 	// NameLength, LabelNameLength and LabelValueLength are the longest of each in
 	// bytes; a line that exceeds one is dropped.
@@ -165,10 +168,24 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 func defaultLimits() LimitsConfig {
 	lines := exposition.DefaultLimits
 	return LimitsConfig{
-		BodySize: 8 << 20, Memory: 64 << 20, Series: 20000, Adapters: 1000, Targets: 1000,
+		BodySize: 8 << 20, Series: 20000, Adapters: 1000, Targets: 1000,
 		NameLength: lines.Name, LabelNameLength: lines.LabelName, LabelValueLength: lines.LabelValue,
 	}
 }
+
+// memory is what limits::memory means in bytes.
+func (c *LimitsConfig) memory() int {
+	if c.Memory > 0 {
+		return int(c.Memory)
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return int(limit / 8)
+	}
+	return memoryWithoutLimit
+}
+
+// memoryWithoutLimit is limits::memory where the process has no GOMEMLIMIT.
+const memoryWithoutLimit = 256 << 20
 
 func createDefaultConfig() component.Config {
 	controller := scraperhelper.NewDefaultControllerConfig()

@@ -103,7 +103,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
-	s.memory.SetPool(int(cfg.Limits.Memory))
+	s.memory.SetPool(cfg.Limits.memory())
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,

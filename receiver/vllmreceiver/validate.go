@@ -136,8 +136,8 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Limits.BodySize <= 0 {
 		add("limits::body_size", "must be more than 0; the default is 8MiB")
 	}
-	if c.Limits.Memory <= 0 {
-		add("limits::memory", "must be more than 0; the default is 64MiB")
+	if c.Limits.Memory < 0 {
+		add("limits::memory", "must not be negative; leave it out for an eighth of GOMEMLIMIT")
 	}
 	if c.Limits.Series <= 0 {
 		add("limits::series", "must be more than 0; the default is 20000")

@@ -9,10 +9,13 @@
 // The rules for start times are, for a cumulative point:
 //
 //  1. the server's own "_created", unless it lies after the scrape;
-//  2. for a series that is new in a target already known, the time of the last
-//     successful scrape;
+//  2. for a series that the last successful scrape proves to have been absent, the
+//     time of that scrape, or the process start if that is later;
 //  3. process_start_time_seconds, if it is the vLLM process's;
 //  4. the first point's own time, which says "unknown".
+//
+// A series that was present and not usable, that was refused, or that was forgotten
+// is not new: rules 3 and 4 hold for it.
 //
 // After a reset the start is a newer "_created" or process start, else the time
 // of the last scrape before the reset; never the reset point's own time, because

@@ -37,7 +37,9 @@
 //
 // # Bounds
 //
-// A body is given up after 10,000 bad lines and after 2^19 lines, and a line may
-// have 128 labels; apart from that the work is proportional to the body. Timestamps
+// A body is given up after 10,000 bad lines and after 2^17 lines, and a line may
+// have 128 labels; names and values have the lengths of Limits, and a help text is
+// cut. Apart from that the work is proportional to the body. What large layouts of
+// all readers cost together is bounded (pool.go). Timestamps
 // are checked and ignored: one scrape has one time.
 package exposition

@@ -18,9 +18,9 @@ type holding struct {
 	displaced bool
 }
 
-// smallCost is what a layout may cost without being counted: that of some 3,000
+// smallCost is what a layout may cost without being counted: that of some 5,000
 // lines, where two engines have 950.
-const smallCost = 2 << 20
+const smallCost = 4 << 20
 
 // sampleCost is what one sample costs in a layout, and in the plan and the states
 // that are made from it, without its text; measured, see docs/performance.md.
