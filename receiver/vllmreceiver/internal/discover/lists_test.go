@@ -45,7 +45,7 @@ func heapPeak(t *testing.T) func() uint64 {
 // so, and scrapes the targets of the other.
 func TestAListWithoutAnEndHarmsNobody(t *testing.T) {
 	var written atomic.Int64
-	endless := func(before string, chunk string) http.HandlerFunc {
+	endless := func(before, chunk string) http.HandlerFunc {
 		return func(w http.ResponseWriter, request *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, before)
