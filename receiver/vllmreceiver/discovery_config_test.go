@@ -97,12 +97,12 @@ func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 			assert.Equal(t, cfg.Client, again.Client)
 			assert.Equal(t, cfg.Limits, again.Limits)
 			assert.Equal(t, cfg.Controller, again.Controller)
-			assert.Equal(t, len(cfg.Targets), len(again.Targets))
+			require.Len(t, again.Targets, len(cfg.Targets))
 			for i := range cfg.Targets {
 				assert.Equal(t, cfg.Targets[i].Client, again.Targets[i].Client)
-				assert.Equal(t, len(cfg.Targets[i].ResourceAttributes), len(again.Targets[i].ResourceAttributes))
+				assert.Len(t, again.Targets[i].ResourceAttributes, len(cfg.Targets[i].ResourceAttributes))
 			}
-			assert.Equal(t, len(cfg.Metrics), len(again.Metrics))
+			assert.Len(t, again.Metrics, len(cfg.Metrics))
 			for name := range cfg.Metrics {
 				assert.Equal(t, cfg.Metrics[name], again.Metrics[name])
 			}

@@ -149,9 +149,9 @@ func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ section, want string }{
 		"not in a cluster": {"kubernetes: {selector: a=b}", "kubernetes: this is not a pod of a Kubernetes cluster; set kubeconfig_file or api_server"},
 		"a pool outside":   {"inference_pool: {name: a, namespace: b}", "inference_pool: this is not a pod of a Kubernetes cluster"},
-		"no kubeconfig":    {"kubernetes: {selector: a=b, kubeconfig_file: /does/not/exist}", "kubernetes: kubeconfig_file:"},
+		"no kubeconfig":    {"kubernetes: {selector: a=b, kubeconfig_file: doc.go}", "kubernetes: kubeconfig_file:"},
 		"no certificate": {
-			"http_sd_configs: [{url: 'https://sd', tls_config: {ca_file: /does/not/exist}}]", "/does/not/exist",
+			"http_sd_configs: [{url: 'https://sd', tls_config: {ca_file: doc.go}}]", "doc.go",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
