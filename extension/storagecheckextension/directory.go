@@ -118,10 +118,13 @@ func (s *storageCheck) remove(d *directory, a aside, why string) {
 func (d *directory) hasRoom() bool {
 	probe, err := os.CreateTemp(d.path, "storage_check")
 	if err != nil {
-		return !errors.Is(err, syscall.ENOSPC)
+		return !isFull(err)
 	}
 	defer os.Remove(probe.Name())
 	defer probe.Close()
 	_, err = probe.Write(make([]byte, 256<<10))
-	return !errors.Is(err, syscall.ENOSPC)
+	return !isFull(err)
 }
+
+// isFull reports whether a disk, or the quota of its user, has no room.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -94,7 +94,7 @@ type archive struct {
 	// sources are the resources of the states that have an owner, as hashes.
 	sources map[string]uint64
 	// moved are the keys of earlier versions whose states were given to a key of this
-	// version. It has at most as many keys as were loaded.
+	// version, at most limit.
 	moved      map[string]string
 	saidMerged bool
 }
@@ -150,7 +150,7 @@ func (a *archive) move(before, key string) {
 		return
 	}
 	saved, known := a.states[before]
-	if _, newer := a.states[key]; !known || newer || a.owners[before] != nil {
+	if _, newer := a.states[key]; !known || newer || a.owners[before] != nil || len(a.moved) >= a.limit {
 		return
 	}
 	delete(a.states, before)
