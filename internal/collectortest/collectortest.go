@@ -130,6 +130,14 @@ func (p *Process) Terminate(limit time.Duration) (time.Duration, error) {
 		p.ended <- err
 		return time.Since(began), err
 	case <-time.After(limit):
+	}
+	// A Go program then writes what each goroutine does into its log.
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return limit, err
+	case <-time.After(look * 100):
 		_ = p.cmd.Process.Kill()
 		return limit, <-p.ended
 	}
@@ -147,6 +155,12 @@ func (p *Process) Ended() bool {
 	default:
 		return false
 	}
+}
+
+// Signal sends a signal to the program.
+func (p *Process) Signal(t *testing.T, signal os.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(signal))
 }
 
 // WaitForFailure waits until the program has ended by itself, and demands that it

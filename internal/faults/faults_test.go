@@ -213,7 +213,8 @@ func TestThePage(t *testing.T) {
 	require.NoError(t, err)
 	all := All()
 	f := &all[0].Faults[0]
-	page := Page(map[string]*Result{f.Name: {Fault: f, Reads: 21, Lost: 2, Peak: 100 << 20, Stop: time.Second, Sentence: "a | b"}}, shipped, "2026-11-22")
+	page := Page(Runs{shipped, map[string]*Result{f.Name: {Fault: f, Reads: 21, Lost: 2, Peak: 100 << 20, Stop: time.Second, Sentence: "a | b"}}},
+		Runs{}, "2026-11-22")
 	assert.Contains(t, page, fmt.Sprintf("| %s | %s | 2 of 21 | 100 MiB | 1s | a \\| b |", f.Name, f.What))
 	assert.Contains(t, page, "2 of 21 scrapes of the working servers did not arrive")
 	assert.Contains(t, page, "- Date: 2026-11-22")

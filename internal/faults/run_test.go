@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,7 @@ type pace struct {
 
 var (
 	light = pace{interval: 2 * time.Second, timeout: time.Second, scrapes: 7}
-	heavy = pace{interval: 5 * time.Second, timeout: 3 * time.Second, scrapes: 12}
+	heavy = pace{interval: 4 * time.Second, timeout: 2500 * time.Millisecond, scrapes: 9}
 	short = pace{interval: 3 * time.Second, timeout: 2 * time.Second, scrapes: 5}
 )
 
@@ -48,36 +49,45 @@ const neighbors = 3
 const settle = 20 * time.Second
 
 func TestFaults(t *testing.T) {
-	shipped := agent(t)
+	agent := Runs{deployment(t, "agent", "daemonset.yaml"), map[string]*Result{}}
+	sidecar := Runs{deployment(t, "sidecar", "patch.yaml"), map[string]*Result{}}
 	if !*full && *only == "" {
 		t.Skip("the short form is TestFaultsInShort")
 	}
 	var mu sync.Mutex
-	results := map[string]*Result{}
-	run := func(t *testing.T, f *Fault, p pace) {
+	one := func(t *testing.T, to Runs, f *Fault, p pace) {
 		t.Helper()
-		r := run(t, shipped, []*Fault{f}, p)[0]
+		r := run(t, to.Shipped, []*Fault{f}, p)[0]
 		mu.Lock()
-		results[f.Name] = r
+		to.Results[f.Name] = r
 		mu.Unlock()
-		judge(t, shipped, r)
+		judge(t, to.Shipped, r)
 	}
 	faults := find(regexp.MustCompile(*only))
 	require.NotEmpty(t, faults)
 	t.Run("light", func(t *testing.T) {
 		for _, f := range faults {
 			if !f.Heavy {
-				t.Run(f.Name, func(t *testing.T) { t.Parallel(); run(t, f, light) })
+				t.Run(f.Name, func(t *testing.T) {
+					t.Parallel()
+					one(t, agent, f, light)
+				})
 			}
 		}
 	})
 	for _, f := range faults {
 		if f.Heavy {
-			t.Run(f.Name, func(t *testing.T) { run(t, f, heavy) })
+			t.Run(f.Name, func(t *testing.T) { one(t, agent, f, heavy) })
+		}
+	}
+	// The sidecar's one target is the server of its own pod.
+	for _, f := range sizeFaults() {
+		if f.Short && slices.ContainsFunc(faults, func(g *Fault) bool { return g.Name == f.Name }) {
+			t.Run("sidecar/"+f.Name, func(t *testing.T) { one(t, sidecar, &f, heavy) })
 		}
 	}
 	if *full && *only == "" {
-		page := Page(results, shipped, *date)
+		page := Page(agent, sidecar, *date)
 		require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "faults.md"), []byte(page), 0o600))
 	}
 }
@@ -85,7 +95,7 @@ func TestFaults(t *testing.T) {
 // In CI all light faults go into one collector at the same time, and some of the
 // heavy ones are watched for a few scrapes.
 func TestFaultsInShort(t *testing.T) {
-	shipped := agent(t)
+	shipped := deployment(t, "agent", "daemonset.yaml")
 	if *full || *only != "" {
 		t.Skip("every fault is run in full")
 	}
@@ -109,13 +119,13 @@ func TestFaultsInShort(t *testing.T) {
 	}
 }
 
-func agent(t *testing.T) *Shipped {
+func deployment(t *testing.T, name, manifest string) *Shipped {
 	t.Helper()
 	collectortest.Binary(t)
 	if _, err := memoryOf(os.Getpid()); err != nil {
 		t.Skip("the memory of a process can be read on Linux only:", err)
 	}
-	shipped, err := LoadShipped(filepath.Join(root, "examples", "kubernetes", "base", "agent"), "daemonset.yaml")
+	shipped, err := LoadShipped(filepath.Join(root, "examples", "kubernetes", "base", name), manifest)
 	require.NoError(t, err)
 	return shipped
 }

@@ -80,7 +80,7 @@ func sizeFaults() []Fault {
 			}),
 		},
 		{
-			Name: "short lines of one series", What: "lines of four bytes up to the limit of a body", Heavy: true, Says: says("twice|duplicate|large|lines|series"),
+			Name: "short lines of one series", What: "lines of four bytes up to the limit of a body", Heavy: true, Says: says("more than once|large|too_many_lines|lines"),
 			Begin: adding(func(w *World, _ int64, add func(string, ...any)) {
 				add("%s", strings.Repeat("a 1\n", (w.BodyLimit-4096)/4))
 			}),

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -90,6 +91,8 @@ type archive struct {
 	users  []keeper
 	states map[string]savedState
 	owners map[string]keeper
+	// sources are the resources of the states that have an owner, as hashes.
+	sources map[string]uint64
 	// moved are the keys of earlier versions whose states were given to a key of this
 	// version. It has at most as many keys as were loaded.
 	moved      map[string]string
@@ -97,28 +100,31 @@ type archive struct {
 }
 
 // savedState is a state, the time up to which it knows, and when it was last made
-// smaller.
+// smaller. source is the resource that it is of; 0 where the state comes from the
+// storage, which does not say it.
 type savedState struct {
 	state   []byte
 	newest  int64
 	thinned int64
+	source  uint64
 }
 
 func newArchive(of kind, now func() time.Time, logger *zap.Logger) *archive {
 	return &archive{
 		kind: of, limit: maxKept, now: now, logger: logger, failed: func() {}, dropped: func(int) {},
-		states: map[string]savedState{}, owners: map[string]keeper{}, moved: map[string]string{},
+		states: map[string]savedState{}, owners: map[string]keeper{}, sources: map[string]uint64{}, moved: map[string]string{},
 	}
 }
 
 // begin returns the state that a user continues, if there is one that is not too
 // old. before is the key that an earlier version gave to the same resource; it is
 // empty where the key has not changed.
-func (a *archive) begin(key, before string, user keeper) ([]byte, bool) {
+func (a *archive) begin(key, before, resource string, user keeper) ([]byte, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owners[key] == nil {
 		a.owners[key] = user
+		a.sources[key] = maphash.String(sourceSeed, resource)
 	}
 	if before != "" {
 		a.move(before, key)
@@ -160,18 +166,21 @@ func (a *archive) end(key string, state []byte, user keeper) {
 	if owner := a.owners[key]; owner != nil && owner != user {
 		return
 	}
+	source := a.sources[key]
 	delete(a.owners, key)
+	delete(a.sources, key)
 	if !sound {
 		return
 	}
-	a.states[key] = savedState{state, newest, newest}
+	a.states[key] = savedState{state, newest, newest, source}
 	if len(a.states) > a.limit+a.limit/10 {
 		a.prune()
 	}
 }
 
-// prune forgets states that are too old, and the oldest where there are too many.
-// The others are made smaller.
+// prune forgets states that are too old, and where there are too many the oldest of
+// the resources that have more than an equal share, so that one with many models
+// that come and go takes nothing from others. The others are made smaller.
 func (a *archive) prune() {
 	now := a.now().UnixNano()
 	oldest := now - int64(a.age)
@@ -182,7 +191,7 @@ func (a *archive) prune() {
 			continue
 		}
 		if a.thin != nil && now-saved.thinned >= int64(thinInterval) {
-			a.states[key] = savedState{a.thin(saved.state, now), saved.newest, now}
+			a.states[key] = savedState{a.thin(saved.state, now), saved.newest, now, saved.source}
 		}
 		keys = append(keys, key)
 	}
@@ -191,11 +200,37 @@ func (a *archive) prune() {
 	}
 	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(a.states[x].newest, a.states[y].newest) })
 	excess := len(keys) - a.limit
-	for _, key := range keys[:excess] {
-		delete(a.states, key)
+	left := excess - a.pruneShares(keys, excess)
+	for _, key := range keys {
+		if _, kept := a.states[key]; kept && left > 0 {
+			delete(a.states, key)
+			left--
+		}
 	}
 	a.dropped(excess)
 }
+
+// pruneShares forgets up to excess states of resources that have more than an equal
+// share, the oldest first, and returns how many.
+func (a *archive) pruneShares(keys []string, excess int) (dropped int) {
+	counts := map[uint64]int{}
+	for _, key := range keys {
+		counts[a.states[key].source]++
+	}
+	share := a.limit / len(counts)
+	for _, key := range keys {
+		source := a.states[key].source
+		if dropped == excess || source == 0 || counts[source] <= share {
+			continue
+		}
+		delete(a.states, key)
+		counts[source]--
+		dropped++
+	}
+	return dropped
+}
+
+var sourceSeed = maphash.MakeSeed()
 
 // load reads what was saved. That it cannot be read is no reason not to start.
 func (a *archive) load(ctx context.Context, user keeper) {
@@ -216,7 +251,7 @@ func (a *archive) load(ctx context.Context, user keeper) {
 			unreadable++
 			continue
 		}
-		a.states[key] = savedState{bytes.Clone(state), newest, newest}
+		a.states[key] = savedState{bytes.Clone(state), newest, newest, 0}
 	}
 	if err != nil || unreadable > 0 {
 		a.logger.Warn(fmt.Sprintf(a.damaged, len(a.states)))

@@ -178,7 +178,7 @@ type remembered struct {
 
 // Begin returns what was learned of an engine before.
 func (r *remembered) Begin(attributes []collect.Attribute) []byte {
-	state, _ := r.archive.begin(baselineKey(r.resource, attributes), keyBefore(r.resource, attributes, baselineName), r.diagnosis)
+	state, _ := r.archive.begin(baselineKey(r.resource, attributes), keyBefore(r.resource, attributes, baselineName), r.resource, r.diagnosis)
 	return state
 }
 
@@ -189,7 +189,7 @@ func (r *remembered) End(attributes []collect.Attribute, baseline []byte) {
 
 // BeginServer returns what was known of the server before.
 func (r *remembered) BeginServer() []byte {
-	state, _ := r.archive.begin(serverKey(r.resource), "", r.diagnosis)
+	state, _ := r.archive.begin(serverKey(r.resource), "", r.resource, r.diagnosis)
 	return state
 }
 

@@ -208,7 +208,7 @@ func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, trac
 		return "", false
 	}
 	key := stateKey(k.resource, group, o.Name)
-	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.objectives); saved {
+	if state, saved := k.archive.begin(key, keyBefore(k.resource, group, o.Name), k.resource, k.objectives); saved {
 		switch outcome := tracker.Restore(state, at); outcome {
 		case objective.RestoredAll, objective.RestoredNothing:
 		default:

@@ -207,7 +207,7 @@ func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
 		tracker := objective.NewTracker(&o, objective.Windows{Budget: 24 * time.Hour}, 0)
 		end := noon.Add(-age).UnixNano()
 		tracker.Add(end-1e9, end, objective.Counts{Valid: 1})
-		a.begin(key, "", user)
+		a.begin(key, "", key, user)
 		a.end(key, tracker.Encode(), user)
 	}
 	save("old", 25*time.Hour)

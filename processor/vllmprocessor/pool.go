@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
@@ -207,7 +208,9 @@ func (t *poolTicker) collect(ctx context.Context) pmetric.Metrics {
 	if len(out.sections) == 0 {
 		return metrics
 	}
-	t.resource.CopyTo(metrics.ResourceMetrics().AppendEmpty().Resource())
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	t.resource.CopyTo(rm.Resource())
+	rm.SetSchemaUrl(catalog.SchemaURL)
 	p.put(out, &collect.Batch{Ends: -1}, metrics)
 	return metrics
 }

@@ -46,8 +46,9 @@ type vllmProcessor struct {
 	warned    warnings
 	lapsed    lapsed
 
-	// series is shared among the resources.
+	// series and engines are shared among the resources.
 	series  *quota.Quota
+	engines *quota.Quota
 	workers sync.Pool
 	// pools is nil where none are configured.
 	pools *poolTicker
@@ -64,6 +65,15 @@ type worker struct {
 	slo      slo.Evaluator
 	values   []derive.Value
 }
+
+const (
+	// seriesOfEngine is how many series an engine has at least; servers have 20 for
+	// each engine and more. Without it engines that are made up, with a series each,
+	// would take ten times the memory of the same number of series.
+	seriesOfEngine = 8
+	// leastEngines is for limits that are very low.
+	leastEngines = 16
+)
 
 func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
 	rules, err := config.rules()
@@ -88,6 +98,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		storage:   &storageStatus{},
 		resources: map[string]*resource{},
 		series:    quota.New(config.MaxSeries),
+		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	p.workers.New = func() any { return &worker{} }
 	for _, q := range config.Quantiles {
@@ -196,12 +207,11 @@ func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Bat
 		r.state.Trim()
 	}
 	before := r.state.Time()
-	if excess := r.share.Excess(); excess > 0 {
-		r.state.Shrink(excess)
-	}
-	r.share.Set(r.state.Units())
+	r.state.Shrink(r.share.Excess(), r.engines.Excess())
+	r.hold()
+	r.state.Allow(r.state.Engines() + r.engines.Room())
 	report := r.state.Observe(batch, r.share.Room())
-	r.share.Set(r.state.Units())
+	r.hold()
 	p.telemetry.observed(ctx, &report)
 	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
 	p.warnings(batch, r, attributes, &report, before)

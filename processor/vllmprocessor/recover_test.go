@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -191,4 +192,37 @@ func TestAServerWithMadeUpModelsHarmsNoOther(t *testing.T) {
 
 func timestamp(at int) pcommon.Timestamp {
 	return pcommon.NewTimestampFromTime(storyBegin.Add(seconds(at)))
+}
+
+// A payload of 20,000 engines at one time and one engine at 3000 others: the cost is
+// that of its points.
+func TestManyTimesAfterManyEnginesCostInProportion(t *testing.T) {
+	p := create(t, configured(t, ""), processortest.NewNopSettings(metadata.Type))
+	p.now = clock(storyBegin.Add(time.Hour))
+	metrics := readStory(t, "at 0\n").calls[0].input
+	to := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+	to.SetName("vllm.num_requests.running")
+	points := to.SetEmptyGauge().DataPoints()
+	add := func(engine, at int) {
+		point := points.AppendEmpty()
+		point.SetTimestamp(timestamp(at))
+		point.Attributes().PutStr("engine", fmt.Sprint(engine))
+		point.Attributes().PutStr("model_name", "m")
+	}
+	for engine := range 20_000 {
+		add(engine, 0)
+	}
+	for at := range 3000 {
+		add(0, at+1)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	_, err := p.process(t.Context(), metrics)
+	require.NoError(t, err)
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	t.Logf("%s, %d MB allocated in all", took, (after.TotalAlloc-before.TotalAlloc)>>20)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(400<<20))
+	assert.Less(t, took, 20*time.Second)
 }

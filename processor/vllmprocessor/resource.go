@@ -18,8 +18,8 @@ import (
 type resource struct {
 	mu    sync.Mutex
 	state *window.Resource
-	// share is its part of max_series.
-	share *quota.Share
+	// share is its part of max_series, engines that of the engines.
+	share, engines *quota.Share
 	// memory is what its derived series said last.
 	memory emit.Memory
 	// measured is nil without objectives.
@@ -55,7 +55,7 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 		p.mu.Lock()
 		r := p.resources[key]
 		if r == nil {
-			r = &resource{state: window.NewResource(p.window), share: p.series.Open(), attributes: pcommon.NewMap(), arrived: now}
+			r = &resource{state: window.NewResource(p.window), share: p.series.Open(), engines: p.engines.Open(), attributes: pcommon.NewMap(), arrived: now}
 			p.resources[key] = r
 			p.warnLapse(key, now)
 		}
@@ -76,6 +76,12 @@ func (p *vllmProcessor) release(key string, r *resource) {
 	}
 }
 
+// hold says what the resource takes of what is shared.
+func (r *resource) hold() {
+	r.share.Set(r.state.Units())
+	r.engines.Set(r.state.Engines())
+}
+
 // forget takes a resource whose lock is held out of the processor, and keeps what
 // is worth it for the case that it comes back.
 func (p *vllmProcessor) forget(key string, r *resource) {
@@ -84,6 +90,7 @@ func (p *vllmProcessor) forget(key string, r *resource) {
 	r.forgotten = true
 	p.mu.Unlock()
 	r.share.Close()
+	r.engines.Close()
 	p.objectives.expire(r)
 	p.diagnosis.expire(r)
 }

@@ -135,9 +135,9 @@ func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, attributes p
 			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
 	}
 	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
-		p.logger.Warn("a server has more than 1000 engines and models, and nothing is derived from the others; "+
-			"if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
-			"give each of them its own service.instance.id", serverFields(attributes)...)
+		p.logger.Warn(fmt.Sprintf("there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
+			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
+			"give each of them its own service.instance.id", p.engines.Limit()), serverFields(attributes)...)
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
 		return

@@ -353,6 +353,17 @@ func TestUnknownFamiliesAreNamedOnce(t *testing.T) {
 	assert.Equal(t, []any{"vllm:brand_new_seconds"}, messages[0].ContextMap()["families"])
 }
 
+func TestSeriesThatAreThereTwiceAreReportedOnce(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		out := r.scrape(gauge("1") + gauge("2") + counter("5"))
+		assert.Len(t, points(out, "vllm.num_requests.running"), 1)
+	}
+	messages := r.logs.FilterMessageSnippet("more than once").All()
+	require.Len(t, messages, 1)
+	assert.EqualValues(t, 1, messages[0].ContextMap()["dropped"])
+}
+
 func TestABadLineIsLoggedOncePerKindWithItsNumber(t *testing.T) {
 	r := newRig(t)
 	for range 3 {

@@ -210,7 +210,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_series",
-		metric.WithDescription("Series whose state is kept, a histogram counted as one. At most max_series for each processor. [Development]"),
+		metric.WithDescription("Series whose state is kept, a histogram counted as one, and long labels as more. At most max_series for each processor, and up to twice as many for one scrape while new servers take their share. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

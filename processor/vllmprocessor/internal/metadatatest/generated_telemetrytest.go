@@ -232,7 +232,7 @@ func AssertEqualProcessorVllmResources(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualProcessorVllmSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_series",
-		Description: "Series whose state is kept, a histogram counted as one. At most max_series for each processor. [Development]",
+		Description: "Series whose state is kept, a histogram counted as one, and long labels as more. At most max_series for each processor, and up to twice as many for one scrape while new servers take their share. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -9,6 +9,13 @@ import (
 // maxGroups is the most engines and models of a resource at a time.
 const maxGroups = 1000
 
+// Engines is the number of engines and models that are kept.
+func (r *Resource) Engines() int { return len(r.groups) }
+
+// Allow sets how many engines and models may be kept, where that is less than what
+// a resource may have.
+func (r *Resource) Allow(groups int) { r.allowed = min(groups, maxGroups) }
+
 // unit is how many bytes of labels and buckets a series may have for each unit of
 // the limit that it takes: it is about what a series with short labels costs.
 const unit = 1024
@@ -43,12 +50,14 @@ func (r *Resource) Trim() {
 	})
 }
 
-// Shrink removes the newest series until the resource takes n units less.
-func (r *Resource) Shrink(n int) {
-	for target := r.units - n; r.units > target && len(r.groups) > 0; {
+// Shrink removes the newest series until the resource takes some units less, and the
+// newest groups until there are some less.
+func (r *Resource) Shrink(units, groups int) {
+	least, most := r.units-units, len(r.groups)-groups
+	for len(r.groups) > 0 && (r.units > least || len(r.groups) > most) {
 		g := r.groups[len(r.groups)-1]
 		for in := len(g.inputs) - 1; in >= 0; in-- {
-			for len(g.inputs[in]) > 0 && r.units > target {
+			for len(g.inputs[in]) > 0 && (r.units > least || len(r.groups) > most) {
 				last := g.inputs[in][len(g.inputs[in])-1]
 				g.inputs[in] = g.inputs[in][:len(g.inputs[in])-1]
 				r.forgo(g, collect.Input(in), last)

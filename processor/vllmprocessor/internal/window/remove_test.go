@@ -175,6 +175,26 @@ func TestTheEnginesOfAResourceAreBounded(t *testing.T) {
 	assert.Equal(t, 60.0, increases(r)["stays"])
 }
 
+func TestEnginesBeyondWhatIsAllowedAreRefusedAndGivenBack(t *testing.T) {
+	r := fresh()
+	r.Allow(3)
+	many := func(at int64) Report {
+		b := &collect.Batch{Time: at * int64(15*time.Second)}
+		for i := range 5 {
+			pod(b, fmt.Sprint(i), float64(at), 0)
+		}
+		return r.Observe(b, math.MaxInt)
+	}
+	assert.Equal(t, 2, many(1).Ignored[GroupLimit])
+	assert.Equal(t, 3, r.Engines())
+	r.Shrink(0, 2)
+	assert.Equal(t, 1, r.Engines())
+	assert.Equal(t, 1, r.Units())
+	r.Allow(1)
+	assert.Equal(t, 4, many(2).Ignored[GroupLimit])
+	assert.Equal(t, map[string]float64{"0": 1}, increases(r))
+}
+
 func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
 	r := fresh()
 	b := &collect.Batch{Time: int64(time.Minute)}
@@ -189,9 +209,9 @@ func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
 	before := r.Units()
 	r.Observe(wide, 300)
 	assert.Equal(t, 11, r.Units()-before)
-	r.Shrink(1)
+	r.Shrink(1, 0)
 	assert.Equal(t, before, r.Units(), "a series goes as a whole")
-	r.Shrink(1)
+	r.Shrink(1, 0)
 	assert.Zero(t, r.Units())
 	assert.Zero(t, r.Series())
 	assert.Empty(t, r.groups)

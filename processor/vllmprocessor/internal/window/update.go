@@ -88,10 +88,10 @@ func (u *update) admit(i int, units int) *Group {
 	if g := u.group(i); g != nil {
 		return g
 	}
-	if len(u.Resource.groups) >= maxGroups {
+	if len(u.Resource.groups) >= u.allowed {
 		u.reclaim()
 	}
-	if len(u.Resource.groups) >= maxGroups {
+	if len(u.Resource.groups) >= u.allowed {
 		u.report.Ignored[GroupLimit]++
 		return nil
 	}

@@ -107,6 +107,8 @@ type Resource struct {
 	// existed are groups that are not kept, with their numbers.
 	existed       existed
 	series, units int
+	// allowed is how many groups may be kept.
+	allowed int
 	// answered is the number of the first batch that says more than whether the server
 	// answers.
 	answered int64
@@ -172,7 +174,7 @@ type Rollup struct {
 func NewResource(settings Settings) *Resource {
 	return &Resource{
 		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{},
-		engines: map[string]*engine{}, existed: existed{limit: groupsExisted},
+		engines: map[string]*engine{}, existed: existed{limit: groupsExisted}, allowed: maxGroups,
 	}
 }
 
