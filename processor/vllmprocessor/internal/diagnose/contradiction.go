@@ -2,6 +2,10 @@ package diagnose
 
 import "math"
 
+// reuseLost is the fall of the logarithm of the reuses per eviction that says that prompts
+// do not repeat any more: to a third.
+const reuseLost = 1.1
+
 // contradicted reports whether the evidence that decides about a cause points away
 // from it. A cause is smoothed over a window and lasts while what it left behind is
 // worked off, so its share alone does not show that the cause is still there. A signal
@@ -23,7 +27,10 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 	case DecodeLoad:
 		return e.standing(r) || has(Running) && !more(Running) && !more(OutputTokens)
 	case CacheThrash:
-		return !(s[KVBlockReuses] > thrashing) || has(KVBlockReuses) && !more(KVBlockReuses)
+		// A cache that is too small evicts blocks before they are used again, so what is
+		// evicted has been used less than usual, too. Where it has been used far less,
+		// prompts do not repeat any more.
+		return !(s[KVBlockReuses] > thrashing) || less(KVBlockReuses, reuseLost)
 	case KVPressure:
 		full := s[KVUtilization] > full || s[Preemptions] > preempting
 		return known(s[KVUtilization]) && !full && !more(KVUtilization) && !more(KVPerToken) && !(s[Preemptions] > 0)

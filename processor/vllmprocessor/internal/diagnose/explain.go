@@ -26,9 +26,14 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
 	e.sharesAt = r.at
 	for c := range NumCauses {
-		if e.contradicted(settings, r, c) && !e.workedOff(r, c) {
-			e.shares[c] = 0
+		if !e.contradicted(settings, r, c) || e.workedOff(r, c) {
+			continue
 		}
+		if c == CacheThrash && !e.contradicted(settings, r, PrefillHeavy) {
+			// Prompts are computed again all the same; why is not known.
+			e.shares[PrefillHeavy] += e.shares[CacheThrash]
+		}
+		e.shares[c] = 0
 	}
 }
 
@@ -78,7 +83,7 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		all++
 	}
 	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
-		// What is evicted had been of use, more than it was: prompts do repeat.
+		// What is evicted had been of use: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}

@@ -93,11 +93,13 @@ func TestABaselineOfFewerSignalsContinues(t *testing.T) {
 	older := strings.Replace(now, fmt.Sprintf(`"signals":%d`, NumSignals), fmt.Sprintf(`"signals":%d`, leastSignals), 1)
 	require.NotEqual(t, now, older)
 	// The levels of the new signals stand at the end of the list.
-	levels := strings.LastIndex(older[:strings.Index(older, `],"step"`)], `}`)
+	levels, rest, found := strings.Cut(older, `],"step"`)
+	require.True(t, found)
 	for range int(NumSignals) - leastSignals {
-		levels = strings.LastIndex(older[:levels], `}`)
+		levels = levels[:strings.LastIndexByte(levels, ',')]
+		levels = levels[:strings.LastIndexByte(levels, '}')+1]
 	}
-	older = older[:levels+1] + older[strings.Index(older, `],"step"`):]
+	older = levels + `],"step"` + rest
 	b, sound := decode([]byte(older))
 	require.True(t, sound)
 	assert.InEpsilon(t, 0.1, b.usual(TimeToFirstToken), 0.01)

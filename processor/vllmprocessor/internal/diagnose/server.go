@@ -68,7 +68,8 @@ func (s *server) count(up float64, at int64) {
 		s.blocked++
 	default:
 		// One that is refused between two that are not found mends nothing.
-		if s.others++; s.others >= blockedScrapes {
+		s.others++
+		if s.others >= blockedScrapes {
 			s.reason, s.blocked = Judged, 0
 		}
 	}

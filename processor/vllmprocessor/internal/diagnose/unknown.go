@@ -14,13 +14,18 @@ const (
 	NoLatencies
 	// FarApart means: the scrapes are so far apart that no window has two of them.
 	FarApart
-	// Unauthorized, Forbidden, NotFound, NoAddress, NotTrusted and NoMetrics mean: the
-	// server was never read, and waiting does not mend the reason.
+	// Unauthorized means: the server was never read, and answers 401. Waiting does not
+	// mend it, nor any of the following.
 	Unauthorized
+	// Forbidden means: it answers 403.
 	Forbidden
+	// NotFound means: it answers 404.
 	NotFound
+	// NoAddress means: its name cannot be resolved.
 	NoAddress
+	// NotTrusted means: the TLS handshake fails.
 	NotTrusted
+	// NoMetrics means: something answers, but not with metrics.
 	NoMetrics
 )
 
