@@ -35,7 +35,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		LockTimeout:  5 * time.Second,
 		CheckTimeout: time.Minute,
-		SetAside:     SetAsideConfig{MaxFiles: 3, MaxSizeMiB: 1024},
+		SetAside:     SetAsideConfig{MaxFiles: 10, MaxSizeMiB: 1024},
 	}
 }
 

@@ -61,7 +61,7 @@ func (d *directory) asides() []aside {
 	var found []aside
 	for _, entry := range entries {
 		parts := asideName.FindStringSubmatch(entry.Name())
-		if parts == nil || !storageName.MatchString(parts[1]) {
+		if len(parts) == 0 || !storageName.MatchString(parts[1]) {
 			continue
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {

@@ -3,10 +3,12 @@ package storagecheckextension
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +29,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension/internal/metadatatest"
@@ -349,11 +352,9 @@ func asNobody(t *testing.T, folder string) (ran bool) {
 func TestAFileWithoutPermissionEndsTheStart(t *testing.T) {
 	folder := os.Getenv("STORAGECHECK_FOLDER")
 	if folder == "" {
-		var err error
-		folder, err = os.MkdirTemp("", "storagecheck")
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = os.RemoveAll(folder) })
+		folder = t.TempDir()
 		require.NoError(t, os.Chmod(folder, 0o755))
+		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
 		for name, mode := range map[string]os.FileMode{"unreadable": 0o711, "files": 0o777, "fixed": 0o755} {
 			require.NoError(t, os.MkdirAll(filepath.Join(folder, name), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(folder, name, exporterFile), []byte("damaged"), 0o600))
@@ -442,4 +443,26 @@ func TestTheConfigurationIsRead(t *testing.T) {
 	_, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), config)
 	require.NoError(t, err)
 	var _ extension.Extension = (*storageCheck)(nil)
+}
+
+// The README has each setting with its default, and its configuration works.
+func TestTheReadmeHasEverySetting(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	config := createDefaultConfig().(*Config)
+	for _, row := range []string{
+		fmt.Sprintf("| `lock_timeout` | `%gs` |", config.LockTimeout.Seconds()),
+		fmt.Sprintf("| `check_timeout` | `%gm` |", config.CheckTimeout.Minutes()),
+		fmt.Sprintf("| `set_aside::max_files` | `%d` |", config.SetAside.MaxFiles),
+		fmt.Sprintf("| `set_aside::max_size_mib` | `%d` |", config.SetAside.MaxSizeMiB),
+	} {
+		assert.Contains(t, string(readme), row)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(readme))
+	require.Len(t, block, 2)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &values))
+	found, err := directoriesOf(confmap.NewFromStringMap(values))
+	require.NoError(t, err)
+	assert.Equal(t, []directory{{"/var/lib/otelcol-vllm/queue", "file_storage", true}}, found)
 }

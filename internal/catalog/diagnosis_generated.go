@@ -117,10 +117,11 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unknown", Severity: 1,
-		Meaning:  "What is needed to judge is missing, or has not been seen for long enough.",
-		Sentence: "The engine cannot be judged: it has just been seen for the first time, or the server does not tell what a judgement needs.",
+		Meaning:  "What is needed to judge is missing, or has not been seen for long enough; or a new server cannot be read, for a reason that waiting does not mend.",
+		Sentence: "The engine cannot be judged: it has just been seen for the first time, the server cannot be read, or it does not tell what a judgement needs.",
 		Next: []string{
 			"Read the reason in the log line of the change: it names what is missing. A collector that has just started needs a few scrapes.",
+			"Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be read.",
 			"Look whether the server tells `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency` at all.",
 		},
 		Anchor: "unknown",
@@ -329,7 +330,7 @@ var causes = []Cause{
 		Sentence: "The engine itself got slower: the same work takes longer than it did.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []string{
-			"Look at `vllm.diagnosis.signal` with `signal` step_time_factor: it says how much slower.",
+			"Read `step_time_factor` in the evidence: it says how much slower.",
 			"Look at clocks, power, temperature and throttling of the GPUs (of DCGM or the like), and at the interconnect with tensor parallelism.",
 			"Look at the CPU of the host, and what else runs on it.",
 			"Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and the version and flags with those of the last good day.",

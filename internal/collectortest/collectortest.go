@@ -157,6 +157,12 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Signal sends a signal to the program.
+func (p *Process) Signal(t *testing.T, signal os.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(signal))
+}
+
 // WaitForFailure waits until the program has ended by itself, and demands that it
 // reports a failure.
 func (p *Process) WaitForFailure(t *testing.T) {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -40,9 +41,7 @@ func TestOfDoesNotFollowADiagnosis(t *testing.T) {
 func TestNamespacesBelongToAnInstance(t *testing.T) {
 	named := func(more map[string]any) string {
 		all := map[string]any{"service.name": "vllm", "service.instance.id": "a"}
-		for name, value := range more {
-			all[name] = value
-		}
+		maps.Copy(all, more)
 		return of(t, all)
 	}
 	keys := map[string]string{"none": named(nil)}
@@ -120,21 +119,24 @@ func attributesOf(tb testing.TB, n int) pcommon.Map {
 	return m
 }
 
-// Ten times as many attributes take about ten times as long, not a hundred times.
-// Each number is the best of several, and the bar is far from both.
-func TestTheCostOfManyAttributesIsLinear(t *testing.T) {
-	took := func(n int) time.Duration {
-		m := attributesOf(t, n)
-		best := time.Hour
-		for range 5 {
-			began := time.Now()
-			Of(m)
-			best = min(best, time.Since(began))
-		}
-		return best
+// To look up each attribute by its name takes the square of their number, since they
+// are a list. That is what the cost is compared with, on the same machine at the same
+// time; of the key it is the best of several.
+func TestTheCostOfManyAttributesIsNotTheirSquare(t *testing.T) {
+	m := attributesOf(t, 8_000)
+	best := time.Hour
+	for range 5 {
+		began := time.Now()
+		Of(m)
+		best = min(best, time.Since(began))
 	}
-	few, many := took(5_000), took(50_000)
-	assert.Less(t, many, 40*few+20*time.Millisecond, "5,000 attributes took %s, 50,000 took %s", few, many)
+	began := time.Now()
+	for name := range m.All() {
+		m.Get(name)
+	}
+	square := time.Since(began)
+	assert.Less(t, best, square/2, "a look-up of each takes %s", square)
+	t.Log(best, square)
 }
 
 func BenchmarkOf(b *testing.B) {

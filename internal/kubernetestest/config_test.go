@@ -143,14 +143,15 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 		mount, ok := mountOf(container, dir)
 		say(!ok || mount.ReadOnly, "cannot write the queue to %s", dir)
 		for _, volume := range w.template.Spec.Volumes {
-			if volume.Name == mount.Name && volume.EmptyDir != nil {
-				limit := volume.EmptyDir.SizeLimit
-				say(limit == nil || limit.Value() < storage.MaxSize*5/4, "the queue does not fit into its volume")
-				aside := config.Extensions.StorageCheck.SetAside.MaxSizeMiB << 20
-				say(limit == nil || limit.Value() < storage.MaxSize+aside, "a damaged queue and the new one do not fit into the volume")
-				ephemeral := container.Resources.Limits[corev1.ResourceEphemeralStorage]
-				say(limit == nil || ephemeral.Cmp(*limit) < 0, "the volume does not fit into the container's limit")
+			if volume.Name != mount.Name || volume.EmptyDir == nil {
+				continue
 			}
+			limit := volume.EmptyDir.SizeLimit
+			say(limit == nil || limit.Value() < storage.MaxSize*5/4, "the queue does not fit into its volume")
+			aside := config.Extensions.StorageCheck.SetAside.MaxSizeMiB << 20
+			say(limit == nil || limit.Value() < storage.MaxSize+aside, "a damaged queue and the new one do not fit into the volume")
+			ephemeral := container.Resources.Limits[corev1.ResourceEphemeralStorage]
+			say(limit == nil || ephemeral.Cmp(*limit) < 0, "the volume does not fit into the container's limit")
 		}
 	}
 	if bearer := config.Extensions.BearerToken; bearer != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
@@ -169,6 +170,64 @@ func BenchmarkState(b *testing.B) {
 			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/float64(series), "B/series")
 			b.ReportMetric(float64(series)/servers, "series/server")
 			runtime.KeepAlive(f)
+		})
+	}
+}
+
+// What the processor keeps of many resources with few series each, where what each
+// resource costs counts more than its series.
+func BenchmarkStateOfSmallServers(b *testing.B) {
+	for _, inputs := range []int{1, 3} {
+		b.Run(fmt.Sprintf("series=%d", inputs), func(b *testing.B) {
+			const servers = 2000
+			p := benchProcessor(b)
+			batch := func(at time.Time, served int) pmetric.Metrics {
+				metrics := pmetric.NewMetrics()
+				for i := range servers {
+					rm := metrics.ResourceMetrics().AppendEmpty()
+					rm.Resource().Attributes().PutStr("service.name", "vllm")
+					rm.Resource().Attributes().PutStr("service.instance.id", "vllm-"+strconv.Itoa(i)+":8000")
+					to := rm.ScopeMetrics().AppendEmpty().Metrics()
+					for _, name := range []string{"vllm.num_requests.running", "vllm.generation_tokens", "vllm.prompt_tokens"}[:inputs] {
+						metric := to.AppendEmpty()
+						metric.SetName(name)
+						var point pmetric.NumberDataPoint
+						if name == "vllm.num_requests.running" {
+							point = metric.SetEmptyGauge().DataPoints().AppendEmpty()
+						} else {
+							sum := metric.SetEmptySum()
+							sum.SetIsMonotonic(true)
+							sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+							point = sum.DataPoints().AppendEmpty()
+						}
+						point.SetDoubleValue(float64(served))
+						point.SetTimestamp(pcommon.NewTimestampFromTime(at))
+						point.Attributes().PutStr("engine", "0")
+						point.Attributes().PutStr("model_name", "m")
+					}
+				}
+				return metrics
+			}
+			var filled, dropped runtime.MemStats
+			n := 0
+			for b.Loop() {
+				for range 25 {
+					at := storyBegin.Add(time.Duration(n) * 15 * time.Second)
+					p.now = func() time.Time { return at }
+					_, err := p.process(b.Context(), batch(at, n))
+					require.NoError(b, err)
+					n++
+				}
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&filled)
+			series := p.series.Used()
+			clear(p.resources)
+			runtime.GC()
+			runtime.ReadMemStats(&dropped)
+			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/servers, "B/server")
+			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/float64(series), "B/series")
+			b.ReportMetric(float64(series)/servers, "series/server")
 		})
 	}
 }

@@ -110,7 +110,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	}
 	fields = append(fields, server...)
 	for _, a := range t.Attributes {
-		fields = append(fields, zap.String(a.Name, a.Value))
+		fields = append(fields, zap.String(cut(a.Name), cut(a.Value)))
 	}
 	fields = append(fields,
 		zap.String("condition", condition.Name),
@@ -134,6 +134,9 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	}
 	if because := t.To.Because.Sentence(); because != "" {
 		sentence = because
+	}
+	if reason := t.Unreadable(); reason != "" {
+		sentence = reason
 	}
 	if t.Failure != "" {
 		fields = append(fields, zap.String("scrape_failure", t.Failure))
@@ -188,7 +191,7 @@ func serverFields(resource pcommon.Map) []zap.Field {
 	var fields []zap.Field
 	for _, name := range []string{"service.name", "service.instance.id", "k8s.namespace.name", "k8s.pod.name"} {
 		if value, has := resource.Get(name); has {
-			fields = append(fields, zap.String(name, value.AsString()))
+			fields = append(fields, zap.String(name, cut(value.AsString())))
 		}
 	}
 	if instance, named := resource.Get("service.instance.id"); named && instance.AsString() != "" {
@@ -196,10 +199,28 @@ func serverFields(resource pcommon.Map) []zap.Field {
 	}
 	var all []string
 	for name, value := range resource.All() {
-		all = append(all, name+"="+value.AsString())
+		all = append(all, cut(name)+"="+cut(value.AsString()))
 	}
 	slices.Sort(all)
+	if more := len(all) - maxNamed; more > 0 {
+		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
 	return []zap.Field{zap.String("resource", strings.Join(all, " "))}
+}
+
+const (
+	// maxShown is how many bytes of a name or value that somebody else chose stand in a
+	// line, maxNamed how many attributes of a resource without a name.
+	maxShown = 200
+	maxNamed = 20
+)
+
+// cut shortens a text that somebody else chose.
+func cut(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + fmt.Sprintf("... (%d bytes)", len(text))
 }
 
 // causeNames are causes beside the primary one.

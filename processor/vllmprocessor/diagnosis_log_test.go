@@ -5,11 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 )
 
 // What an operator reads about an incident, from the first word to the last.
@@ -138,4 +145,23 @@ func TestAServerWithoutANameIsNamedByItsAttributes(t *testing.T) {
 	entries := r.logs.FilterMessageSnippet("diagnosis: The engine sleeps").All()
 	require.Len(t, entries, 1)
 	assert.Equal(t, "host.name=gpu-7 service.name=vllm", entries[0].ContextMap()["resource"])
+}
+
+// Names and values come from servers. However long they are, a line is short.
+func TestLongAttributesAreCutInLines(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	l := changeLog{logger: zap.New(core), on: func(string) bool { return true }}
+	resource := pcommon.NewMap()
+	long := strings.Repeat("\u00e9", 4<<20)
+	for n := range 100 {
+		resource.PutStr(fmt.Sprintf("%d%s", n, long[:1000]), long)
+	}
+	l.line(&diagnose.Transition{Attributes: []collect.Attribute{{Name: "model_name", Value: long}}}, serverFields(resource))
+	require.Equal(t, 1, logs.Len())
+	line := logs.All()[0]
+	assert.True(t, utf8.ValidString(line.ContextMap()["model_name"].(string)))
+	assert.True(t, strings.HasSuffix(line.ContextMap()["model_name"].(string), "... (8388608 bytes)"))
+	assert.Less(t, len(fmt.Sprint(line.ContextMap())), 20_000)
+	resource.PutStr("service.instance.id", long)
+	assert.Less(t, len(fmt.Sprint(serverFields(resource))), 1000)
 }

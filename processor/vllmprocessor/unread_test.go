@@ -52,6 +52,7 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 			assert.Contains(t, lines[0].Message, "The server cannot be read")
 			assert.Contains(t, lines[0].Message, sentence)
 			assert.Equal(t, outcome, lines[0].ContextMap()["scrape_failure"])
+			assert.Contains(t, lines[1].Message, sentence)
 			assert.Equal(t, zapcore.WarnLevel, lines[1].Level)
 			assert.EqualValues(t, 3, lines[1].ContextMap()["severity"])
 			assert.Equal(t, outcome, lines[1].ContextMap()["scrape_failure"])
@@ -71,15 +72,26 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 	}
 }
 
-// Three scrapes in a row, not three in all.
-func TestAServerThatStartsBetweenIsNotUnreachable(t *testing.T) {
+// Failures that waiting can mend, three in a row, begin the count anew. Single ones
+// between others do not, and each reason is logged once.
+func TestAServerThatFailsInSeveralWays(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
 	assert.Equal(t, times("unknown", 2), conditionsOf(p, server, "not_found", 2))
-	conditionsOf(p, server, "refused", 1)
+	conditionsOf(p, server, "refused", 3)
 	assert.NotContains(t, conditionsOf(p, server, "not_found", 2), "unreachable")
+
+	flapping := steady("two:8000", server.at)
+	before := len(p.changes())
+	last := ""
+	for range 20 {
+		last = conditionsOf(p, flapping, "not_found", 1)[0]
+		conditionsOf(p, flapping, "refused", 1)
+	}
+	assert.Equal(t, "unreachable", last)
+	assert.Len(t, p.changes()[before:], 2, "unknown, then unreachable")
 }
 
 // A server that was read and fails is unreachable after the hold, however it fails.
@@ -116,6 +128,9 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			// Without a restart it is unreachable from the fifth failed scrape on.
 			want := append(times("unknown", max(4-before, 0)), times("unreachable", 8-max(4-before, 0))...)
 			assert.Equal(t, want, got)
+			lines := after.changes()
+			require.Len(t, lines, 1, "the new log has the page, too")
+			assert.EqualValues(t, 3, lines[0].ContextMap()["severity"])
 			metrics := server.failed("refused", nil)
 			after.at = server.at
 			metrics, err := after.process(t.Context(), metrics)
@@ -132,7 +147,53 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			server.at = server.at.Add(15 * time.Second)
 			assert.Equal(t, 1.0, after.watch(server, 5*time.Minute)["condition=healthy"])
 			assert.True(t, after.continues(server))
+			for _, line := range after.changes() {
+				assert.NotContains(t, line.Message, "cannot be judged")
+			}
 		})
+	}
+}
+
+// A server whose own health check fails is not starting because the collector is.
+func TestARestartOfTheCollectorMakesNoServerStart(t *testing.T) {
+	for name, storage := range map[string]bool{"with storage": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			folder, other := t.TempDir(), t.TempDir()
+			if storage {
+				other = folder
+			}
+			server := steady("one:8000", noon)
+			server.own = map[string]float64{"vllm.up": 1, "vllm.healthy": 1}
+			first := newInstance(t, remembering(), &archives{})
+			first.begin(files(t, folder))
+			first.watch(server, 20*time.Minute)
+			server.own["vllm.healthy"] = 0
+			require.Equal(t, 1.0, first.watch(server, 3*time.Minute)["condition=failing"])
+			first.end()
+			after := newInstance(t, remembering(), &archives{})
+			after.begin(files(t, other))
+			defer after.end()
+			told := after.watch(server, 3*time.Minute)
+			if storage {
+				assert.Equal(t, 1.0, told["condition=failing"], told)
+			} else {
+				assert.Equal(t, 1.0, told["condition=starting"], told)
+			}
+		})
+	}
+}
+
+// A restart beside a server that is well is no news.
+func TestARestartOfTheCollectorIsNoNews(t *testing.T) {
+	folder := t.TempDir()
+	server := steady("one:8000", noon)
+	server.own = map[string]float64{"vllm.up": 1}
+	for range 2 {
+		p := newInstance(t, remembering(), &archives{})
+		p.begin(files(t, folder))
+		p.watch(server, 8*time.Minute)
+		assert.Empty(t, p.changes())
+		p.end()
 	}
 }
 

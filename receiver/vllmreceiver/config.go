@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
@@ -108,6 +109,13 @@ type LimitsConfig struct {
 	Adapters int `mapstructure:"adapters"`
 	// Targets is the most discovered targets of the receiver.
 	Targets int `mapstructure:"targets"`
+	// Memory is what all targets together may have remembered of large bodies.
+	Memory ByteSize `mapstructure:"memory"`
+	// NameLength, LabelNameLength and LabelValueLength are the longest of each in
+	// bytes; a line that exceeds one is dropped.
+	NameLength       int `mapstructure:"name_length"`
+	LabelNameLength  int `mapstructure:"label_name_length"`
+	LabelValueLength int `mapstructure:"label_value_length"`
 
 	_ struct{}
 }
@@ -152,6 +160,16 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// defaultLimits fit the memory of the shipped manifests, see docs/performance.md. A
+// server with 64 engines has a body of about 4 MB with 8,000 series.
+func defaultLimits() LimitsConfig {
+	lines := exposition.DefaultLimits
+	return LimitsConfig{
+		BodySize: 8 << 20, Memory: 64 << 20, Series: 20000, Adapters: 1000, Targets: 1000,
+		NameLength: lines.Name, LabelNameLength: lines.LabelName, LabelValueLength: lines.LabelValue,
+	}
+}
+
 func createDefaultConfig() component.Config {
 	controller := scraperhelper.NewDefaultControllerConfig()
 	controller.CollectionInterval = 15 * time.Second
@@ -161,7 +179,7 @@ func createDefaultConfig() component.Config {
 		Controller:         controller,
 		Client:             client,
 		ServiceName:        "vllm",
-		Limits:             LimitsConfig{BodySize: 16 << 20, Series: 50000, Adapters: 1000, Targets: 1000},
+		Limits:             defaultLimits(),
 		Naming:             NamingCanonical,
 		Source:             SourceAuto,
 		GenAI:              GenAIConfig{OperationName: "chat"},

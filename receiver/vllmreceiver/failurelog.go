@@ -26,12 +26,17 @@ type failureLog struct {
 	budget  lineBudget
 }
 
-// failed takes a failed scrape.
-func (l *failureLog) failed(now time.Time, cause *fetch.Error) {
+// failed takes a failed scrape. That a pod which is being deleted stops answering is
+// no reason to warn.
+func (l *failureLog) failed(now time.Time, cause *fetch.Error, terminating bool) {
 	before := l.failure
 	l.failure = cause
 	outcome := zap.Stringer("outcome", cause.Outcome)
 	switch {
+	case terminating && before == nil:
+		l.budget.log(l.logger, now, zapcore.InfoLevel, "The pod is being deleted and cannot be scraped any more: "+cause.Message, outcome)
+	case terminating:
+		l.logger.Debug("The pod is being deleted and cannot be scraped: "+cause.Message, outcome)
 	case before == nil:
 		l.budget.log(l.logger, now, zapcore.WarnLevel, "Scraping failed: "+cause.Message, outcome)
 	case before.Message != cause.Message:

@@ -48,7 +48,7 @@ func TestATargetThatFlapsDoesNotLogWithoutLimit(t *testing.T) {
 	const scrapes = 24 * 60 * 4
 	for i := range scrapes {
 		if i%2 == 0 {
-			l.failed(now, &fetch.Error{Outcome: fetch.OutcomeRefused, Message: "connection refused"})
+			l.failed(now, &fetch.Error{Outcome: fetch.OutcomeRefused, Message: "connection refused"}, false)
 		} else {
 			l.succeeded(now)
 		}
@@ -90,7 +90,7 @@ func TestTheLastLineIsAboutThePresentState(t *testing.T) {
 			refused := &fetch.Error{Outcome: fetch.OutcomeRefused, Message: "connection refused"}
 			for i := range 14 {
 				if i%2 == 0 {
-					l.failed(now, refused)
+					l.failed(now, refused, false)
 				} else {
 					l.succeeded(now)
 				}
@@ -102,7 +102,7 @@ func TestTheLastLineIsAboutThePresentState(t *testing.T) {
 			}
 			for range 240 {
 				if tt.fails {
-					l.failed(now, refused)
+					l.failed(now, refused, false)
 				} else {
 					l.succeeded(now)
 				}

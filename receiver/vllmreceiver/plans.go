@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"runtime"
 	"sync"
 	"weak"
 
@@ -41,7 +42,7 @@ func (p *plans) get(layout *exposition.Layout, version string) *normalize.Plan {
 	options := p.options
 	options.Version = version
 	made := normalize.Make(layout, options)
-	plan, kept := p.keep(key, made)
+	plan, kept := p.keep(key, layout, made)
 	if kept {
 		p.made(plan)
 	}
@@ -55,18 +56,20 @@ func (p *plans) known(key planKey) *normalize.Plan {
 }
 
 // keep remembers a plan, unless another target was faster with the same.
-func (p *plans) keep(key planKey, made *normalize.Plan) (*normalize.Plan, bool) {
+func (p *plans) keep(key planKey, layout *exposition.Layout, made *normalize.Plan) (*normalize.Plan, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if plan, ok := p.byKey[key]; ok {
 		return plan, false
 	}
-	// A new plan is rare, so this is the time to look for those of dead layouts.
-	for k := range p.byKey {
-		if k.layout.Value() == nil {
-			delete(p.byKey, k)
-		}
-	}
 	p.byKey[key] = made
+	runtime.AddCleanup(layout, p.forget, key)
 	return made, true
+}
+
+// forget drops the plan of a layout that is gone.
+func (p *plans) forget(key planKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byKey, key)
 }

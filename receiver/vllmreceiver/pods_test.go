@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
 )
@@ -32,16 +34,23 @@ func latest(sink *consumertest.MetricsSink, podName, metric string) float64 {
 	return value
 }
 
-// The pod's probe fails, its server dies, and its owner deletes it: each step is
-// seen, under one resource.
-func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.2:0")
-	require.NoError(t, err)
+// serveOn is a vLLM server.
+func serveOn(t *testing.T, listener net.Listener) *httptest.Server {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(quick))
 	require.NoError(t, server.Listener.Close())
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
+	return server
+}
+
+// The pod's probe fails, its server dies, and its owner deletes it: each step is
+// seen, under one resource.
+func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	require.NoError(t, err)
+	server := serveOn(t, listener)
 	port := listener.Addr().(*net.TCPAddr).Port
 	api := kubeapitest.New(t, kubeapitest.Pools)
 	api.Apply(kubeapitest.Pods, pod("llama-0", "127.0.0.2", false))
@@ -92,4 +101,35 @@ func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
 	for _, m := range all {
 		assert.Equal(t, resource, m.ResourceMetrics().At(0).Resource().Attributes().AsRaw(), "one resource throughout")
 	}
+}
+
+// A rollout is no reason to warn, nor to call the collector unwell.
+func TestAPodThatDrainsIsNoFailureInTheLogOrTheStatus(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	require.NoError(t, err)
+	server := serveOn(t, listener)
+	port := listener.Addr().(*net.TCPAddr).Port
+	api := kubeapitest.New(t)
+	pod := kubeapitest.Pod{
+		Namespace: "inference", Name: "llama-0", IP: "127.0.0.2", Labels: map[string]string{"app": "vllm"},
+		Containers: []kubeapitest.Container{{Name: "vllm"}},
+	}
+	api.Apply(kubeapitest.Pods, pod.Object())
+	sink := new(consumertest.MetricsSink)
+	r, logs := startWith(t, sink, fmt.Sprintf("discovery: {kubernetes: {selector: app=vllm, port: %d, api_server: %q}}", port, api.URL))
+	host := newStatusHost()
+	r.status.start(host)
+	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.up") == 1 }, within, 5*time.Millisecond)
+	pod.Terminating = true
+	api.Apply(kubeapitest.Pods, pod.Object())
+	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.pod.terminating") == 1 }, within, 5*time.Millisecond)
+	server.Close()
+	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.up") == 0 }, within, 5*time.Millisecond)
+	count := len(sink.AllMetrics())
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) > count+2 }, within, 5*time.Millisecond)
+	for _, entry := range logs.FilterLevelExact(zap.WarnLevel).All() {
+		assert.Fail(t, "a warning", entry.Message)
+	}
+	assert.Equal(t, 1, logs.FilterLevelExact(zap.InfoLevel).FilterMessageSnippet("The pod is being deleted and cannot be scraped any more").Len())
+	assert.Empty(t, host.seen())
 }

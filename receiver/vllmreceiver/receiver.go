@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
@@ -51,6 +52,10 @@ type shared struct {
 	// buffers hold bodies while they are read. Scrapes are spread over the
 	// interval, so that many targets need few.
 	buffers sync.Pool
+	// places are for large bodies, and reading is held while one of them is read: that
+	// takes several times what the body is.
+	places  fetch.Places
+	reading sync.Mutex
 }
 
 // vllmReceiver runs one scrape controller for each target, so that a slow
@@ -87,14 +92,18 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	}
 	s := &shared{
 		config: cfg, settings: settings, telemetry: newTelemetry(builder),
-		memory:  exposition.NewMemory(maxRememberedBlocks),
+		memory: exposition.NewLimitedMemory(maxRememberedBlocks, exposition.Limits{
+			Name: cfg.Limits.NameLength, LabelName: cfg.Limits.LabelNameLength, LabelValue: cfg.Limits.LabelValueLength,
+		}),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		places:  fetch.NewPlaces(largeBodies),
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
 			SchemaURL: schemaURL(),
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
+	s.memory.SetPool(int(cfg.Limits.Memory))
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
@@ -114,6 +123,9 @@ func schemaURL() string {
 	}
 	return catalog.SchemaURL
 }
+
+// largeBodies is how many bodies of more than a megabyte are held at a time.
+const largeBodies = 4
 
 // maxRememberedBlocks bounds the layout memory. A vLLM body has about 90
 // blocks, so this is room for some hundred different models and versions.

@@ -147,7 +147,9 @@ func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Me
 		return out, nil
 	}
 	address := t.scraper.identity.address
-	r.status.scraped(address.String(), instanceID(address), failure)
+	if failure == nil || !t.scraper.draining() {
+		r.status.scraped(address.String(), instanceID(address), failure)
+	}
 	if failure == nil {
 		return out, nil
 	}

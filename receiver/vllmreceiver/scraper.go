@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,9 @@ type targetScraper struct {
 	now func() time.Time
 }
 
+// maxHeaderBytes bounds the headers of an answer.
+const maxHeaderBytes = 256 << 10
+
 func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	settings := s.shared.settings.TelemetrySettings
 	// The HTTP instrumentation would wrap the transport and hide its connections
@@ -87,6 +91,10 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	if transport, ok := httpClient.Transport.(*http.Transport); ok {
+		// An authenticator hides the transport; Go's own limit of 10 MiB holds then.
+		transport.MaxResponseHeaderBytes = maxHeaderBytes
+	}
 	credentials := s.client.Auth.HasValue() || hasCredentials(headers) || s.identity.address.User != nil
 	if credentials {
 		s.warnOfPlainToken()
@@ -95,6 +103,7 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 		HTTP: httpClient, Headers: headers, URL: *s.identity.address,
 		Credentials: credentials,
 		Timeout:     s.client.Timeout, Limit: int64(s.shared.config.Limits.BodySize),
+		Places: s.shared.places,
 	})
 	return nil
 }
@@ -124,6 +133,7 @@ func (s *targetScraper) shutdown(context.Context) error {
 	if s.fetcher != nil {
 		s.fetcher.Close()
 	}
+	s.reader.Release()
 	return nil
 }
 
@@ -143,13 +153,18 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	if err != nil {
 		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
 	}
+	defer answer.Release()
 	parsed := s.now()
 	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
 	if open {
 		whole, complete := exposition.WholeLines(text, dialect)
 		text, open = whole, !complete
 	}
-	snapshot, cut := s.reader.Read(text, dialect), len(text) < body.Len()
+	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
+	if snapshot.Refused {
+		// What was remembered of the target goes, too.
+		defer s.emitter.Forget()
+	}
 	if problem := unreadable(snapshot, cut); problem != nil {
 		return out, s.fail(ctx, problem, at, health, out)
 	}
@@ -173,6 +188,15 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	return out, nil
 }
 
+// read reads a body, a large one alone.
+func (s *targetScraper) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
+	if fetch.IsLarge(len(body)) {
+		s.shared.reading.Lock()
+		defer s.shared.reading.Unlock()
+	}
+	return s.reader.Read(body, d)
+}
+
 // putBuffer gives a buffer back, unless it is so large that it should not be
 // kept for the small bodies of others.
 func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
@@ -185,6 +209,12 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 // server that has only just started may have families without samples.
 func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 	switch {
+	case snapshot.Refused:
+		return &fetch.Error{
+			Outcome: fetch.OutcomeTooLarge,
+			Message: "the body has so many series that there is no room for them in limits::memory beside those of the other targets; " +
+				"it was dropped. Raise limits::memory and the memory of the collector, or let the server expose fewer series",
+		}
 	case snapshot.Samples > 0:
 		return nil
 	case cut:
@@ -288,8 +318,14 @@ func (s *targetScraper) fail(
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(ctx, cause.Outcome)
-	s.failures.failed(at, cause)
+	s.failures.failed(at, cause, s.draining())
 	return cause
+}
+
+// draining reports whether the target's pod is being deleted.
+func (s *targetScraper) draining() bool {
+	pod := s.pod.Load()
+	return pod != nil && pod.Terminating
 }
 
 // recovered notes the end of a failure. Whether the server that is back is another
@@ -306,7 +342,7 @@ func (s *targetScraper) recovered(at time.Time) {
 func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
 	for _, problem := range snapshot.Problems {
 		s.once("line "+problem.Reason.String(), func() {
-			s.logger.Warn("A line of the body could not be read; all others were delivered",
+			s.logger.Warn(lineWords(problem.Reason),
 				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
 		})
 	}
@@ -352,6 +388,21 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
 		})
 	}
+}
+
+// lineWords says what became of lines of a body.
+func lineWords(reason exposition.Reason) string {
+	switch reason {
+	case exposition.ReasonNameTooLong:
+		return "Lines whose metric name is longer than limits::name_length were dropped; all others were delivered"
+	case exposition.ReasonLabelNameTooLong:
+		return "Lines with a label name longer than limits::label_name_length were dropped; all others were delivered"
+	case exposition.ReasonLabelValueTooLong:
+		return "Lines with a label value longer than limits::label_value_length were dropped; all others were delivered"
+	case exposition.ReasonTooManyLines, exposition.ReasonTooManyBadLines:
+		return "The body was read up to this line, and the rest was dropped; look at what the server exposes"
+	}
+	return "A line of the body could not be read; all others were delivered"
 }
 
 // isFault tells whether a reason is a fault of the body, and not a decision of

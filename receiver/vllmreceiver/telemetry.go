@@ -73,8 +73,23 @@ func (t *telemetry) read(
 		t.ReceiverVllmBadLines.Add(ctx, 1, t.lines[snapshot.Problems[i].Reason])
 	}
 	for reason := range plan.Dropped {
-		if n := plan.Dropped[reason] + report.Dropped[reason]; n > 0 {
-			t.ReceiverVllmDroppedPoints.Add(ctx, int64(n), t.drops[reason])
+		n := int64(plan.Dropped[reason] + report.Dropped[reason])
+		switch {
+		case n == 0:
+		case isOmission(normalize.Reason(reason)):
+			t.ReceiverVllmOmittedPoints.Add(ctx, n, t.drops[reason])
+		default:
+			t.ReceiverVllmDroppedPoints.Add(ctx, n, t.drops[reason])
 		}
 	}
+}
+
+// isOmission reports whether what is left out for a reason is no loss: it is off
+// by choice, is there under another name, or is nothing.
+func isOmission(reason normalize.Reason) bool {
+	switch reason {
+	case normalize.ReasonDisabled, normalize.ReasonAlias, normalize.ReasonInfo, normalize.ReasonTypeConflict, normalize.ReasonSentinel:
+		return true
+	}
+	return false
 }

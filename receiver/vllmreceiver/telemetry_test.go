@@ -2,6 +2,10 @@ package vllmreceiver
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,8 +66,10 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 	}, ignore)
 	metadatatest.AssertEqualReceiverVllmDuplicateSamples(t, recorded, plain(2), ignore)
 	metadatatest.AssertEqualReceiverVllmDroppedPoints(t, recorded, []metricdata.DataPoint[int64]{
-		by("reason", "type_conflict", 2), by("reason", "disabled", 2),
 		by("reason", "counter_nan", 2), by("reason", "series_limit", 2),
+	}, ignore)
+	metadatatest.AssertEqualReceiverVllmOmittedPoints(t, recorded, []metricdata.DataPoint[int64]{
+		by("reason", "type_conflict", 2), by("reason", "disabled", 2),
 	}, ignore)
 	metadatatest.AssertEqualReceiverVllmUnknownFamilies(t, recorded, plain(2), ignore)
 	metadatatest.AssertEqualReceiverVllmTypeConflicts(t, recorded, plain(2), ignore)
@@ -87,4 +93,38 @@ func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)
 	s.shared.telemetry.read(t.Context(), snapshot, scrape.Plan, &report, len(body), time.Millisecond)
+}
+
+// What is off by choice must not look like a loss.
+func TestNothingIsDroppedOfAHealthyServer(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/*/*.txt")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.Contains(file, "/odd/") })
+	require.NotEmpty(t, files)
+	omitted := 0
+	for _, file := range files {
+		recorded := componenttest.NewTelemetry()
+		cfg := createDefaultConfig().(*Config)
+		cfg.Client.Endpoint = "http://127.0.0.1:1"
+		r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
+		require.NoError(t, err)
+		scraper := r.newScraper(configuredTargets(cfg)[0])
+		require.NoError(t, scraper.start(t.Context(), componenttest.NewNopHost()))
+		body, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for range 2 {
+			scrapeBody(t, scraper, string(body))
+		}
+		lost, err := recorded.GetMetric("otelcol_receiver_vllm_dropped_points")
+		if err == nil {
+			assert.Fail(t, "lost", "%s: %v", file, lost.Data)
+		}
+		if _, err := recorded.GetMetric("otelcol_receiver_vllm_omitted_points"); err == nil {
+			omitted++
+		}
+		require.NoError(t, scraper.shutdown(t.Context()))
+		require.NoError(t, r.Shutdown(t.Context()))
+		require.NoError(t, recorded.Shutdown(t.Context()))
+	}
+	assert.Positive(t, omitted, "what is left out on purpose is counted elsewhere")
 }

@@ -134,13 +134,28 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 		}
 	}
 	if c.Limits.BodySize <= 0 {
-		add("limits::body_size", "must be more than 0; the default is 16MiB")
+		add("limits::body_size", "must be more than 0; the default is 8MiB")
+	}
+	if c.Limits.Memory <= 0 {
+		add("limits::memory", "must be more than 0; the default is 64MiB")
 	}
 	if c.Limits.Series <= 0 {
-		add("limits::series", "must be more than 0; the default is 50000")
+		add("limits::series", "must be more than 0; the default is 20000")
 	}
 	if c.Limits.Adapters <= 0 {
 		add("limits::adapters", "must be more than 0; the default is 1000")
+	}
+	for _, limit := range []struct {
+		key          string
+		is, standard int
+	}{
+		{"name_length", c.Limits.NameLength, defaultLimits().NameLength},
+		{"label_name_length", c.Limits.LabelNameLength, defaultLimits().LabelNameLength},
+		{"label_value_length", c.Limits.LabelValueLength, defaultLimits().LabelValueLength},
+	} {
+		if limit.is <= 0 {
+			add("limits::"+limit.key, "must be more than 0; the default is %d", limit.standard)
+		}
 	}
 	if c.Limits.Targets <= 0 {
 		add("limits::targets", "must be more than 0; the default is 1000")

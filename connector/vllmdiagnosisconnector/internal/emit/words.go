@@ -21,9 +21,15 @@ type words struct {
 
 func (w *words) sentence() string { return strings.Join(w.sentences, " ") }
 
-// advise makes the next steps those of a heading of the page.
+// advise makes the next steps those of a heading of the page, without those that name
+// a metric which is off by default: the connector does not know what is switched on.
 func (w *words) advise(next []string, anchor string) {
-	w.next, w.runbook = next, page+"#"+anchor
+	w.next, w.runbook = catalog.StepsWith(next, enabled), page+"#"+anchor
+}
+
+func enabled(name string) bool {
+	metric, known := catalog.ByName(name)
+	return known && metric.Enabled
 }
 
 // say puts the words of a state together: the condition, then why, then what else

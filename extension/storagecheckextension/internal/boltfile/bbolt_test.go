@@ -22,8 +22,8 @@ import (
 // use does with a file what file_storage does with it: opens it, makes the bucket,
 // reads all values, writes, deletes, and all that again after the next opening. Errors
 // are as good as success: file_storage hands them on. A panic or a fault is not.
-func use(path string) error {
-	for range 2 {
+func use(path string, times int) error {
+	for range times {
 		db, err := bbolt.Open(path, 0o600, asFileStorage)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func use(path string) error {
 				}
 				return nil
 			}))
-		if err = errors.Join(err, db.Close()); err != nil {
+		if err := errors.Join(err, db.Close()); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func TestMain(m *testing.M) {
 	if list := os.Getenv("BOLTFILE_USE"); list != "" {
 		for path := range strings.SplitSeq(list, "\n") {
 			fmt.Println("using", path)
-			_ = use(path)
+			_ = use(path, 2)
 			fmt.Println("used", path)
 		}
 		os.Exit(0)
@@ -218,7 +218,7 @@ func TestDamageEndsTheProcess(t *testing.T) {
 // again. Where the result is called sound, bbolt uses it, in this process: a panic or
 // a fault is what is looked for.
 func FuzzCheck(f *testing.F) {
-	origin := queue(f, rand.New(rand.NewPCG(5, 5)), asFileStorage, 30, 4000)
+	origin := queue(f, rand.New(rand.NewPCG(5, 5)), asFileStorage, 15, 900)
 	pageSize := int(binary.NativeEndian.Uint32(origin[24:]))
 	f.Add([]byte{})
 	f.Add([]byte{0, 0x10, 0x10, 1, 5})
@@ -238,6 +238,6 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		require.NoError(t, os.WriteFile(path, content, 0o600))
-		_ = use(path)
+		_ = use(path, 1)
 	})
 }

@@ -78,7 +78,8 @@ type checker struct {
 
 // bytes reads so many bytes from a place in the file.
 func (c *checker) bytes(offset, n uint64) ([]byte, error) {
-	if c.read++; c.read%64 == 0 && c.ctx.Err() != nil {
+	c.read++
+	if c.read%64 == 0 && c.ctx.Err() != nil {
 		return nil, c.ctx.Err()
 	}
 	if offset+n < offset || offset+n > uint64(c.size) {
@@ -151,7 +152,7 @@ func (c *checker) meta() (meta, error) {
 	}
 	newest := first
 	if second, ok := c.metaAt(pageSize); ok {
-		if second.pageSize != uint32(pageSize) {
+		if uint64(second.pageSize) != pageSize {
 			return meta{}, damaged("its two first pages differ in the size of a page")
 		}
 		if !whole || second.txid > first.txid {

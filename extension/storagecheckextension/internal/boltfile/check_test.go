@@ -26,7 +26,7 @@ var bucket = []byte("default")
 // disk whenever a file grows.
 func fastFolder(tb testing.TB) string {
 	tb.Helper()
-	if folder, err := os.MkdirTemp("/dev/shm", "boltfile"); err == nil {
+	if folder, err := os.MkdirTemp("/dev/shm", "boltfile"); err == nil { //nolint:usetesting // not where TempDir would be
 		tb.Cleanup(func() { _ = os.RemoveAll(folder) })
 		return folder
 	}

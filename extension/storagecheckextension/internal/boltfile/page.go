@@ -170,7 +170,7 @@ func (c *checker) freelist(id uint64) error {
 // pageSet is a set of pages, which takes memory only for the parts that are used.
 type pageSet map[uint64]*[512]uint64
 
-func (s pageSet) slot(id uint64) (part uint64, word, bit uint64) {
+func (s pageSet) slot(id uint64) (part, word, bit uint64) {
 	return id >> 15, id >> 6 & 511, 1 << (id & 63)
 }
 

@@ -127,6 +127,7 @@ var (
 	idleFull = one{condition: Idle, kv: 0.9} // the KV utilization of the last step
 	asleep   = one{condition: Asleep}
 	starting = one{condition: Starting}
+	drains   = one{condition: Draining, load: 10, kv: 0.3}
 	unsure   = one{condition: Unknown, load: 10, kv: 0.3, in: 2}
 	lost     = one{condition: Unreachable}
 	stands   = one{condition: Stalled, load: 10, kv: 0.3}
@@ -174,6 +175,10 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"a fifth of the load is harmed":         {several(times(4, one{condition: Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
 		"errors that keep all requests away":    {times(2, refuse), "degraded erroring"},
 		"one of two, without requests anyway":   {several(times(1, refuse), times(1, idle)), "degraded erroring"},
+		"a rollout of one of four":              {several(times(3, well), times(1, drains)), "healthy"},
+		"a rollout of half":                     {several(times(2, well), times(2, drains)), "healthy"},
+		"all are deleted":                       {times(4, drains), "draining"},
+		"half of those that are not deleted":    {several(times(1, well), times(1, lost), times(2, drains)), "unreachable"},
 		"degraded, and another one is starting": {several(times(1, slow), times(1, starting)), "degraded slow_steps"},
 		"little of the harm is explained":       {times(2, one{condition: Degraded, load: 9, causes: map[Cause]float64{SlowSteps: 0.25}}), "degraded +slow_steps"},
 	} {

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -27,10 +28,22 @@ type savedServer struct {
 // savedEngine is an engine of a server.
 type savedEngine struct {
 	Attributes []collect.Attribute `json:"attributes"`
+	// First is when it was seen first, in nanoseconds.
+	First int64 `json:"first"`
 	// Unreachable is true where that was reported, and Since since when the server
 	// could not be read, in nanoseconds, 0 where it could.
 	Unreachable bool  `json:"unreachable,omitempty"`
 	Since       int64 `json:"since,omitempty"`
+}
+
+// first returns when an engine was seen first: before the collector restarted, or now.
+func (s *server) first(attributes []collect.Attribute, now int64) int64 {
+	for i := range s.restored {
+		if saved := &s.restored[i]; saved.First > 0 && slices.Equal(saved.Attributes, attributes) {
+			return min(saved.First, now)
+		}
+	}
+	return now
 }
 
 // resume gives an engine what was reported of it before the restart.
@@ -38,10 +51,7 @@ func (e *savedEngine) resume(to *engine) {
 	if e.Since > 0 {
 		to.raw, to.rawSince, to.bad, to.badSince = Unreachable, min(e.Since, to.at), true, min(e.Since, to.at)
 	}
-	if e.Unreachable {
-		to.told.Condition, to.told.Severity = Unreachable, conditions[Unreachable].Severity
-		to.memory.see(to)
-	}
+	to.lost, to.told.Condition, to.told.Because = e.Unreachable, Unknown, JustSeen
 }
 
 // Server returns what is to be kept of the server; nil where it was never read.
@@ -56,7 +66,7 @@ func (s *State) Server() []byte {
 		if e.number == serverOnly {
 			continue
 		}
-		one := savedEngine{Attributes: e.attributes, Unreachable: e.told.Condition == Unreachable}
+		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.told.Condition == Unreachable}
 		if e.raw == Unreachable {
 			one.Since = e.rawSince
 		}
@@ -68,8 +78,16 @@ func (s *State) Server() []byte {
 		}
 		saved.Engines = append(saved.Engines, one)
 	}
+	if saved.At == 0 {
+		return nil
+	}
 	data, err := json.Marshal(saved)
-	if err != nil || len(data) > maxSavedServer || saved.At == 0 {
+	if len(data) > maxSavedServer {
+		// Characters that JSON escapes take more. That the server was read is what counts.
+		saved.Engines = nil
+		data, err = json.Marshal(saved)
+	}
+	if err != nil {
 		return nil
 	}
 	return data

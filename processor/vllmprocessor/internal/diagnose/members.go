@@ -112,7 +112,9 @@ func (p *poolState) roomy() bool {
 }
 
 // resting tells whether an engine is not there to serve now, and need not be.
-func (m *member) resting() bool { return m.told.Condition == Asleep || m.told.Condition == Starting }
+func (m *member) resting() bool {
+	return m.told.Condition == Asleep || m.told.Condition == Starting || m.told.Condition == Draining
+}
 
 // signals are sums and means over the members that can be read, as evidence.
 func (p *poolState) signals() Signals {
@@ -217,7 +219,7 @@ func (p *poolState) judge(settings *Settings, at int64) (Condition, Shares) {
 	case count[Healthy]+count[Degraded] > 0:
 		return Healthy, Shares{}
 	}
-	return most(&count, Idle, Unknown, Starting, Asleep), Shares{}
+	return most(&count, Idle, Unknown, Starting, Asleep, Draining), Shares{}
 }
 
 // most returns the condition that most members are in; of equal ones the first.

@@ -16,14 +16,18 @@ type server struct {
 	// read is true once a scrape has succeeded, also before the collector restarted.
 	read bool
 	// failure is how the newest scrape failed, in the receiver's words; empty where it
-	// succeeded or nobody says so. blocked is how many scrapes have failed in a row
-	// for a reason that waiting does not mend.
+	// succeeded or nobody says so.
 	failure string
-	blocked int
+	// reason is the newest reason that waiting does not mend, of which there were
+	// blocked scrapes, and others after it that failed otherwise.
+	reason          Because
+	blocked, others int
+	// counted is the time of the newest scrape that was counted.
+	counted int64
 	// draining is true while the pod of the server is being deleted.
 	draining bool
-	// restored are the engines that the server had before the collector restarted. They
-	// are judged as before until the server is read again.
+	// restored are the engines that the server had before the collector restarted, until
+	// it is seen what it has now.
 	restored []savedEngine
 }
 
@@ -47,16 +51,26 @@ func (s *server) observe(v *window.View) {
 	}
 }
 
-// count takes the outcome of a scrape: whether it succeeded, 1 or 0.
-func (s *server) count(up float64) {
+// count takes the outcome of a scrape: whether it succeeded, 1 or 0. A batch can come
+// again, or in parts; it is one scrape.
+func (s *server) count(up float64, at int64) {
+	if !known(up) || at == s.counted {
+		return
+	}
+	s.counted = at
+	reason := blocking[s.failure]
 	switch {
 	case up == 1:
-		s.read, s.failure, s.blocked, s.restored = true, "", 0, nil
-	case up != 0:
-	case blocking[s.failure] == Judged:
-		s.blocked = 0
-	default:
+		s.read, s.failure = true, ""
+		s.reason, s.blocked, s.others = Judged, 0, 0
+	case reason != Judged:
+		s.reason, s.others = reason, 0
 		s.blocked++
+	default:
+		// One that is refused between two that are not found mends nothing.
+		if s.others++; s.others >= blockedScrapes {
+			s.reason, s.blocked = Judged, 0
+		}
 	}
 }
 
@@ -65,7 +79,7 @@ func (s *server) because() Because {
 	if s.read {
 		return Judged
 	}
-	return blocking[s.failure]
+	return s.reason
 }
 
 // certain reports whether a condition has been waited for already, so that the hold

@@ -24,7 +24,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case !e.memory.any():
 		// The first word; harm has to last all the same.
-		if e.told.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) {
+		if e.told.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
 			e.told.Condition = Unknown
 		}
 	case raw == e.told.Condition:

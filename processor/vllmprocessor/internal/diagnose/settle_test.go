@@ -13,7 +13,7 @@ import (
 func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: newBaseline(), first: int64(time.Hour)}
+	e := &engine{baseline: newBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
 	take := func(at int64, elapsed float64, raw Condition) (news []Transition) {
 		s.transitions = s.transitions[:0]
 		e.last, e.at = healthyReading(at), at

@@ -79,9 +79,10 @@ type engine struct {
 	// described are the details of the causes where they are known already, as those
 	// of a pool; nil for an engine, see detail.
 	described *[NumCauses]string
-	// first is the time of its first batch, at of its newest reading.
-	first, at int64
-	baseline  *baseline
+	// first is the time of its first batch, also before the collector restarted, began
+	// that of its first batch since, and at that of its newest reading.
+	first, began, at int64
+	baseline         *baseline
 	// next is what becomes the baseline if it lasts, since a time.
 	next      *baseline
 	nextSince int64
@@ -107,6 +108,8 @@ type engine struct {
 	memory   toldSeries
 	// waits is true where the newest batch has only a part of the engine, so far.
 	waits bool
+	// lost is true where it was reported as unreachable before the collector restarted.
+	lost bool
 	// listed is for finding those that are not there any more.
 	listed bool
 }
@@ -186,8 +189,11 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		if !known(s.reader.errors) {
 			s.reader.errors, s.reader.answered = before.errors, before.answered
 		}
+		if !known(s.reader.dropped) {
+			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
+		}
 	}
-	s.server.count(up)
+	s.server.count(up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
@@ -204,6 +210,9 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if up == 0 {
 		s.restore(r)
 		s.unreachable(settings, r.Time())
+	}
+	if up == 1 && len(s.engines) > 0 {
+		s.server.restored = nil
 	}
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
@@ -246,7 +255,7 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: at, baseline: s.begin(g.Attributes, at), listed: true}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.begin(g.Attributes, at), listed: true}
 	s.include(e)
 	return e
 }

@@ -40,6 +40,15 @@ func (b Because) Sentence() string {
 	}[b]
 }
 
+// Unreadable says in words why a server is unreachable, where waiting does not mend the
+// reason; empty otherwise.
+func (t *Transition) Unreadable() string {
+	if t.To.Condition != Unreachable {
+		return ""
+	}
+	return blocking[t.Failure].Sentence()
+}
+
 // because says why an engine cannot be judged; what is told has been decided.
 func (e *engine) because(s *State) Because {
 	switch {
@@ -49,7 +58,7 @@ func (e *engine) because(s *State) Because {
 		return s.server.because()
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies
-	case e.last.elapsed == 0 && e.at > e.first:
+	case e.last.elapsed == 0 && e.at > e.began:
 		return FarApart
 	}
 	return JustSeen

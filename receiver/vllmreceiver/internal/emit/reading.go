@@ -28,7 +28,8 @@ func (s Scrape) badLines() int {
 	for _, problem := range s.Snapshot.Problems {
 		switch problem.Reason {
 		case exposition.ReasonBadName, exposition.ReasonBadLabels, exposition.ReasonBadValue,
-			exposition.ReasonBadTimestamp, exposition.ReasonWrongType:
+			exposition.ReasonBadTimestamp, exposition.ReasonWrongType, exposition.ReasonNameTooLong,
+			exposition.ReasonLabelNameTooLong, exposition.ReasonLabelValueTooLong:
 			n++
 		}
 	}

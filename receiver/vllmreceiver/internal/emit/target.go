@@ -186,6 +186,13 @@ func (t *Target) End(at time.Time, out pmetric.Metrics) {
 // were dropped.
 func (t *Target) Replicas() bool { return t.resets.replicas() }
 
+// Forget drops what is remembered of the target's series, all of which have ended.
+// What it shows next is of unknown age.
+func (t *Target) Forget() {
+	t.plan, t.states = nil, nil
+	t.takeOver()
+}
+
 // Balanced tells, once in the target's life, that its counters fall so often
 // that several replicas must answer at one address.
 func (t *Target) Balanced() bool { return t.resets.balanced() }

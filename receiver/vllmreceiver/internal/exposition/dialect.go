@@ -61,6 +61,8 @@ var reasonNames = [reasonEnd]string{
 	ReasonBadComment: "bad_comment", ReasonMissingEOF: "missing_eof",
 	ReasonTooManyBadLines: "too_many_bad_lines", ReasonWrongType: "wrong_type",
 	ReasonOrphanCreated: "orphan_created", ReasonTooManyLines: "too_many_lines",
+	ReasonNameTooLong: "name_too_long", ReasonLabelNameTooLong: "label_name_too_long",
+	ReasonLabelValueTooLong: "label_value_too_long",
 }
 
 // String returns the reason in snake_case, as telemetry spells it.

@@ -93,6 +93,9 @@ type Snapshot struct {
 	Duplicates int
 	// Samples counts the sample lines that were understood, duplicates included.
 	Samples int
+	// Refused is true where the body's layout found no room in the memory. Nothing
+	// of the body is delivered then.
+	Refused bool
 }
 
 // Exemplar is an OpenMetrics exemplar of the sample at Slot.
@@ -125,6 +128,11 @@ const (
 	ReasonOrphanCreated
 	// ReasonTooManyLines is a body of more lines than any honest one has.
 	ReasonTooManyLines
+	// ReasonNameTooLong, ReasonLabelNameTooLong and ReasonLabelValueTooLong are lines
+	// beyond the Limits.
+	ReasonNameTooLong
+	ReasonLabelNameTooLong
+	ReasonLabelValueTooLong
 	reasonEnd
 )
 

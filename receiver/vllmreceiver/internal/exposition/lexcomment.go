@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -51,7 +52,12 @@ func (l *commentLexer) flush(body []byte, raws []rawLine) {
 		}
 		name, text := parser.Help()
 		raw.meta.name = commentName(name, body[raw.name] == '"')
-		raw.meta.text = strings.TrimLeft(string(text), " \t")
+		text = bytes.TrimLeft(text, " \t")
+		if raw.kind == lineHelp {
+			raw.meta.text = cutHelp(text)
+		} else {
+			raw.meta.text = string(text)
+		}
 		if raw.kind == lineType {
 			raw.meta.text = strings.TrimRight(raw.meta.text, " \t")
 		}
@@ -64,6 +70,10 @@ func (l *commentLexer) flush(body []byte, raws []rawLine) {
 func settleComment(raw *rawLine) {
 	raw.meta.line = raw.kind
 	if !model.UTF8Validation.IsValidMetricName(raw.meta.name) {
+		raw.reason = ReasonBadComment
+		return
+	}
+	if raw.kind == lineUnit && !unitFits(raw.meta.text) {
 		raw.reason = ReasonBadComment
 		return
 	}

@@ -65,6 +65,9 @@ func (l *openMetricsLexer) sampleLine(body []byte, raw *rawLine) {
 			raw.exemplar.Labels = append(raw.exemplar.Labels,
 				Label{Name: strings.Clone(label.Name), Value: strings.Clone(label.Value)})
 		})
+		if tooManyCharacters(raw.exemplar.Labels) {
+			raw.exemplar.Labels = nil
+		}
 	}
 }
 
@@ -137,7 +140,7 @@ func (l *openMetricsLexer) comment(line []byte, raw *rawLine) {
 		name, text = parser.Help()
 	}
 	raw.meta.name = commentName(name, line[raw.name-raw.start] == '"')
-	raw.meta.text = string(text)
+	raw.meta.text = cutHelp(text)
 	settleComment(raw)
 }
 

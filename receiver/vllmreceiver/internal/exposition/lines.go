@@ -147,29 +147,65 @@ func scanQuoted(line []byte, i int) int {
 	return len(line) + 1
 }
 
-// scanBraces returns the index after the label set that opens at i and about how
-// many labels it has, or 0 where the set does not end.
-func scanBraces(line []byte, i int) (end, labels int) {
-	for i++; i < len(line); {
+// braces is what is seen of a label set before it is read.
+type braces struct {
+	// end is the index after it, or 0 where it does not end.
+	end int
+	// labels is about how many labels it has.
+	labels int
+	// name and value are the lengths of the longest of each.
+	name, value int
+}
+
+// scanBraces looks over the label set that opens at i.
+func scanBraces(line []byte, i int) braces {
+	var b braces
+	i++
+	begin, isValue := i, false
+	for i < len(line) {
 		switch line[i] {
 		case '"':
-			i = scanQuoted(line, i)
+			end := scanQuoted(line, i)
+			if isValue {
+				b.value = max(b.value, end-i-2)
+			} else {
+				b.name = max(b.name, end-i-2)
+			}
+			i = end
 			continue
 		case '=':
-			labels++
+			b.labels++
+			b.name = max(b.name, i-begin)
+			isValue = true
+		case ',':
+			begin, isValue = i+1, false
 		case '}':
-			return i + 1, labels
+			b.end = i + 1
+			return b
 		}
 		i++
 	}
-	return 0, labels
+	return b
+}
+
+// tooLong says which part of a line is beyond the limits.
+func (l *Limits) tooLong(name int, b braces) Reason {
+	switch {
+	case name > l.Name:
+		return ReasonNameTooLong
+	case b.name > l.LabelName:
+		return ReasonLabelNameTooLong
+	case b.value > l.LabelValue:
+		return ReasonLabelValueTooLong
+	}
+	return ReasonNone
 }
 
 // scanSample finds the value of a sample line and what surrounds it. It catches
 // everything that can be wrong outside names and labels; those it leaves to the
 // parser. The places it finds are the parser's: expfmt, too, takes the first
 // brace outside quotes as the end of the labels.
-func scanSample(body []byte, raw *rawLine, d Dialect) {
+func scanSample(body []byte, raw *rawLine, d Dialect, limits *Limits) {
 	line := body[raw.start:raw.end]
 	for len(line) > 0 && (isBlank(line[len(line)-1]) || line[len(line)-1] == '\r') {
 		// Prometheus accepts blanks at a line's end; expfmt alone would not.
@@ -184,21 +220,25 @@ func scanSample(body []byte, raw *rawLine, d Dialect) {
 	}
 	raw.name, raw.nameEnd = raw.start+first, raw.start+i
 	i = skipBlanks(line, i)
-	braces := i < len(line) && line[i] == '{'
-	if braces {
-		end, labels := scanBraces(line, i)
-		if end == 0 || labels > maxLabels {
+	hasSet := i < len(line) && line[i] == '{'
+	var set braces
+	if hasSet {
+		set = scanBraces(line, i)
+		if set.end == 0 || set.labels > maxLabels {
 			raw.reason = ReasonBadLabels
 			return
 		}
-		raw.set, raw.setEnd = raw.start+i, raw.start+end
-		i = skipBlanks(line, end)
+		raw.set, raw.setEnd = raw.start+i, raw.start+set.end
+		i = skipBlanks(line, set.end)
+	}
+	if raw.reason = limits.tooLong(raw.nameEnd-raw.name, set); raw.reason != ReasonNone {
+		return
 	}
 	if i == len(line) {
 		raw.reason = ReasonBadValue
 		return
 	}
-	raw.loose = !braces && !isBlank(line[i-1])
+	raw.loose = !hasSet && !isBlank(line[i-1])
 	raw.number = raw.start + i
 	end := skipWord(line, i)
 	raw.numberEnd, raw.hole = raw.start+end, raw.start+len(line)

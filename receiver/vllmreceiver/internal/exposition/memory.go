@@ -13,8 +13,12 @@ import (
 type Memory struct {
 	seed maphash.Seed
 	max  int
+	// limits are those of the lines: a block is shared by readers that would have
+	// dropped the same lines.
+	limits Limits
 
 	mu       sync.Mutex
+	pool     pool
 	blocks   index[block]
 	layouts  index[assembled]
 	overflow int
@@ -23,7 +27,58 @@ type Memory struct {
 // NewMemory returns a Memory that holds at most maxBlocks blocks and as many
 // layouts. What does not fit is not shared; its Reader remembers it all the same.
 func NewMemory(maxBlocks int) *Memory {
-	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks}
+	return NewLimitedMemory(maxBlocks, DefaultLimits)
+}
+
+// NewLimitedMemory returns a Memory whose readers drop lines beyond these limits.
+func NewLimitedMemory(maxBlocks int, limits Limits) *Memory {
+	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks, limits: limits}
+}
+
+// SetPool bounds what large layouts may cost together, in bytes.
+func (m *Memory) SetPool(size int) { m.pool.size = size }
+
+// hold counts the layout of a reader and reports whether there is room for it.
+func (m *Memory) hold(hash uint64, cost int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pool.hold(hash, cost)
+}
+
+// fits reports whether there is room for a layout of this cost, in an empty memory
+// or, now, beside those that are held.
+func (m *Memory) fits(cost int, now bool) bool {
+	if m == nil {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now {
+		return m.pool.hasRoom(cost)
+	}
+	return m.pool.size == 0 || cost <= m.pool.size
+}
+
+// release gives up what a reader held.
+func (m *Memory) release(hash uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pool.release(hash)
+}
+
+// displaced reports whether what a reader holds had to leave.
+func (m *Memory) displaced(hash uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.pool.held[hash]
+	return h == nil || h.displaced
+}
+
+func (m *Memory) lineLimits() *Limits {
+	if m == nil {
+		return &DefaultLimits
+	}
+	return &m.limits
 }
 
 // Stats returns how many blocks and layouts are remembered, and how often one

@@ -25,6 +25,9 @@ func (p *parsing) lex(body []byte, from int, d Dialect) {
 		raw := &p.raws[i]
 		switch raw.kind {
 		case lineHelp, lineType, lineUnit:
+			if raw.reason != ReasonNone {
+				break
+			}
 			if d == DialectOpenMetrics {
 				p.openMetrics.comment(body[raw.start:raw.end], raw)
 			} else {

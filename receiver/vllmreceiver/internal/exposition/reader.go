@@ -10,11 +10,9 @@ const (
 	// given up.
 	maxBadLines = 10_000
 	// maxLines is how many lines of a body are read. A body within the receiver's
-	// default limit of 16 MiB reaches it only with lines of less than 32 bytes on
-	// average; real ones are far longer.
-	maxLines = 1 << 19
-	// maxSpareSlots is how large a layout may be to be kept beside the current one.
-	maxSpareSlots = 1 << 15
+	// default limit of 8 MiB reaches it only with lines of less than 64 bytes on
+	// average; real ones are twice as long.
+	maxLines = 1 << 17
 )
 
 // Reader reads the bodies of one target. It is not safe for concurrent use.
@@ -24,6 +22,12 @@ type Reader struct {
 	// shared memory holds only weakly, also for a target that alternates between
 	// bodies because it is a load balancer.
 	recent [3]*assembled
+	// held is the hash of the current layout if it is a large one, of which the
+	// memory has a bounded number.
+	held  uint64
+	holds bool
+	// refused is true where the last body found no room.
+	refused bool
 
 	// pieces are the blocks of the current body in order, blocks the same once all
 	// are known, and parsing what could not be replayed, or nil.
@@ -59,6 +63,10 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	s := &r.snapshot
 	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
 	readable := limitLines(body)
+	if cost := estimate(readable); cost > smallCost && !r.memory.fits(cost, r.refused) {
+		// To read it would only cost time and memory.
+		return r.refuse()
+	}
 	r.walk(readable, d)
 	complete := true
 	if r.parsing == nil {
@@ -72,6 +80,11 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 		complete = r.merge(readable, d)
 	}
 	current := r.layout(d)
+	if current == nil {
+		r.tidy()
+		return r.refuse()
+	}
+	r.refused = false
 	s.Layout, s.Values = &current.layout, r.values
 	s.Duplicates = current.duplicates
 	s.Samples = len(r.values) - len(current.misfits)
@@ -160,8 +173,14 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 }
 
 // layout returns the layout of the current blocks: the one of an earlier body
-// where their sequence is the same.
+// where their sequence is the same. It returns nil where there is no room for it.
 func (r *Reader) layout(d Dialect) *assembled {
+	if r.memory == nil {
+		return assemble(r.blocks, d)
+	}
+	if r.holds && r.memory.displaced(r.held) {
+		r.Release()
+	}
 	for i, known := range r.recent {
 		if known != nil && known.is(r.blocks, d) {
 			copy(r.recent[1:i+1], r.recent[:i])
@@ -169,18 +188,41 @@ func (r *Reader) layout(d Dialect) *assembled {
 			return known
 		}
 	}
-	current := r.memory.layout(r.blocks, d)
-	if r.memory == nil {
-		return current
+	cost := costOf(r.blocks)
+	if r.holds || cost > smallCost {
+		// A large layout is kept alone, and the one before it goes first.
+		r.Release()
 	}
+	if cost > smallCost {
+		hash := r.memory.sequence(r.blocks, d)
+		if !r.memory.hold(hash, cost) {
+			return nil
+		}
+		r.held, r.holds = hash, true
+	}
+	current := r.memory.layout(r.blocks, d)
 	copy(r.recent[1:], r.recent[:])
 	r.recent[0] = current
-	for i, known := range r.recent[1:] {
-		if known != nil && known.layout.Slots > maxSpareSlots {
-			r.recent[1+i] = nil
-		}
-	}
 	return current
+}
+
+// refuse gives up a body for which there is no room, and what is remembered of the
+// ones before.
+func (r *Reader) refuse() *Snapshot {
+	r.Release()
+	r.values, r.matched, r.refused = nil, nil, true
+	r.snapshot = Snapshot{Layout: &Layout{}, Refused: true}
+	return &r.snapshot
+}
+
+// Release gives up the layouts that the reader keeps alive, for a target that is
+// read no more.
+func (r *Reader) Release() {
+	clear(r.recent[:])
+	if r.holds {
+		r.memory.release(r.held)
+		r.holds = false
+	}
 }
 
 // reportMisfits adds the samples without a place in the layout to the problems,

@@ -69,7 +69,7 @@ func (r *Reader) parse(body []byte, pos int, d Dialect) (*block, int) {
 	}
 	p := r.parsing
 	from, end := len(p.raws), 0
-	p.raws, end = scanBlock(p.raws, body, pos, d)
+	p.raws, end = scanBlock(p.raws, body, pos, d, r.memory.lineLimits())
 	if r.memory != nil && steady(p.raws[from:]) {
 		begin := len(r.matched)
 		for _, known := range r.memory.find(sumOf(r.memory.seed, p.raws[from:], body, pos, end, d)) {

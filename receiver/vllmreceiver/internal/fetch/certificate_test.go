@@ -77,7 +77,7 @@ func TestTheWordsForACertificateSayWhatToDo(t *testing.T) {
 		}, true, "expired at 2023-11-14T23:13:20Z; renew it", "ca_file"},
 		"not valid yet": {func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Unix(4000000000, 0), time.Unix(4000003600, 0)
-		}, true, "valid only from 2096-10-02T07:06:40Z on; check the clocks", "ca_file"},
+		}, true, "is not valid before 2096-10-02T07:06:40Z; check the clocks", "ca_file"},
 		"another host": {func(c *x509.Certificate) {
 			c.IPAddresses, c.DNSNames = nil, []string{"vllm-7.inference"}
 		}, true, "server_name_override", "ca_file"},

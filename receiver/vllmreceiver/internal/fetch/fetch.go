@@ -41,6 +41,7 @@ type Client struct {
 	limit   int64
 	// credentials is true where requests carry some.
 	credentials bool
+	places      Places
 }
 
 // Settings are what a Client needs to know.
@@ -58,11 +59,13 @@ type Settings struct {
 	Timeout time.Duration
 	// Limit is the largest body in bytes, after decompression.
 	Limit int64
+	// Places are shared by all targets; nil is no bound.
+	Places Places
 }
 
 // New returns a client for one target.
 func New(s Settings) *Client {
-	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials}
+	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places}
 	// A redirect to another host would carry the configured headers, and so
 	// perhaps a secret, to it.
 	httpClient := *s.HTTP
@@ -87,6 +90,9 @@ type Answer struct {
 	// Open is true where the server did not declare where the body ends: it may
 	// have been cut, and nobody could tell.
 	Open bool
+	// Release gives back the place of a large body; it is to be called once the body
+	// is of no use any more.
+	Release func()
 }
 
 // Metrics reads the metrics into body. An error is always an *Error.
@@ -111,19 +117,44 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 		return Answer{}, newError(OutcomeNotPrometheus, nil,
 			"the server compressed its answer by a method that was not asked for; only gzip is understood")
 	}
-	read, err := body.ReadFrom(io.LimitReader(response.Body, c.limit+1))
+	release, err := c.read(ctx, response.Body, body)
 	if err != nil {
 		return Answer{}, transportError(ctx, err)
 	}
-	if read > c.limit {
+	if int64(body.Len()) > c.limit {
+		release()
 		return Answer{}, newError(OutcomeTooLarge, nil,
 			"the body is larger than limits::body_size (%d bytes) and was dropped; raise the limit if this server really is that large", c.limit)
 	}
 	if len(bytes.TrimSpace(body.Bytes())) == 0 {
+		release()
 		return Answer{}, newError(OutcomeEmpty, nil,
 			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
 	}
-	return Answer{ContentType: contentType, Open: isOpen(response)}, nil
+	return Answer{ContentType: contentType, Open: isOpen(response), Release: release}, nil
+}
+
+// read reads a body up to a little beyond the limit. What is larger than a small
+// body waits for a place, and then gets its memory at once: to grow it step by step
+// would take twice as much.
+func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (release func(), err error) {
+	if _, err := body.ReadFrom(io.LimitReader(from, min(smallBody, c.limit+1))); err != nil {
+		return nil, err
+	}
+	if body.Len() < smallBody {
+		return func() {}, nil
+	}
+	release, failure := c.places.take(ctx)
+	if failure != nil {
+		return nil, failure
+	}
+	rest := c.limit + 1 - int64(body.Len())
+	body.Grow(int(rest) + bytes.MinRead)
+	if _, err := body.ReadFrom(io.LimitReader(from, rest)); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // isOpen reports whether the end of a body was not declared, so that it is only

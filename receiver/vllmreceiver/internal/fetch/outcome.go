@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -151,6 +153,7 @@ func transportError(ctx context.Context, err error) *Error {
 		verify      *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
 		operation   *net.OpError
+		flateError  flate.CorruptInputError
 		netTimeout  net.Error
 		isDeadline  = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 		isTimeout   = errors.As(err, &netTimeout) && netTimeout.Timeout()
@@ -177,6 +180,12 @@ func transportError(ctx context.Context, err error) *Error {
 		return newError(OutcomeOther, err, "there is no route to this address; check the network and the network policies")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return newError(OutcomeReset, err, "the connection was closed before the whole answer had arrived; the partial body was dropped")
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &flateError):
+		return newError(OutcomeNotPrometheus, err, "the body is not the gzip that its Content-Encoding declares; look at the server, or at a proxy in front of it")
+	case strings.Contains(err.Error(), "response headers exceeded"):
+		return newError(OutcomeTooLarge, err, "the headers of the answer are larger than any server of metrics sends; is this the right address?")
+	case strings.Contains(err.Error(), malformed):
+		return newError(OutcomeNotPrometheus, err, "the answer is not HTTP; is this the right port?")
 	}
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
 }
@@ -192,7 +201,7 @@ func certificateError(err error) *Error {
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore):
-		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, is valid only from %s on; "+
+		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, is not valid before %s; "+
 			"check the clocks of this machine and of the authority", invalid.Cert.NotBefore.UTC().Format(time.RFC3339))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
 		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, expired at %s; "+
@@ -208,10 +217,14 @@ func certificateError(err error) *Error {
 	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 }
 
+// malformed is in the errors of net/http about an answer that is no HTTP. It has no
+// type for them.
+const malformed = "malformed HTTP"
+
 // withoutTLS adds what may be wrong where a plain request gets the answer of a
 // server that speaks TLS: a closed connection, an alert that is no HTTP, or 400.
 func (c *Client) withoutTLS(failure *Error) *Error {
-	answer := failure.cause != nil && strings.Contains(failure.cause.Error(), "malformed HTTP")
+	answer := failure.cause != nil && strings.Contains(failure.cause.Error(), malformed)
 	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
 		return failure
 	}

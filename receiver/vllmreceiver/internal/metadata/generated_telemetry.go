@@ -34,6 +34,7 @@ type TelemetryBuilder struct {
 	ReceiverVllmDuplicateSamples metric.Int64Counter
 	ReceiverVllmLayoutOverflow   metric.Int64ObservableCounter
 	ReceiverVllmLayouts          metric.Int64ObservableGauge
+	ReceiverVllmOmittedPoints    metric.Int64Counter
 	ReceiverVllmParseDuration    metric.Float64Histogram
 	ReceiverVllmResets           metric.Int64Counter
 	ReceiverVllmScrapes          metric.Int64Counter
@@ -157,7 +158,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_points",
-		metric.WithDescription("Series that a body had and that were not emitted in a scrape, by reason. [Development]"),
+		metric.WithDescription("Series that a body had and that were lost in a scrape, by reason. It stands still for a healthy server within the limits. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -177,6 +178,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_vllm_layouts",
 		metric.WithDescription("Body layouts that are remembered. Replicas of one model share theirs. [Development]"),
 		metric.WithUnit("{layout}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverVllmOmittedPoints, err = builder.meter.Int64Counter(
+		"otelcol_receiver_vllm_omitted_points",
+		metric.WithDescription("Series that a body had and that were left out of a scrape on purpose, by reason: metrics that are switched off, older names and twins of series that are there, info families that became attributes, marks for a value that is not available. [Development]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmParseDuration, err = builder.meter.Float64Histogram(

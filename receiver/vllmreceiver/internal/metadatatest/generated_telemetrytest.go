@@ -55,7 +55,7 @@ func AssertEqualReceiverVllmBodySize(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverVllmDroppedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_points",
-		Description: "Series that a body had and that were not emitted in a scrape, by reason. [Development]",
+		Description: "Series that a body had and that were lost in a scrape, by reason. It stands still for a healthy server within the limits. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -110,6 +110,22 @@ func AssertEqualReceiverVllmLayouts(t *testing.T, tt *componenttest.Telemetry, d
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_vllm_layouts")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverVllmOmittedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_vllm_omitted_points",
+		Description: "Series that a body had and that were left out of a scrape on purpose, by reason: metrics that are switched off, older names and twins of series that are there, info families that became attributes, marks for a value that is not available. [Development]",
+		Unit:        "{datapoint}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_vllm_omitted_points")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -40,6 +40,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverVllmBodySize.Record(context.Background(), 1)
 	tb.ReceiverVllmDroppedPoints.Add(context.Background(), 1)
 	tb.ReceiverVllmDuplicateSamples.Add(context.Background(), 1)
+	tb.ReceiverVllmOmittedPoints.Add(context.Background(), 1)
 	tb.ReceiverVllmParseDuration.Record(context.Background(), 1)
 	tb.ReceiverVllmResets.Add(context.Background(), 1)
 	tb.ReceiverVllmScrapes.Add(context.Background(), 1)
@@ -61,6 +62,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverVllmLayouts(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverVllmOmittedPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverVllmParseDuration(t, testTel,

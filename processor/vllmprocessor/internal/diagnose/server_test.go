@@ -1,0 +1,27 @@
+package diagnose
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A batch that comes again, or a part of it that does not say whether the scrape
+// succeeded, is not another scrape.
+func TestAScrapeIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	s := &server{begun: true, failure: "not_found"}
+	for range 5 {
+		s.count(0, 100)
+		s.count(math.NaN(), 200)
+	}
+	assert.Equal(t, 1, s.blocked)
+	assert.Equal(t, Unknown, s.unread(settings(2), 0))
+	s.count(0, 200)
+	s.count(0, 300)
+	assert.Equal(t, Unreachable, s.unread(settings(2), 0))
+	s.count(1, 400)
+	assert.True(t, s.read)
+	assert.Zero(t, s.blocked)
+}

@@ -1,0 +1,51 @@
+package exposition
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits are the longest texts in bytes, as the body writes them, that a line may
+// have. What names a series is remembered and sent again with every point, so a
+// line that exceeds them is dropped.
+type Limits struct{ Name, LabelName, LabelValue int }
+
+// DefaultLimits leave room for a label that lists a thousand LoRA adapters.
+var DefaultLimits = Limits{Name: 512, LabelName: 512, LabelValue: 64 << 10}
+
+const (
+	// maxHelp is the longest help text that is kept, in bytes; the rest is cut. It is
+	// sent with every batch and identifies nothing.
+	maxHelp = 1 << 10
+	// maxUnit is the longest unit.
+	maxUnit = 64
+	// maxExemplarLabels is how many characters the labels of an exemplar may have, by
+	// the OpenMetrics specification.
+	maxExemplarLabels = 128
+)
+
+// cutHelp returns the part of a help text that is kept.
+func cutHelp(text []byte) string {
+	if len(text) <= maxHelp {
+		return string(text)
+	}
+	const mark = "..."
+	end := maxHelp - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return string(text[:end]) + mark
+}
+
+// tooManyCharacters reports whether the labels of an exemplar are longer than its
+// specification allows.
+func tooManyCharacters(labels []Label) bool {
+	n := 0
+	for _, l := range labels {
+		n += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
+	}
+	return n > maxExemplarLabels
+}
+
+// unitFits reports whether a unit is one, and not a text.
+func unitFits(unit string) bool { return len(unit) <= maxUnit && !strings.ContainsAny(unit, "\n\r") }
