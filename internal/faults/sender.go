@@ -113,7 +113,7 @@ func senderFaults() []Fault {
 			}
 			_ = json.NewEncoder(rw).Encode([]map[string]any{{"targets": targets}})
 		})},
-		{Name: "discovery that says HTML", What: "HTTP discovery answers with a page of a web server", Says: says("discovery"), Begin: discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
+		{Name: "discovery that says HTML", What: "HTTP discovery answers with a page of a web server", Says: says("list could not be read.*content type"), Begin: discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
 			rw.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(rw, "<html></html>")
 		})},
