@@ -95,6 +95,17 @@ func senderFaults() []Fault {
 				}
 			}
 		})},
+		{Name: "discovery that unpacks", What: "a compressed list of 100 KB that unpacks to 100 MB", Says: says(`larger than \d+ bytes|not a JSON list`), Begin: func(w *World) (Given, error) {
+			list := zip(strings.NewReader(`[{"targets":["127.0.0.1:1"` + strings.Repeat(`,"127.0.0.1:1"`, 100<<20/14) + `]}]`))
+			return discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
+				rw.Header().Set("Content-Encoding", "gzip")
+				_, _ = rw.Write(list)
+			})(w)
+		}},
+		{
+			Name: "discovery that is silent", What: "HTTP discovery takes the request and does not answer", Says: says("discovery.*(timeout|deadline|did not answer)"),
+			Begin: discovered(func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }),
+		},
 		{Name: "discovery of 20,000 targets", What: "all of them refuse the connection", Heavy: true, Says: says("limits::targets"), Begin: discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
 			targets := make([]string, 20_000)
 			for i := range targets {
@@ -102,7 +113,7 @@ func senderFaults() []Fault {
 			}
 			_ = json.NewEncoder(rw).Encode([]map[string]any{{"targets": targets}})
 		})},
-		{Name: "discovery that says HTML", What: "HTTP discovery answers with a page of a web server", Says: says("discovery"), Begin: discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
+		{Name: "discovery that says HTML", What: "HTTP discovery answers with a page of a web server", Says: says("list could not be read.*content type"), Begin: discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
 			rw.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(rw, "<html></html>")
 		})},
