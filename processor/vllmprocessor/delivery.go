@@ -144,9 +144,9 @@ type history struct {
 }
 
 // find returns the output of a batch that was there before.
-func (h *history) find(time int64, print uint64) *output {
+func (h *history) find(time int64, fingerprint uint64) *output {
 	for _, o := range h.outputs {
-		if o.time == time && o.print == print {
+		if o.time == time && o.print == fingerprint {
 			return o
 		}
 	}
@@ -166,17 +166,14 @@ func (h *history) refused(time int64) (all []*output) {
 // keep keeps a new output and forgets old ones.
 func (h *history) keep(o *output) {
 	h.outputs = append(h.outputs, o)
-	refused, points := 0, 0
-	for i := len(h.outputs) - 1; i >= 0; i-- {
-		old := h.outputs[i]
+	newer, points := 0, 0
+	for i, old := range slices.Backward(h.outputs) {
 		for _, s := range old.sections {
 			points += len(s.points)
 		}
-		if len(h.outputs)-i <= keptOutputs {
-			continue
-		}
-		refused++
-		if old.sent.is(taken) || refused > keptRefused || points > keptPoints || o.time-old.time > int64(keptFor) {
+		newer++
+		if newer > keptOutputs &&
+			(old.sent.is(taken) || newer > keptOutputs+keptRefused || points > keptPoints || o.time-old.time > int64(keptFor)) {
 			h.outputs = slices.Delete(h.outputs, i, i+1)
 		}
 	}

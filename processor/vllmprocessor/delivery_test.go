@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -111,7 +112,7 @@ func TestABatchThatIsSentAgainBringsTheSameAgain(t *testing.T) {
 				assert.Equal(t, first, s.send(body(30, 60), refused))
 				assert.Equal(t, first, s.send(body(30, 60), false))
 				later := s.send(body(45, 90), false)
-				assert.Equal(t, len(first), len(later))
+				assert.Len(t, later, len(first))
 				assert.Equal(t, first, s.send(body(30, 60), false), "also when later ones have come")
 			})
 		}
@@ -137,9 +138,7 @@ func TestPartsThatAreSentAgainAsOneBringAllAgain(t *testing.T) {
 	s.send(cacheBody(0, 0), false)
 	s.send(cacheBody(15, 30), false)
 	whole := s.send(part(0, 30, 60), true)
-	for key, value := range s.send(part(1, 30, 60), true) {
-		whole[key] = value
-	}
+	maps.Copy(whole, s.send(part(1, 30, 60), true))
 	require.Len(t, whole, 5)
 	assert.Equal(t, whole, s.send(cacheBody(30, 60), false))
 }

@@ -115,8 +115,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 			for _, attribute := range metric.Attributes {
 				of := []string{"engine", "model_name"}
 				if in == GatewayQueue {
-					of = append(of, "pool") // A gateway has a queue for each pool.
-					of = append(of, in.Define().Summed)
+					of = append(of, "pool", in.Define().Summed) // A gateway has a queue for each pool.
 				}
 				assert.Contains(t, append(of, in.Define().Labels...), attribute, name)
 			}

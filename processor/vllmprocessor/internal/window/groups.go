@@ -1,0 +1,72 @@
+package window
+
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+
+// group returns the state of a group of the batch; nil where it is not kept.
+func (u *update) group(i int) *Group {
+	if u.groups[i] == nil {
+		u.groups[i] = u.index[u.batch.Groups[i].Key]
+	}
+	return u.groups[i]
+}
+
+// admit makes the state of a group of the batch where it is not kept; nil where
+// there is no room for it.
+func (u *update) admit(i, units int) *Group {
+	from := &u.batch.Groups[i]
+	if g := u.group(i); g != nil {
+		return g
+	}
+	if len(u.Resource.groups) >= u.allowed {
+		u.reclaim()
+	}
+	if len(u.Resource.groups) >= u.allowed {
+		u.report.Ignored[GroupLimit]++
+		return nil
+	}
+	if !u.fits(units + size(from)) {
+		u.report.Ignored[SeriesLimit]++
+		return nil
+	}
+	u.groups[i] = u.enter(from)
+	return u.groups[i]
+}
+
+// enter adds a group.
+func (r *Resource) enter(from *collect.Group) *Group {
+	name := process(from.Attributes)
+	e := r.engines[name]
+	if e == nil {
+		e = &engine{name: name}
+		r.engines[name] = e
+	}
+	hash := hashOf(from.Key)
+	number, numbered := r.existed.number[hash]
+	if !numbered || number == unnumbered {
+		number = r.nextGroup
+		r.nextGroup++
+	}
+	g := &Group{
+		Group: *from, Number: number, place: len(r.groups), engine: e, units: size(from),
+		returned: r.existed.unknown(hash), existed: existed{limit: seriesExisted},
+	}
+	e.groups = append(e.groups, g)
+	r.index[from.Key] = g
+	r.groups = append(r.groups, g)
+	r.units += g.units
+	r.enroll(g)
+	return g
+}
+
+// Expect returns the group with some attributes, sorted by name, also where nothing has
+// been seen of it yet.
+func (r *Resource) Expect(attributes []collect.Attribute) *Group {
+	from := collect.NewGroup(attributes)
+	if g := r.index[from.Key]; g != nil {
+		return g
+	}
+	g := r.enter(&from)
+	// It was there before, so what it says first is no increase.
+	g.ended, g.returned = true, true
+	return g
+}
