@@ -226,7 +226,7 @@ func TestASeriesThatWasForgottenIsNoIncrease(t *testing.T) {
 // A restart of one of a Ray agent's workers does not make the series of another
 // one new that vanished before.
 func TestARestartOfOneWorkerForgetsNothingOfAnother(t *testing.T) {
-	body := func(a string, more string) string {
+	body := func(a, more string) string {
 		return "# TYPE ray_vllm_prompt_tokens_total counter\n" +
 			`ray_vllm_prompt_tokens_total{WorkerId="a",x="a"} ` + a + "\n" +
 			`ray_vllm_prompt_tokens_total{WorkerId="b",x="b"} 1` + "\n" + more

@@ -73,7 +73,7 @@ func TestEndsOfAFamilyWithALongHelpAreSmall(t *testing.T) {
 	live := r.scrape(body.String())
 	assert.Less(t, sizer.MetricsSize(live), 1<<20)
 	ends := r.fail(500)
-	assert.Equal(t, 3000, len(points(ends, "vllm.my_things")))
+	assert.Len(t, points(ends, "vllm.my_things"), 3000)
 	assert.Less(t, sizer.MetricsSize(ends), 1<<20)
 }
 

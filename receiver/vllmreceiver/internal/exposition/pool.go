@@ -101,7 +101,8 @@ func (p *pool) release(hash uint64) {
 	if h == nil {
 		return
 	}
-	if h.readers--; h.readers > 0 {
+	h.readers--
+	if h.readers > 0 {
 		return
 	}
 	if !h.displaced {

@@ -13,6 +13,7 @@ import (
 
 // raw answers with these bytes and closes the connection.
 func raw(t *testing.T, answer string) http.HandlerFunc {
+	t.Helper()
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if !assert.NoError(t, err) {
