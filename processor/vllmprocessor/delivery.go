@@ -214,6 +214,12 @@ func (p *vllmProcessor) repeat(ctx context.Context, r *resource, o *output) {
 		if len(u.points) == 0 {
 			return true
 		}
+		if slices.Contains(u.sent, o.sent) {
+			// Another batch of the same request has them.
+			o.repeated = append(o.repeated, u)
+			count += len(u.points)
+			return false
+		}
 		repeated := section{memory: u.memory, points: u.points, mark: u.mark}
 		if !here {
 			repeated.attributes = u.attributes

@@ -113,8 +113,8 @@ func (o *objectives) shutdown(ctx context.Context) error {
 	return o.archives.detach(ctx, o.id, o, o.archive.key)
 }
 
-// batch measures a batch and writes what is told.
-func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, now time.Time, out *output) {
+// observe counts what a batch says.
+func (o *objectives) observe(ctx context.Context, batch *collect.Batch, r *resource, now time.Time) {
 	if o == nil {
 		return
 	}
@@ -128,6 +128,14 @@ func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch,
 		m.state.Shrink(excess, keeper)
 	}
 	m.state.Observe(o.plan, r.state, keeper)
+}
+
+// tell writes what has been counted.
+func (o *objectives) tell(ctx context.Context, w *worker, batch *collect.Batch, r *resource, out *output) {
+	if o == nil {
+		return
+	}
+	m := r.measured
 	w.slo.CountsDiffer = false
 	values := w.slo.Evaluate(o.plan, &m.state, r.state)
 	if w.slo.CountsDiffer {
