@@ -211,7 +211,7 @@ type beginner struct {
 func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if !k.share.Take() {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
-			"each resource has an equal share; split the servers among several collectors, or write fewer objectives or narrower models",
+			"the resources with most of them give way to the others; split the servers among several collectors, or write fewer objectives or narrower models",
 			k.trackers.Limit()))
 		return "", false
 	}
