@@ -123,7 +123,8 @@ func TestTheCollectorStartsWithDamagedFiles(t *testing.T) {
 			assert.Empty(t, collector.Complaints(setAside, "failed to scrape", "Dropping data", "diagnosis: "))
 
 			again := d.start(t)
-			again.WaitFor(t, "the start", again.Ready)
+			before = len(d.vendor.scrapeTimes())
+			again.WaitFor(t, "new points", func() bool { return len(d.vendor.scrapeTimes()) > before+1 })
 			again.Stop(t)
 			assert.NotContains(t, again.Log(), setAside, "the new files are sound")
 		})
