@@ -151,7 +151,7 @@ func (a *auditor) failure() {
 		}
 		for labels, p := range m.points {
 			p.claimed = true
-			if p.value != 1 || !strings.Contains(labels, `"outcome"`) {
+			if p.value != 1 || !strings.HasPrefix(labels, "{outcome=") {
 				a.report.violate("%s%s: is %v, not 1 with an outcome", ownFailure, labels, p.value)
 			}
 		}
