@@ -123,7 +123,10 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	page := r.pages[min(r.asked, len(r.pages)-1)]
 	r.asked++
+	asked := r.asked
 	r.mu.Unlock()
+	// The pages are read faster than time: this is the clock of the server.
+	w.Header().Set("Date", synctestBegin.Add(seconds(float64(asked)*interval)).Format(http.TimeFormat))
 	if page.body == nil {
 		// To close the connection would be more real, but the client would ask again.
 		http.Error(w, "away", http.StatusServiceUnavailable)

@@ -40,8 +40,8 @@ type Config struct {
 	// MaxStaleness is the age after which what a resource said is forgotten. Where
 	// it is not set and the window is long, it is two windows.
 	MaxStaleness time.Duration `mapstructure:"max_staleness"`
-	// MaxSeries is the most input series whose state is kept, in equal shares of the
-	// resources; a histogram counts as one, and long labels as more.
+	// MaxSeries is the most input series whose state is kept; the resources with most of
+	// them give way to the others. A histogram counts as one, and long labels as more.
 	MaxSeries int `mapstructure:"max_series"`
 	// CapacityFromBlocks takes blocks times block size as the capacity of the KV
 	// cache of servers before v0.24, which overstates hybrid models.

@@ -123,13 +123,13 @@ func (u *unconfirmed) ended() []emit.Point {
 }
 
 const (
-	// keptOutputs is how many outputs of a resource are kept after they were taken: a
-	// fan-out before this processor may send a batch again because another consumer
-	// refused it.
-	keptOutputs = 2
-	// keptRefused and keptPoints bound the outputs that were not taken. A sender
-	// has ten calls under way by default.
-	keptRefused = 10
+	// keptTimes is of how many times the outputs of a resource are kept after they were
+	// taken: a fan-out before this processor may send a batch again because another
+	// consumer refused it. A batch may come in several parts.
+	keptTimes = 2
+	// keptOutputs and keptPoints bound the outputs of these times and those that were
+	// not taken. A sender has ten calls under way by default.
+	keptOutputs = 12
 	keptPoints  = 1000
 	// keptFor is how long a sender tries again by default.
 	keptFor = 5 * time.Minute
@@ -166,14 +166,18 @@ func (h *history) refused(time int64) (all []*output) {
 // keep keeps a new output and forgets old ones.
 func (h *history) keep(o *output) {
 	h.outputs = append(h.outputs, o)
-	newer, points := 0, 0
+	newer, points, times, last := 0, 0, 0, int64(0)
 	for i, old := range slices.Backward(h.outputs) {
 		for _, s := range old.sections {
 			points += len(s.points)
 		}
+		if old.time != last {
+			times, last = times+1, old.time
+		}
 		newer++
-		if newer > keptOutputs &&
-			(old.sent.is(taken) || newer > keptOutputs+keptRefused || points > keptPoints || o.time-old.time > int64(keptFor)) {
+		switch {
+		case newer <= keptTimes:
+		case newer > keptOutputs, points > keptPoints, o.time-old.time > int64(keptFor), times > keptTimes && old.sent.is(taken):
 			h.outputs = slices.Delete(h.outputs, i, i+1)
 		}
 	}
@@ -213,6 +217,12 @@ func (p *vllmProcessor) repeat(ctx context.Context, r *resource, o *output) {
 		}
 		if len(u.points) == 0 {
 			return true
+		}
+		if slices.Contains(u.sent, o.sent) {
+			// Another batch of the same request has them.
+			o.repeated = append(o.repeated, u)
+			count += len(u.points)
+			return false
 		}
 		repeated := section{memory: u.memory, points: u.points, mark: u.mark}
 		if !here {

@@ -113,8 +113,8 @@ func (o *objectives) shutdown(ctx context.Context) error {
 	return o.archives.detach(ctx, o.id, o, o.archive.key)
 }
 
-// batch measures a batch and writes what is told.
-func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, now time.Time, out *output) {
+// observe counts what a batch says.
+func (o *objectives) observe(ctx context.Context, batch *collect.Batch, r *resource, now time.Time) {
 	if o == nil {
 		return
 	}
@@ -128,6 +128,14 @@ func (o *objectives) batch(ctx context.Context, w *worker, batch *collect.Batch,
 		m.state.Shrink(excess, keeper)
 	}
 	m.state.Observe(o.plan, r.state, keeper)
+}
+
+// tell writes what has been counted.
+func (o *objectives) tell(ctx context.Context, w *worker, batch *collect.Batch, r *resource, out *output) {
+	if o == nil {
+		return
+	}
+	m := r.measured
 	w.slo.CountsDiffer = false
 	values := w.slo.Evaluate(o.plan, &m.state, r.state)
 	if w.slo.CountsDiffer {
@@ -203,7 +211,7 @@ type beginner struct {
 func (k *beginner) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if !k.share.Take() {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
-			"each resource has an equal share; split the servers among several collectors, or write fewer objectives or narrower models",
+			"the resources with most of them give way to the others; split the servers among several collectors, or write fewer objectives or narrower models",
 			k.trackers.Limit()))
 		return "", false
 	}

@@ -169,8 +169,13 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	w := p.workers.Get().(*worker)
 	defer p.workers.Put(w)
 	derived := derivedBefore(metrics)
+	left := map[string]int{}
+	for i := range batches {
+		left[batches[i].Resource]++
+	}
 	for i := range batches {
 		batch := &batches[i]
+		left[batch.Resource]--
 		r := p.acquire(batch.Resource, now)
 		if r.isAhead(batch, now) {
 			p.warnAhead(r, now)
@@ -180,7 +185,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 			r.strict = now.Add(p.config.MaxStaleness)
 		}
 		p.noteDerived(r, derived[batch.Resource], now)
-		p.batch(ctx, w, batch, r, metrics, now)
+		p.batch(ctx, w, batch, r, metrics, now, left[batch.Resource])
 		p.release(batch.Resource, r)
 	}
 	p.telemetry.absent(ctx, &w.derive.Absent)
@@ -188,8 +193,11 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	return metrics, nil
 }
 
-// batch takes one batch into the state of its resource and adds what is derived.
-func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Batch, r *resource, metrics pmetric.Metrics, now time.Time) {
+// batch takes one batch into the state of its resource and adds what is derived. later
+// is the number of batches of the resource that the same request has for later times.
+func (p *vllmProcessor) batch(
+	ctx context.Context, w *worker, batch *collect.Batch, r *resource, metrics pmetric.Metrics, now time.Time, later int,
+) {
 	if ahead := time.Unix(0, batch.Time).Sub(now); ahead > lead || ahead > skew && now.Before(r.strict) {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
@@ -231,12 +239,17 @@ func (p *vllmProcessor) batch(ctx context.Context, w *worker, batch *collect.Bat
 	w.settings = p.derive
 	w.settings.Peak = peak(p.hardware, attributes)
 	p.pools.observe(batch.Resource, r, attributes)
+	p.objectives.observe(ctx, batch, r, now)
+	if later >= r.times() {
+		p.skip(ctx, batch, r, metrics, attributes, out)
+		return
+	}
 	p.diagnosis.observe(ctx, batch, r, attributes, now)
 	if !r.derivedBefore(ofWindows, now, p.config.MaxStaleness) {
 		p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
 	}
 	if !r.derivedBefore(ofObjectives, now, p.config.MaxStaleness) {
-		p.objectives.batch(ctx, w, batch, r, now, out)
+		p.objectives.tell(ctx, w, batch, r, out)
 	}
 	if !r.derivedBefore(ofDiagnosis, now, p.config.MaxStaleness) {
 		p.diagnosis.tell(ctx, w, batch, r, out)

@@ -49,6 +49,38 @@ func TestANoisyServerTakesNothingFromOthers(t *testing.T) {
 	}
 }
 
+// Most resources are servers of which one series is known. What they leave free is
+// for the servers that need more than the limit divided by all, not for the noisy one.
+func TestServersThatHoldLittleLeaveTheRestToOthersThanTheNoisyOne(t *testing.T) {
+	r := newRig(t, "{max_series: 2000, diagnosis: {enabled: false}}")
+	for scrape := range 12 {
+		var b strings.Builder
+		fmt.Fprintf(&b, "at %d\nserver noisy\n", 15*scrape)
+		for i := range 4000 {
+			fmt.Fprintf(&b, "counter http_requests{handler=/%d,status=2xx,method=GET} 1\n", i)
+		}
+		for server := range 150 {
+			fmt.Fprintf(&b, "server down-%d\ngauge vllm.up{-} 0\n", server)
+		}
+		for server := range 10 {
+			fmt.Fprintf(&b, "server good-%d\n", server)
+			for engine := range 7 {
+				b.WriteString(cacheEngine(engine, 30*scrape))
+			}
+		}
+		for _, heard := range r.heard(b.String()) {
+			for server := range 10 {
+				for engine := range 7 {
+					if scrape > 3 {
+						require.Contains(t, heard, fmt.Sprintf("good-%d %ds vllm.prefix_cache.hit_ratio{engine=%d,model_name=m}", server, 15*scrape, engine))
+					}
+				}
+			}
+		}
+	}
+	assert.Equal(t, 2000, r.processor.series.Used(), "the noisy one has the rest")
+}
+
 // A server with many models has all trackers, until others come.
 func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))

@@ -23,6 +23,7 @@ const (
 	aboutEngines
 	aboutAhead
 	aboutDerived
+	aboutTimes
 
 	numTopics
 )
@@ -114,6 +115,16 @@ func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
 	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows begin again, "+
 		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
 		time.Unix(0, r.state.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), serverFields(r.attributes)...)
+}
+
+// warnTimes says once that nothing is derived for some times of a request.
+func (p *vllmProcessor) warnTimes(r *resource, attributes pcommon.Map) {
+	if !p.warned.first(aboutTimes) {
+		return
+	}
+	p.logger.Warn(fmt.Sprintf("a request has many times of one server with %d engines and models; all of them are counted, and values are "+
+		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
+		r.state.Engines(), r.times()), serverFields(attributes)...)
 }
 
 func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {

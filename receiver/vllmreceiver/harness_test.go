@@ -38,8 +38,14 @@ type rig struct {
 	scraper *targetScraper
 	logs    *observer.ObservedLogs
 	now     time.Time
+	// ahead is by how much the server's clock is ahead of ours; without is true for a
+	// server that does not report its time.
+	ahead   time.Duration
+	without bool
 
 	mu          sync.Mutex
+	date        string
+	always      string
 	body        string
 	contentType string
 	status      int
@@ -83,6 +89,12 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked[request.URL.Path]++
+	w.Header()["Date"] = nil
+	if r.always != "" {
+		w.Header().Set("Date", r.always)
+	} else if r.date != "" {
+		w.Header().Set("Date", r.date)
+	}
 	switch request.URL.Path {
 	case "/metrics":
 		if r.contentType != "" {
@@ -105,7 +117,10 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *rig) scrape(body string) pmetric.Metrics {
 	r.t.Helper()
 	r.mu.Lock()
-	r.body = body
+	r.body, r.date = body, ""
+	if !r.without {
+		r.date = r.now.Add(r.ahead).UTC().Format(http.TimeFormat)
+	}
 	r.mu.Unlock()
 	out, err := r.scraper.scrape(r.t.Context())
 	if err != nil {

@@ -175,7 +175,9 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 				"the last line was dropped, since its number may lack digits. If this goes on, look for a proxy that cuts answers")
 		})
 	}
-	scrape, ok := s.settle(ctx, emit.Scrape{Time: at, Snapshot: snapshot, Open: open}, out)
+	scrape, ok := s.settle(ctx, emit.Scrape{
+		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
+	}, out)
 	if !ok {
 		return out, nil
 	}

@@ -42,6 +42,7 @@ type TelemetryBuilder struct {
 	ProcessorVllmResets            metric.Int64Counter
 	ProcessorVllmResources         metric.Int64ObservableUpDownCounter
 	ProcessorVllmSeries            metric.Int64ObservableUpDownCounter
+	ProcessorVllmSkippedTimes      metric.Int64Counter
 	ProcessorVllmUncountedSteps    metric.Int64Counter
 	ProcessorVllmUnloggedChanges   metric.Int64Counter
 }
@@ -212,6 +213,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_series",
 		metric.WithDescription("Series whose state is kept, a histogram counted as one, and long labels as more. At most max_series for each processor, and up to twice as many for one scrape while new servers take their share. [Development]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmSkippedTimes, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_skipped_times",
+		metric.WithDescription("Times of a server that were counted and from which no value was derived, because the same request had many later ones. [Development]"),
+		metric.WithUnit("{time}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUncountedSteps, err = builder.meter.Int64Counter(

@@ -43,6 +43,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorVllmPoolLeftOut.Add(context.Background(), 1)
 	tb.ProcessorVllmPoolLostPoints.Add(context.Background(), 1)
 	tb.ProcessorVllmResets.Add(context.Background(), 1)
+	tb.ProcessorVllmSkippedTimes.Add(context.Background(), 1)
 	tb.ProcessorVllmUncountedSteps.Add(context.Background(), 1)
 	tb.ProcessorVllmUnloggedChanges.Add(context.Background(), 1)
 	AssertEqualProcessorVllmAbsentValues(t, testTel,
@@ -85,6 +86,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorVllmSkippedTimes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorVllmUncountedSteps(t, testTel,

@@ -2,19 +2,40 @@
 // takes nothing from the others.
 package quota
 
-import "sync"
+import (
+	"slices"
+	"sort"
+	"sync"
+)
 
-// Quota is a limit for what all its shares hold together. Each share may hold the
-// limit divided by the number of shares, whatever the others hold. It may hold
-// more as long as the limit is not reached, and gives that back once others need
-// it. Until it does, the limit can be exceeded, up to twice the limit.
+// Quota is a limit for what all its shares hold together. Shares that hold little
+// leave the rest to the others: where the limit is reached, no share may hold more
+// than a level, which is the highest at which all fit. It is never lower than the limit
+// divided by the number of shares. A share may hold more than the level as long as
+// the limit is not reached, and gives that back once others need it. Until it does,
+// the limit can be exceeded, up to twice the limit.
 type Quota struct {
-	mu                  sync.Mutex
-	limit, used, shares int
+	mu          sync.Mutex
+	limit, used int
+	shares      map[*Share]struct{}
+
+	// sorted is what the shares hold, and sums[i] what the first i of them hold
+	// together. changed is true where that is not so any more, and age the number of
+	// questions that it has answered.
+	sorted, sums []int
+	changed      bool
+	age          int
 }
 
+// sortedFor is how many shares there are for each question that may be answered by
+// what was held before: sorting many shares takes long, and a few of them that change
+// move the level little.
+const sortedFor = 64
+
 // New returns a quota.
-func New(limit int) *Quota { return &Quota{limit: limit} }
+func New(limit int) *Quota {
+	return &Quota{limit: limit, shares: map[*Share]struct{}{}, sums: []int{0}}
+}
 
 // Limit is the most that all shares together may hold.
 func (q *Quota) Limit() int { return q.limit }
@@ -36,8 +57,10 @@ type Share struct {
 func (q *Quota) Open() *Share {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.shares++
-	return &Share{quota: q}
+	s := &Share{quota: q}
+	q.shares[s] = struct{}{}
+	q.changed = true
+	return s
 }
 
 // Close gives back all that a share holds.
@@ -47,9 +70,9 @@ func (s *Share) Close() {
 	}
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
-	s.quota.used -= s.used
-	s.quota.shares--
-	s.used = 0
+	s.set(0)
+	delete(s.quota.shares, s)
+	s.quota.changed = true
 }
 
 // Room is how much more the share may hold.
@@ -61,8 +84,13 @@ func (s *Share) Room() int {
 
 func (s *Share) room() int {
 	q := s.quota
-	own := min(q.limit/max(q.shares, 1)-s.used, 2*q.limit-q.used)
-	return max(own, q.limit-q.used, 0)
+	free := q.limit - q.used
+	own := q.limit/max(len(q.shares), 1) - s.used
+	if free < q.limit/2 && own < q.limit-s.used {
+		// The highest level at which it fits with the others.
+		own = max(own, q.highest(func(level int) bool { return level-s.used+q.below(level) <= q.limit })-s.used)
+	}
+	return max(min(own, 2*q.limit-q.used), free, 0)
 }
 
 // Excess is how much the share has to give back.
@@ -70,15 +98,55 @@ func (s *Share) Excess() int {
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
 	q := s.quota
-	return max(0, min(q.used-q.limit, s.used-q.limit/max(q.shares, 1)))
+	over := q.used - q.limit
+	if over <= 0 {
+		return 0
+	}
+	level := max(q.limit/max(len(q.shares), 1), q.highest(func(level int) bool { return q.below(level) <= q.limit }))
+	return max(0, min(over, s.used-level))
+}
+
+// highest returns the highest level up to the limit that fits.
+func (q *Quota) highest(fits func(level int) bool) int {
+	q.sort()
+	return sort.Search(q.limit, func(i int) bool { return !fits(i + 1) })
+}
+
+// below is what the shares would hold together if none held more than a level.
+func (q *Quota) below(level int) int {
+	i, _ := slices.BinarySearch(q.sorted, level)
+	return q.sums[i] + (len(q.sorted)-i)*level
+}
+
+func (q *Quota) sort() {
+	q.age++
+	if !q.changed || q.age <= len(q.shares)/sortedFor {
+		return
+	}
+	q.changed, q.age = false, 0
+	q.sorted, q.sums = q.sorted[:0], append(q.sums[:0], 0)
+	for s := range q.shares {
+		q.sorted = append(q.sorted, s.used)
+	}
+	slices.Sort(q.sorted)
+	for i, used := range q.sorted {
+		q.sums = append(q.sums, q.sums[i]+used)
+	}
 }
 
 // Set says what the share holds now.
 func (s *Share) Set(n int) {
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
-	s.quota.used += n - s.used
-	s.used = n
+	s.set(n)
+}
+
+func (s *Share) set(n int) {
+	if n != s.used {
+		s.quota.used += n - s.used
+		s.used = n
+		s.quota.changed = true
+	}
 }
 
 // Take takes one more; false where there is no room.
@@ -88,8 +156,7 @@ func (s *Share) Take() bool {
 	if s.room() < 1 {
 		return false
 	}
-	s.used++
-	s.quota.used++
+	s.set(s.used + 1)
 	return true
 }
 
@@ -97,6 +164,5 @@ func (s *Share) Take() bool {
 func (s *Share) Give() {
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
-	s.used--
-	s.quota.used--
+	s.set(s.used - 1)
 }

@@ -66,3 +66,82 @@ func TestTheLimitHoldsAndEachHasItsShare(t *testing.T) {
 		assert.Equal(t, total, q.Used())
 	}
 }
+
+// Many servers that hold little, one that wants all, and some that need more than
+// the limit divided by all of them.
+func TestSharesThatAreNotUsedAreLeftToThoseThatNeedThem(t *testing.T) {
+	q := quota.New(1000)
+	noisy := q.Open()
+	for range 150 {
+		q.Open().Set(1)
+	}
+	all := noisy.Room()
+	noisy.Set(all)
+	assert.Equal(t, 1000, q.Used())
+	good := make([]*quota.Share, 10)
+	for i := range good {
+		good[i] = q.Open()
+	}
+	for range 3 {
+		all -= noisy.Excess()
+		noisy.Set(all)
+		all += noisy.Room()
+		noisy.Set(all)
+		for _, s := range good {
+			s.Set(min(21, s.Room()))
+		}
+	}
+	for _, s := range good {
+		held := 21
+		assert.Zero(t, s.Excess())
+		s.Set(0)
+		assert.GreaterOrEqual(t, s.Room(), held)
+		s.Set(held)
+	}
+}
+
+// An independent way to the same: shares that ask for more one after the other,
+// each one unit at a time, end at the fair division.
+func TestTheDivisionIsMaxMinFair(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		limit := 50 + r.IntN(500)
+		want := make([]int, 1+r.IntN(40))
+		for i := range want {
+			want[i] = r.IntN(1 + limit/(1+r.IntN(20)))
+		}
+		fair := make([]int, len(want))
+		for left, grew := limit, true; left > 0 && grew; {
+			grew = false
+			for i := range want {
+				if fair[i] < want[i] && left > 0 {
+					fair[i]++
+					left--
+					grew = true
+				}
+			}
+		}
+		q := quota.New(limit)
+		shares := make([]*quota.Share, len(want))
+		held := make([]int, len(want))
+		for i := range shares {
+			shares[i] = q.Open()
+		}
+		for range 20 {
+			for _, i := range r.Perm(len(want)) {
+				held[i] -= shares[i].Excess()
+				shares[i].Set(held[i])
+				held[i] = min(want[i], held[i]+shares[i].Room())
+				shares[i].Set(held[i])
+			}
+		}
+		for i := range held {
+			held[i] -= shares[i].Excess()
+			shares[i].Set(held[i])
+		}
+		assert.LessOrEqual(t, q.Used(), limit)
+		for i := range held {
+			assert.InDelta(t, fair[i], held[i], 1, "seed %d share %d wants %d of %d", seed, i, want[i], limit)
+		}
+	}
+}

@@ -18,15 +18,16 @@ const sentinel = -1
 
 // builder builds the points of one scrape.
 type builder struct {
-	target       *Target
-	now          pcommon.Timestamp
-	values       []float64
-	metrics      pmetric.MetricSlice
-	report       *Report
-	resets       resets
-	processStart pcommon.Timestamp
-	plan         *normalize.Plan
-	adapterSets  []bool
+	target      *Target
+	now         pcommon.Timestamp
+	values      []float64
+	metrics     pmetric.MetricSlice
+	report      *Report
+	resets      resets
+	process     process
+	scrape      *Scrape
+	plan        *normalize.Plan
+	adapterSets []bool
 	// adapterRoom is how many more adapters each metric may have.
 	adapterRoom map[*normalize.Metric]int
 	exemplars   map[int]*exposition.Exemplar

@@ -17,7 +17,8 @@ import (
 // long that it must be gone.
 
 const (
-	// skew is by how much the clocks of a server and of the collector may differ.
+	// skew is by how much the clocks of a server and of the collector may differ. Where
+	// the server reports its time, its clock is converted to ours first.
 	skew = pcommon.Timestamp(5 * time.Minute)
 	// patience is how long a process may be silent while others answer for it.
 	patience = pcommon.Timestamp(5 * time.Minute)
@@ -27,21 +28,11 @@ const (
 // whose points are emitted, which still runs as far as can be known: it started
 // earlier, or it ran already when the other one answered last.
 func (t *Target) Foreign(s Scrape) bool {
-	now := pcommon.NewTimestampFromTime(s.Time)
-	return t.coexists(s, now) && !t.silent(now)
+	return t.coexists(s) && !t.silent(pcommon.NewTimestampFromTime(s.Time))
 }
 
-// coexists reports whether the process of a scrape ran beside the target's own.
-func (t *Target) coexists(s Scrape, now pcommon.Timestamp) bool {
-	start := processStart(s, now)
-	if !t.Known() || start == 0 || t.processStart == 0 {
-		return false
-	}
-	if start+startJitter < t.processStart {
-		return true
-	}
-	return start > t.processStart+startJitter && start+skew < t.lastTime
-}
+// coexists reports whether the process of a scrape ran while the target's own did.
+func (t *Target) coexists(s Scrape) bool { return t.relate(s.process()) == neighbor }
 
 // silent reports whether the target's own process has not answered for so long
 // that another one takes its place.
@@ -66,5 +57,5 @@ func (t *Target) takeOver() {
 	}
 	clear(t.vanished)
 	t.forgot, t.restarted = false, false
-	t.lastTime, t.processStart = 0, 0
+	t.lastTime, t.process = 0, process{}
 }

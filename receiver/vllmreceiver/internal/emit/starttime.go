@@ -3,7 +3,6 @@ package emit
 import (
 	"math"
 	"math/bits"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -34,8 +33,8 @@ func (t *Target) Restarted(s Scrape) bool {
 	if !t.Known() {
 		return false
 	}
-	if now := pcommon.NewTimestampFromTime(s.Time); t.coexists(s, now) {
-		return t.silent(now)
+	if t.coexists(s) {
+		return t.silent(pcommon.NewTimestampFromTime(s.Time))
 	}
 	if s.Plan == t.plan {
 		return t.detect(s, t.states).any()
@@ -71,11 +70,10 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	if !t.Known() {
 		return r
 	}
-	start := processStart(s, pcommon.NewTimestampFromTime(s.Time))
-	if start != 0 && t.processStart != 0 {
-		if start <= t.processStart+startJitter {
-			return r
-		}
+	switch t.relate(s.process()) {
+	case same:
+		return r
+	case successor, neighbor:
 		r.all = true
 	}
 	i := 0
@@ -100,10 +98,6 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	}
 	return r
 }
-
-// startJitter is by how much the start of one process may move: programs that
-// compute it from the time of boot follow the adjustments of the machine's clock.
-const startJitter = pcommon.Timestamp(time.Second)
 
 // fell tells whether a point's number is less than it was. Not a number is no
 // fall, and neither is the count of a histogram that does not add up.
@@ -156,18 +150,6 @@ func created(point *normalize.Point, values []float64) pcommon.Timestamp {
 	return earliest
 }
 
-// processStart is the start of the server process; 0 if unknown.
-func processStart(s Scrape, now pcommon.Timestamp) pcommon.Timestamp {
-	if s.Plan.ProcessStart == exposition.NoSlot {
-		return 0
-	}
-	at := unixTime(s.Snapshot.Values[s.Plan.ProcessStart])
-	if at > now {
-		return 0
-	}
-	return at
-}
-
 // unixTime converts seconds; 0 for what is not a time.
 func unixTime(seconds float64) pcommon.Timestamp {
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > math.MaxInt64/1e9 {
@@ -182,7 +164,7 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	raw := created(point, b.values)
 	// A created time after the scrape is a skewed clock's. It says nothing about
 	// when the series began, but a newer one still says that it began anew.
-	at := raw
+	at := b.scrape.ours(raw)
 	if at > b.now {
 		at = 0
 	}
@@ -217,9 +199,9 @@ func (b *builder) firstStart(st *state, created pcommon.Timestamp, process strin
 	case created != 0:
 		return created
 	case absent != 0:
-		return max(absent, b.processStart)
-	case b.processStart != 0 && !st.forgotten:
-		return b.processStart
+		return max(absent, b.process.start)
+	case b.process.start != 0 && !st.forgotten:
+		return b.process.start
 	}
 	return b.now
 }
@@ -232,9 +214,9 @@ func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
 	if created > old {
 		return created
 	}
-	if b.processStart > old && b.processStart > b.target.processStart {
+	if b.process.start > old && b.process.start > b.target.process.start {
 		// Not before the last scrape of the old process, as with clocks that differ.
-		return max(b.processStart, b.target.lastTime)
+		return max(b.process.start, b.target.lastTime)
 	}
 	return max(b.target.lastTime, old+1)
 }

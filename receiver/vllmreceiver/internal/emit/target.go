@@ -34,6 +34,9 @@ type Scrape struct {
 	// Open is true where the sender did not declare where the body ends, so that
 	// series may be missing at its end.
 	Open bool
+	// ServerTime is when the server answered by its own clock, in whole seconds; zero
+	// where it does not report that. Answered is when the answer was there by ours.
+	ServerTime, Answered time.Time
 }
 
 // Report says what became of a scrape besides its points.
@@ -66,8 +69,8 @@ type Target struct {
 	lastTime pcommon.Timestamp
 	// last says how far the last successful scrape can be believed.
 	last reading
-	// processStart is process_start_time_seconds of the last scrape.
-	processStart pcommon.Timestamp
+	// process is the process whose points are emitted.
+	process process
 	// restarted is true where the next scrape is known to be another process's.
 	restarted bool
 	own       ownMetrics
@@ -128,7 +131,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 		return t.pass(s, own, out)
 	}
 	now := pcommon.NewTimestampFromTime(s.Time)
-	displaced := t.coexists(s, now)
+	displaced := t.coexists(s)
 	t.adopt(s)
 	if displaced {
 		t.takeOver()
@@ -138,12 +141,13 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
 	b := builder{
 		target: t, now: now, values: s.Snapshot.Values, metrics: metrics, report: &report,
-		plan:         s.Plan,
-		resets:       t.detect(s, t.states),
-		processStart: processStart(s, now),
-		adapterSets:  currentAdapterSets(s),
-		exemplars:    exemplarsBySlot(s.Snapshot.Exemplars),
+		plan:        s.Plan,
+		scrape:      &s,
+		resets:      t.detect(s, t.states),
+		adapterSets: currentAdapterSets(s),
+		exemplars:   exemplarsBySlot(s.Snapshot.Exemplars),
 	}
+	b.process = t.settleProcess(s.process(), b.resets)
 	b.build()
 	t.emitEnded(now, metrics, &report)
 	t.own.emit(own, now, metrics)
@@ -152,8 +156,8 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	t.restarted = false
 	t.lastTime = now
 	t.last = s.reading()
-	if b.processStart != 0 {
-		t.processStart = b.processStart
+	if b.process.known() {
+		t.process = b.process
 	}
 	return report
 }

@@ -87,6 +87,9 @@ func New(s Settings) *Client {
 // Answer is what is known of a body besides its bytes.
 type Answer struct {
 	ContentType string
+	// Time is when the server answered by its own clock, in whole seconds; zero where
+	// it does not report that.
+	Time time.Time
 	// Open is true where the server did not declare where the body ends: it may
 	// have been cut, and nobody could tell.
 	Open bool
@@ -131,7 +134,17 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 		return Answer{}, newError(OutcomeEmpty, nil,
 			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
 	}
-	return Answer{ContentType: contentType, Open: isOpen(response), Release: release}, nil
+	return Answer{ContentType: contentType, Time: serverTime(response.Header), Open: isOpen(response), Release: release}, nil
+}
+
+// serverTime is the time of the server's clock in an answer; zero without one. The
+// answer of a cache has the time when it was stored.
+func serverTime(header http.Header) time.Time {
+	at, err := http.ParseTime(header.Get("Date"))
+	if err != nil || at.Year() < 1970 || at.Year() > 2200 || header.Get("Age") != "" {
+		return time.Time{}
+	}
+	return at
 }
 
 // read reads a body up to a little beyond the limit. What is larger than a small

@@ -29,7 +29,8 @@ func Text(text string) string {
 	var out strings.Builder
 	n := 0
 	for _, r := range text {
-		if n++; n > maxText {
+		n++
+		if n > maxText {
 			return out.String() + "..."
 		}
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
