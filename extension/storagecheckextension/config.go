@@ -14,6 +14,8 @@ type Config struct {
 	LockTimeout time.Duration `mapstructure:"lock_timeout"`
 	// CheckTimeout bounds the time of all checks together.
 	CheckTimeout time.Duration `mapstructure:"check_timeout"`
+	// WatchInterval is the time between two looks for room on the disk.
+	WatchInterval time.Duration `mapstructure:"watch_interval"`
 	// SetAside bounds what is kept of damaged files.
 	SetAside SetAsideConfig `mapstructure:"set_aside"`
 
@@ -33,9 +35,10 @@ type SetAsideConfig struct {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		LockTimeout:  5 * time.Second,
-		CheckTimeout: time.Minute,
-		SetAside:     SetAsideConfig{MaxFiles: 10, MaxSizeMiB: 1024},
+		LockTimeout:   5 * time.Second,
+		CheckTimeout:  time.Minute,
+		WatchInterval: time.Minute,
+		SetAside:      SetAsideConfig{MaxFiles: 10, MaxSizeMiB: 1024},
 	}
 }
 
@@ -49,7 +52,7 @@ func (c *Config) Validate() error {
 	for _, setting := range []struct {
 		name  string
 		value time.Duration
-	}{{"lock_timeout", c.LockTimeout}, {"check_timeout", c.CheckTimeout}} {
+	}{{"lock_timeout", c.LockTimeout}, {"check_timeout", c.CheckTimeout}, {"watch_interval", c.WatchInterval}} {
 		switch {
 		case setting.value <= 0:
 			errs = append(errs, fmt.Errorf("%s: must be more than 0; write for example 5s", setting.name))

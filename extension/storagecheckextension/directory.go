@@ -1,13 +1,11 @@
 package storagecheckextension
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"go.uber.org/zap"
 )
@@ -77,8 +75,13 @@ func (d *directory) asides() []aside {
 	return found
 }
 
-// tidy deletes files that were set aside: those beyond the limits, and where the disk
-// is full all that is needed for a little room.
+// oldestFirst turns the order round.
+func oldestFirst(asides []aside) []aside {
+	slices.Reverse(asides)
+	return asides
+}
+
+// tidy deletes files that were set aside and are beyond the limits.
 func (s *storageCheck) tidy(d *directory) {
 	found := d.asides()
 	room := s.config.SetAside.MaxSizeMiB << 20
@@ -89,18 +92,7 @@ func (s *storageCheck) tidy(d *directory) {
 		for _, old := range found[i:] {
 			s.remove(d, old, "it is beyond set_aside::max_files or set_aside::max_size_mib")
 		}
-		found = found[:i]
-		break
-	}
-	for !d.hasRoom() {
-		if len(found) == 0 {
-			s.logger.Warn("the disk of file_storage is full, so that queues and states cannot be stored; free some space, or use a larger volume",
-				zap.String("directory", d.path))
-			return
-		}
-		last := len(found) - 1
-		s.remove(d, found[last], "the disk is full")
-		found = found[:last]
+		return
 	}
 }
 
@@ -112,19 +104,3 @@ func (s *storageCheck) remove(d *directory, a aside, why string) {
 	}
 	s.logger.Info("a damaged file that was set aside is deleted: "+why, zap.String("file", d.join(a.name)), zap.Int64("bytes", a.size))
 }
-
-// hasRoom reports whether a new file of file_storage has room, which begins with four
-// pages of memory.
-func (d *directory) hasRoom() bool {
-	probe, err := os.CreateTemp(d.path, "storage_check")
-	if err != nil {
-		return !isFull(err)
-	}
-	defer os.Remove(probe.Name())
-	defer probe.Close()
-	_, err = probe.Write(make([]byte, 256<<10))
-	return !isFull(err)
-}
-
-// isFull reports whether a disk, or the quota of its user, has no room.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
@@ -26,6 +28,11 @@ type storageCheck struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
+
+	// checked hands the directories to the goroutine that watches them, and done ends it.
+	checked chan []directory
+	done    chan struct{}
+	running sync.WaitGroup
 }
 
 var _ extensioncapabilities.ConfigSnapshotWatcher = (*storageCheck)(nil)
@@ -35,14 +42,23 @@ func newStorageCheck(config *Config, settings extension.Settings) (*storageCheck
 	if err != nil {
 		return nil, err
 	}
-	return &storageCheck{config: config, logger: settings.Logger, telemetry: telemetry, now: time.Now}, nil
+	return &storageCheck{
+		config: config, logger: settings.Logger, telemetry: telemetry, now: time.Now,
+		checked: make(chan []directory, 1), done: make(chan struct{}),
+	}, nil
 }
 
-// Start does nothing: the configuration comes later.
-func (*storageCheck) Start(context.Context, component.Host) error { return nil }
+// Start starts to watch the disks. Which these are is known with the configuration, which
+// comes later.
+func (s *storageCheck) Start(_ context.Context, host component.Host) error {
+	s.running.Go(func() { s.watch(host) })
+	return nil
+}
 
-// Shutdown ends the extension's own telemetry.
+// Shutdown ends what Start began, and the extension's own telemetry.
 func (s *storageCheck) Shutdown(context.Context) error {
+	close(s.done)
+	s.running.Wait()
 	s.telemetry.Shutdown()
 	return nil
 }
@@ -70,6 +86,7 @@ func (s *storageCheck) NotifyConfigSnapshot(ctx context.Context, snapshot extens
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("storage_check: %w", err)
 	}
+	s.checked <- directories
 	s.logger.Info("the files of file_storage were checked", zap.Int("sound", sound), zap.Duration("took", s.now().Sub(began)))
 	return nil
 }
@@ -77,10 +94,12 @@ func (s *storageCheck) NotifyConfigSnapshot(ctx context.Context, snapshot extens
 // directory is one with files of file_storage.
 type directory struct {
 	path string
-	// extension is the name of the file_storage.
+	// extension is the name of the file_storage; of several, one without recreate.
 	extension string
 	// recreate says that a damaged file may be set aside.
 	recreate bool
+	// full and unwritable are what the last look for room found.
+	full, unwritable bool
 }
 
 // fileStorage is the type of the extension whose files are checked.
@@ -106,13 +125,26 @@ func directoriesOf(conf *confmap.Conf) ([]directory, error) {
 		if err := section.Unmarshal(config); err != nil {
 			return nil, fmt.Errorf("storage_check: extensions::%s: %w", id, err)
 		}
-		if at := slices.IndexFunc(found, func(d directory) bool { return d.path == config.Directory }); at >= 0 {
-			found[at].recreate = found[at].recreate && config.Recreate
+		if at := slices.IndexFunc(found, func(d directory) bool { return resolved(d.path) == resolved(config.Directory) }); at >= 0 {
+			if found[at].recreate && !config.Recreate {
+				found[at].extension, found[at].recreate = id, false
+			}
 			continue
 		}
-		found = append(found, directory{config.Directory, id, config.Recreate})
+		found = append(found, directory{path: config.Directory, extension: id, recreate: config.Recreate})
 	}
 	return found, nil
+}
+
+// resolved is the same for two ways to write one directory.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return path
 }
 
 // checkDirectory checks the files of a directory and returns how many are sound.
@@ -135,6 +167,7 @@ func (s *storageCheck) checkDirectory(ctx context.Context, d *directory) (sound 
 		}
 	}
 	s.tidy(d)
+	s.lookForRoom(d)
 	return sound, errors.Join(errs...)
 }
 

@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
 )
 
 // To open a pipe would wait for its other end.
@@ -118,4 +121,60 @@ func TestOnAFullDiskWhatWasSetAsideGivesWay(t *testing.T) {
 	client, err := f.client()
 	require.NoError(t, err)
 	require.NoError(t, client.Close(t.Context()))
+}
+
+// statusHost is a host that keeps what is reported.
+type statusHost struct {
+	component.Host
+	reported chan *componentstatus.Event
+}
+
+func (h statusHost) Report(event *componentstatus.Event) { h.reported <- event }
+
+// A queue can lose points on a full disk without a line in the log.
+func TestADiskThatBecomesFullIsReported(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.WatchInterval = 20 * time.Millisecond })
+	f.folder = smallDisk(t)
+	host := statusHost{componenttest.NewNopHost(), make(chan *componentstatus.Event, 100)}
+	require.NoError(t, f.Shutdown(t.Context()))
+	f.done = make(chan struct{})
+	require.NoError(t, f.Start(t.Context(), host))
+	require.NoError(t, f.start(true))
+	rest := filepath.Join(f.folder, "rest")
+	for range 2 {
+		full := f.logs.FilterMessageSnippet("the disk of file_storage is full").Len()
+		_ = os.WriteFile(rest, make([]byte, 1<<20), 0o600)
+		event := <-host.reported
+		assert.Equal(t, componentstatus.StatusRecoverableError, event.Status())
+		assert.EqualError(t, event.Err(), "the disk of file_storage/queue is full: "+f.folder)
+		time.Sleep(5 * f.config.WatchInterval)
+		assert.Equal(t, full+1, f.logs.FilterMessageSnippet("the disk of file_storage is full").Len(), "once, not at each look")
+		require.NoError(t, os.Remove(rest))
+		assert.Equal(t, componentstatus.StatusOK, (<-host.reported).Status())
+	}
+	assert.Equal(t, 2, f.logs.FilterMessageSnippet("has room again").Len())
+	assert.Empty(t, host.reported)
+}
+
+func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
+	folder := os.Getenv("STORAGECHECK_FOLDER")
+	if folder == "" {
+		folder = t.TempDir()
+		require.NoError(t, os.Chmod(folder, 0o755))
+		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
+		require.NoError(t, os.Mkdir(filepath.Join(folder, "fixed"), 0o755))
+	}
+	if asNobody(t, folder) {
+		return
+	}
+	if os.Getenv("STORAGECHECK_FOLDER") == "" {
+		t.Skip("needs root, to make a directory of another user")
+	}
+	f := newFixture(t, func(c *Config) { c.WatchInterval = 5 * time.Millisecond })
+	f.folder = filepath.Join(folder, "fixed")
+	require.NoError(t, f.start(true))
+	time.Sleep(50 * time.Millisecond)
+	require.Len(t, f.warnings(), 1, "once, not at each look")
+	assert.Equal(t, "no new file can be made in the directory of file_storage; "+
+		"let the user that the collector runs as read and write it, in Kubernetes with fsGroup", f.warnings()[0].Message)
 }

@@ -284,6 +284,28 @@ func TestAllDirectoriesThatTheServiceUsesAreChecked(t *testing.T) {
 	assert.FileExists(t, filepath.Join(unused, exporterFile))
 }
 
+// Two extensions can use one directory and write it in different ways. A file may be set
+// aside only where both allow it.
+func TestOneDirectoryUnderTwoNamesIsOne(t *testing.T) {
+	f := newFixture(t, nil)
+	require.NoError(t, os.WriteFile(f.file(), []byte("damaged"), 0o600))
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(f.folder, link))
+	for _, other := range []string{f.folder + "/", f.folder + "/../" + filepath.Base(f.folder), link} {
+		for _, names := range [][]any{{"file_storage", "file_storage/other"}, {"file_storage/other", "file_storage"}} {
+			err := f.startWith(map[string]any{
+				"extensions": map[string]any{
+					"file_storage":       map[string]any{"directory": f.folder, "recreate": true},
+					"file_storage/other": map[string]any{"directory": other},
+				},
+				"service": map[string]any{"extensions": names},
+			})
+			require.ErrorContains(t, err, "Set extensions::file_storage/other::recreate to true", other)
+			assert.Equal(t, []string{exporterFile}, f.names())
+		}
+	}
+}
+
 func TestItSaysWhereItHasNothingToCheck(t *testing.T) {
 	f := newFixture(t, nil)
 	require.NoError(t, f.startWith(map[string]any{
@@ -301,7 +323,7 @@ func TestDefaultsOfFileStorageHold(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	want := filestorage.NewFactory().CreateDefaultConfig().(*filestorage.Config)
-	assert.Equal(t, []directory{{want.Directory, "file_storage", false}}, found)
+	assert.Equal(t, []directory{{path: want.Directory, extension: "file_storage"}}, found)
 }
 
 // A large queue is not held up for longer than the time that was set.
@@ -323,10 +345,11 @@ func TestACheckThatTakesTooLongIsGivenUp(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
-	config := &Config{LockTimeout: 0, CheckTimeout: 30, SetAside: SetAsideConfig{MaxFiles: -1, MaxSizeMiB: 0}}
+	config := &Config{LockTimeout: 0, CheckTimeout: 30, WatchInterval: -1, SetAside: SetAsideConfig{MaxFiles: -1, MaxSizeMiB: 0}}
 	err := config.Validate()
 	for _, want := range []string{
 		"lock_timeout: must be more than 0", "check_timeout: 30 has no unit; write 30s",
+		"watch_interval: must be more than 0",
 		"set_aside::max_files: must be at least 0, not -1", "set_aside::max_size_mib: must be from 1",
 	} {
 		require.ErrorContains(t, err, want)
@@ -336,9 +359,9 @@ func TestValidate(t *testing.T) {
 func TestTheConfigurationIsRead(t *testing.T) {
 	config := createDefaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"lock_timeout": "10s", "check_timeout": "2m", "set_aside": map[string]any{"max_files": 5, "max_size_mib": 100},
+		"lock_timeout": "10s", "check_timeout": "2m", "watch_interval": "30s", "set_aside": map[string]any{"max_files": 5, "max_size_mib": 100},
 	}).Unmarshal(config))
-	assert.Equal(t, &Config{LockTimeout: 10 * time.Second, CheckTimeout: 2 * time.Minute, SetAside: SetAsideConfig{MaxFiles: 5, MaxSizeMiB: 100}}, config)
+	assert.Equal(t, &Config{LockTimeout: 10 * time.Second, CheckTimeout: 2 * time.Minute, WatchInterval: 30 * time.Second, SetAside: SetAsideConfig{MaxFiles: 5, MaxSizeMiB: 100}}, config)
 	_, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), config)
 	require.NoError(t, err)
 	var _ extension.Extension = (*storageCheck)(nil)
@@ -352,6 +375,7 @@ func TestTheReadmeHasEverySetting(t *testing.T) {
 	for _, row := range []string{
 		fmt.Sprintf("| `lock_timeout` | `%gs` |", config.LockTimeout.Seconds()),
 		fmt.Sprintf("| `check_timeout` | `%gm` |", config.CheckTimeout.Minutes()),
+		fmt.Sprintf("| `watch_interval` | `%gm` |", config.WatchInterval.Minutes()),
 		fmt.Sprintf("| `set_aside::max_files` | `%d` |", config.SetAside.MaxFiles),
 		fmt.Sprintf("| `set_aside::max_size_mib` | `%d` |", config.SetAside.MaxSizeMiB),
 	} {
@@ -363,5 +387,5 @@ func TestTheReadmeHasEverySetting(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &values))
 	found, err := directoriesOf(confmap.NewFromStringMap(values))
 	require.NoError(t, err)
-	assert.Equal(t, []directory{{"/var/lib/otelcol-vllm/queue", "file_storage", true}}, found)
+	assert.Equal(t, []directory{{path: "/var/lib/otelcol-vllm/queue", extension: "file_storage", recreate: true}}, found)
 }

@@ -127,7 +127,7 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 		assert.Contains(t, left, up)
 		delete(left, up)
 		for series := range left {
-			assert.Regexp(t, `__name__="(vllm_scrape_(duration_seconds|samples)|target_info)"`, series)
+			assert.Regexp(t, `__name__="(vllm_scrape_(duration_seconds|samples|failure)|target_info)"`, series)
 		}
 		assert.Equal(t, 1, strings.Count(c.Log(), "connection refused"), "and the log says so once")
 	})

@@ -93,7 +93,8 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 		if up.value == 1 {
 			assert.Greater(t, len(points), 30)
 		} else {
-			assert.Len(t, points, 3, "only the scrape's own metrics")
+			assert.Len(t, points, 4, "only the scrape's own metrics")
+			assert.Contains(t, points, `vllm.scrape.failure {"outcome":"unauthorized"}`)
 		}
 		assert.Equal(t, "trusted", rm.Resource().Attributes().AsRaw()["k8s.pod.name"])
 		assert.Equal(t, "https", rm.Resource().Attributes().AsRaw()["url.scheme"])

@@ -289,6 +289,12 @@ func TestEveryFalsificationIsFound(t *testing.T) {
 		{"vllm.scrape.samples", func(rm pmetric.ResourceMetrics) {
 			found(rm, "vllm.scrape.samples").Gauge().DataPoints().At(0).SetDoubleValue(22)
 		}, "vllm.scrape.samples: is 22"},
+		{"vllm.scrape.failure", func(rm pmetric.ResourceMetrics) {
+			m := rm.ScopeMetrics().At(0).Metrics().AppendEmpty()
+			found(rm, "vllm.up").CopyTo(m)
+			m.SetName("vllm.scrape.failure")
+			m.Gauge().DataPoints().At(0).Attributes().PutStr("outcome", "empty")
+		}, "vllm.scrape.failure: is there, though the body can be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rm := pointsOfPage()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -46,6 +47,7 @@ const (
 	ownUp       = "vllm.up"
 	ownDuration = "vllm.scrape.duration"
 	ownSamples  = "vllm.scrape.samples"
+	ownFailure  = "vllm.scrape.failure"
 )
 
 // auditor compares one scrape.
@@ -126,6 +128,32 @@ func (a *auditor) own(samples int) {
 		}
 		if v := m.points["{}"].value; !want.ok(v) {
 			a.report.violate("%s: is %v; the body has %d readable samples", want.name, v, samples)
+		}
+	}
+	a.failure()
+}
+
+// failure checks the kind of the failure, which has one series where the body has nothing
+// to read, and none otherwise.
+func (a *auditor) failure() {
+	m := a.got[ownFailure]
+	switch {
+	case m == nil && a.report.Up:
+	case m == nil:
+		a.report.violate("%s: is missing", ownFailure)
+	case a.report.Up:
+		a.report.violate("%s: is there, though the body can be read", ownFailure)
+		m.claimed = true
+	default:
+		m.claimed = true
+		if len(m.points) != 1 {
+			a.report.violate("%s: has %d series, not 1", ownFailure, len(m.points))
+		}
+		for labels, p := range m.points {
+			p.claimed = true
+			if p.value != 1 || !strings.HasPrefix(labels, "{outcome=") {
+				a.report.violate("%s%s: is %v, not 1 with an outcome", ownFailure, labels, p.value)
+			}
 		}
 	}
 }
