@@ -97,19 +97,24 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 		}
 		return nil, nil
 	}
-	running, err := r.start(ctx, t, offset)
+	owed := r.takeOwed(key)
+	running, err := r.start(ctx, t, offset, owed)
 	if err != nil {
+		if len(owed) > 0 {
+			r.owed[key] = owed
+		}
 		return nil, err
 	}
-	running.sink.owed = r.takeOwed(key)
 	r.running[key] = running
 	r.targets.Add(1)
 	return nil, nil
 }
 
-// start starts one target after an offset.
-func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration) (*runningTarget, error) {
+// start starts one target after an offset. It takes over the ends that one of the same
+// address has left.
+func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
 	running := &runningTarget{scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
+	running.sink.owed = owed
 	s := running.scraper
 	scrape := func(ctx context.Context) (pmetric.Metrics, error) { return r.scrape(ctx, running) }
 	metrics, err := scraper.NewMetrics(scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
