@@ -107,7 +107,7 @@ func (p *Pools) pool(s *State, attributes []collect.Attribute) *poolState {
 		number = len(p.pools)
 		p.pools = append(p.pools, nil)
 	}
-	pool := &poolState{engine: engine{number: number, attributes: slices.Clone(attributes), baseline: newBaseline()}}
+	pool := &poolState{engine: engine{number: number, attributes: slices.Clone(attributes), baseline: newBaseline(), follows: unheard}}
 	pool.described = &pool.details
 	p.made++
 	pool.made, pool.owner = p.made, s
