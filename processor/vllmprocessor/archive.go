@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -179,8 +180,8 @@ func (a *archive) end(key string, state []byte, user keeper) {
 }
 
 // prune forgets states that are too old, and where there are too many the oldest of
-// the resources that have more than an equal share, so that one with many models
-// that come and go takes nothing from others. The others are made smaller.
+// the resources that have most, so that one with many models that come and go takes
+// nothing from others. The others are made smaller.
 func (a *archive) prune() {
 	now := a.now().UnixNano()
 	oldest := now - int64(a.age)
@@ -210,14 +211,24 @@ func (a *archive) prune() {
 	a.dropped(excess)
 }
 
-// pruneShares forgets up to excess states of resources that have more than an equal
-// share, the oldest first, and returns how many.
+// pruneShares forgets up to excess states of the resources that have most, the oldest
+// first, and returns how many. What resources with few states leave free is for the
+// others, as long as all fit.
 func (a *archive) pruneShares(keys []string, excess int) (dropped int) {
 	counts := map[uint64]int{}
 	for _, key := range keys {
 		counts[a.states[key].source]++
 	}
-	share := a.limit / len(counts)
+	fits := func(share int) bool {
+		total := counts[0]
+		for source, n := range counts {
+			if source != 0 {
+				total += min(n, share)
+			}
+		}
+		return total <= a.limit
+	}
+	share := max(a.limit/len(counts), sort.Search(a.limit, func(i int) bool { return !fits(i + 1) }))
 	for _, key := range keys {
 		source := a.states[key].source
 		if dropped == excess || source == 0 || counts[source] <= share {

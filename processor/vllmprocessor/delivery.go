@@ -183,6 +183,16 @@ func (h *history) keep(o *output) {
 	}
 }
 
+// pending is the number of ends of which it is not known that a consumer took them.
+func (h *history) pending() (ends int) {
+	for _, u := range h.unconfirmed {
+		if !u.settled() {
+			ends += len(u.points)
+		}
+	}
+	return ends
+}
+
 // again adds what was written for a batch before to the same batch that is sent
 // again.
 func (p *vllmProcessor) again(ctx context.Context, outputs []*output, batch *collect.Batch, metrics pmetric.Metrics) {

@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
@@ -52,12 +54,13 @@ type sender struct {
 	t        *testing.T
 	pipeline processor.Metrics
 	next     *fickle
+	own      *componenttest.Telemetry
 }
 
 func newSender(t *testing.T, config string) *sender {
 	t.Helper()
-	s := &sender{t: t, next: &fickle{}}
 	telemetry := componenttest.NewTelemetry()
+	s := &sender{t: t, next: &fickle{}, own: telemetry}
 	settings := metadatatest.NewSettings(telemetry)
 	s.vllmProcessor = create(t, configured(t, config), settings)
 	var err error
@@ -190,6 +193,25 @@ func TestEndsAreSentUntilOneIsTaken(t *testing.T) {
 	assert.Zero(t, ends(s.send(still(90), false)))
 	assert.Equal(t, 3, ends(s.send(still(45), false)), "the same batch has the same ends")
 	assert.Zero(t, ends(s.send(still(105), false)))
+}
+
+// The server is gone, and its last ends were refused. Without a batch to send them with
+// they are counted as dropped when the server is forgotten; those that were taken are not.
+func TestEndsOfAServerThatIsForgottenAreCounted(t *testing.T) {
+	for refused, want := range map[bool]int64{true: 5, false: 0} {
+		s := newSender(t, noDiagnosis)
+		s.send(cacheBody(0, 0), false)
+		s.send(cacheBody(15, 30), false)
+		gone := "at 30\n" + strings.ReplaceAll(cacheEngine(0, 0)+cacheEngine(1, 0), " 0\n", " gone\n")
+		require.Len(t, s.send(gone, refused), 5)
+		s.send("at 400\nserver another\n"+cacheEngine(0, 0), false)
+		if want == 0 {
+			_, err := s.own.GetMetric("otelcol_processor_vllm_dropped_ends")
+			require.Error(t, err, "none was dropped")
+			continue
+		}
+		metadatatest.AssertEqualProcessorVllmDroppedEnds(t, s.own, []metricdata.DataPoint[int64]{{Value: want}}, metricdatatest.IgnoreTimestamp())
+	}
 }
 
 func TestAnEndThatWasTakenWithTheSameBatchIsNotSentAgain(t *testing.T) {

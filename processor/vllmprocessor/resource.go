@@ -165,4 +165,7 @@ func (p *vllmProcessor) expire(ctx context.Context, key string, r *resource, now
 	p.mu.Unlock()
 	p.forget(key, r)
 	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
+	if ends := r.history.pending(); ends > 0 {
+		p.telemetry.ProcessorVllmDroppedEnds.Add(ctx, int64(ends))
+	}
 }

@@ -141,6 +141,36 @@ func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
 	assert.Empty(t, a.sources)
 }
 
+// A server with a few more states than the limit divided by all resources keeps them:
+// the others leave that free, and the noisy one has far more.
+func TestStatesThatFitAreNotPushedOut(t *testing.T) {
+	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
+	a := p.objectives.archive
+	a.limit = 100
+	now := noon.UnixNano()
+	a.kind.newest = func(state []byte) (int64, bool) { return now + int64(len(state)), true }
+	a.kind.thin = nil
+	a.now = clock(noon)
+	end := func(key, resource string, age int) {
+		_, _ = a.begin(key, "", resource, p.objectives)
+		a.end(key, make([]byte, age), p.objectives)
+	}
+	for i := range 15 {
+		end(fmt.Sprint("good-", i), "good", 1)
+	}
+	for i := range 30 {
+		end(fmt.Sprint("small-", i), fmt.Sprint("small-", i), 2)
+	}
+	for i := range 300 {
+		end(fmt.Sprint("noisy-", i), "noisy", 100+i)
+	}
+	a.prune()
+	assert.Len(t, a.states, 100)
+	for i := range 15 {
+		assert.Contains(t, a.states, fmt.Sprint("good-", i))
+	}
+}
+
 // 30,000 servers that a sender makes up, with a series each, and the default limits.
 func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
 	r := newRig(t, "")

@@ -145,7 +145,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_ends",
-		metric.WithDescription("Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource. [Development]"),
+		metric.WithDescription("Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource or because the resource was forgotten. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

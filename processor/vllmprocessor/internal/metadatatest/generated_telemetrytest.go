@@ -56,7 +56,7 @@ func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_ends",
-		Description: "Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource. [Development]",
+		Description: "Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource or because the resource was forgotten. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
