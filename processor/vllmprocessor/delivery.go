@@ -112,10 +112,10 @@ func (u *unconfirmed) settled() bool {
 	return false
 }
 
-// ended returns the points whose series have no value again. Outputs have the
-// points, too, so the slice itself is not changed.
-func (u *unconfirmed) ended() []emit.Point {
-	live := func(point emit.Point) bool { return u.memory.Live(&point) }
+// ended returns the points whose series do not live again. Outputs have the points,
+// too, so the slice itself is not changed.
+func (u *unconfirmed) ended(again emit.Live) []emit.Point {
+	live := func(point emit.Point) bool { return again.Has(&point) }
 	if !slices.ContainsFunc(u.points, live) {
 		return u.points
 	}
@@ -207,13 +207,17 @@ func (p *vllmProcessor) repeat(ctx context.Context, r *resource, o *output) {
 	h := &r.history
 	mine := len(o.sections)
 	count := 0
+	live := map[*emit.Memory]emit.Live{}
 	h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(u *unconfirmed) bool {
 		if u.settled() {
 			return true
 		}
 		here := u.attributes == r.attributes
 		if here && u.mark == r.markOf(u.memory) {
-			u.points = u.ended()
+			if live[u.memory] == nil {
+				live[u.memory] = u.memory.Live()
+			}
+			u.points = u.ended(live[u.memory])
 		}
 		if len(u.points) == 0 {
 			return true

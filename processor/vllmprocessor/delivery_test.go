@@ -218,6 +218,43 @@ func TestASeriesThatIsBackHasNoEndThatIsLate(t *testing.T) {
 	}
 }
 
+// The consumer refuses for so long that the state of what has ended is forgotten. What
+// comes back then lives, and none of its series ends in the same batch.
+func TestAnEndThatWasRefusedIsNotSentOnceItsSeriesIsBackUnderAnotherNumber(t *testing.T) {
+	s := newSender(t, "{window: 30s, max_staleness: 60s, diagnosis: {enabled: false}, "+
+		"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]}")
+	body := func(at, engines int) string {
+		text := fmt.Sprintf("at %d\ngauge vllm.num_requests.running{9,model_name=other} 1\n", at)
+		for engine := range engines {
+			text += cacheEngine(engine, at) + fmt.Sprintf("histogram vllm.time_to_first_token{%d} 1:%d inf:0 sum:%d\n", engine, at, at)
+		}
+		return text
+	}
+	ends := func(all map[string]float64) (n int) {
+		for _, value := range all {
+			if math.IsNaN(value) {
+				n++
+			}
+		}
+		return n
+	}
+	at := 0
+	for ; at < 60; at += 15 {
+		s.send(body(at, 2), false)
+	}
+	refused := 0
+	for ; at < 300; at += 15 {
+		refused = ends(s.send(body(at, 0), true))
+	}
+	require.Greater(t, refused, 10)
+	for i := range 4 {
+		got := s.send(body(at+15*i, 2), true)
+		if i > 1 {
+			assert.Zero(t, ends(got), "%v", got)
+		}
+	}
+}
+
 // The server gets another version in place. Its series end under the attributes
 // that it had.
 func TestEndsOfAServerThatWasUpdatedAreSentUnderItsOldAttributes(t *testing.T) {

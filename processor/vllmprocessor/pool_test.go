@@ -385,6 +385,40 @@ func TestWhatIsNotTakenIsCountedAndSaidNowAndThen(t *testing.T) {
 	})
 }
 
+// The end of a pool is refused, and another pool has its number when it is sent again.
+func TestAnEndOfAPoolThatWasRefusedIsSentAgainWhenItsNumberIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &fickle{}
+		p := pooled(t, sink, withDiagnosis, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"service.instance.id"} })
+		require.NoError(t, p.Start(t.Context(), host()))
+		send := func(server string, running float64) {
+			sink.refuses = false
+			require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(server, map[string]float64{"vllm.num_requests.running": running})))
+		}
+		tick := func(refuses bool) map[string]string {
+			sink.refuses = refuses
+			time.Sleep(15 * time.Second)
+			synctest.Wait()
+			return poolPoints(t, sink.last)
+		}
+		send("a", 3)
+		assert.Equal(t, "3", tick(false)["running a"])
+		send("a", gone)
+		assert.Equal(t, "end", tick(true)["running a"])
+		assert.Equal(t, "end", tick(true)["running a"], "its number is free now")
+		send("b", 5)
+		for range 2 {
+			got := tick(true)
+			assert.Equal(t, "5", got["running b"])
+			assert.Equal(t, "end", got["running a"])
+			assert.Equal(t, "end", got["diagnosis.severity a"])
+		}
+		assert.Equal(t, "end", tick(false)["running a"])
+		assert.NotContains(t, tick(false), "running a")
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
+
 func TestWhatAUserCanMendIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)

@@ -72,6 +72,23 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 	}
 }
 
+// A server that was a page before it was read for the first time is reported as well
+// again in the log, too, and no line claims that it was healthy before.
+func TestAServerThatIsReadAtLastEndsItsPage(t *testing.T) {
+	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p.begin(componenttest.NewNopHost())
+	defer p.end()
+	server := steady("one:8000", noon)
+	server.own, server.began = map[string]float64{"vllm.up": 1}, true
+	conditionsOf(p, server, "unauthorized", 5)
+	p.watch(server, time.Minute)
+	var changes []string
+	for _, line := range p.changes() {
+		changes = append(changes, line.ContextMap()["previous_condition"].(string)+" to "+line.ContextMap()["condition"].(string))
+	}
+	assert.Equal(t, []string{"unknown to unknown", "unknown to unreachable", "unreachable to healthy"}, changes)
+}
+
 // Failures that waiting can mend, three in a row, begin the count anew. Single ones
 // between others do not, and each reason is logged once.
 func TestAServerThatFailsInSeveralWays(t *testing.T) {

@@ -125,7 +125,11 @@ func TestARebootOfAServerWhoseClockIsNeverSet(t *testing.T) {
 // increase is reported, however their starts compare by their own clocks.
 func TestReplicasWhoseClocksAreWrongReportNoIncrease(t *testing.T) {
 	for _, clocks := range [][2]time.Duration{
-		{-time.Hour, time.Hour}, {time.Hour, -time.Hour}, {0, -2 * time.Hour}, {2 * time.Hour, 0}, {sinceEpoch + 4*time.Hour, 0},
+		{-time.Hour, time.Hour},
+		{time.Hour, -time.Hour},
+		{0, -2 * time.Hour},
+		{2 * time.Hour, 0},
+		{sinceEpoch + 4*time.Hour, 0},
 		{time.Hour, time.Hour},
 	} {
 		for _, ages := range [][2]float64{{7200, 3600}, {3600, 7200}, {700, 600}} {

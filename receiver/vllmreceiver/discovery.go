@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
@@ -63,7 +65,7 @@ func (d *targetDiscovery) shutdown(ctx context.Context) error {
 // reconcile ends the targets that are not wanted any more and starts those that
 // are new. A target that has changed is ended and started again, since its
 // attributes make other series. It returns false where a target could not be
-// started, so that it is asked again.
+// started, or an end was refused, so that it is asked again.
 func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Target, over int) bool {
 	d.receiver.overflow.Store(int64(over))
 	next := map[string]discover.Target{}
@@ -72,6 +74,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			next[address] = t
 		}
 	}
+	d.receiver.resend(ctx, pcommon.NewTimestampFromTime(time.Now()))
 	slots := make(chan struct{}, removals)
 	var wg sync.WaitGroup
 	for address, t := range d.scraped {
@@ -83,7 +86,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
-				d.receiver.shared.settings.Logger.Warn("The end of a target could not be sent",
+				d.receiver.shared.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
 					zap.String("target", instanceID(t.URL)), zap.Error(err))
 			}
 		})
@@ -113,7 +116,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 	if ctx.Err() == nil {
 		d.sayObstacle(failed)
 	}
-	return len(failed) == 0
+	return len(failed) == 0 && !d.receiver.owes()
 }
 
 // sayObstacle says that targets cannot be started when that begins, or there are

@@ -34,10 +34,11 @@ var firstScrape = time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
 // rig scrapes one server, which answers what the test says, with a clock that
 // the test turns.
 type rig struct {
-	t       *testing.T
-	scraper *targetScraper
-	logs    *observer.ObservedLogs
-	now     time.Time
+	t        *testing.T
+	scraper  *targetScraper
+	receiver *vllmReceiver
+	logs     *observer.ObservedLogs
+	now      time.Time
 	// ahead is by how much the server's clock is ahead of ours; without is true for a
 	// server that does not report its time.
 	ahead   time.Duration
@@ -73,6 +74,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	settings.BuildInfo.Version = "test"
 	receiver, err := newReceiver(cfg, settings, consumertest.NewNop())
 	require.NoError(t, err)
+	r.receiver = receiver
 	r.scraper = receiver.newScraper(configuredTargets(cfg)[0])
 	r.scraper.now = func() time.Time { return r.now }
 	require.NoError(t, r.scraper.start(t.Context(), componenttest.NewNopHost()))

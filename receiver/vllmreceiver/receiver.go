@@ -69,6 +69,12 @@ type vllmReceiver struct {
 	// running has the targets by address, also those that are on their way out.
 	running map[string]*runningTarget
 	stopped bool
+	// owed are the ends of removed targets that were refused, by address (owed.go);
+	// resending is held while they are sent again.
+	owed      map[string]emit.Owed
+	resending sync.Mutex
+	// loses is true once some of them found no room.
+	loses atomic.Bool
 
 	// targets is len(running), for the telemetry, which must not wait for mu.
 	targets atomic.Int64
@@ -112,7 +118,8 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, status: newReceiverStatus(), observed: observed,
+		shared: s, next: next, running: map[string]*runningTarget{}, owed: map[string]emit.Owed{},
+		status: newReceiverStatus(), observed: observed,
 	}, nil
 }
 

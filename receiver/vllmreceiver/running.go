@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/scraper"
@@ -96,8 +97,12 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 		}
 		return nil, nil
 	}
-	running, err := r.start(ctx, t, offset)
+	owed := r.takeOwed(key)
+	running, err := r.start(ctx, t, offset, owed)
 	if err != nil {
+		if len(owed) > 0 {
+			r.owed[key] = owed
+		}
 		return nil, err
 	}
 	r.running[key] = running
@@ -105,9 +110,11 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 	return nil, nil
 }
 
-// start starts one target after an offset.
-func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration) (*runningTarget, error) {
-	running := &runningTarget{scraper: r.newScraper(t), sink: newSink(r.next), gone: make(chan struct{})}
+// start starts one target after an offset. It takes over the ends that one of the same
+// address has left.
+func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
+	running := &runningTarget{scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
+	running.sink.owed = owed
 	s := running.scraper
 	scrape := func(ctx context.Context) (pmetric.Metrics, error) { return r.scrape(ctx, running) }
 	metrics, err := scraper.NewMetrics(scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
@@ -142,6 +149,7 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 // count them as scraped without one.
 func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Metrics, error) {
 	out, failure := t.scraper.scrape(ctx)
+	t.sink.repeat(out)
 	if failure == nil && t.scraper.stopped.Err() != nil {
 		// It may have been given up.
 		return out, nil
@@ -154,18 +162,18 @@ func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Me
 		return out, nil
 	}
 	// The pipeline counts what the next consumer refuses.
-	_ = r.send(ctx, t, out)
+	_ = r.send(ctx, t.sink, out)
 	return pmetric.NewMetrics(), scrapererror.NewPartialScrapeError(failure, max(1, t.scraper.metrics))
 }
 
 // send sends points that the helper does not, and counts them as it does.
-func (r *vllmReceiver) send(ctx context.Context, t *runningTarget, out pmetric.Metrics) error {
+func (r *vllmReceiver) send(ctx context.Context, to *sink, out pmetric.Metrics) error {
 	points := out.DataPointCount()
 	if points == 0 {
 		return nil
 	}
 	ctx = r.observed.StartMetricsOp(ctx)
-	err := t.sink.ConsumeMetrics(ctx, out)
+	err := to.ConsumeMetrics(ctx, out)
 	r.observed.EndMetricsOp(ctx, "", points, err)
 	return err
 }
@@ -185,8 +193,11 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		r.mu.Unlock()
 		if removed && !stopping {
 			out := pmetric.NewMetrics()
-			t.scraper.emitter.End(t.scraper.now(), out)
-			t.err = errors.Join(t.err, r.send(ctx, t, out))
+			now := t.scraper.now()
+			t.scraper.emitter.End(now, out)
+			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
+			t.err = errors.Join(t.err, r.send(ctx, t.sink, out))
+			r.keep(key, t.sink.owed)
 		}
 		t.sink.close()
 		r.mu.Lock()
@@ -219,6 +230,9 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
 	}
 	wg.Wait()
+	// What was being sent again is not sent any more.
+	r.resending.Lock()
+	r.resending.Unlock() //nolint:staticcheck // It is only waited for.
 	close(errs)
 	var all error
 	for err := range errs {

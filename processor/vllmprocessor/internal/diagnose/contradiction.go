@@ -3,8 +3,9 @@ package diagnose
 import "math"
 
 // reuseLost is the fall of the logarithm of the reuses per eviction that says that prompts
-// do not repeat any more: to a third.
-const reuseLost = 1.1
+// do not repeat any more: to a quarter. A window has few reuses while a cache thrashes, so
+// that single windows fall to a third by chance.
+const reuseLost = 1.386
 
 // contradicted reports whether the evidence that decides about a cause points away
 // from it. A cause is smoothed over a window and lasts while what it left behind is

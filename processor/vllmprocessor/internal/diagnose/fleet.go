@@ -5,17 +5,22 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
 // Pools is the diagnosis of pools: of engines that share some attributes. Its zero
 // value knows none, and takes none before MaxPools is set.
 type Pools struct {
-	// MaxPools is the most pools; those that came first stay.
+	// MaxPools is the most pools. Those that came first stay, other than those of a
+	// resource that alone has more of them than another that needs one.
 	MaxPools int
 
 	// pools has a pool for each number, or nil.
-	pools       []*poolState
-	byKey       map[string]*poolState
+	pools []*poolState
+	byKey map[string]*poolState
+	// alone counts the pools that one resource has for itself, made all that were made.
+	alone       map[*State]int
+	made        int
 	key         []byte
 	transitions []Transition
 	values      []derive.Value
@@ -24,13 +29,22 @@ type Pools struct {
 // Begin forgets the members of the last evaluation. A pool that had none then has
 // had its series ended, and gives its number back.
 func (p *Pools) Begin() {
+	clear(p.alone)
 	for number, pool := range p.pools {
 		switch {
 		case pool == nil:
 		case len(pool.members) == 0:
-			delete(p.byKey, keyOf(&p.key, pool.attributes))
+			if key := keyOf(&p.key, pool.attributes); p.byKey[key] == pool {
+				delete(p.byKey, key)
+			}
 			p.pools[number] = nil
 		default:
+			if pool.owner = pool.first; pool.shared {
+				pool.owner = nil
+			} else {
+				p.alone[pool.owner]++
+			}
+			pool.first, pool.shared = nil, false
 			clear(pool.members)
 			pool.members, pool.queued = pool.members[:0], 0
 		}
@@ -46,10 +60,18 @@ func (p *Pools) Add(s *State, pool func(of []collect.Attribute) []collect.Attrib
 		if e.number == serverOnly {
 			continue
 		}
-		to := p.pool(pool(e.attributes))
+		to := p.pool(s, pool(e.attributes))
 		if to == nil {
 			complete = false
 			continue
+		}
+		if to.first == nil {
+			to.first = s
+		}
+		to.shared = to.shared || to.first != s
+		if to.owner != nil && to.owner != s {
+			p.alone[to.owner]--
+			to.owner = nil
 		}
 		to.members = append(to.members, newMember(e))
 	}
@@ -72,12 +94,12 @@ func (p *Pools) Queue(s *State) {
 }
 
 // pool returns the pool with some attributes; nil where there is no place for it.
-func (p *Pools) pool(attributes []collect.Attribute) *poolState {
+func (p *Pools) pool(s *State, attributes []collect.Attribute) *poolState {
 	key := keyOf(&p.key, attributes)
 	if pool := p.byKey[key]; pool != nil {
 		return pool
 	}
-	if len(p.byKey) >= p.MaxPools {
+	if len(p.byKey) >= p.MaxPools && !p.evict(s) {
 		return nil
 	}
 	number := slices.Index(p.pools, nil)
@@ -85,14 +107,38 @@ func (p *Pools) pool(attributes []collect.Attribute) *poolState {
 		number = len(p.pools)
 		p.pools = append(p.pools, nil)
 	}
-	pool := &poolState{engine: engine{number: number, attributes: slices.Clone(attributes), baseline: newBaseline()}}
+	pool := &poolState{engine: engine{number: number, attributes: slices.Clone(attributes), baseline: newBaseline(), follows: unheard}}
 	pool.described = &pool.details
+	p.made++
+	pool.made, pool.owner = p.made, s
 	p.pools[number] = pool
 	if p.byKey == nil {
-		p.byKey = map[string]*poolState{}
+		p.byKey, p.alone = map[string]*poolState{}, map[*State]int{}
 	}
 	p.byKey[key] = pool
+	p.alone[s]++
 	return pool
+}
+
+// evict makes a place for a pool of a resource: the resource that has most pools for
+// itself loses the newest of them. It is false where that would not be fair.
+func (p *Pools) evict(s *State) bool {
+	most, unfair := quota.Most(p.alone, s)
+	if !unfair {
+		return false
+	}
+	p.alone[most]--
+	var newest *poolState
+	for _, pool := range p.pools {
+		if pool != nil && pool.owner == most && (newest == nil || pool.made > newest.made) {
+			newest = pool
+		}
+	}
+	// Its number is free once its series have ended.
+	delete(p.byKey, keyOf(&p.key, newest.attributes))
+	clear(newest.members)
+	newest.members, newest.queued, newest.first, newest.owner = newest.members[:0], 0, nil, nil
+	return true
 }
 
 // keyOf writes attributes into a buffer as one string.

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -403,6 +404,42 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	p.Begin()
 	assert.True(t, add("c") && add("d"), "those that are gone make place")
 	assert.False(t, add("a"))
+}
+
+// A server with many models came first. It gives way to others, up to one pool less than
+// it keeps itself, and not a pool that it shares.
+func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
+	t.Parallel()
+	p := Pools{MaxPools: 4}
+	state := func(models ...string) *State {
+		s := &State{}
+		for i, model := range models {
+			e := well.engine(model)
+			e.number = i
+			s.engines = append(s.engines, e)
+		}
+		return s
+	}
+	noisy, friend := state("shared", "a", "b", "c", "d", "e"), state("shared")
+	others := []*State{state("m"), state("n"), state("o")}
+	evaluate := func(in ...*State) (all []string) {
+		p.Begin()
+		for _, s := range in {
+			p.Add(s, itsModel)
+		}
+		values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
+		for _, v := range values {
+			all = append(all, v.Attributes[0].Value)
+		}
+		slices.Sort(all)
+		return all
+	}
+	assert.Equal(t, []string{"a", "b", "c", "shared"}, evaluate(noisy, friend))
+	for range 4 {
+		assert.Equal(t, []string{"a", "m", "n", "shared"}, evaluate(others[0], noisy, friend, others[1], others[2]))
+	}
+	assert.Equal(t, []string{"a", "m", "shared"}, evaluate(noisy, friend, others[0]), "the series of n end")
+	assert.Equal(t, []string{"a", "b", "m", "shared"}, evaluate(noisy, friend, others[0]), "its place is free")
 }
 
 // A server of which no engine is known belongs to no pool.

@@ -35,7 +35,13 @@ const (
 type poolState struct {
 	engine
 	members []member
-	details [NumCauses]string
+	// first is the first resource of its members, shared is true where it has others,
+	// too. owner is the only resource at the previous evaluation, or the one for which
+	// the pool was made since. made is greater for a pool that was made later.
+	first, owner *State
+	shared       bool
+	made         int
+	details      [NumCauses]string
 	// queued are the requests that wait before the pool's servers, since
 	// starvedSince without a reason; fedSince is when that ended, for now.
 	queued                 float64

@@ -119,7 +119,7 @@ func (s *State) restore(r *window.Resource) {
 // unreachable judges the engines of a server that does not answer.
 func (s *State) unreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: serverOnly, first: at, baseline: newBaseline()})
+		s.include(&engine{number: serverOnly, first: at, baseline: newBaseline(), follows: unheard})
 	}
 	for _, e := range s.engines {
 		e.listed = true

@@ -56,7 +56,10 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 	if !e.memory.any() || !e.told.same(&before) || e.told.Notices != before.Notices || e.told.Contributing != before.Contributing {
 		first := !e.memory.any()
 		e.memory.see(e)
-		if !first || e.told.Severity > 0 {
+		if first {
+			before = e.follows
+		}
+		if !first || e.told.Severity > 0 || before.Severity >= 2 {
 			s.transitions = append(s.transitions, e.transition(s, before, felt))
 		}
 	}

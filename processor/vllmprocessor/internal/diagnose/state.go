@@ -72,6 +72,9 @@ func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
+// unheard is of what nothing was reported.
+var unheard = Verdict{Condition: Unknown, Because: JustSeen}
+
 // engine is the state of one engine and model.
 type engine struct {
 	number     int
@@ -108,6 +111,9 @@ type engine struct {
 	memory   toldSeries
 	// waits is true where the newest batch has only a part of the engine, so far.
 	waits bool
+	// follows is what was reported before the first word about it: of the server, before
+	// any engine of it was known, or nothing.
+	follows Verdict
 	// lost is true where it was reported as unreachable before the collector restarted.
 	lost bool
 	// listed is for finding those that are not there any more.
@@ -255,7 +261,10 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.begin(g.Attributes, at), listed: true}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.begin(g.Attributes, at), listed: true, follows: unheard}
+	if server := s.byNumber[serverOnly]; server != nil {
+		e.follows = server.told
+	}
 	s.include(e)
 	return e
 }

@@ -5,6 +5,7 @@ package emit
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -128,10 +129,40 @@ func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point
 // Forget forgets all that was written, so that nothing of it ends.
 func (m *Memory) Forget() { clear(m.said) }
 
-// Live reports whether the series of a point has a value that has not ended.
-func (m *Memory) Live(p *Point) bool {
-	_, live := m.said[series{p.Row, p.Group, p.Extra, p.mark()}]
+// Live are the series that have a value which has not ended, by what a consumer knows
+// them by: a group can have got another number since an earlier point.
+type Live map[identity]struct{}
+
+type identity struct {
+	row        *derive.Row
+	extra      string
+	mark       Mark
+	attributes uint64
+}
+
+var attributesSeed = maphash.MakeSeed()
+
+func identityOf(row *derive.Row, extra string, mark Mark, attributes []collect.Attribute) identity {
+	sum := uint64(len(attributes))
+	for i := range attributes {
+		sum = sum*31 + maphash.Comparable(attributesSeed, attributes[i])
+	}
+	return identity{row, extra, mark, sum}
+}
+
+// Live returns the series that live.
+func (m *Memory) Live() Live {
+	live := make(Live, len(m.said))
+	for key, said := range m.said {
+		live[identityOf(key.row, key.extra, key.mark, said.attributes)] = struct{}{}
+	}
 	return live
+}
+
+// Has reports whether the series of a point is one of them.
+func (l Live) Has(p *Point) bool {
+	_, has := l[identityOf(p.Row, p.Extra, p.mark(), p.Attributes)]
+	return has
 }
 
 func (p *Point) mark() Mark {

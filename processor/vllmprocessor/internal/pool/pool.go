@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -24,7 +25,8 @@ type Settings struct {
 	// GroupBy are the names of the attributes whose values make a pool. Those of
 	// the points go before those of the resource.
 	GroupBy []string
-	// MaxPools is the most pools at a time. Those that came first stay.
+	// MaxPools is the most pools at a time. Those that came first stay, other than those
+	// of a server that alone has more of them than another that needs one.
 	MaxPools int
 	// MaxStaleness is the time after which a silent server leaves.
 	MaxStaleness time.Duration
@@ -45,6 +47,9 @@ type Pools struct {
 	// groups has a pool for each number, or nil.
 	groups []*group
 	byKey  map[string]*group
+	// alone counts the pools that one server has for itself, made all that were made.
+	alone map[*replica]int
+	made  int
 	// found says for each of GroupBy whether any server has it.
 	found []bool
 
@@ -79,8 +84,13 @@ type group struct {
 	number     int
 	key        string
 	attributes []collect.Attribute
-	// servers are the engines in this pool of each of its servers.
-	servers [][]*engine
+	// servers are the engines in this pool of each of its servers, first the first of
+	// these servers. owner is the only one at the previous evaluation, or the one for
+	// which the pool was made since.
+	servers      [][]*engine
+	first, owner *replica
+	// made is greater for a pool that was made later.
+	made int
 }
 
 // New returns pools without servers.
@@ -89,7 +99,7 @@ func New(settings Settings) *Pools {
 	t.rows = slices.DeleteFunc(t.rows, func(r row) bool { return !settings.Enabled(r.Metric) })
 	return &Pools{
 		settings: settings, table: t, index: map[string]*replica{}, byKey: map[string]*group{},
-		found: make([]bool, len(settings.GroupBy)),
+		alone: map[*replica]int{}, found: make([]bool, len(settings.GroupBy)),
 	}
 }
 
@@ -255,13 +265,20 @@ func (p *Pools) tell(g *group) {
 // release empties the pools. One that was empty already has had its series ended
 // and gives its number back.
 func (p *Pools) release() {
+	clear(p.alone)
 	for i, g := range p.groups {
 		switch {
 		case g == nil:
 		case len(g.servers) == 0:
-			delete(p.byKey, g.key)
+			if p.byKey[g.key] == g {
+				delete(p.byKey, g.key)
+			}
 			p.groups[i] = nil
 		default:
+			if g.owner = nil; len(g.servers) == 1 {
+				g.owner = g.first
+				p.alone[g.owner]++
+			}
 			g.servers = slices.Delete(g.servers, 0, len(g.servers))
 		}
 	}
@@ -272,7 +289,7 @@ func (p *Pools) release() {
 func (p *Pools) assign(r *replica) bool {
 	complete := true
 	for i, e := range r.engines {
-		g := p.group(e)
+		g := p.group(r, e)
 		if g == nil {
 			complete = false
 			continue
@@ -283,17 +300,24 @@ func (p *Pools) assign(r *replica) bool {
 			g.servers[last] = append(g.servers[last], e)
 			continue
 		}
+		if len(g.servers) == 0 {
+			g.first = r
+		}
+		if g.owner != nil && g.owner != r {
+			p.alone[g.owner]--
+			g.owner = nil
+		}
 		g.servers = append(g.servers, []*engine{e})
 	}
 	return complete
 }
 
-// group returns the pool of an engine; nil where there is no place for a new one.
-func (p *Pools) group(e *engine) *group {
+// group returns the pool of an engine of a server; nil where there is no place for a new one.
+func (p *Pools) group(r *replica, e *engine) *group {
 	if g := p.byKey[e.key]; g != nil {
 		return g
 	}
-	if len(p.byKey) >= p.settings.MaxPools {
+	if len(p.byKey) >= p.settings.MaxPools && !p.evict(r) {
 		return nil
 	}
 	number := slices.Index(p.groups, nil)
@@ -301,10 +325,32 @@ func (p *Pools) group(e *engine) *group {
 		number = len(p.groups)
 		p.groups = append(p.groups, nil)
 	}
-	g := &group{number: number, key: e.key, attributes: e.attributes}
+	p.made++
+	p.alone[r]++
+	g := &group{number: number, key: e.key, attributes: e.attributes, owner: r, made: p.made}
 	p.groups[number] = g
 	p.byKey[e.key] = g
 	return g
+}
+
+// evict makes a place for a pool of a server: the server that has most pools for itself
+// loses the newest of them. It is false where that would not be fair.
+func (p *Pools) evict(r *replica) bool {
+	most, unfair := quota.Most(p.alone, r)
+	if !unfair {
+		return false
+	}
+	var newest *group
+	for _, g := range p.groups {
+		if g != nil && g.owner == most && (newest == nil || g.made > newest.made) {
+			newest = g
+		}
+	}
+	p.alone[most]--
+	// Its number is free once its series have ended.
+	delete(p.byKey, newest.key)
+	newest.servers, newest.owner = newest.servers[:0], nil
+	return true
 }
 
 // Attributes returns those of a pool by its number, as long as it has values or

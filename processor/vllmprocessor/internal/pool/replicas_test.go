@@ -1,6 +1,8 @@
 package pool_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -343,17 +345,59 @@ func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
 
 func TestThePoolsThatCameFirstStayWhenThereAreTooMany(t *testing.T) {
 	f := newFleet(t, func(s *pool.Settings) { s.MaxPools = 2 })
-	f.scrape("a", 0, running("m", 1), running("n", 2), running("o", 3))
-	f.scrape("b", 0, running("o", 4))
+	f.scrape("a", 0, running("m", 1))
+	f.scrape("b", 0, running("n", 2))
+	f.scrape("c", 0, running("o", 3))
+	f.scrape("d", 0, running("o", 4))
 	for range 3 {
 		values, leftOut := f.pools.Evaluate(at(1))
 		assert.Equal(t, 2, leftOut, "each server with an engine of o")
 		assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1, "replicas n": 1, "running n": 2}, f.read(values))
 	}
-	f.end("a", 2, running("m", 1), running("n", 2), running("o", 3))
+	f.end("a", 2, running("m", 1))
+	f.end("b", 2, running("n", 2))
+	f.end("c", 2, running("o", 3))
 	_, leftOut := f.pools.Evaluate(at(3))
 	assert.Equal(t, 1, leftOut, "the numbers are taken until the series of m and n have been ended")
 	assert.Equal(t, map[string]float64{"replicas o": 1, "running o": 4}, f.tell(4))
+}
+
+// A server with many models came first and has all pools. It keeps what others do not
+// need; a pool that others share is not taken from it.
+func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
+	f := newFleet(t, func(s *pool.Settings) { s.MaxPools = 5 })
+	var many []said
+	for i := range 20 {
+		many = append(many, running(fmt.Sprintf("made-up-%02d", i), 1))
+	}
+	evaluate := func(seconds float64, others ...string) (got map[string]float64, pools int) {
+		f.scrape("noisy", seconds, append([]said{running("shared", 1)}, many...)...)
+		f.scrape("friend", seconds, running("shared", 2))
+		for _, other := range others {
+			f.scrape(other, seconds, running(other, 3))
+		}
+		values, _ := f.pools.Evaluate(at(seconds))
+		got = f.read(values)
+		for name := range got {
+			if strings.HasPrefix(name, "replicas ") {
+				pools++
+			}
+		}
+		return got, pools
+	}
+	_, pools := evaluate(0)
+	assert.Equal(t, 5, pools)
+	for i := range 6 {
+		got, pools := evaluate(float64(15+15*i), "b", "c", "d")
+		assert.Equal(t, 5, pools, "%v", got)
+		for _, pool := range []string{"b", "c", "d"} {
+			assert.InDelta(t, 1, got["replicas "+pool], 0, "%v", got)
+		}
+		assert.InDelta(t, 2, got["replicas shared"], 0)
+		assert.InDelta(t, 1, got["replicas made-up-00"], 0, "what came first stays")
+	}
+	got, _ := evaluate(120, "b", "c", "d", "e")
+	assert.NotContains(t, got, "replicas e", "each has one")
 }
 
 func TestANumberIsNotGivenAwayWhileItsSeriesEnd(t *testing.T) {

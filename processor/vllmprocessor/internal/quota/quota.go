@@ -166,3 +166,14 @@ func (s *Share) Give() {
 	defer s.quota.mu.Unlock()
 	s.set(s.used - 1)
 }
+
+// Most returns the one that holds most of something of which there are no more, and
+// whether it is fair that it gives one to another.
+func Most[T comparable](held map[T]int, to T) (most T, fair bool) {
+	for one, n := range held {
+		if n > held[most] {
+			most = one
+		}
+	}
+	return most, held[most] > held[to]+1
+}

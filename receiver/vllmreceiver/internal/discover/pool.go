@@ -136,7 +136,9 @@ func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) 
 			list, err := access.List(ctx, options)
 			if err == nil {
 				f.update(kind, func(state *poolState) {
-					state.synced, state.absent, state.obstacle = true, false, ""
+					// What was found is known once it comes as an event.
+					state.synced = state.synced || len(list.Items) == 0
+					state.absent, state.obstacle = false, ""
 				})
 			}
 			return list, err
@@ -150,15 +152,19 @@ func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) 
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		f.failed(kind, err)
 	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	events, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { f.seen(kind, object) },
 		UpdateFunc: func(_, object any) { f.seen(kind, object) },
 		DeleteFunc: func(any) { f.update(kind, func(state *poolState) { state.pool = nil }) },
 	})
+	if err != nil {
+		// Only of an informer that has been stopped.
+		return
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		// A list that finds nothing makes no event.
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		if cache.WaitForCacheSync(ctx.Done(), events.HasSynced) {
 			f.update(kind, func(state *poolState) { state.synced = true })
 		}
 	})

@@ -100,13 +100,13 @@ func (t *Target) relate(p process) relation {
 		return unrelated
 	}
 	moved := apart(p.named, own.named)
-	comparable := p.start != 0 && own.start != 0
+	both := p.start != 0 && own.start != 0
 	switch {
-	case moved <= startJitter && comparable && apart(p.start, own.start) > clockMoved:
+	case moved <= startJitter && both && apart(p.start, own.start) > clockMoved:
 		return unsure
 	case moved <= startJitter:
 		return same
-	case moved > clockMoved && comparable && apart(p.start, own.start) <= convertedJitter:
+	case moved > clockMoved && both && apart(p.start, own.start) <= convertedJitter:
 		// The start followed the clock.
 		return same
 	case p.moment()+startJitter < own.moment(), p.start != 0 && p.start+skew < t.lastTime:

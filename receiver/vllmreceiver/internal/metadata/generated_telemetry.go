@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                []metric.Registration
 	ReceiverVllmBadLines         metric.Int64Counter
 	ReceiverVllmBodySize         metric.Int64Histogram
+	ReceiverVllmDroppedEnds      metric.Int64Counter
 	ReceiverVllmDroppedPoints    metric.Int64Counter
 	ReceiverVllmDuplicateSamples metric.Int64Counter
 	ReceiverVllmLayoutOverflow   metric.Int64ObservableCounter
@@ -154,6 +155,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithDescription("Size of the scraped bodies after decompression. [Development]"),
 		metric.WithUnit("By"),
 		metric.WithExplicitBucketBoundaries([]float64{1024, 4096, 16384, 65536, 262144, 1.048576e+06, 4.194304e+06, 1.6777216e+07}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverVllmDroppedEnds, err = builder.meter.Int64Counter(
+		"otelcol_receiver_vllm_dropped_ends",
+		metric.WithDescription("Ends of series that the next consumer refused and that were not kept to be sent again, because there were too many. [Development]"),
+		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedPoints, err = builder.meter.Int64Counter(

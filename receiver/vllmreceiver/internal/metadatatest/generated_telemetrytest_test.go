@@ -38,6 +38,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ReceiverVllmBadLines.Add(context.Background(), 1)
 	tb.ReceiverVllmBodySize.Record(context.Background(), 1)
+	tb.ReceiverVllmDroppedEnds.Add(context.Background(), 1)
 	tb.ReceiverVllmDroppedPoints.Add(context.Background(), 1)
 	tb.ReceiverVllmDuplicateSamples.Add(context.Background(), 1)
 	tb.ReceiverVllmOmittedPoints.Add(context.Background(), 1)
@@ -51,6 +52,9 @@ func TestSetupTelemetry(t *testing.T) {
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverVllmBodySize(t, testTel,
 		[]metricdata.HistogramDataPoint[int64]{{}}, metricdatatest.IgnoreValue(),
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverVllmDroppedEnds(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverVllmDroppedPoints(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
