@@ -85,6 +85,7 @@ func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 		c.settle(ctx, key, e, batch)
 	}
 	c.engines = newEngines(c.config.MaxEngines)
+	c.pending.again = time.Time{}
 	c.mu.Unlock()
 	err := c.deliver(ctx, batch)
 	c.mu.Lock()
@@ -100,7 +101,7 @@ func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 
 // ConsumeMetrics emits a record for each transition that follows from metrics. An
 // error is that of the next component, and about transitions of these metrics. Their
-// records are kept and delivered with the next call, whatever it brings; so the same
+// records are kept and delivered with a later call, whatever it brings; so the same
 // metrics again do no harm and are not needed.
 func (c *diagnosisConnector) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	frames, unread := collect.Read(metrics)

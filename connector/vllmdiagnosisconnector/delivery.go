@@ -57,6 +57,10 @@ func (b *batch) keep(source int, origin emit.Origin) *emit.Origin {
 // What is refused is kept for the next call.
 func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
 	c.mu.Lock()
+	if len(batch.records) == 0 && batch.now.Before(c.pending.again) {
+		c.mu.Unlock()
+		return nil
+	}
 	earlier := c.pending.take()
 	c.mu.Unlock()
 	all := slices.Concat(earlier, batch.records)
@@ -71,12 +75,12 @@ func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
 	if err == nil {
 		c.telemetry.deliver(ctx, all)
 		c.mu.Lock()
-		c.warned.refused = false
+		c.warned.refused, c.pending.wait = false, 0
 		c.mu.Unlock()
 		return nil
 	}
 	c.telemetry.fail(ctx, batch.records)
-	c.refused(ctx, all, err)
+	c.refused(ctx, all, batch.now, err)
 	if len(batch.records) == 0 {
 		// These metrics have nothing to do with it.
 		return nil
@@ -85,7 +89,7 @@ func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
 }
 
 // refused keeps records that were refused, unless they would be refused each time.
-func (c *diagnosisConnector) refused(ctx context.Context, records []record, err error) {
+func (c *diagnosisConnector) refused(ctx context.Context, records []record, now time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if consumererror.IsPermanent(err) {
@@ -96,15 +100,25 @@ func (c *diagnosisConnector) refused(ctx context.Context, records []record, err 
 	}
 	if !c.warned.refused {
 		c.warned.refused = true
-		c.logger.Warn("events of the diagnosis were refused; they are kept and delivered with the next points of any server. "+
+		c.logger.Warn("events of the diagnosis were refused; they are kept and delivered with later points of any server. "+
 			"This is logged again after the next success", zap.Int("events", len(records)), zap.Error(err))
 	}
+	c.pending.again = now.Add(c.pending.wait)
+	c.pending.wait = min(max(2*c.pending.wait, firstWait), longestWait)
 	if dropped := c.pending.giveBack(records); len(dropped) > 0 {
 		c.telemetry.drop(ctx, dropped)
 		c.warnOnce(&c.warned.pending, "more events of the diagnosis were refused than can be kept, and the oldest of the servers with the most are lost; "+
 			"give the exporter of the logs a sending_queue")
 	}
 }
+
+// Kept records alone are not tried with each call: a component that takes its time to
+// refuse them would hold up the metrics of all servers. The first try is at once; then the
+// wait doubles with each refusal.
+const (
+	firstWait   = 5 * time.Second
+	longestWait = time.Minute
+)
 
 // maxPending bounds what is kept of refused records, in bytes.
 const maxPending = 4 << 20
@@ -113,6 +127,10 @@ const maxPending = 4 << 20
 type pending struct {
 	limit   int
 	records []record
+	// again is when kept records alone are tried the next time, and wait is how long they
+	// wait where that fails.
+	wait  time.Duration
+	again time.Time
 }
 
 // take returns all records, which are no longer pending.

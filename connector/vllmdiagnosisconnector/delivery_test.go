@@ -105,7 +105,7 @@ func TestTheSameMetricsAgainMakeNoSecondRecord(t *testing.T) {
 			b.refused(t, 30, metrics())
 			b.refused(t, 30, append([]pmetric.Metrics{newServer("b").says(30, stalled)[0], newServer("b").says(30, stalled)[1]}, metrics())...)
 			for range 3 {
-				b.consume(t, 30, metrics())
+				b.consume(t, 40, metrics())
 			}
 			assert.Equal(t, append(want.sink.conditions(), "stalled"), b.sink.conditions())
 		})
@@ -137,6 +137,32 @@ func TestWhatIsRefusedUntilTheEndIsReported(t *testing.T) {
 	b.refused(t, 0, newServer("a").says(0, stalled)...)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Equal(t, []string{"stalled"}, b.sink.conditions(), "the end is one more try")
+}
+
+// Otherwise a backend of logs that is slow to refuse holds up the metrics of all servers.
+func TestRefusedRecordsAreNotTriedWithEachCall(t *testing.T) {
+	tries := 0
+	next, err := consumer.NewLogs(func(context.Context, plog.Logs) error { tries++; return errRefused })
+	require.NoError(t, err)
+	c, err := newConnector(createDefaultConfig().(*Config), connectortest.NewNopSettings(metadata.Type), next)
+	require.NoError(t, err)
+	s, second := newServer("a"), 0.0
+	c.now = func() time.Time { return epoch.Add(time.Duration(second * float64(time.Second))) }
+	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.says(0, stalled)...)), errRefused)
+	var at []float64
+	for second = 1; second <= 300; second++ {
+		before := tries
+		require.NoError(t, c.ConsumeMetrics(t.Context(), joined(s.says(second, stalled)...)))
+		if tries > before {
+			at = append(at, second)
+		}
+	}
+	assert.Equal(t, []float64{1, 6, 16, 36, 76, 136, 196, 256}, at)
+	// What is new does not wait.
+	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.says(second, healthy)...)), errRefused)
+	before := tries
+	require.NoError(t, c.Shutdown(t.Context()))
+	assert.Equal(t, before+1, tries, "the end is one more try")
 }
 
 // gate is a next component that takes its time with the records of one server.
@@ -193,7 +219,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 	}
 	assert.LessOrEqual(t, kept, 200_000)
 	assert.Greater(t, kept, 150_000, "the room is used")
-	b.consume(t, 200, newServer("other").says(200, healthy)...)
+	b.consume(t, 260, newServer("other").says(200, healthy)...)
 	records := b.sink.records()
 	assert.Equal(t, "m", text(records[0], "model_name"), "the quiet server's record")
 	assert.Equal(t, epoch.Add(199*time.Second), records[len(records)-1].Timestamp().AsTime(), "the newest of the noisy one")

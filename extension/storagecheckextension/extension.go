@@ -71,7 +71,7 @@ func (s *storageCheck) NotifyConfigSnapshot(ctx context.Context, snapshot extens
 		return err
 	}
 	if len(directories) == 0 {
-		s.logger.Warn("storage_check has nothing to check: service::extensions has no file_storage; remove storage_check, or add file_storage")
+		s.logger.Warn("storage_check has nothing to check: service::extensions has no file_storage; add file_storage there, or remove storage_check")
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.CheckTimeout)
