@@ -91,11 +91,5 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 	}
 }
 
-// waitForResend waits until nothing is being sent again.
-func (r *vllmReceiver) waitForResend() {
-	r.resending.Lock()
-	defer r.resending.Unlock()
-}
-
 // newSink returns the next consumer of one target.
 func (r *vllmReceiver) newSink() *sink { return newSink(r.next, r.owedShare, r.lost) }

@@ -230,7 +230,9 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
 	}
 	wg.Wait()
-	r.waitForResend()
+	// What was being sent again is waited for, too.
+	r.resending.Lock()
+	defer r.resending.Unlock()
 	close(errs)
 	var all error
 	for err := range errs {
