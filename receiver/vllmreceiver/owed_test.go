@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
@@ -30,7 +29,6 @@ type backend struct {
 	refused int
 	live    map[string]bool
 	ends    []string
-	newest  pcommon.Timestamp
 }
 
 func newBackend() *backend { return &backend{live: map[string]bool{}} }

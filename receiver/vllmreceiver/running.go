@@ -230,9 +230,9 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
 	}
 	wg.Wait()
-	// What was being sent again is not sent any more.
+	// What was being sent again is waited for, too.
 	r.resending.Lock()
-	r.resending.Unlock() //nolint:staticcheck // It is only waited for.
+	defer r.resending.Unlock()
 	close(errs)
 	var all error
 	for err := range errs {
