@@ -33,6 +33,13 @@ type fickle struct {
 	mu     sync.Mutex
 }
 
+// refuse sets whether it refuses, for a consumer that is called by another goroutine.
+func (f *fickle) refuse(refuses bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuses = refuses
+}
+
 func (f *fickle) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (f *fickle) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
@@ -40,8 +47,8 @@ func (f *fickle) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) erro
 		f.during()
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.last = metrics
-	f.mu.Unlock()
 	if f.refuses {
 		return errors.New("no")
 	}

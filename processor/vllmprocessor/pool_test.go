@@ -392,11 +392,11 @@ func TestAnEndOfAPoolThatWasRefusedIsSentAgainWhenItsNumberIsTaken(t *testing.T)
 		p := pooled(t, sink, withDiagnosis, func(c *Config, _ *processor.Settings) { c.Pool.Get().GroupBy = []string{"service.instance.id"} })
 		require.NoError(t, p.Start(t.Context(), host()))
 		send := func(server string, running float64) {
-			sink.refuses = false
+			sink.refuse(false)
 			require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(server, map[string]float64{"vllm.num_requests.running": running})))
 		}
 		tick := func(refuses bool) map[string]string {
-			sink.refuses = refuses
+			sink.refuse(refuses)
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
 			return poolPoints(t, sink.last)
