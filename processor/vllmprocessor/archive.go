@@ -268,7 +268,9 @@ func (a *archive) load(ctx context.Context, user keeper) {
 		a.logger.Warn(fmt.Sprintf(a.damaged, len(a.states)))
 	}
 	a.prune()
-	a.logger.Info(a.continued, zap.Int("states", len(a.states)))
+	if len(a.states) > 0 {
+		a.logger.Info(a.continued, zap.Int("states", len(a.states)))
+	}
 }
 
 // run saves until stop is called.
