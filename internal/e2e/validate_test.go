@@ -42,6 +42,13 @@ func TestValidateFindsAFileThatIsMissing(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
+func TestValidateFindsAnExtensionThatIsMissing(t *testing.T) {
+	t.Parallel()
+	out, err := program(t, "endpoint: https://vllm-0:8000\nauth: {authenticator: bearertokenauth}", "validate")
+	require.Error(t, err, out)
+	assert.Contains(t, out, `receivers::vllm::auth::authenticator names the extension "bearertokenauth", which service::extensions does not list`)
+}
+
 // What print-config prints is a configuration that validate accepts.
 func TestThePrintedConfigurationIsValid(t *testing.T) {
 	t.Parallel()
