@@ -236,15 +236,30 @@ func (p *vllmProcessor) batch(
 		return
 	}
 	p.move(ctx, batch, r, attributes, metrics, out)
-	w.settings = p.derive
-	w.settings.Peak = peak(p.hardware, attributes)
 	p.pools.observe(batch.Resource, r, attributes)
 	p.objectives.observe(ctx, batch, r, now)
-	if later >= r.times() {
-		p.skip(ctx, batch, r, metrics, attributes, out)
-		return
+	if later < r.times() {
+		p.evaluate(ctx, w, batch, r, attributes, now, out)
+	} else {
+		p.telemetry.ProcessorVllmSkippedTimes.Add(ctx, 1)
+		p.warnTimes(r, attributes)
+		if len(out.sections) == 0 {
+			// Nothing has ended under former attributes, which could not wait.
+			return
+		}
 	}
+	p.repeat(ctx, r, out)
+	p.put(out, batch, metrics)
+	r.history.keep(out)
+}
+
+// evaluate adds to an output what is derived from a resource at the time of a batch.
+func (p *vllmProcessor) evaluate(
+	ctx context.Context, w *worker, batch *collect.Batch, r *resource, attributes pcommon.Map, now time.Time, out *output,
+) {
 	p.diagnosis.observe(ctx, batch, r, attributes, now)
+	w.settings = p.derive
+	w.settings.Peak = peak(p.hardware, attributes)
 	if !r.derivedBefore(ofWindows, now, p.config.MaxStaleness) {
 		p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
 	}
@@ -254,9 +269,6 @@ func (p *vllmProcessor) batch(
 	if !r.derivedBefore(ofDiagnosis, now, p.config.MaxStaleness) {
 		p.diagnosis.tell(ctx, w, batch, r, out)
 	}
-	p.repeat(ctx, r, out)
-	p.put(out, batch, metrics)
-	r.history.keep(out)
 }
 
 // add adds points to an output and counts them.
