@@ -80,12 +80,19 @@ type prober struct {
 	again time.Duration
 }
 
-func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration) (*prober, error) {
+// newClient returns a client of the API server that a Kubernetes discovery uses, and
+// what closes its idle connections.
+func newClient(sd *kubernetes.SDConfig) (client dynamic.Interface, closeIdle func(), err error) {
 	access, closeIdle, err := restConfig(sd)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client, err := dynamic.NewForConfig(access)
+	client, err = dynamic.NewForConfig(access)
+	return client, closeIdle, err
+}
+
+func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration) (*prober, error) {
+	client, closeIdle, err := newClient(sd)
 	if err != nil {
 		return nil, err
 	}

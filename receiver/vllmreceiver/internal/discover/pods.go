@@ -151,11 +151,7 @@ func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, book *podBook) (
 	default:
 		return nil, nil
 	}
-	access, closeIdle, err := restConfig(sd)
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(access)
+	client, closeIdle, err := newClient(sd)
 	if err != nil {
 		return nil, err
 	}

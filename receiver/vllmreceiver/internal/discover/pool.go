@@ -102,11 +102,7 @@ type poolState struct {
 }
 
 func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (*follower, error) {
-	access, closeIdle, err := restConfig(form.Pods.expand([]string{form.Namespace}, ""))
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(access)
+	client, closeIdle, err := newClient(form.Pods.expand([]string{form.Namespace}, ""))
 	if err != nil {
 		return nil, err
 	}
