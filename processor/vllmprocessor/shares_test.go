@@ -112,20 +112,27 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	assert.NotEmpty(t, p.objectives.archive.states, "what was given back is kept")
 }
 
-// A server whose models come and go leaves many states, all newer than that of another
-// server which is away.
-func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
+// archiveWithRoom returns an archive with room for so many states, and what puts a state into
+// it that is newer by so many nanoseconds than noon.
+func archiveWithRoom(t *testing.T, limit int) (a *archive, end func(key, resource string, age int)) {
+	t.Helper()
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	a := p.objectives.archive
-	a.limit = 20
+	a = p.objectives.archive
+	a.limit = limit
 	now := noon.UnixNano()
 	a.kind.newest = func(state []byte) (int64, bool) { return now + int64(len(state)), true }
 	a.kind.thin = nil
 	a.now = clock(noon)
-	end := func(key, resource string, age int) {
+	return a, func(key, resource string, age int) {
 		_, _ = a.begin(key, "", resource, p.objectives)
 		a.end(key, make([]byte, age), p.objectives)
 	}
+}
+
+// A server whose models come and go leaves many states, all newer than that of another
+// server which is away.
+func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
+	a, end := archiveWithRoom(t, 20)
 	for i := range 3 {
 		end(fmt.Sprint("good-", i), fmt.Sprint("good-", i), 1)
 	}
@@ -144,17 +151,7 @@ func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
 // A server with a few more states than the limit divided by all resources keeps them:
 // the others leave that free, and the noisy one has far more.
 func TestStatesThatFitAreNotPushedOut(t *testing.T) {
-	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	a := p.objectives.archive
-	a.limit = 100
-	now := noon.UnixNano()
-	a.kind.newest = func(state []byte) (int64, bool) { return now + int64(len(state)), true }
-	a.kind.thin = nil
-	a.now = clock(noon)
-	end := func(key, resource string, age int) {
-		_, _ = a.begin(key, "", resource, p.objectives)
-		a.end(key, make([]byte, age), p.objectives)
-	}
+	a, end := archiveWithRoom(t, 100)
 	for i := range 15 {
 		end(fmt.Sprint("good-", i), "good", 1)
 	}
