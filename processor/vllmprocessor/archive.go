@@ -350,7 +350,7 @@ func (a *archive) encode(users []keeper, live []map[string][]byte) []byte {
 	return states.Encode(all)
 }
 
-// endedSince tells whether a state has ended after it was copied for a save. What was
+// endedSince reports whether a state has ended after it was copied for a save. What was
 // kept at its end is the one to save, now and later.
 func (a *archive) endedSince(key string, copied []byte) bool {
 	kept, ended := a.states[key]

@@ -133,7 +133,7 @@ func (d *diagnosis) report(ctx context.Context, changes []diagnose.Transition, o
 	d.log.tell(ctx, changes, of, now)
 }
 
-// tell writes what is told about the engines of a resource.
+// tell writes the diagnosis of the engines of a resource.
 func (d *diagnosis) tell(ctx context.Context, w *worker, batch *collect.Batch, r *resource, out *output) {
 	if d == nil {
 		return

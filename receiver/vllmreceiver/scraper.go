@@ -305,7 +305,7 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 }
 
 // fail ends the target's series and says that it is down. It returns nil where
-// the target was stopped meanwhile; that is no failure.
+// the target was stopped meanwhile; this is not a failure.
 func (s *targetScraper) fail(
 	ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics,
 ) error {

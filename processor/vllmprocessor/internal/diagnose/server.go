@@ -16,7 +16,7 @@ type server struct {
 	// read is true once a scrape has succeeded, also before the collector restarted.
 	read bool
 	// failure is how the newest scrape failed, in the receiver's words; empty where it
-	// succeeded or nobody says so.
+	// succeeded or the receiver does not report it.
 	failure string
 	// reason is the newest reason that waiting does not mend, of which there were
 	// blocked scrapes, and others after it that failed otherwise.

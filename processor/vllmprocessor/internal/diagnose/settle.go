@@ -136,7 +136,7 @@ func (e *engine) explains() float64 {
 	return explains
 }
 
-// notices are what is worth knowing and harms nobody. Nothing new is said about them
+// notices are what is worth knowing and does no harm. Nothing new is said about them
 // while the newest readings show harm that has not lasted yet, or nothing moves.
 func (e *engine) notices() {
 	if (e.bad || e.standing(&e.last)) && (e.told.Condition == Healthy || e.told.Condition == Idle) {

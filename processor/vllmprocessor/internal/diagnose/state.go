@@ -129,7 +129,7 @@ type Transition struct {
 	Details [NumCauses]string
 	// Signals are what was found, Usual what the baseline says of the same.
 	Signals, Usual Signals
-	// Failure is how the last scrape failed; empty where nobody says so.
+	// Failure is how the last scrape failed; empty where it is not reported.
 	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
 	Missed float64

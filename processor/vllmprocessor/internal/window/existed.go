@@ -4,7 +4,7 @@ import "hash/maphash"
 
 // existed is what once was there and is not kept any more: a bounded number of
 // hashes, with a number for each. It forgets the oldest. Once it has forgotten
-// any, nobody knows of what is not in it whether it was there before.
+// any, it is unknown whether what is not in it was there before.
 type existed struct {
 	limit  int
 	number map[uint64]int

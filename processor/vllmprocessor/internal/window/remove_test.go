@@ -105,7 +105,7 @@ func TestWhatComesBackIsABaseline(t *testing.T) {
 		assert.Equal(t, 120.0, got["back"])
 		assert.Equal(t, 9.0, got["young"], "it says that it began after the previous batch")
 		if others > 0 {
-			assert.NotContains(t, got, "new", "nobody knows whether it is")
+			assert.NotContains(t, got, "new", "it is unknown whether it is")
 		} else {
 			assert.Equal(t, 8.0, got["new"])
 		}

@@ -74,7 +74,7 @@ func TestAListWithoutAnEndHarmsNobody(t *testing.T) {
 		"gzip that was not asked for": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
-			// 128 MiB of spaces, which nobody decompresses.
+			// 128 MiB of spaces, which must not be decompressed.
 			_, _ = w.Write(bomb.Bytes())
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 // Several server processes may answer at one address, as behind a load balancer or
 // a Service. Under one identity their counters would fall and rise, and every rise
 // would be read as an increase that did not happen. Where the bodies name the start
-// of their process, the answers are told apart by it: those of one process are
+// of their process, the answers are distinguished by it: those of one process are
 // emitted, those of the others are dropped, until the one has been silent for so
 // long that it must be gone.
 

@@ -91,7 +91,7 @@ type Answer struct {
 	// it does not report that.
 	Time time.Time
 	// Open is true where the server did not declare where the body ends: it may
-	// have been cut, and nobody could tell.
+	// have been cut without a sign of it.
 	Open bool
 	// Release gives back the place of a large body; it is to be called once the body
 	// is of no use any more.

@@ -217,7 +217,7 @@ func certificateError(err error) *Error {
 	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 }
 
-// malformed is in the errors of net/http about an answer that is no HTTP. It has no
+// malformed is in the errors of net/http about an answer that is not HTTP. It has no
 // type for them.
 const malformed = "malformed HTTP"
 
