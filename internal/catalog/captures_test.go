@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/unknown from the recorded bodies")
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite testdata/unknown from the recor
 // families that the catalogue does not know, with the kind that their TYPE line
 // declares. Of vLLM's bodies none may be unknown.
 func TestEveryRecordedFamilyIsKnownOrListed(t *testing.T) {
-	for _, file := range capturetest.Files(t) {
+	for _, file := range captures.Files(t) {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
 			body, err := os.ReadFile(file)
@@ -52,7 +52,7 @@ func TestEveryRecordedFamilyIsKnownOrListed(t *testing.T) {
 // TestEveryFamilyOfTheRecordedSeriesIsKnown does the same for the scrapes over
 // time, which come from a simulator of vLLM.
 func TestEveryFamilyOfTheRecordedSeriesIsKnown(t *testing.T) {
-	root := filepath.Join(capturetest.Dir(t), "series")
+	root := filepath.Join(captures.Dir(t), "series")
 	bodies := 0
 	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".txt" {

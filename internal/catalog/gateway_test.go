@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // isGateway tells whether a metric is an inference gateway's. These are renamed
@@ -130,7 +130,7 @@ func TestGaugesWithAnAggregatedLabelAreAdditive(t *testing.T) {
 // TestEveryFamilyOfTheRecordedGatewaysIsKnown: what is not in the catalogue is
 // off by default or an info family.
 func TestEveryFamilyOfTheRecordedGatewaysIsKnown(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(capturetest.Dir(t), "gateway", "*.txt"))
+	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, path := range files {

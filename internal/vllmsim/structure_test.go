@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // shape is how a family looks on the wire, without its values: its type, and
@@ -115,7 +115,7 @@ func TestBodiesAreBuiltLikeTheCaptures(t *testing.T) {
 		{"generated/emulated-vllm-rust-frontend-20260817-openmetrics.txt", Config{Dialect: "rust", Version: "0.24.0"}, `^$`, false, rustNumber},
 	} {
 		t.Run(filepath.Base(c.capture), func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join(capturetest.Dir(t), filepath.FromSlash(c.capture)))
+			raw, err := os.ReadFile(filepath.Join(captures.Dir(t), filepath.FromSlash(c.capture)))
 			require.NoError(t, err)
 			theirs, theirOrder := shapes(t, string(raw))
 			ours, ourOrder := shapes(t, bodyOf(t, c.config))
@@ -170,7 +170,7 @@ func bodyOf(t *testing.T, cfg Config) string {
 }
 
 func TestBlockMetricsAreBuiltLikeTheCapture(t *testing.T) {
-	capture := filepath.Join(capturetest.Dir(t), "generated", "generated-vllm-main-20260817-dp2-lora-spec-allconnectors.txt")
+	capture := filepath.Join(captures.Dir(t), "generated", "generated-vllm-main-20260817-dp2-lora-spec-allconnectors.txt")
 	raw, err := os.ReadFile(capture)
 	require.NoError(t, err)
 	theirs, theirOrder := shapes(t, string(raw))

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // client is what the load generator of a recording knew at one time.
@@ -60,7 +60,7 @@ type recordedScrape struct {
 
 func record(t *testing.T, scenario string) recording {
 	t.Helper()
-	dir := filepath.Join(capturetest.Dir(t), "series", "inference-sim", scenario)
+	dir := filepath.Join(captures.Dir(t), "series", "inference-sim", scenario)
 	content, err := os.ReadFile(filepath.Join(dir, "truth.json"))
 	require.NoError(t, err)
 	r := recording{dir: dir}

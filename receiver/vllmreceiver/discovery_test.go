@@ -25,7 +25,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -59,11 +59,11 @@ func podServer(t *testing.T, ip string, port int) (taken int) {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-func pod(name, ip string, unready bool) kubeapitest.Object {
-	return kubeapitest.Pod{
+func pod(name, ip string, unready bool) kubeapi.Object {
+	return kubeapi.Pod{
 		Namespace: "inference", Name: name, Node: "node-1", IP: ip, Unready: unready,
 		Labels: map[string]string{"app": "vllm"}, OwnerKind: "StatefulSet", OwnerName: "llama",
-		Containers: []kubeapitest.Container{{Name: "vllm"}},
+		Containers: []kubeapi.Container{{Name: "vllm"}},
 	}.Object()
 }
 
@@ -81,10 +81,10 @@ func from(sink *consumertest.MetricsSink, name string) []pmetric.Metrics {
 func TestPodsComeAndGoAndEveryPointSaysWhichPod(t *testing.T) {
 	port := podServer(t, "127.0.0.2", 0)
 	podServer(t, "127.0.0.3", port)
-	api := kubeapitest.New(t, kubeapitest.Pools)
-	api.Apply(kubeapitest.Pods, pod("llama-0", "127.0.0.2", false))
-	api.Apply(kubeapitest.Pods, pod("llama-1", "127.0.0.3", true))
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", map[string]string{"app": "vllm"}, port))
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, pod("llama-0", "127.0.0.2", false))
+	api.Apply(kubeapi.Pods, pod("llama-1", "127.0.0.3", true))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm"}, port))
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, `
 discovery:
@@ -93,11 +93,11 @@ resource_attributes:
   k8s.pod.uid: {enabled: false}
 `)
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-0")) >= 2 }, within, 5*time.Millisecond)
-	api.Apply(kubeapitest.Pods, pod("llama-1", "127.0.0.3", false))
+	api.Apply(kubeapi.Pods, pod("llama-1", "127.0.0.3", false))
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-1")) >= 2 }, within, 5*time.Millisecond)
 	assert.EqualValues(t, 2, r.targets.Load())
 
-	api.Delete(kubeapitest.Pods, "inference", "llama-0")
+	api.Delete(kubeapi.Pods, "inference", "llama-0")
 	assert.Eventually(t, func() bool { return r.targets.Load() == 1 }, within, 5*time.Millisecond)
 	assert.Eventually(t, func() bool {
 		all := from(sink, "llama-0")

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/e2e/audit"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/audit"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // liveTruth is what the client of a live endpoint picker counted, by
@@ -110,7 +110,7 @@ func ofPair(pair string) []string {
 // gatewayFile reads a recorded body, and its truth if one is wanted.
 func gatewayFile(t *testing.T, name string, truth any) string {
 	t.Helper()
-	dir := filepath.Join(capturetest.Dir(t), "gateway")
+	dir := filepath.Join(captures.Dir(t), "gateway")
 	if truth != nil {
 		content, err := os.ReadFile(filepath.Join(dir, name+".truth.json"))
 		require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestPickersAgreeWithTheLoadOnTheirMetrics(t *testing.T) {
 // Nothing of a gateway is lost or passes under a name of its own: every family
 // is an inference_gateway metric, off by default, or about the scrape.
 func TestGatewaysHaveNoStrayNames(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(capturetest.Dir(t), "gateway", "*.txt"))
+	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
 	require.NoError(t, err)
 	for _, path := range files {
 		name := strings.TrimSuffix(filepath.Base(path), ".txt")
@@ -346,13 +346,13 @@ func TestSimulatorsAndOnlyTheyAreMarked(t *testing.T) {
 		r := newRig(t)
 		return textOf(r.scrape(body).ResourceMetrics().At(0).Resource().Attributes(), "vllm.server.kind")
 	}
-	series, err := filepath.Glob(filepath.Join(capturetest.Dir(t), "series", "*", "*", "*01.txt"))
+	series, err := filepath.Glob(filepath.Join(captures.Dir(t), "series", "*", "*", "*01.txt"))
 	require.NoError(t, err)
 	require.NotEmpty(t, series)
 	for _, path := range series {
 		assert.Equal(t, "simulator", kind(read(t, path)), path)
 	}
-	for _, path := range capturetest.Files(t) {
+	for _, path := range captures.Files(t) {
 		want := ""
 		if strings.HasPrefix(filepath.Base(path), "llm-d-router-epp-") {
 			want = "gateway"
@@ -364,7 +364,7 @@ func TestSimulatorsAndOnlyTheyAreMarked(t *testing.T) {
 // The audit of the end-to-end tests, which has the naming rule in other words,
 // finds every line of these bodies in a point or a reason why not.
 func TestTheAuditFindsEveryLineOfAGateway(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(capturetest.Dir(t), "gateway", "*.txt"))
+	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
 	require.NoError(t, err)
 	files = append(files, filepath.Join(bodies, "odd", "router-gauges.txt"))
 	for _, path := range files {

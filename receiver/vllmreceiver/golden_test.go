@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
@@ -80,10 +80,10 @@ func fields(all map[string]any) string {
 // What becomes of each real capture: names, kinds, units and numbers of points,
 // unknown families and dropped series.
 func TestCaptures(t *testing.T) {
-	dir := capturetest.Dir(t)
+	dir := captures.Dir(t)
 	gateways, err := filepath.Glob(filepath.Join(dir, "gateway", "*.txt"))
 	require.NoError(t, err)
-	for _, path := range append(capturetest.Files(t), gateways...) {
+	for _, path := range append(captures.Files(t), gateways...) {
 		name := strings.TrimSuffix(filepath.Base(path), ".txt")
 		if filepath.Base(filepath.Dir(path)) == "gateway" {
 			name = "gateway/" + name
@@ -154,7 +154,7 @@ func read(t *testing.T, path string) string {
 // A server of 2024 and one of 2026: what both have has one name. What only the
 // old one has is gone from vLLM, not renamed; the list is vLLM's own history.
 func TestOldAndNewServersGiveTheSameNames(t *testing.T) {
-	dir := capturetest.Dir(t)
+	dir := captures.Dir(t)
 	names := func(file string) map[string]bool {
 		r := newRig(t)
 		out := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
 // latest returns the value of a metric in the newest batch of a pod; -1 without.
@@ -52,9 +52,9 @@ func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
 	require.NoError(t, err)
 	server := serveOn(t, listener)
 	port := listener.Addr().(*net.TCPAddr).Port
-	api := kubeapitest.New(t, kubeapitest.Pools)
-	api.Apply(kubeapitest.Pods, pod("llama-0", "127.0.0.2", false))
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", map[string]string{"app": "vllm"}, port))
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, pod("llama-0", "127.0.0.2", false))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm"}, port))
 	sink := new(consumertest.MetricsSink)
 	r, _ := startWith(t, sink, "discovery: {inference_pool: {name: llama, namespace: inference, api_server: "+api.URL+"}}")
 
@@ -72,21 +72,21 @@ func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
 		require.Equal(t, want, got, what)
 	}
 	reported("it serves", map[string]float64{"vllm.up": 1, "vllm.pod.ready": 1, "vllm.pod.terminating": 0})
-	api.Apply(kubeapitest.Pods, pod("llama-0", "127.0.0.2", true))
+	api.Apply(kubeapi.Pods, pod("llama-0", "127.0.0.2", true))
 	reported("its probe fails", map[string]float64{"vllm.up": 1, "vllm.pod.ready": 0, "vllm.pod.terminating": 0})
 	server.Close()
 	reported("its server is dead", map[string]float64{
 		"vllm.up": 0, "vllm.scrape.failure": 1, "vllm.pod.ready": 0, "vllm.pod.terminating": 0,
 	})
-	dying := kubeapitest.Pod{
+	dying := kubeapi.Pod{
 		Namespace: "inference", Name: "llama-0", Node: "node-1", IP: "127.0.0.2", Unready: true, Terminating: true,
 		Labels: map[string]string{"app": "vllm"}, OwnerKind: "StatefulSet", OwnerName: "llama",
-		Containers: []kubeapitest.Container{{Name: "vllm"}},
+		Containers: []kubeapi.Container{{Name: "vllm"}},
 	}
-	api.Apply(kubeapitest.Pods, dying.Object())
+	api.Apply(kubeapi.Pods, dying.Object())
 	reported("it is being deleted", map[string]float64{"vllm.up": 0, "vllm.pod.ready": 0, "vllm.pod.terminating": 1})
 	assert.EqualValues(t, 1, r.targets.Load())
-	api.Delete(kubeapitest.Pods, "inference", "llama-0")
+	api.Delete(kubeapi.Pods, "inference", "llama-0")
 	assert.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, 10*time.Millisecond)
 	assert.Eventually(t, func() bool {
 		all := from(sink, "llama-0")
@@ -109,19 +109,19 @@ func TestAPodThatDrainsIsNoFailureInTheLogOrTheStatus(t *testing.T) {
 	require.NoError(t, err)
 	server := serveOn(t, listener)
 	port := listener.Addr().(*net.TCPAddr).Port
-	api := kubeapitest.New(t)
-	pod := kubeapitest.Pod{
+	api := kubeapi.New(t)
+	pod := kubeapi.Pod{
 		Namespace: "inference", Name: "llama-0", IP: "127.0.0.2", Labels: map[string]string{"app": "vllm"},
-		Containers: []kubeapitest.Container{{Name: "vllm"}},
+		Containers: []kubeapi.Container{{Name: "vllm"}},
 	}
-	api.Apply(kubeapitest.Pods, pod.Object())
+	api.Apply(kubeapi.Pods, pod.Object())
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, fmt.Sprintf("discovery: {kubernetes: {selector: app=vllm, port: %d, api_server: %q}}", port, api.URL))
 	host := newStatusHost()
 	r.status.start(host)
 	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.up") == 1 }, within, 5*time.Millisecond)
 	pod.Terminating = true
-	api.Apply(kubeapitest.Pods, pod.Object())
+	api.Apply(kubeapi.Pods, pod.Object())
 	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.pod.terminating") == 1 }, within, 5*time.Millisecond)
 	server.Close()
 	require.Eventually(t, func() bool { return latest(sink, "llama-0", "vllm.up") == 0 }, within, 5*time.Millisecond)

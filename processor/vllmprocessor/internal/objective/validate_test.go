@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 func ttft() Objective {
@@ -113,7 +113,7 @@ func TestKnownBoundsAreThoseOfRecordedServers(t *testing.T) {
 		"request_queue_time": requestBounds, "request_inference_time": requestBounds, "request_prefill_time": requestBounds,
 		"request_decode_time": requestBounds, "request_time_per_output_token": perTokenBounds,
 	}
-	body, err := os.ReadFile(filepath.Join(capturetest.Dir(t), "inferguard-packet_b-vllm-v0.20.txt"))
+	body, err := os.ReadFile(filepath.Join(captures.Dir(t), "inferguard-packet_b-vllm-v0.20.txt"))
 	require.NoError(t, err)
 	for family, want := range wire {
 		var got []float64

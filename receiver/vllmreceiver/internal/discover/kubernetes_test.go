@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
 // vllmPod is a ready pod with one container that declares its port.
-func vllmPod(name, ip string, change ...func(*kubeapitest.Pod)) kubeapitest.Object {
-	p := kubeapitest.Pod{
+func vllmPod(name, ip string, change ...func(*kubeapi.Pod)) kubeapi.Object {
+	p := kubeapi.Pod{
 		Namespace: "inference", Name: name, Node: "node-1", IP: ip,
 		Labels:     map[string]string{"app": "vllm", "pod-template-hash": "5d4f"},
 		OwnerKind:  "ReplicaSet",
 		OwnerName:  "llama-5d4f",
-		Containers: []kubeapitest.Container{{Name: "vllm", Port: 8000}},
+		Containers: []kubeapi.Container{{Name: "vllm", Port: 8000}},
 	}
 	for _, c := range change {
 		c(&p)
@@ -27,19 +27,19 @@ func vllmPod(name, ip string, change ...func(*kubeapitest.Pod)) kubeapitest.Obje
 	return p.Object()
 }
 
-func unready(p *kubeapitest.Pod) { p.Unready = true }
+func unready(p *kubeapi.Pod) { p.Unready = true }
 
-func shortForm(api *kubeapitest.Server, more string) string {
+func shortForm(api *kubeapi.Server, more string) string {
 	return "kubernetes: {namespaces: [inference], selector: app=vllm, api_server: " + api.URL + more + "}"
 }
 
 func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
-	for name, api := range map[string]*kubeapitest.Server{
-		"streamed list":  kubeapitest.New(t),
-		"list and watch": kubeapitest.New(t).WithoutStreaming(),
+	for name, api := range map[string]*kubeapi.Server{
+		"streamed list":  kubeapi.New(t),
+		"list and watch": kubeapi.New(t).WithoutStreaming(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 			r := run(t, 10, shortForm(api, ""))
 			r.waitFor("the pod that was there", "http://10.0.0.1:8000/metrics")
 			assert.Equal(t, map[string]string{
@@ -47,18 +47,18 @@ func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
 				"k8s.container.name": "vllm", "k8s.replicaset.name": "llama-5d4f", "k8s.deployment.name": "llama",
 			}, r.attributes("http://10.0.0.1:8000/metrics"))
 
-			api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2", unready))
-			api.Apply(kubeapitest.Pods, vllmPod("c", "10.0.0.3", func(p *kubeapitest.Pod) { p.Labels = map[string]string{"app": "other"} }))
-			api.Apply(kubeapitest.Pods, vllmPod("d", "10.0.0.4", func(p *kubeapitest.Pod) { p.Namespace = "elsewhere" }))
-			api.Apply(kubeapitest.Pods, vllmPod("e", "", func(p *kubeapitest.Pod) { p.Pending = true }))
-			api.Apply(kubeapitest.Pods, vllmPod("f", "10.0.0.6"))
+			api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2", unready))
+			api.Apply(kubeapi.Pods, vllmPod("c", "10.0.0.3", func(p *kubeapi.Pod) { p.Labels = map[string]string{"app": "other"} }))
+			api.Apply(kubeapi.Pods, vllmPod("d", "10.0.0.4", func(p *kubeapi.Pod) { p.Namespace = "elsewhere" }))
+			api.Apply(kubeapi.Pods, vllmPod("e", "", func(p *kubeapi.Pod) { p.Pending = true }))
+			api.Apply(kubeapi.Pods, vllmPod("f", "10.0.0.6"))
 			r.waitFor("only ready pods of the selector and the namespace", "http://10.0.0.1:8000/metrics", "http://10.0.0.6:8000/metrics")
 
-			api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
+			api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
 			r.waitFor("the pod has become ready", "http://10.0.0.1:8000/metrics", "http://10.0.0.2:8000/metrics", "http://10.0.0.6:8000/metrics")
 
-			api.Delete(kubeapitest.Pods, "inference", "a")
-			api.Delete(kubeapitest.Pods, "inference", "f")
+			api.Delete(kubeapi.Pods, "inference", "a")
+			api.Delete(kubeapi.Pods, "inference", "f")
 			r.waitFor("two are deleted", "http://10.0.0.2:8000/metrics")
 			assert.Positive(t, r.logged("Discovered targets have changed"))
 		})
@@ -66,53 +66,53 @@ func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
 }
 
 func TestOnlyThePodsOfThisNodeAndOneThatMovesGoes(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("llama-0", "10.0.0.1"))
-	api.Apply(kubeapitest.Pods, vllmPod("llama-1", "10.0.0.2", func(p *kubeapitest.Pod) { p.Node = "node-2" }))
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.1"))
+	api.Apply(kubeapi.Pods, vllmPod("llama-1", "10.0.0.2", func(p *kubeapi.Pod) { p.Node = "node-2" }))
 	here := run(t, 10, shortForm(api, ", node: node-1"))
 	there := run(t, 10, shortForm(api, ", node: node-2"))
 	here.waitFor("this node's pod", "http://10.0.0.1:8000/metrics")
 	there.waitFor("the other node's pod", "http://10.0.0.2:8000/metrics")
 
 	// A pod never changes its node: it is deleted and made anew under its name.
-	api.Delete(kubeapitest.Pods, "inference", "llama-0")
-	api.Apply(kubeapitest.Pods, vllmPod("llama-0", "10.0.0.3", func(p *kubeapitest.Pod) { p.Node = "node-2" }))
+	api.Delete(kubeapi.Pods, "inference", "llama-0")
+	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.3", func(p *kubeapi.Pod) { p.Node = "node-2" }))
 	here.waitFor("it has gone from here")
 	there.waitFor("it has come there", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
 	assert.Equal(t, "node-2", there.attributes("http://10.0.0.3:8000/metrics")["k8s.node.name"])
 }
 
 func TestWatchesThatBreakOffOrExpireLoseNothing(t *testing.T) {
-	api := kubeapitest.New(t).WithoutStreaming()
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+	api := kubeapi.New(t).WithoutStreaming()
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	r := run(t, 10, shortForm(api, ""))
 	r.waitFor("the first pod", "http://10.0.0.1:8000/metrics")
 
 	api.Disconnect()
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
 	r.waitFor("what happened while the watch was broken", "http://10.0.0.1:8000/metrics", "http://10.0.0.2:8000/metrics")
 
-	lists := api.Asked("list " + kubeapitest.Pods)
-	api.Apply(kubeapitest.Pods, vllmPod("c", "10.0.0.3"))
-	api.Delete(kubeapitest.Pods, "inference", "a")
+	lists := api.Asked("list " + kubeapi.Pods)
+	api.Apply(kubeapi.Pods, vllmPod("c", "10.0.0.3"))
+	api.Delete(kubeapi.Pods, "inference", "a")
 	api.Expire()
 	r.waitFor("the state after 410 Gone", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
-	api.Apply(kubeapitest.Pods, vllmPod("d", "10.0.0.4"))
+	api.Apply(kubeapi.Pods, vllmPod("d", "10.0.0.4"))
 	r.waitFor("what happens after that", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics", "http://10.0.0.4:8000/metrics")
-	assert.Greater(t, api.Asked("list "+kubeapitest.Pods), lists, "410 is answered with a new list")
+	assert.Greater(t, api.Asked("list "+kubeapi.Pods), lists, "410 is answered with a new list")
 }
 
 func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
-	containers := func(c ...kubeapitest.Container) func(*kubeapitest.Pod) {
-		return func(p *kubeapitest.Pod) { p.Containers = c }
+	containers := func(c ...kubeapi.Container) func(*kubeapi.Pod) {
+		return func(p *kubeapi.Pod) { p.Containers = c }
 	}
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("single", "10.0.0.1", containers(kubeapitest.Container{Name: "engine"})))
-	api.Apply(kubeapitest.Pods, vllmPod("sidecar", "10.0.0.2", containers(
-		kubeapitest.Container{Name: "proxy", Port: 9000}, kubeapitest.Container{Name: "vllm", Port: 8080}, kubeapitest.Container{Name: "lora"})))
-	api.Apply(kubeapitest.Pods, vllmPod("unsure", "10.0.0.3", containers(
-		kubeapitest.Container{Name: "proxy"}, kubeapitest.Container{Name: "vllm"})))
-	api.Apply(kubeapitest.Pods, vllmPod("six", "fd00::6"))
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("single", "10.0.0.1", containers(kubeapi.Container{Name: "engine"})))
+	api.Apply(kubeapi.Pods, vllmPod("sidecar", "10.0.0.2", containers(
+		kubeapi.Container{Name: "proxy", Port: 9000}, kubeapi.Container{Name: "vllm", Port: 8080}, kubeapi.Container{Name: "lora"})))
+	api.Apply(kubeapi.Pods, vllmPod("unsure", "10.0.0.3", containers(
+		kubeapi.Container{Name: "proxy"}, kubeapi.Container{Name: "vllm"})))
+	api.Apply(kubeapi.Pods, vllmPod("six", "fd00::6"))
 	r := run(t, 10, shortForm(api, ", port: 8080, path: /engine/metrics, scheme: https"))
 	r.waitFor("one target each",
 		"https://10.0.0.1:8080/engine/metrics", "https://10.0.0.2:8080/engine/metrics",
@@ -124,24 +124,24 @@ func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
 }
 
 func TestADeniedListIsSaidOnceWithTheRuleToAdd(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	api.Forbid(kubeapitest.Pods, true)
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Forbid(kubeapi.Pods, true)
 	r := run(t, 10, shortForm(api, ""))
 	r.waitForLog(`does not let this collector list and watch pods in the namespace "inference". Add to the Role of its service account: ` +
 		`apiGroups: [""], resources: ["pods"], verbs: [get, list, watch]`)
-	tries := api.Asked("forbidden " + kubeapitest.Pods)
-	require.Eventually(t, func() bool { return api.Asked("forbidden "+kubeapitest.Pods) > tries+3 }, within, 10*time.Millisecond)
+	tries := api.Asked("forbidden " + kubeapi.Pods)
+	require.Eventually(t, func() bool { return api.Asked("forbidden "+kubeapi.Pods) > tries+3 }, within, 10*time.Millisecond)
 	assert.Equal(t, 1, r.logged("does not let this collector"))
 
-	api.Forbid(kubeapitest.Pods, false)
+	api.Forbid(kubeapi.Pods, false)
 	r.waitForLog("now lets this collector")
 	r.waitFor("the permission is granted", "http://10.0.0.1:8000/metrics")
 }
 
 func TestTheLongFormHasWhatPrometheusHas(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapitest.Pod) {
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapi.Pod) {
 		p.OwnerKind, p.OwnerName = "StatefulSet", "llama"
 		p.Labels["team"] = "search"
 	}))
@@ -166,9 +166,9 @@ relabel_configs:
 }
 
 func TestAKubeconfigReachesTheClusterToo(t *testing.T) {
-	api := kubeapitest.New(t, kubeapitest.Pools)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8001))
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8001))
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, []byte(`
 apiVersion: v1

@@ -7,38 +7,38 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
 const addressA, addressB = "http://10.0.0.1:8000/metrics", "http://10.0.0.2:8000/metrics"
 
-func terminating(p *kubeapitest.Pod) { p.Terminating = true }
+func terminating(p *kubeapi.Pod) { p.Terminating = true }
 
-func phase(name string) func(*kubeapitest.Pod) {
-	return func(p *kubeapitest.Pod) { p.Phase, p.Unready = name, true }
+func phase(name string) func(*kubeapi.Pod) {
+	return func(p *kubeapi.Pod) { p.Phase, p.Unready = name, true }
 }
 
 // A pod that dies is not ready any more before its container has ended. Its
 // failure must be seen.
 func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
-	ends := map[string]func(*kubeapitest.Server){
-		"deleted": func(api *kubeapitest.Server) { api.Delete(kubeapitest.Pods, "inference", "a") },
-		"failed":  func(api *kubeapitest.Server) { api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Failed"))) },
-		"succeeded": func(api *kubeapitest.Server) {
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Succeeded")))
+	ends := map[string]func(*kubeapi.Server){
+		"deleted": func(api *kubeapi.Server) { api.Delete(kubeapi.Pods, "inference", "a") },
+		"failed":  func(api *kubeapi.Server) { api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", phase("Failed"))) },
+		"succeeded": func(api *kubeapi.Server) {
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", phase("Succeeded")))
 		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t)
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+			api := kubeapi.New(t)
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 			r := run(t, 10, shortForm(api, ""))
 			r.waitForPod("ready", addressA, Pod{Ready: true})
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", unready))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready))
 			r.waitForPod("not ready any more, and still a target", addressA, Pod{})
 			// The kubelet is lost.
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", phase("Unknown")))
-			api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", phase("Unknown")))
+			api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
 			r.waitFor("a phase that is not known ends nothing", addressA, addressB)
 			end(api)
 			r.waitFor("it is gone", addressB)
@@ -47,10 +47,10 @@ func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
 }
 
 func TestAPodThatHasNeverBeenReadyIsNoTargetUnlessAsked(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", unready))
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
-	api.Apply(kubeapitest.Pods, vllmPod("c", "10.0.0.3", func(p *kubeapitest.Pod) { p.Pending = true }))
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready))
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
+	api.Apply(kubeapi.Pods, vllmPod("c", "10.0.0.3", func(p *kubeapi.Pod) { p.Pending = true }))
 	ready := run(t, 10, shortForm(api, ""))
 	all := run(t, 10, shortForm(api, ", ready_only: false"))
 	ready.waitFor("ready_only", addressB)
@@ -60,11 +60,11 @@ func TestAPodThatHasNeverBeenReadyIsNoTargetUnlessAsked(t *testing.T) {
 
 // A collector that restarts while a pod dies has not seen it ready.
 func TestAPodThatWasReadyBeforeTheCollectorStartedIsATarget(t *testing.T) {
-	api := kubeapitest.New(t)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", unready, func(p *kubeapitest.Pod) {
+	api := kubeapi.New(t)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready, func(p *kubeapi.Pod) {
 		p.Started, p.ReadyChanged = "2026-06-01T10:00:00Z", "2026-06-01T11:00:00Z"
 	}))
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2", unready, func(p *kubeapitest.Pod) {
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2", unready, func(p *kubeapi.Pod) {
 		p.Started, p.ReadyChanged = "2026-06-01T10:00:00Z", "2026-06-01T10:00:01Z"
 	}))
 	r := run(t, 10, shortForm(api, ""))
@@ -73,31 +73,31 @@ func TestAPodThatWasReadyBeforeTheCollectorStartedIsATarget(t *testing.T) {
 }
 
 func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
-	pool := func(api *kubeapitest.Server) string {
-		api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", map[string]string{"app": "vllm"}, 8000))
+	pool := func(api *kubeapi.Server) string {
+		api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm"}, 8000))
 		return "inference_pool: {name: llama, namespace: inference, api_server: " + api.URL + "}"
 	}
-	full := func(api *kubeapitest.Server) string {
+	full := func(api *kubeapi.Server) string {
 		return `kubernetes_sd_configs: [{role: pod, api_server: ` + api.URL + `, namespaces: {names: [inference]}}]`
 	}
-	for name, configured := range map[string]func(*kubeapitest.Server) string{
-		"kubernetes":            func(api *kubeapitest.Server) string { return shortForm(api, "") },
+	for name, configured := range map[string]func(*kubeapi.Server) string{
+		"kubernetes":            func(api *kubeapi.Server) string { return shortForm(api, "") },
 		"inference_pool":        pool,
 		"kubernetes_sd_configs": full,
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t, kubeapitest.Pools)
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+			api := kubeapi.New(t, kubeapi.Pools)
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 			r := run(t, 10, configured(api))
 			r.waitForPod("it runs", addressA, Pod{Ready: true})
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", terminating))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", terminating))
 			r.waitForPod("it is being deleted", addressA, Pod{Ready: true, Terminating: true})
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", terminating, unready))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", terminating, unready))
 			r.waitForPod("it drains", addressA, Pod{Terminating: true})
-			api.Delete(kubeapitest.Pods, "inference", "a")
+			api.Delete(kubeapi.Pods, "inference", "a")
 			r.waitFor("it is gone")
 			// The same name and address, as of a StatefulSet, is another pod.
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapitest.Pod) { p.UID = "another" }))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapi.Pod) { p.UID = "another" }))
 			r.waitForPod("its successor", addressA, Pod{Ready: true})
 		})
 	}
@@ -105,13 +105,13 @@ func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
 
 // What is known of a pod must survive a watch that is cut or too old.
 func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
-	api := kubeapitest.New(t).WithoutStreaming()
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
+	api := kubeapi.New(t).WithoutStreaming()
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
 	r := run(t, 10, shortForm(api, ""))
 	r.waitFor("both", addressA, addressB)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", unready, terminating))
-	api.Delete(kubeapitest.Pods, "inference", "b")
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready, terminating))
+	api.Delete(kubeapi.Pods, "inference", "b")
 	api.Expire()
 	api.Disconnect()
 	r.waitFor("one is deleted", addressA)
@@ -119,12 +119,12 @@ func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
 }
 
 func TestTheBookOfPodsForgetsWhatIsGone(t *testing.T) {
-	api := kubeapitest.New(t)
+	api := kubeapi.New(t)
 	r := run(t, 10, shortForm(api, ""))
 	for range 5 {
-		api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 		r.waitFor("it comes", addressA)
-		api.Delete(kubeapitest.Pods, "inference", "a")
+		api.Delete(kubeapi.Pods, "inference", "a")
 		r.waitFor("it goes")
 	}
 	book := r.runner.books[setKubernetes]
@@ -139,17 +139,17 @@ func TestTheBookOfPodsForgetsWhatIsGone(t *testing.T) {
 // With host networking, or soon after an address is free again, a new pod may
 // have the address of one that is not deleted yet.
 func TestAnAddressBelongsToThePodThatServes(t *testing.T) {
-	for name, change := range map[string][]func(*kubeapitest.Pod){
+	for name, change := range map[string][]func(*kubeapi.Pod){
 		"not ready any more": {unready},
 		"being deleted":      {terminating},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t)
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+			api := kubeapi.New(t)
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 			r := run(t, 10, shortForm(api, ""))
 			r.waitForPod("the first", addressA, Pod{Ready: true})
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1", change...))
-			api.Apply(kubeapitest.Pods, vllmPod("z", "10.0.0.1"))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", change...))
+			api.Apply(kubeapi.Pods, vllmPod("z", "10.0.0.1"))
 			assert.Eventually(t, func() bool { return r.attributes(addressA)["k8s.pod.name"] == "z" }, within, 10*time.Millisecond)
 			r.waitForPod("the second", addressA, Pod{Ready: true})
 			assert.Equal(t, "uid-z", r.attributes(addressA)["k8s.pod.uid"])

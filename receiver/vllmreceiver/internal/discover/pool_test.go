@@ -8,53 +8,53 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/kubeapitest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
-func poolSection(api *kubeapitest.Server) string {
+func poolSection(api *kubeapi.Server) string {
 	return "inference_pool: {name: llama, namespace: inference, api_server: " + api.URL + "}"
 }
 
 var vllmLabels = map[string]string{"app": "vllm"}
 
 func TestAnInferencePoolIsFollowed(t *testing.T) {
-	api := kubeapitest.New(t, kubeapitest.Pools)
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2", func(p *kubeapitest.Pod) { p.Labels = map[string]string{"app": "other"} }))
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2", func(p *kubeapi.Pod) { p.Labels = map[string]string{"app": "other"} }))
 	r := run(t, 10, poolSection(api))
 	r.waitForLog(`There is no InferencePool "llama" in the namespace "inference"`)
 
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "mistral", vllmLabels, 9999))
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8000))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "mistral", vllmLabels, 9999))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
 	r.waitFor("the pool is made", "http://10.0.0.1:8000/metrics")
 	assert.Equal(t, "llama", r.attributes("http://10.0.0.1:8000/metrics")[PoolAttribute])
 	assert.Equal(t, "a", r.attributes("http://10.0.0.1:8000/metrics")["k8s.pod.name"])
 
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8000, 8001))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000, 8001))
 	r.waitFor("a second port on each pod", "http://10.0.0.1:8000/metrics", "http://10.0.0.1:8001/metrics")
 
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", map[string]string{"app": "other"}, 8000))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "other"}, 8000))
 	r.waitFor("another selector", "http://10.0.0.2:8000/metrics")
 
-	api.Delete(kubeapitest.Pools, "inference", "llama")
+	api.Delete(kubeapi.Pools, "inference", "llama")
 	r.waitFor("the pool is deleted")
 	assert.Positive(t, r.logged("The InferencePool is gone"))
 }
 
 func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
-	api := kubeapitest.New(t, kubeapitest.Pools)
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8000))
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	r := run(t, 10, poolSection(api))
 	r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
 	r.mu.Lock()
 	before := len(r.history)
 	r.mu.Unlock()
-	api.Apply(kubeapitest.Pods, vllmPod("b", "10.0.0.2"))
+	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
 	r.waitFor("two", "http://10.0.0.1:8000/metrics", "http://10.0.0.2:8000/metrics")
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", map[string]string{"app": "vllm", "pod-template-hash": "5d4f"}, 8000))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm", "pod-template-hash": "5d4f"}, 8000))
 	r.waitForLog("The InferencePool has changed")
-	api.Delete(kubeapitest.Pods, "inference", "b")
+	api.Delete(kubeapi.Pods, "inference", "b")
 	r.waitFor("the new selector works", "http://10.0.0.1:8000/metrics")
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,15 +68,15 @@ func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
 func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		has, denied string
-		pool        kubeapitest.Object
+		pool        kubeapi.Object
 	}{
-		"v1":       {kubeapitest.Pools, kubeapitest.OldPools, kubeapitest.Pool("inference", "llama", vllmLabels, 8000)},
-		"v1alpha2": {kubeapitest.OldPools, kubeapitest.Pools, kubeapitest.OldPool("inference", "llama", vllmLabels, 8000)},
+		"v1":       {kubeapi.Pools, kubeapi.OldPools, kubeapi.Pool("inference", "llama", vllmLabels, 8000)},
+		"v1alpha2": {kubeapi.OldPools, kubeapi.Pools, kubeapi.OldPool("inference", "llama", vllmLabels, 8000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t, c.has)
+			api := kubeapi.New(t, c.has)
 			api.Forbid(c.denied, true)
-			api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
+			api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 			api.Apply(c.has, c.pool)
 			r := run(t, 10, poolSection(api))
 			r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
@@ -89,20 +89,20 @@ func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
 
 func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(*kubeapitest.Server)
+		prepare func(*kubeapi.Server)
 		want    string
 	}{
-		"not installed": {func(*kubeapitest.Server) {}, "the Gateway API Inference Extension is not installed"},
+		"not installed": {func(*kubeapi.Server) {}, "the Gateway API Inference Extension is not installed"},
 		"denied": {
-			func(api *kubeapitest.Server) {
-				api.Forbid(kubeapitest.Pools, true)
-				api.Forbid(kubeapitest.OldPools, true)
+			func(api *kubeapi.Server) {
+				api.Forbid(kubeapi.Pools, true)
+				api.Forbid(kubeapi.OldPools, true)
 			},
 			`apiGroups: ["inference.networking.k8s.io"], resources: ["inferencepools"], verbs: [get, list, watch]`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t)
+			api := kubeapi.New(t)
 			c.prepare(api)
 			r := run(t, 10, poolSection(api))
 			r.waitForLog(c.want)
@@ -113,31 +113,31 @@ func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
 }
 
 func TestAPoolSurvivesABrokenWatchAnd410(t *testing.T) {
-	api := kubeapitest.New(t, kubeapitest.Pools).WithoutStreaming()
-	api.Apply(kubeapitest.Pods, vllmPod("a", "10.0.0.1"))
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8000))
+	api := kubeapi.New(t, kubeapi.Pools).WithoutStreaming()
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
 	r := run(t, 10, poolSection(api))
 	r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
 	api.Disconnect()
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8001))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8001))
 	r.waitFor("after the break", "http://10.0.0.1:8001/metrics")
 	api.Expire()
-	api.Apply(kubeapitest.Pools, kubeapitest.Pool("inference", "llama", vllmLabels, 8002))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8002))
 	r.waitFor("after 410", "http://10.0.0.1:8002/metrics")
 	require.Zero(t, r.logged("The InferencePool is gone"))
 }
 
 func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
 	for name, c := range map[string]struct {
-		pool kubeapitest.Object
+		pool kubeapi.Object
 		want string
 	}{
-		"no selector": {kubeapitest.Pool("inference", "llama", nil, 8000), "the InferencePool inference/llama has no selector"},
-		"no port":     {kubeapitest.Pool("inference", "llama", vllmLabels), "the InferencePool inference/llama has no target port"},
+		"no selector": {kubeapi.Pool("inference", "llama", nil, 8000), "the InferencePool inference/llama has no selector"},
+		"no port":     {kubeapi.Pool("inference", "llama", vllmLabels), "the InferencePool inference/llama has no target port"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := kubeapitest.New(t, kubeapitest.Pools)
-			api.Apply(kubeapitest.Pools, c.pool)
+			api := kubeapi.New(t, kubeapi.Pools)
+			api.Apply(kubeapi.Pools, c.pool)
 			r := run(t, 10, poolSection(api))
 			r.waitForLog(c.want)
 		})

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 func readWithExpfmt(tb testing.TB, body []byte) {
@@ -44,7 +44,7 @@ func eachBenchBody(b *testing.B, run func(b *testing.B, bodies [2][]byte)) {
 		run(b, [2][]byte{vllmBody("some/model", 1), vllmBody("some/model", 2)})
 	})
 	b.Run("v0.20", func(b *testing.B) {
-		text, err := os.ReadFile(filepath.Join(capturetest.Dir(b), "inferguard-packet_a-vllm-v0.20-lmcache-mp.txt"))
+		text, err := os.ReadFile(filepath.Join(captures.Dir(b), "inferguard-packet_a-vllm-v0.20-lmcache-mp.txt"))
 		require.NoError(b, err)
 		run(b, [2][]byte{text, bytes.ReplaceAll(text, []byte(" 0.0\n"), []byte(" 12.0\n"))})
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // namedBody is a body that tests read, and its dialect.
@@ -26,9 +26,9 @@ type namedBody struct {
 // part of the series over time.
 func recordedBodies(tb testing.TB) []namedBody {
 	tb.Helper()
-	files := capturetest.Files(tb)
+	files := captures.Files(tb)
 	for _, pattern := range []string{"gateway/*.txt", "series/*/*/0[1-4].txt"} {
-		found, err := filepath.Glob(filepath.Join(capturetest.Dir(tb), pattern))
+		found, err := filepath.Glob(filepath.Join(captures.Dir(tb), pattern))
 		require.NoError(tb, err)
 		require.NotEmpty(tb, found)
 		files = append(files, found...)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/capturetest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
@@ -48,7 +48,7 @@ func FuzzMake(f *testing.F) {
 }
 
 func TestCapturesKeepTheInvariants(t *testing.T) {
-	for _, path := range capturetest.Files(t) {
+	for _, path := range captures.Files(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			body, err := os.ReadFile(path)
 			require.NoError(t, err)

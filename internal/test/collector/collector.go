@@ -1,0 +1,236 @@
+// Package collector runs the built distribution in tests: it finds the
+// program, starts it with an environment of its own, waits for what it should
+// do, reads its log, and stops it, all bounded in time.
+package collector
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// Patience is how long a test waits for something that should take a second
+	// or two, on a machine that is busy with other things.
+	Patience = time.Minute
+	// lifetime is how long a program may run before it is killed: a test that
+	// hangs must not leave it behind.
+	lifetime = 4 * Patience
+	// stopLimit is how long a program may take to end after SIGTERM. The
+	// collector flushes what it holds to backends that answer or refuse at once.
+	stopLimit = 20 * time.Second
+	// look is the time between two looks at what a test waits for.
+	look = 20 * time.Millisecond
+)
+
+// Process is a running program.
+type Process struct {
+	name  string
+	cmd   *exec.Cmd
+	log   *Log
+	ended chan error
+}
+
+// Start runs a program with these variables added to a nearly empty environment,
+// from which nothing that a configuration reads is inherited. The log is shown
+// when the test fails.
+func Start(t *testing.T, env map[string]string, program string, args ...string) *Process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	t.Cleanup(cancel)
+	p := &Process{name: filepath.Base(program), log: &Log{}, ended: make(chan error, 1)}
+	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // a test's own program
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	for name, value := range env {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	require.NoError(t, p.cmd.Start())
+	go func() { p.ended <- p.cmd.Wait() }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of %s:\n%s", p.name, shortened(p.Log()))
+		}
+	})
+	return p
+}
+
+// Collector runs the built collector with configurations, each of which
+// overrides the ones before. A configuration is a file, or "yaml:" and text. Its
+// own metrics are off, because several collectors run at once and would share
+// their port.
+func Collector(t *testing.T, env map[string]string, configs ...string) *Process {
+	t.Helper()
+	configs = append(configs, "yaml:service::telemetry::metrics::level: none")
+	var args []string
+	for _, config := range configs {
+		args = append(args, "--config", config)
+	}
+	return Start(t, env, Binary(t), args...)
+}
+
+// CollectorWith runs the built collector with a configuration given as text.
+func CollectorWith(t *testing.T, config string) *Process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	return Collector(t, nil, file)
+}
+
+// WaitFor waits until ok, and fails at once when the program ends meanwhile.
+func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(Patience)
+	for !ok() {
+		select {
+		case err := <-p.ended:
+			p.ended <- err
+			require.FailNow(t, p.name+" ended by itself", "while waiting for %s: %v", what, err)
+		case <-deadline:
+			require.FailNow(t, "waited too long for "+what)
+		case <-time.After(look):
+		}
+	}
+}
+
+// Ready tells whether the collector says that all components have started.
+func (p *Process) Ready() bool {
+	return strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.")
+}
+
+// Stop asks the program to end and demands that it does so cleanly and soon.
+func (p *Process) Stop(t *testing.T) {
+	t.Helper()
+	if took, err := p.Terminate(stopLimit); took >= stopLimit {
+		require.FailNow(t, p.name+" did not end", "within %s of SIGTERM", stopLimit)
+	} else {
+		assert.NoError(t, err, "the exit status")
+	}
+}
+
+// Terminate asks the program to end, kills it after limit, and returns the time
+// that it took and how it ended.
+func (p *Process) Terminate(limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, err
+	}
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return time.Since(began), err
+	case <-time.After(limit):
+	}
+	// A Go program then writes what each goroutine does into its log.
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return limit, err
+	case <-time.After(look * 100):
+		_ = p.cmd.Process.Kill()
+		return limit, <-p.ended
+	}
+}
+
+// Pid is the number of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Ended reports whether the program has ended.
+func (p *Process) Ended() bool {
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal to the program.
+func (p *Process) Signal(t *testing.T, signal os.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(signal))
+}
+
+// WaitForFailure waits until the program has ended by itself, and demands that it
+// reports a failure.
+func (p *Process) WaitForFailure(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		require.Error(t, err, "%s ended without a failure", p.name)
+	case <-time.After(Patience):
+		require.FailNow(t, p.name+" did not end by itself")
+	}
+}
+
+// Kill ends the program as a crash would.
+func (p *Process) Kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Kill())
+	require.Error(t, <-p.ended, "it did not end by itself")
+}
+
+// Log is what the program has written so far.
+func (p *Process) Log() string { return p.log.String() }
+
+// logEntry is the first line of a log entry of the collector; a stack trace may
+// follow it.
+var logEntry = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\S+\t(\w+)\t`)
+
+// Complaints are the collector's log lines of a level above info, without those
+// that contain one of the expected texts.
+func (p *Process) Complaints(expected ...string) []string {
+	return p.lines([]string{"debug", "info"}, expected)
+}
+
+// Errors are the collector's log lines of level error and above.
+func (p *Process) Errors() []string {
+	return p.lines([]string{"debug", "info", "warn"}, nil)
+}
+
+// lines are the entries of the log whose level is none of these and that contain
+// none of the expected texts.
+func (p *Process) lines(levels, expected []string) []string {
+	var found []string
+lines:
+	for line := range strings.Lines(p.Log()) {
+		entry := logEntry.FindStringSubmatch(line)
+		if len(entry) == 0 {
+			continue
+		}
+		for _, level := range levels {
+			if entry[1] == level {
+				continue lines
+			}
+		}
+		for _, text := range expected {
+			if strings.Contains(line, text) {
+				continue lines
+			}
+		}
+		found = append(found, strings.TrimSpace(line))
+	}
+	return found
+}
+
+// shortened keeps the beginning and the end of a long log.
+func shortened(log string) string {
+	const most = 20000
+	if len(log) > most {
+		return log[:most/2] + "\n...\n" + log[len(log)-most/2:]
+	}
+	return log
+}

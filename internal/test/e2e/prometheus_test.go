@@ -1,0 +1,180 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+)
+
+// exposed are the series of a page of metrics: the value of each by its name and
+// labels.
+type exposed map[string]float64
+
+// parsePage reads a page in the text format with Prometheus's own parser. keep
+// says which labels are part of a series' key.
+func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels) exposed {
+	t.Helper()
+	series := exposed{}
+	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
+	for {
+		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			return series
+		}
+		require.NoError(t, err)
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		var set labels.Labels
+		p.Labels(&set)
+		_, _, value := p.Series()
+		series[keep(set).String()] = value
+	}
+}
+
+// of keeps the series of one target, and takes away what the exporter adds.
+func of(instance string) func(labels.Labels) labels.Labels {
+	return func(set labels.Labels) labels.Labels {
+		if set.Get("instance") != instance || set.Get("job") != "vllm" {
+			return labels.FromStrings(model.MetricNameLabel, "of another target")
+		}
+		return bare(set)
+	}
+}
+
+// bare writes bounds as numbers and drops the labels that the exporter adds.
+func bare(set labels.Labels) labels.Labels {
+	b := labels.NewBuilder(set)
+	set.Range(func(l labels.Label) {
+		switch {
+		case l.Name == "job", l.Name == "instance", strings.HasPrefix(l.Name, "otel_scope_"), l.Value == "":
+			b.Del(l.Name)
+		case l.Name == "le":
+			if bound, err := strconv.ParseFloat(l.Value, 64); err == nil {
+				b.Set("le", strconv.FormatFloat(bound, 'g', -1, 64))
+			}
+		}
+	})
+	return b.Labels()
+}
+
+const prometheusConfig = `
+receivers:
+  vllm/canonical: &vllm
+    collection_interval: 1s
+    timeout: 1s
+    endpoint: http://%[1]s/0/metrics
+  vllm/wire:
+    <<: *vllm
+    naming: wire
+exporters:
+  prometheus/canonical: {endpoint: %[2]s}
+  prometheus/wire: {endpoint: %[3]s}
+service:
+  pipelines:
+    metrics/canonical: {receivers: [vllm/canonical], exporters: [prometheus/canonical]}
+    metrics/wire: {receivers: [vllm/wire], exporters: [prometheus/wire]}
+`
+
+// A dashboard written for vLLM's own endpoint must work on Prometheus's copy of
+// ours: with a colon for an underscore, or with "naming: wire" as it is.
+func TestDashboardsForVLLMWorkThroughPrometheus(t *testing.T) {
+	t.Parallel()
+	var p *page
+	for _, own := range ownPages(t) {
+		if own.name == "v1-0.20.0" {
+			p = own
+		}
+	}
+	require.NotNil(t, p)
+	host := servePages(t, []*page{p})
+	canonicalAddr, wireAddr := collector.FreeAddr(t), collector.FreeAddr(t)
+	c := collector.CollectorWith(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
+	var canonical, wire []byte
+	c.WaitFor(t, "both endpoints", func() bool {
+		canonical, wire = collector.Get(t, "http://"+canonicalAddr+"/metrics"), collector.Get(t, "http://"+wireAddr+"/metrics")
+		return strings.Contains(string(canonical), "vllm_prompt_tokens_total") && strings.Contains(string(wire), "prompt_tokens_total")
+	})
+	c.Stop(t)
+	assert.Empty(t, c.Errors())
+
+	instance := host + "/0/metrics"
+	body := parsePage(t, p.body, bare)
+	found := parsePage(t, canonical, of(instance))
+	kept := parsePage(t, wire, of(instance))
+	renamed := excepted()
+	dashboards := 0
+	for series, value := range body {
+		wireName := metricName(series)
+		if strings.HasSuffix(wireName, "_created") || strings.HasPrefix(wireName, "process_") || strings.HasPrefix(wireName, "python_") {
+			assert.NotContains(t, kept, series, "naming: wire")
+			continue
+		}
+		equal(t, kept, series, value, "naming: wire")
+		if renamed(wireName) {
+			continue
+		}
+		dashboards++
+		equal(t, found, strings.Replace(series, "vllm:", "vllm_", 1), value, "naming: canonical")
+	}
+	assert.Greater(t, dashboards, 300, "nearly the whole body follows the colon rule")
+	assert.Equal(t, 1.0, found[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()])
+}
+
+func equal(t *testing.T, in exposed, series string, want float64, naming string) {
+	t.Helper()
+	got, ok := in[series]
+	if !ok {
+		t.Errorf("%s: %s is missing", naming, series)
+		return
+	}
+	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+		t.Errorf("%s: %s is %v, not %v", naming, series, got, want)
+	}
+}
+
+// metricName is the name of a series as labels.Labels writes it.
+func metricName(series string) string {
+	_, rest, _ := strings.Cut(series, `__name__="`)
+	name, _, _ := strings.Cut(rest, `"`)
+	return name
+}
+
+// excepted tells which samples have another name by an exception that the
+// catalogue gives a reason for, or are an info family.
+func excepted() func(sample string) bool {
+	families := map[string]bool{}
+	for _, info := range catalog.InfoFamilies {
+		families[info.Family] = true
+	}
+	for _, m := range catalog.All() {
+		for _, s := range m.Sources {
+			if m.Exception != "" {
+				families[s.Family] = true
+			}
+		}
+	}
+	return func(sample string) bool {
+		for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+			if base, ok := strings.CutSuffix(sample, suffix); ok && families[base] {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,138 @@
+package examples
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/mod/modfile"
+)
+
+// root is the repository's top folder.
+const root = "../../.."
+
+// manifest is the part of a builder configuration that the tests look at.
+type manifest struct {
+	Dist struct {
+		Name, Module, Version string
+		OutputPath            string `yaml:"output_path"`
+	}
+	Receivers, Processors, Exporters, Extensions, Connectors, Providers []component
+	Replaces                                                            []string
+}
+
+type component struct{ Gomod, Import string }
+
+func (m manifest) components() []component {
+	return slices.Concat(m.Receivers, m.Processors, m.Exporters, m.Extensions, m.Connectors, m.Providers)
+}
+
+// pkg is the Go package of a component.
+func (c component) pkg() string {
+	if c.Import != "" {
+		return c.Import
+	}
+	module, _, _ := strings.Cut(c.Gomod, " ")
+	return module
+}
+
+func (c component) version() string {
+	_, version, _ := strings.Cut(c.Gomod, " ")
+	return version
+}
+
+func readManifest(t *testing.T, name string) manifest {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	var m manifest
+	require.NoError(t, yaml.Unmarshal(content, &m))
+	require.NotEmpty(t, m.components())
+	return m
+}
+
+func readModule(t *testing.T) *modfile.File {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	module, err := modfile.Parse("go.mod", content, nil)
+	require.NoError(t, err)
+	return module
+}
+
+func TestTheFullDistributionHasEverythingThatTheSmallOneHas(t *testing.T) {
+	small, full := readManifest(t, "builder-config.yaml"), readManifest(t, "builder-config-full.yaml")
+
+	assert.Subset(t, full.Receivers, small.Receivers)
+	assert.Subset(t, full.Processors, small.Processors)
+	assert.Subset(t, full.Exporters, small.Exporters)
+	assert.Subset(t, full.Extensions, small.Extensions)
+	assert.Subset(t, full.Connectors, small.Connectors)
+	assert.Equal(t, small.Providers, full.Providers)
+	assert.Equal(t, small.Replaces, full.Replaces)
+	assert.Equal(t, small.Dist.Version, full.Dist.Version)
+	assert.Greater(t, len(full.components()), len(small.components()))
+}
+
+// A component that is written but not listed would be missing from the binary,
+// and no other test would notice.
+func TestEveryComponentOfThisModuleIsInBothDistributions(t *testing.T) {
+	module := readModule(t).Module.Mod.Path
+	var own []string
+	for _, kind := range []string{"receiver", "processor", "connector", "extension", "exporter"} {
+		factories, err := filepath.Glob(filepath.Join(root, kind, "*", "factory.go"))
+		require.NoError(t, err)
+		for _, factory := range factories {
+			own = append(own, path.Join(module, kind, filepath.Base(filepath.Dir(factory))))
+		}
+	}
+	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			m := readManifest(t, name)
+			var listed []string
+			for _, c := range m.components() {
+				if strings.HasPrefix(c.Gomod, module+" ") {
+					listed = append(listed, c.pkg())
+					assert.Equal(t, "v"+m.Dist.Version, c.version(), "%s has the distribution's version", c.pkg())
+				}
+			}
+			assert.Subset(t, listed, own)
+			assert.Equal(t, []string{module + " => ../.."}, m.Replaces)
+			assert.Len(t, strings.Split(path.Clean(m.Dist.OutputPath), "/"), 2, "or ../.. is not the repository")
+		})
+	}
+}
+
+// One release of the Collector is built and tested together. A binary mixed of
+// two starts, and then fails in ways that no test here would see.
+func TestEverythingIsOfOneCollectorRelease(t *testing.T) {
+	required := map[string]string{}
+	for _, r := range readModule(t).Require {
+		required[r.Mod.Path] = r.Mod.Version
+	}
+	stable, beta := required["go.opentelemetry.io/collector/pdata"], required["go.opentelemetry.io/collector/scraper/scraperhelper"]
+	require.NotEmpty(t, stable)
+	require.NotEmpty(t, beta)
+
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	assert.Contains(t, string(makefile), "OCB_VERSION      := "+beta+"\n")
+
+	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml"} {
+		for _, c := range readManifest(t, name).components() {
+			switch {
+			case strings.HasPrefix(c.pkg(), "go.opentelemetry.io/collector/"),
+				strings.HasPrefix(c.pkg(), "github.com/open-telemetry/"):
+				assert.Contains(t, []string{stable, beta}, c.version(), "%s: %s", name, c.pkg())
+			default:
+				assert.Contains(t, c.pkg(), "otelcol-vllm", "%s: a component from elsewhere needs a version rule of its own", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+)
+
+// limit is how long a test waits for something that takes a second or two.
+const limit = 40 * time.Second
+
+// target is a vLLM server, or an endpoint picker, which wants a token.
+type target struct {
+	*httptest.Server
+	token            atomic.Value
+	answered, denied atomic.Int64
+}
+
+func newTarget(t *testing.T, token string) *target {
+	t.Helper()
+	s := &target{}
+	s.token.Store(token)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wanted, _ := s.token.Load().(string)
+		switch {
+		case wanted != "" && r.Header.Get("Authorization") != "Bearer "+wanted:
+			s.denied.Add(1)
+			http.Error(w, "Authentication failed", http.StatusInternalServerError)
+		case r.URL.Path != "/metrics":
+			http.NotFound(w, r)
+		default:
+			s.answered.Add(1)
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			fmt.Fprint(w, "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 3.0\n")
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// backend keeps the attributes of the newest resource that it was sent with the
+// right Authorization.
+type backend struct {
+	*httptest.Server
+	newest atomic.Value
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	b := &backend{}
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, _ := io.ReadAll(r.Body)
+		request := pmetricotlp.NewExportRequest()
+		if r.Header.Get("Authorization") != "Bearer replace-me" || request.UnmarshalProto(content) != nil {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		for _, rm := range request.Metrics().ResourceMetrics().All() {
+			b.newest.Store(rm.Resource().Attributes().AsRaw())
+		}
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+// start runs an overlay's configuration as it is, but for intervals, and for the
+// ports and folders that are the pod's own: those are replaced, old by new. It
+// returns the environment, and what stops the collector.
+func start(t *testing.T, overlay, endpoint string, replaced map[string]string) (map[string]string, func()) {
+	t.Helper()
+	all := mustDecode(t, overlays(t)[overlay])
+	w := all.workloads()[0]
+	text, ok := configText(all.index(), w, w.ours()[0])
+	require.True(t, ok)
+	text = discovery.ReplaceAllString(text, "    endpoint: http://127.0.0.1:1\n")
+	env := variables(all.index(), w, w.ours()[0])
+	env["OTLP_ENDPOINT"] = endpoint
+	for _, edit := range []map[string]string{replaced, {
+		"/var/lib/otelcol-vllm":    t.TempDir(),
+		"compression: gzip":        "compression: none",
+		"flush_timeout: 5s":        "flush_timeout: 100ms",
+		"collection_interval: 15s": "collection_interval: 500ms\n    initial_delay: 0s",
+		"    timeout: 5s":          "    timeout: 500ms",
+		`"[${env:POD_IP}]:13133"`:  `"[127.0.0.1]:0"`,
+	}} {
+		for before, after := range edit {
+			require.Contains(t, text, before)
+			text = strings.ReplaceAll(text, before, after)
+		}
+	}
+	cmd := run(t, text+"  telemetry: {metrics: {level: none}}\n", env)
+	log := &collector.Log{}
+	cmd.Stdout, cmd.Stderr = log, log
+	require.NoError(t, cmd.Start())
+	return env, func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, cmd.Wait(), "%s", log)
+		if t.Failed() {
+			t.Logf("%s", log)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	assert.Eventually(t, ok, limit, 50*time.Millisecond, what)
+}
+
+func TestTheSidecarDelivers(t *testing.T) {
+	vllm, vendor := newTarget(t, ""), newBackend(t)
+	env, stop := start(t, "sidecar", vendor.URL, map[string]string{"http://127.0.0.1:8000": vllm.URL})
+	eventually(t, "points at the backend", func() bool { return vendor.newest.Load() != nil })
+	stop()
+
+	attributes, ok := vendor.newest.Load().(map[string]any)
+	require.True(t, ok)
+	for name, value := range map[string]string{
+		"service.instance.id": "vllm.pod-1", "k8s.pod.name": "pod-1", "k8s.namespace.name": "vllm",
+		"k8s.node.name": "node-1", "k8s.pod.uid": env["POD_UID"],
+	} {
+		assert.Equal(t, value, attributes[name], name)
+	}
+}
+
+// The kubelet renews a projected token by turning a link to a folder with a new one.
+func TestTheGatewayFollowsItsToken(t *testing.T) {
+	dir := t.TempDir()
+	renew := func(token string) {
+		fresh := filepath.Join(dir, ".."+token)
+		require.NoError(t, os.Mkdir(fresh, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(fresh, "token"), []byte(token), 0o600))
+		require.NoError(t, os.Symlink(".."+token, filepath.Join(dir, "..data_tmp")))
+		require.NoError(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	}
+	renew("first")
+	require.NoError(t, os.Symlink(filepath.Join("..data", "token"), filepath.Join(dir, "token")))
+
+	picker, vendor := newTarget(t, "first"), newBackend(t)
+	_, stop := start(t, "gateway", vendor.URL, map[string]string{
+		"${env:PICKER_ENDPOINT}": picker.URL, "/var/run/secrets/otelcol-vllm": dir,
+	})
+	eventually(t, "an answer to the first token", func() bool { return picker.answered.Load() > 0 })
+	assert.Zero(t, picker.denied.Load())
+
+	renew("second")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "..first")))
+	picker.token.Store("second")
+	before := picker.answered.Load()
+	eventually(t, "answers to the second token", func() bool { return picker.answered.Load() > before+1 })
+	eventually(t, "points at the backend", func() bool { return vendor.newest.Load() != nil })
+	stop()
+}
