@@ -3,7 +3,7 @@
 // is made from them: the tables of internal/catalog, the references for users of
 // the receiver and of the processor (metrics.md of each), the table of derived
 // metrics in the root's README.md, and the generated parts of docs/diagnosis.md and
-// docs/naming.md.
+// docs/reference/naming.md.
 package main
 
 import (
@@ -66,7 +66,7 @@ func generated(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	naming, err := read("docs", "naming.md")
+	naming, err := read("docs", "reference", "naming.md")
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func generated(root string) (map[string][]byte, error) {
 		filepath.Join("internal", "catalog", "diagnosis_generated.go"): func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
 		},
-		filepath.Join("docs", "naming.md"):    func(d *document) ([]byte, error) { return namingWith(d, naming) },
+		filepath.Join("docs", "reference", "naming.md"):    func(d *document) ([]byte, error) { return namingWith(d, naming) },
 		filepath.Join("docs", "diagnosis.md"): func(d *document) ([]byte, error) { return diagnosed.guideWith(d, guide) },
 	} {
 		if files[path], err = generate(doc); err != nil {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// namingWith returns docs/naming.md with its generated part anew: the families of vLLM
+// namingWith returns docs/reference/naming.md with its generated part anew: the families of vLLM
 // whose old query finds nothing once "vllm:" is replaced by "vllm_".
 func namingWith(d *document, page []byte) ([]byte, error) {
 	var b strings.Builder
@@ -17,7 +17,7 @@ func namingWith(d *document, page []byte) ([]byte, error) {
 	}
 	page, err := replacePart(page, "changed-queries", b.String())
 	if err != nil {
-		return nil, fmt.Errorf("docs/naming.md: %w", err)
+		return nil, fmt.Errorf("docs/reference/naming.md: %w", err)
 	}
 	return page, nil
 }
