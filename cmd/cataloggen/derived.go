@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -73,33 +72,5 @@ func processorReference(d *document) ([]byte, error) {
 	}
 	b.WriteString("\n## Attributes\n\n")
 	writeAttributeTable(&b, d, metric.derived)
-	return b.Bytes(), nil
-}
-
-// What the generated part of README.md stands between.
-const (
-	readmeBegin = "<!-- derived metrics: begin -->\n"
-	readmeEnd   = "<!-- derived metrics: end -->"
-)
-
-// readmeWith returns README.md with a new table of the derived metrics in its place.
-func readmeWith(d *document, readme []byte) ([]byte, error) {
-	head, rest, begins := bytes.Cut(readme, []byte(readmeBegin))
-	_, tail, ends := bytes.Cut(rest, []byte(readmeEnd))
-	if !begins || !ends {
-		return nil, errors.New("README.md: the marks around the table of derived metrics are missing")
-	}
-	var b bytes.Buffer
-	b.Write(head)
-	b.WriteString(readmeBegin)
-	b.WriteString("| Metric | Unit | Meaning | Needs | On |\n|---|---|---|---|---|\n")
-	for _, t := range d.topicsOf(metric.derived) {
-		for _, name := range d.namesOf(t, metric.derived) {
-			m := d.Metrics[name]
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", name, m.Unit, cell(m.Description), cell(m.Needs), m.on())
-		}
-	}
-	b.WriteString(readmeEnd)
-	b.Write(tail)
 	return b.Bytes(), nil
 }
