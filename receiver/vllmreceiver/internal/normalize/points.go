@@ -47,8 +47,8 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	m.Family = family.Name
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
-	at := make(map[uint64]int, len(series))
-	var apart map[uint64]bool
+	at := make(map[SeriesKey]int, len(series))
+	var apart map[SeriesKey]bool
 	for i := range series {
 		s := &series[i]
 		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
@@ -58,7 +58,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		key := pointKey(m.Name, m.Kind, s.labels)
 		if isGateway {
 			if apart == nil {
-				apart = map[uint64]bool{}
+				apart = map[SeriesKey]bool{}
 			}
 			if apart[key] {
 				b.plan.Dropped[ReasonDuplicate]++
@@ -125,7 +125,7 @@ type unified struct {
 func (b *builder) unify(family *exposition.Family) []unified {
 	out := make([]unified, 0, len(family.Series))
 	// How many series are equal but for their pid, and whether one has none.
-	equals, twins := map[uint64]int{}, map[uint64]bool{}
+	equals, twins := map[SeriesKey]int{}, map[SeriesKey]bool{}
 	pids := !pidless(family)
 	for i := range family.Series {
 		labels := family.Series[i].Labels

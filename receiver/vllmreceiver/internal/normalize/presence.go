@@ -14,7 +14,7 @@ var seed = maphash.MakeSeed()
 // pointKey identifies a series by the name and kind of its metric and its labels.
 // It is a hash, so that what is remembered by it has one size whatever the labels
 // are. No name or value of a label contains the byte 0xff, which is not valid UTF-8.
-func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 {
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) SeriesKey {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	_, _ = h.WriteString(name)
@@ -25,7 +25,7 @@ func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 
 		_ = h.WriteByte(0xff)
 		_, _ = h.WriteString(labels[i].Value)
 	}
-	return h.Sum64()
+	return SeriesKey(h.Sum64())
 }
 
 // wireSeries stands for the kind of a series as the body has it, where its kind
@@ -35,12 +35,12 @@ const wireSeries catalog.Kind = 0xff
 // presence returns the hashes of all series of a layout, in order, also of those
 // that do not become points: a histogram without its last bucket is in the body,
 // and the counter that another name stands for as well.
-func presence(layout *exposition.Layout) []uint64 {
+func presence(layout *exposition.Layout) []SeriesKey {
 	n := 0
 	for i := range layout.Families {
 		n += len(layout.Families[i].Series)
 	}
-	present := make([]uint64, 0, n)
+	present := make([]SeriesKey, 0, n)
 	for i := range layout.Families {
 		family := &layout.Families[i]
 		for j := range family.Series {
