@@ -94,11 +94,11 @@ func statusError(response *http.Response, credentials bool) *Error {
 				"check that they are current and of the right kind; an endpoint picker for example needs a bearer token")
 	case code == http.StatusUnauthorized:
 		return newError(OutcomeUnauthorized, nil,
-			"the server answered 401 Unauthorized: it requires credentials and none are configured; set auth or headers for this target, "+
+			"the server answered 401 Unauthorized: it wants credentials and none are configured; set auth or headers for this target, "+
 				"for an endpoint picker auth with a bearertokenauth extension whose filename is the token of a service account")
 	case code == http.StatusForbidden:
 		return newError(OutcomeForbidden, nil,
-			"the server answered 403 Forbidden: the credentials are known but may not read this path; an endpoint picker requires "+
+			"the server answered 403 Forbidden: the credentials are known but may not read this path; an endpoint picker wants "+
 				"a ClusterRole with the rule nonResourceURLs: [/metrics], verbs: [get], and a ClusterRoleBinding from it to the service account of the token")
 	case code == http.StatusInternalServerError && begins(response, rejected):
 		return newError(OutcomeUnauthorized, nil,
