@@ -6,7 +6,7 @@
 // attributes and the slots at which its numbers stand. A Plan can therefore be
 // remembered as long as the layout lives; only package emit looks at numbers.
 //
-// The rules are those of docs/naming.md:
+// The rules are those of docs/reference/naming.md:
 //
 //   - a known family gets its name, unit and kind from the catalogue, whatever
 //     prefix its deployment put before it;
