@@ -47,25 +47,13 @@ type listedFile struct {
 	failed string
 }
 
-// Run reads the files when they change and when the interval is over, until ctx
-// ends. While a file cannot be read, what it said last holds.
+// Run reads the files when they change, and at least once in each interval, until ctx
+// ends. While a file cannot be read, the targets of its last content stay.
 func (d *fileDiscoverer) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
-	ticker := time.NewTicker(lookAtFiles)
-	defer ticker.Stop()
-	for {
-		if groups := d.look(time.Now()); len(groups) > 0 {
-			select {
-			case up <- groups:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	poll(ctx, lookAtFiles, up, func(context.Context) ([]*targetgroup.Group, bool) {
+		groups := d.look(time.Now())
+		return groups, len(groups) > 0
+	})
 }
 
 // look returns the groups of the files that have changed or gone.

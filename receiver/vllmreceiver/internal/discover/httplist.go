@@ -39,31 +39,20 @@ type httpDiscoverer struct {
 	former int
 }
 
-// Run asks until ctx ends. While the endpoint fails, what it said last holds.
+// Run asks the endpoint until ctx ends.
 func (d *httpDiscoverer) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	defer d.client.CloseIdleConnections()
-	ticker := time.NewTicker(d.interval)
-	defer ticker.Stop()
-	for {
-		groups, err := d.ask(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.logger.Error("the targets of http_sd_configs stay as they are, because the list could not be read", "url", d.url, "err", err.Error())
-		} else {
-			select {
-			case up <- groups:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	poll(ctx, d.interval, up, d.read)
+}
+
+// read returns the groups of the endpoint. While it fails, the targets of its last list
+// stay.
+func (d *httpDiscoverer) read(ctx context.Context) (groups []*targetgroup.Group, changed bool) {
+	groups, err := d.ask(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.logger.Error("the targets of http_sd_configs stay as they are, because the list could not be read", "url", d.url, "err", err.Error())
 	}
+	return groups, err == nil
 }
 
 var jsonType = regexp.MustCompile(`^(?i:\s*application/json\s*(;\s*charset="?utf-8"?\s*)?)$`)

@@ -10,12 +10,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
@@ -169,52 +165,31 @@ func (w *podWatcher) run(ctx context.Context) {
 }
 
 func (w *podWatcher) watch(ctx context.Context, namespace string) {
-	pods := w.client.Resource(core("pods")).Namespace(namespace)
-	selected := func(options metav1.ListOptions) metav1.ListOptions {
-		for _, s := range w.sd.Selectors {
-			if s.Role == kubernetes.RolePod {
-				options.LabelSelector, options.FieldSelector = s.Label, s.Field
-			}
-		}
-		return options
+	pods := objectWatch{
+		objects: w.client.Resource(core("pods")).Namespace(namespace),
+		seen:    w.seen,
+		failed: func(err error) {
+			// The prober reports what is denied, and a watch that ends starts again.
+			w.logger.Debug("The pods cannot be watched: " + remote.Text(err.Error()))
+		},
+		trim: onlyState,
 	}
-	informer := cache.NewSharedInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return pods.List(ctx, selected(options))
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, selected(options))
-		},
-	}, &unstructured.Unstructured{}, 0)
-	// These fail only once the informer runs.
-	_ = informer.SetTransform(withoutTheRest)
-	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		// What is denied is reported by the prober, and a watch that ends begins anew.
-		w.logger.Debug("The pods cannot be watched: " + remote.Text(err.Error()))
-	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { w.seen(object, false) },
-		UpdateFunc: func(_, object any) { w.seen(object, false) },
-		DeleteFunc: func(object any) { w.seen(object, true) },
-	})
-	informer.RunWithContext(ctx)
+	for _, s := range w.sd.Selectors {
+		if s.Role == kubernetes.RolePod {
+			pods.labels, pods.fields = s.Label, s.Field
+		}
+	}
+	pods.run(ctx)
 }
 
-func (w *podWatcher) seen(object any, deleted bool) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	pod, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+func (w *podWatcher) seen(pod *unstructured.Unstructured, deleted bool) {
 	state := readPod(pod)
 	state.deleted = deleted
 	w.book.set(string(pod.GetUID()), state)
 }
 
-// withoutTheRest keeps of a pod what readPod reads.
-func withoutTheRest(object any) (any, error) {
+// onlyState removes from a pod all that readPod does not read.
+func onlyState(object any) (any, error) {
 	pod, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil

@@ -14,11 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 )
 
 // pool is what an InferencePool says about its servers.
@@ -122,58 +119,34 @@ func (f *follower) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// watch lists and watches the one object, and begins anew where it must.
+// watch follows the pool in one API group.
 func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) {
-	access := f.client.Resource(kind).Namespace(f.form.Namespace)
-	name := fields.OneTermEqualSelector(metav1.ObjectNameField, f.form.Name).String()
-	informer := cache.NewSharedInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = name
-			list, err := access.List(ctx, options)
-			if err == nil {
-				f.update(kind, func(state *poolState) {
-					// What was found is known once it comes as an event.
-					state.synced = state.synced || len(list.Items) == 0
-					state.absent, state.obstacle = false, ""
-				})
+	w := objectWatch{
+		objects: f.client.Resource(kind).Namespace(f.form.Namespace),
+		fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, f.form.Name).String(),
+		seen: func(object *unstructured.Unstructured, deleted bool) {
+			if deleted {
+				f.update(kind, func(state *poolState) { state.pool = nil })
+				return
 			}
-			return list, err
+			f.seen(kind, object)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = name
-			return access.Watch(ctx, options)
+		failed: func(err error) { f.failed(kind, err) },
+		listed: func(n int) {
+			f.update(kind, func(state *poolState) {
+				// A pool that was found is known only after the call of seen.
+				state.synced = state.synced || n == 0
+				state.absent, state.obstacle = false, ""
+			})
 		},
-	}, &unstructured.Unstructured{}, 0)
-	// Both fail only once the informer runs.
-	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		f.failed(kind, err)
-	})
-	events, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { f.seen(kind, object) },
-		UpdateFunc: func(_, object any) { f.seen(kind, object) },
-		DeleteFunc: func(any) { f.update(kind, func(state *poolState) { state.pool = nil }) },
-	})
-	if err != nil {
-		// Only of an informer that has been stopped.
-		return
+		// A streamed list that finds nothing calls neither seen nor listed.
+		synced: func() { f.update(kind, func(state *poolState) { state.synced = true }) },
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		// A list that finds nothing makes no event.
-		if cache.WaitForCacheSync(ctx.Done(), events.HasSynced) {
-			f.update(kind, func(state *poolState) { state.synced = true })
-		}
-	})
-	informer.RunWithContext(ctx)
-	wg.Wait()
+	w.run(ctx)
 }
 
-func (f *follower) seen(kind schema.GroupVersionResource, object any) {
-	item, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
-	found, err := readPool(item)
+func (f *follower) seen(kind schema.GroupVersionResource, object *unstructured.Unstructured) {
+	found, err := readPool(object)
 	f.update(kind, func(state *poolState) {
 		state.synced, state.absent, state.obstacle = true, false, ""
 		if err != nil {

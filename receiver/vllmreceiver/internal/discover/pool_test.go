@@ -149,3 +149,20 @@ func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
 		})
 	}
 }
+
+// A list that has found the pool is not an answer that there is none.
+func TestAPoolThatExistsIsNotReportedAsMissing(t *testing.T) {
+	t.Parallel()
+	for _, has := range []string{kubeapi.Pools, kubeapi.OldPools} {
+		api := kubeapi.New(t, kubeapi.Pools, kubeapi.OldPools).WithoutStreaming()
+		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+		pool := kubeapi.Pool("inference", "llama", vllmLabels, 8000)
+		if has == kubeapi.OldPools {
+			pool = kubeapi.OldPool("inference", "llama", vllmLabels, 8000)
+		}
+		api.Apply(has, pool)
+		r := run(t, 10, poolSection(api))
+		r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
+		require.Zero(t, r.logged("There is no InferencePool"), "%v", r.lines())
+	}
+}

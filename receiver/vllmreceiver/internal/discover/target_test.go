@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -138,6 +139,38 @@ func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.target.Attributes)
 		})
+	}
+}
+
+// Targets that are not equal are ended and started again, so each difference that changes
+// the scrapes or the series counts, and no other.
+func TestWhichTargetsAreEqual(t *testing.T) {
+	t.Parallel()
+	target := func(change func(*Target)) *Target {
+		u, err := url.Parse("http://a:1/metrics")
+		require.NoError(t, err)
+		out := &Target{URL: u, Interval: time.Minute, Timeout: time.Second, Attributes: map[string]string{"team": "search"}}
+		change(out)
+		return out
+	}
+	one := target(func(*Target) {})
+	for name, tt := range map[string]struct {
+		change func(*Target)
+		want   bool
+	}{
+		"nothing":            {func(*Target) {}, true},
+		"the address":        {func(o *Target) { o.URL.Host = "b:1" }, false},
+		"the query":          {func(o *Target) { o.URL.RawQuery = "x=1" }, false},
+		"the interval":       {func(o *Target) { o.Interval++ }, false},
+		"the timeout":        {func(o *Target) { o.Timeout++ }, false},
+		"an attribute":       {func(o *Target) { o.Attributes["team"] = "ads" }, false},
+		"one attribute more": {func(o *Target) { o.Attributes["zone"] = "z" }, false},
+		"no attributes":      {func(o *Target) { o.Attributes = nil }, false},
+		"the pod's state":    {func(o *Target) { o.Pod = &Pod{Ready: true} }, true},
+	} {
+		other := target(tt.change)
+		assert.Equal(t, tt.want, one.Equal(other), name)
+		assert.Equal(t, tt.want, other.Equal(one), name)
 	}
 }
 
