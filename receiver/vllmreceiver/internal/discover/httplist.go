@@ -19,7 +19,7 @@ import (
 // httpList is Prometheus's http_sd_configs with a bounded reader.
 type httpList struct{ *http.SDConfig }
 
-// NewDiscoverer returns what asks the endpoint.
+// NewDiscoverer returns a discoverer that asks the endpoint.
 func (c *httpList) NewDiscoverer(options discovery.DiscovererOptions) (discovery.Discoverer, error) {
 	client, err := config.NewClientFromConfig(c.HTTPClientConfig, "http", options.HTTPClientOptions...)
 	if err != nil {
@@ -35,7 +35,7 @@ type httpDiscoverer struct {
 	client   *nethttp.Client
 	interval time.Duration
 	logger   *slog.Logger
-	// former is how many groups the last list had.
+	// former is the number of groups of the last list.
 	former int
 }
 
@@ -57,7 +57,7 @@ func (d *httpDiscoverer) read(ctx context.Context) (groups []*targetgroup.Group,
 
 var jsonType = regexp.MustCompile(`^(?i:\s*application/json\s*(;\s*charset="?utf-8"?\s*)?)$`)
 
-// urlLabel tells which list a target is from.
+// urlLabel is the label with the URL of a target's list.
 const urlLabel = model.MetaLabelPrefix + "url"
 
 func (d *httpDiscoverer) ask(ctx context.Context) ([]*targetgroup.Group, error) {
@@ -72,7 +72,7 @@ func (d *httpDiscoverer) ask(ctx context.Context) ([]*targetgroup.Group, error) 
 	if err != nil {
 		return nil, err
 	}
-	// What may be left is not read: it may have no end.
+	// The rest of the body is not read: it may be endless.
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != nethttp.StatusOK {
 		return nil, fmt.Errorf("the endpoint answered %d %s", response.StatusCode, nethttp.StatusText(response.StatusCode))

@@ -18,27 +18,27 @@ import (
 
 // Pod is what Kubernetes reports about the pod of a target.
 type Pod struct {
-	// Ready is the pod's condition of this name.
+	// Ready is the condition Ready of the pod.
 	Ready bool
-	// Terminating is true from the time on when the pod is being deleted.
+	// Terminating is true once the pod has a deletion timestamp.
 	Terminating bool
 }
 
-// podState is what is known of a pod.
+// podState is the state of a pod.
 type podState struct {
 	Pod
-	// wasReady is true once the pod was ready.
+	// wasReady is true if the pod was ever ready.
 	wasReady bool
 	// running is true in the phase Running, ended in Succeeded and Failed.
 	running, ended bool
-	// deleted is true where the API server does not have the pod any more, or not
-	// under the selector. The library may report it for some more seconds.
+	// deleted is true if the API server no longer has the pod, or no longer selects it.
+	// The library may report it for some more seconds.
 	deleted bool
 }
 
-// scraped reports whether the short forms scrape a pod. A pod that was ready
-// once is scraped until it is gone: one that dies is not ready any more, and its
-// failure must be seen.
+// scraped reports whether the short forms scrape a pod. A pod that was ever ready is
+// scraped until it has ended: a pod that fails is not ready, and its failure must be
+// reported.
 func (p *podState) scraped(readyOnly bool) bool {
 	switch {
 	case p.ended || p.deleted:
@@ -49,10 +49,10 @@ func (p *podState) scraped(readyOnly bool) bool {
 	return p.running && !readyOnly
 }
 
-// uidLabel has the identity of a pod.
+// uidLabel is the label with the UID of a pod.
 const uidLabel = model.LabelName(metaPrefix + "pod_uid")
 
-// podOf reads what the labels of a discovered pod tell.
+// podOf reads the state of a pod from the labels of its target.
 func podOf(target, group model.LabelSet) (uid string, state podState) {
 	get := func(name model.LabelName) string {
 		if value, ok := target[name]; ok {
@@ -70,11 +70,10 @@ const phaseRunning = "Running"
 
 func hasEnded(phase string) bool { return phase == "Succeeded" || phase == "Failed" }
 
-// podBook has the state of the pods that the watchers follow, by their identity.
-// Prometheus's library reports neither that a pod was ready before nor that it is
-// being deleted.
+// podBook has the states of the watched pods by UID. Prometheus's library does not
+// report whether a pod was ready before or is being deleted.
 type podBook struct {
-	// changed has room for one signal, which stands for any number of changes.
+	// changed has room for one signal, which means that at least one pod has changed.
 	changed chan<- struct{}
 
 	mu   sync.Mutex
@@ -85,7 +84,8 @@ func newPodBook(changed chan struct{}) *podBook {
 	return &podBook{changed: changed, pods: map[string]podState{}}
 }
 
-// find returns what is known of a pod: by the watchers, else by its labels.
+// find returns the state of a pod from the watch, or fromLabels if the watch does not
+// have the pod.
 func (b *podBook) find(uid string, fromLabels podState) podState {
 	if b == nil {
 		return fromLabels
@@ -98,7 +98,7 @@ func (b *podBook) find(uid string, fromLabels podState) podState {
 	return fromLabels
 }
 
-// set takes the newest state of a pod.
+// set stores the newest state of a pod.
 func (b *podBook) set(uid string, state podState) {
 	b.mu.Lock()
 	known, ok := b.pods[uid]
@@ -113,7 +113,7 @@ func (b *podBook) set(uid string, state podState) {
 	}
 }
 
-// forget drops what is deleted and not reported any more.
+// forget removes the deleted pods that the library no longer reports.
 func (b *podBook) forget(groups []*targetgroup.Group) {
 	reported := map[string]bool{}
 	for _, group := range groups {
@@ -131,7 +131,7 @@ func (b *podBook) forget(groups []*targetgroup.Group) {
 	}
 }
 
-// podWatcher follows the pods of one Kubernetes discovery.
+// podWatcher watches the pods of one Kubernetes discovery.
 type podWatcher struct {
 	sd     *kubernetes.SDConfig
 	client dynamic.Interface
@@ -140,7 +140,7 @@ type podWatcher struct {
 	book   *podBook
 }
 
-// newPodWatcher returns nil for a discovery that does not look for pods.
+// newPodWatcher returns nil for a discovery without pods.
 func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, book *podBook) (*podWatcher, error) {
 	switch sd.Role {
 	case kubernetes.RolePod, kubernetes.RoleEndpoint, kubernetes.RoleEndpointSlice:
@@ -206,13 +206,12 @@ func onlyState(object any) (any, error) {
 	return pod, nil
 }
 
-// readyAfterStart is how much later than the start of a pod its condition Ready
-// changes at least where it is not its first value.
+// readyAfterStart is the shortest time from the start of a pod to a change of its
+// condition Ready that is not the first value.
 const readyAfterStart = 5 * time.Second
 
-// readPod reads the state of a pod. A pod that is not ready, and whose condition
-// Ready has changed since it was started, was ready before: so a collector that
-// restarts knows, too.
+// readPod reads the state of a pod. A pod was ready before if its condition Ready has
+// changed since the start. So a collector that restarts also knows this.
 func readPod(pod *unstructured.Unstructured) podState {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	state := podState{running: phase == phaseRunning, ended: hasEnded(phase)}

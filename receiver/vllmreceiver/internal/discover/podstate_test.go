@@ -66,7 +66,7 @@ func TestReadPod(t *testing.T) {
 	assert.Equal(t, "not a pod", same)
 }
 
-// The labels that the library reports are the first that is known of a pod.
+// The labels of the library are known before the watch has found the pod.
 func TestPodOfLabels(t *testing.T) {
 	type set = model.LabelSet
 	for name, tt := range map[string]struct {

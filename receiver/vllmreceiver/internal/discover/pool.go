@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// pool is what an InferencePool says about its servers.
+// pool is the part of an InferencePool that selects its servers.
 type pool struct {
 	selector string
 	ports    []int
@@ -31,8 +31,8 @@ func (p *pool) equal(other *pool) bool {
 	return p.selector == other.selector && slices.Equal(p.ports, other.ports)
 }
 
-// poolKinds are the API groups that have InferencePools, the newer first. They
-// are different kinds to Kubernetes, so a cluster may have both.
+// poolKinds are the API groups of InferencePools, the newer first. Kubernetes treats them
+// as different resources, so a cluster may have both.
 var poolKinds = []schema.GroupVersionResource{
 	{Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"},
 	{Group: "inference.networking.x-k8s.io", Version: "v1alpha2", Resource: "inferencepools"},
@@ -46,7 +46,7 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 	}
 	match, found, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
 	if err != nil || !found {
-		// The older group has the labels without matchLabels around them.
+		// In the older group the labels are not below matchLabels.
 		match, _, err = unstructured.NestedStringMap(spec, "selector")
 	}
 	if err != nil || len(match) == 0 {
@@ -72,27 +72,27 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 	return out, nil
 }
 
-// follower keeps up with one InferencePool.
+// follower watches one InferencePool.
 type follower struct {
 	form   *InferencePool
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
-	// changed is told the pool, or nil when there is none.
+	// changed is called with the new pool; nil if there is no pool.
 	changed func(*pool)
 
 	mu     sync.Mutex
 	states map[schema.GroupVersionResource]poolState
 	known  bool
 	last   *pool
-	said   *saidOnce
+	warned *warnings
 }
 
-// poolState is what one of the groups has told so far.
+// poolState is the state of the pool in one API group.
 type poolState struct {
 	synced bool
 	pool   *pool
-	// obstacle is why the group could not be asked, in words.
+	// obstacle is why the pool could not be read, as a sentence.
 	obstacle string
 	// absent is true where the cluster does not have the group.
 	absent bool
@@ -105,11 +105,11 @@ func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (
 	}
 	return &follower{
 		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
-		states: map[schema.GroupVersionResource]poolState{}, said: newSaidOnce(),
+		states: map[schema.GroupVersionResource]poolState{}, warned: newWarnings(),
 	}, nil
 }
 
-// run follows the pool in both groups until ctx ends.
+// run watches the pool in both API groups until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	defer f.close()
 	var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func (f *follower) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// watch follows the pool in one API group.
+// watch watches the pool in one API group.
 func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) {
 	w := objectWatch{
 		objects: f.client.Resource(kind).Namespace(f.form.Namespace),
@@ -159,12 +159,12 @@ func (f *follower) seen(kind schema.GroupVersionResource, object *unstructured.U
 
 func (f *follower) failed(kind schema.GroupVersionResource, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		// A watch that is too old begins anew by itself.
+		// A watch that is too old starts again by itself.
 		return
 	}
 	f.update(kind, func(state *poolState) {
 		if state.pool != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
-			f.once(inWords(err, kind, f.form.Namespace))
+			f.warn(inWords(err, kind, f.form.Namespace))
 		}
 		state.absent = apierrors.IsNotFound(err)
 		if !state.synced && !state.absent {
@@ -173,7 +173,7 @@ func (f *follower) failed(kind schema.GroupVersionResource, err error) {
 	})
 }
 
-// update changes what is known of one group and tells what that means.
+// update changes the state of one group, and calls changed if the pool is another one.
 func (f *follower) update(kind schema.GroupVersionResource, change func(*poolState)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,13 +193,13 @@ func (f *follower) update(kind schema.GroupVersionResource, change func(*poolSta
 		f.known, f.last = true, found
 	}
 	if found == nil {
-		f.complain()
+		f.warnMissing()
 	}
 }
 
-// complain says once why there is no pool, when both groups have answered. An
-// obstacle in one group does not matter where the other has the pool.
-func (f *follower) complain() {
+// warnMissing logs once why there is no pool, after both groups have answered. An
+// obstacle in one group does not matter if the other has the pool.
+func (f *follower) warnMissing() {
 	absent := 0
 	obstacles := map[string]bool{}
 	for _, kind := range poolKinds {
@@ -216,20 +216,20 @@ func (f *follower) complain() {
 	switch {
 	case len(obstacles) > 0:
 		for _, obstacle := range slices.Sorted(maps.Keys(obstacles)) {
-			f.once(obstacle)
+			f.warn(obstacle)
 		}
 	case absent == len(poolKinds):
-		f.once("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
+		f.warn("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
 	default:
-		f.once(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped when it is made", f.form.Name, f.form.Namespace))
+		f.warn(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped as soon as it exists", f.form.Name, f.form.Namespace))
 	}
 }
 
-func (f *follower) once(message string) {
-	f.said.warn(f.logger, message)
+func (f *follower) warn(message string) {
+	f.warned.warn(f.logger, message)
 }
 
-// expand returns Prometheus's configuration for the servers of a pool.
+// expand returns the configuration of Prometheus for the servers of a pool.
 func (p *InferencePool) expand(found *pool) *kubernetes.SDConfig {
 	return p.Pods.expand([]string{p.Namespace}, found.selector)
 }

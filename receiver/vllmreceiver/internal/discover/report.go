@@ -9,11 +9,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// maxShort is the most groups with too short an interval that are logged.
+// maxShort is the maximum number of groups whose too short interval is logged.
 const maxShort = 100
 
-// sayShort says once for each group that the interval it asks for is too short.
-func (r *Runner) sayShort(short map[string]time.Duration) {
+// warnOfShort logs once for each group that its interval is too short.
+func (r *Runner) warnOfShort(short map[string]time.Duration) {
 	var sources []string
 	for source := range short {
 		if len(r.short) < maxShort && !r.short[source] {
@@ -30,8 +30,8 @@ func (r *Runner) sayShort(short map[string]time.Duration) {
 		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
 }
 
-// report logs what has changed.
-func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
+// logChanges logs which targets are new or gone, and whether the limit is exceeded.
+func (r *Runner) logChanges(targets []Target, scraped map[string]bool, over int) {
 	added, kept := 0, 0
 	for i := range targets {
 		if scraped[targets[i].URL.String()] {
@@ -45,7 +45,7 @@ func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
 		r.options.Logger.Info("Discovered targets have changed",
 			zap.Int("found", added), zap.Int("gone", gone), zap.Int("scraped", len(targets)))
 	} else if !r.reported {
-		r.options.Logger.Info("Discovery runs and has found no targets yet")
+		r.options.Logger.Info("Discovery has started and has found no targets yet")
 	}
 	r.reported = true
 	if over > 0 != r.limited {

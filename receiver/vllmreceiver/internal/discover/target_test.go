@@ -49,7 +49,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		"a path in the address":   {labels: model.LabelSet{"__address__": "a:1/metrics"}, err: "a path belongs into __metrics_path__"},
 		"a secret in the address": {labels: model.LabelSet{"__address__": "user:hunter2@a:1"}, err: "it has credentials or a query"},
 		"a secret in its query":   {labels: model.LabelSet{"__address__": "a:1/m?key=hunter2"}, err: "it has credentials or a query"},
-		"an address of rubbish":   {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
+		"a malformed address":   {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
 		"another scheme":          {labels: model.LabelSet{"__address__": "a:1", "__scheme__": "ftp"}, err: "only http and https"},
 		"a rule drops it": {
 			labels: model.LabelSet{"__address__": "a:1", "x": "y"},
@@ -174,7 +174,7 @@ func TestWhichTargetsAreEqual(t *testing.T) {
 	}
 }
 
-func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
+func TestOneAddressFoundTwiceIsOneTargetWithTheAttributesOfBoth(t *testing.T) {
 	t.Parallel()
 	found := defaults.resolve([]source{
 		{
@@ -192,7 +192,7 @@ func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
 	assert.Equal(t, map[string]string{"team": "search", PoolAttribute: "llama"}, found.targets[0].Attributes)
 }
 
-func TestTheLimitKeepsWhatIsScraped(t *testing.T) {
+func TestTheLimitKeepsTheTargetsThatAreScraped(t *testing.T) {
 	t.Parallel()
 	found := defaults.resolve([]source{{
 		groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a"}, {"__address__": "b"}, {"__address__": "c"}}}},
@@ -230,7 +230,7 @@ func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
 	}
 }
 
-func TestATooShortIntervalIsSaidOnceForAGroup(t *testing.T) {
+func TestATooShortIntervalIsLoggedOnceForAGroup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -38,7 +38,7 @@ func TestPollReadsAtOnceAndThenInEachInterval(t *testing.T) {
 	})
 }
 
-// What reads the channel may have ended before.
+// The reader of the channel may end first.
 func TestPollEndsWhileItSends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestFilesAreReadWhenTheyChangeAndAfterTheInterval(t *testing.T) {
 	name := filepath.Join(dir, "a.json")
 	write := func(text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
 	write(`[{"targets": ["a:1"]}, {"targets": ["b:1", "b:2"]}]`)
-	// A file that vanishes between the search and the look: nothing is known of it.
+	// Like a file that is removed between the search and the check.
 	require.NoError(t, os.Symlink(filepath.Join(dir, "absent"), filepath.Join(dir, "dangling.json")))
 	logged := &logCounter{}
 	d := &fileDiscoverer{
@@ -92,7 +92,7 @@ func TestFilesAreReadWhenTheyChangeAndAfterTheInterval(t *testing.T) {
 	require.NoError(t, os.Remove(name))
 	assert.Equal(t, map[string]int{"a.json:0": 0}, sources(d.look(now.Add(5*time.Hour))))
 	assert.Empty(t, d.look(now.Add(6*time.Hour)))
-	assert.Empty(t, d.files, "what is gone is forgotten")
+	assert.Empty(t, d.files, "removed files are forgotten")
 }
 
 // logCounter counts the records of a log.
@@ -124,7 +124,7 @@ func TestTheFilesSendOnlyChanges(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotARegularFileIsNotRead(t *testing.T) {
+func TestOnlyRegularFilesAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := readList(filepath.Join(dir, "absent.json"))
