@@ -291,8 +291,8 @@ discovery:
 
 	for text, want := range map[string]string{
 		"discovery: {kubernetes: {selector: a=b, node: }}": "discovery::kubernetes::node: is empty",
-		"discovery: {relabel_configs: []}":                 "discovery: has nothing to discover by",
-		"discovery:":                                       "discovery: has nothing to discover by",
+		"discovery: {relabel_configs: []}":                 "discovery: has no mechanism",
+		"discovery:":                                       "discovery: has no mechanism",
 	} {
 		cfg, err := decode(t, text)
 		require.NoError(t, err)
