@@ -175,7 +175,7 @@ mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and w
 ACCURACY_HOURS ?= 10000
 
 .PHONY: accuracy
-accuracy: ## Measure the diagnosis on the simulated engine, and write docs/accuracy.md
+accuracy: ## Measure the diagnosis on the simulated engine, and write docs/why/accuracy.md
 	$(say) 'go test ./internal/test/accuracy -accuracy=full (an hour or so on two cores)'
 	@{ $(GO) test ./internal/test/accuracy -run '^TestAccuracy$$' -accuracy=full -accuracy.hours=$(ACCURACY_HOURS) \
 		-accuracy.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 180m; echo "status $$?"; } | awk ' \
@@ -184,7 +184,7 @@ accuracy: ## Measure the diagnosis on the simulated engine, and write docs/accur
 		{ print; fflush() }'
 
 .PHONY: faults
-faults: build ## Run the built binary against every fault of a server, and write docs/faults.md
+faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md
 	$(say) 'go test ./internal/test/faults -faults (half an hour or so)'
 	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults -run '^TestFaults$$' -faults \
 		-faults.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 90m; echo "status $$?"; } | awk ' \

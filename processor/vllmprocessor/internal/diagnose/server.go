@@ -122,7 +122,7 @@ func (s *State) unreachable(settings *Settings, at int64) {
 		s.include(&engine{number: serverOnly, first: at, baseline: newBaseline(), follows: unheard})
 	}
 	for _, e := range s.engines {
-		e.listed = true
+		e.listed, e.waits = true, false
 		condition := Unreachable
 		if e.number == serverOnly {
 			condition = s.server.unread(settings, at-e.first)

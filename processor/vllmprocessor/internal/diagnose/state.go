@@ -109,7 +109,8 @@ type engine struct {
 	sharesAt int64
 	told     Verdict
 	memory   toldSeries
-	// waits is true where the newest batch has only a part of the engine, so far.
+	// waits is true where the newest batch has nothing of the engine, or only a part of
+	// it, so far.
 	waits bool
 	// follows is what was reported before the first word about it: of the server, before
 	// any engine of it was known, or nothing.
@@ -210,7 +211,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	for number := range r.PendingGroups() {
 		if e := s.byNumber[number]; e != nil {
-			e.listed = true
+			e.listed, e.waits = true, true
 		}
 	}
 	if up == 0 {

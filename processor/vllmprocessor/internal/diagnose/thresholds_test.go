@@ -29,7 +29,7 @@ var notThresholds = map[string]bool{
 // and no others.
 func TestThresholdsInTheGuideAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "diagnosis.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "reference", "thresholds.md"))
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(guide), "<!-- thresholds: begin -->")
 	require.True(t, found)

@@ -22,6 +22,7 @@ const (
 )
 
 func TestNamesAreResolvedAgain(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(inNamespace) != "" {
 		resolveNames(t)
 		return

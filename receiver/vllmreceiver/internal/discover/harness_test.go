@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// These tests wait more than they compute, so many of them run at once, also on a
+// machine with few processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // within is how long a test waits for what should take a second or two. The
 // library waits up to some seconds before it tries again.

@@ -132,6 +132,7 @@ func TestAListIsBoundedByWhatItBecomes(t *testing.T) {
 }
 
 func TestAFileThatIsTooLargeOrNoFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "targets.json")
 	replace := func(text string) {
@@ -153,6 +154,7 @@ func TestAFileThatIsTooLargeOrNoFileChangesNothing(t *testing.T) {
 }
 
 func TestAnIntervalOfAListIsNotTooShort(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"http_sd_configs: [{url: 'http://a', refresh_interval: 0s}]",
 		"file_sd_configs: [{files: [a.json], refresh_interval: 0s}]",

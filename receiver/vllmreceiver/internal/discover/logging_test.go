@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatTheLibraryLogsIsBoundedAndOneLine(t *testing.T) {
+	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	logger := newLogger(zap.New(core))
 	for i := range 1000 {

@@ -19,10 +19,12 @@ import (
 )
 
 func TestOnlyTheNamedMechanismsAreLinkedIn(t *testing.T) {
+	t.Parallel()
 	assert.Equal(t, []string{"dns", "file", "http", "kubernetes", "static"}, discovery.RegisteredConfigNames())
 }
 
 func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	// As kubectl and editors do: a whole new file under the old name.
 	replace := func(text string) {
@@ -47,6 +49,7 @@ func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
 }
 
 func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
+	t.Parallel()
 	var body atomic.Value
 	body.Store(`[{"targets": ["vllm-0:8000"], "labels": {"__meta_zone": "z1", "__metrics_path__": "/m", "zone": "z1"}}]`)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -80,6 +83,7 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 // The library reads the system's list of name servers, which a test cannot
 // point at its own; the records are therefore the library's to test.
 func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
+	t.Parallel()
 	settings := parse(t, "dns_sd_configs: [{names: [_http._tcp.vllm.svc], refresh_interval: 10s}, {names: [vllm.svc], type: A, port: 8000}]")
 	require.Len(t, settings.Mechanisms, 2)
 	for _, c := range settings.Mechanisms {
@@ -90,6 +94,7 @@ func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
 }
 
 func TestAListAndTheLimit(t *testing.T) {
+	t.Parallel()
 	r := run(t, 2, `static_configs: [{targets: ["b:1", "c:1"]}, {targets: ["a:1", "bad/path"]}, {targets: ["b:1"]}]`)
 	r.waitFor("the first by address", "http://a:1/metrics", "http://b:1/metrics")
 	assert.Equal(t, 1, r.over)
@@ -98,6 +103,7 @@ func TestAListAndTheLimit(t *testing.T) {
 }
 
 func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
+	t.Parallel()
 	told := make(chan string, 10)
 	var calls atomic.Int64
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
@@ -123,12 +129,14 @@ func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
+	t.Parallel()
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
 	require.NoError(t, err)
 	require.NoError(t, runner.Shutdown(context.Background()))
 }
 
 func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
+	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
 		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond,
@@ -162,6 +170,7 @@ func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
 }
 
 func TestAnAPIServerThatIsAwayIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	r := run(t, 10, "kubernetes: {selector: app=vllm, api_server: 'http://127.0.0.1:1'}")
 	r.waitForLog("Kubernetes cannot be asked for pods in all namespaces")
 	time.Sleep(time.Second)

@@ -18,6 +18,7 @@ func poolSection(api *kubeapi.Server) string {
 var vllmLabels = map[string]string{"app": "vllm"}
 
 func TestAnInferencePoolIsFollowed(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2", func(p *kubeapi.Pod) { p.Labels = map[string]string{"app": "other"} }))
@@ -42,6 +43,7 @@ func TestAnInferencePoolIsFollowed(t *testing.T) {
 }
 
 func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
@@ -66,6 +68,7 @@ func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
 // The older group is denied by rules that were written for the newer one, which
 // must not matter, and the other way round.
 func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		has, denied string
 		pool        kubeapi.Object
@@ -88,6 +91,7 @@ func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
 }
 
 func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*kubeapi.Server)
 		want    string
@@ -113,6 +117,7 @@ func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
 }
 
 func TestAPoolSurvivesABrokenWatchAnd410(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools).WithoutStreaming()
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
@@ -128,6 +133,7 @@ func TestAPoolSurvivesABrokenWatchAnd410(t *testing.T) {
 }
 
 func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		pool kubeapi.Object
 		want string

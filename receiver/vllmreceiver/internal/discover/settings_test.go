@@ -8,6 +8,7 @@ import (
 )
 
 func TestMistakesAreToldWithTheirKey(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ section, want string }{
 		"nothing":                  {`{}`, "has nothing to discover by"},
 		"only rules":               {`relabel_configs: [{action: drop, source_labels: [a], regex: b}]`, "has nothing to discover by"},
@@ -44,6 +45,7 @@ func TestMistakesAreToldWithTheirKey(t *testing.T) {
 }
 
 func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	t.Parallel()
 	_, mistakes := Parse(section(t, `{kubernetes: {node: "", port: -1}, inference_pool: {}}`))
 	assert.Len(t, mistakes, 5)
 }

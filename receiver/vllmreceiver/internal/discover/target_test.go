@@ -14,6 +14,7 @@ import (
 )
 
 func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		labels, group model.LabelSet
 		rules         string
@@ -91,6 +92,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 }
 
 func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		labels model.LabelSet
 		want   map[string]string
@@ -140,6 +142,7 @@ func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
 }
 
 func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
+	t.Parallel()
 	found := defaults.resolve([]source{
 		{
 			groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a:1", "team": "search", "zone": "z1"}}}},
@@ -157,6 +160,7 @@ func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
 }
 
 func TestTheLimitKeepsWhatIsScraped(t *testing.T) {
+	t.Parallel()
 	found := defaults.resolve([]source{{
 		groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a"}, {"__address__": "b"}, {"__address__": "c"}}}},
 		chains: [][]*relabel.Config{nil},
@@ -167,6 +171,7 @@ func TestTheLimitKeepsWhatIsScraped(t *testing.T) {
 }
 
 func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
+	t.Parallel()
 	short := Defaults{Interval: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}
 	for name, tt := range map[string]struct {
 		defaults          Defaults
@@ -193,6 +198,7 @@ func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
 }
 
 func TestATooShortIntervalIsSaidOnceForAGroup(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "next"), []byte(text), 0o600))

@@ -18,31 +18,27 @@ func (t *Target) adopt(s Scrape) {
 		return
 	}
 	held := t.vanished
-	t.vanished = map[uint64]vanished{}
+	t.vanished = map[normalize.SeriesKey]vanished{}
 	old := t.byKey()
 	absent := t.provenAbsent(s)
 	t.states = make([]state, 0, plan.Points)
 	admitted := 0
-	for m := range plan.Metrics {
-		metric := &plan.Metrics[m]
-		for p := range metric.Points {
-			point := &metric.Points[p]
-			var st state
-			if series, ok := old[point.Key]; ok {
-				st = series.state
-				delete(old, point.Key)
-			} else if returned, ok := held[point.Key]; ok {
-				st = returned.state
-				st.admitted = false
-				delete(held, point.Key)
-			} else {
-				st = t.unseen(metric, point, absent)
-			}
-			if st.admitted {
-				admitted++
-			}
-			t.states = append(t.states, st)
+	for metric, point := range plan.All() {
+		var st state
+		if series, ok := old[point.Key]; ok {
+			st = series.state
+			delete(old, point.Key)
+		} else if returned, ok := held[point.Key]; ok {
+			st = returned.state
+			st.admitted = false
+			delete(held, point.Key)
+		} else {
+			st = t.unseen(metric, point, absent)
 		}
+		if st.admitted {
+			admitted++
+		}
+		t.states = append(t.states, st)
 	}
 	// Series that were within the limit stay; new ones fill what is left.
 	for i := range t.states {
@@ -86,18 +82,13 @@ func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent
 }
 
 // byKey has the series of the current plan.
-func (t *Target) byKey() map[uint64]oldSeries {
-	series := make(map[uint64]oldSeries, len(t.states))
+func (t *Target) byKey() map[normalize.SeriesKey]oldSeries {
+	series := make(map[normalize.SeriesKey]oldSeries, len(t.states))
 	if t.plan == nil {
 		return series
 	}
-	i := 0
-	for m := range t.plan.Metrics {
-		metric := &t.plan.Metrics[m]
-		for p := range metric.Points {
-			series[metric.Points[p].Key] = oldSeries{t.states[i], metric, &metric.Points[p]}
-			i++
-		}
+	for metric, point := range t.plan.All() {
+		series[point.Key] = oldSeries{t.states[point.Index], metric, point}
 	}
 	return series
 }
@@ -119,7 +110,7 @@ type vanished struct {
 
 // retire ends the series that left and remembers their numbers for a while. A
 // gauge has no history to go on with.
-func (t *Target) retire(old map[uint64]oldSeries, held map[uint64]vanished) {
+func (t *Target) retire(old map[normalize.SeriesKey]oldSeries, held map[normalize.SeriesKey]vanished) {
 	for key, series := range old {
 		if series.live {
 			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
@@ -136,7 +127,7 @@ func (t *Target) retire(old map[uint64]oldSeries, held map[uint64]vanished) {
 
 // remember keeps a series that vanished, if there is room. What finds none is
 // forgotten, and from then on a series that nothing is known of may be that one.
-func (t *Target) remember(key uint64, v vanished) {
+func (t *Target) remember(key normalize.SeriesKey, v vanished) {
 	if t.settings.MaxSeries > 0 && len(t.vanished) >= t.settings.MaxSeries {
 		t.forgot = true
 		return

@@ -35,13 +35,12 @@ type builder struct {
 
 // build appends every metric of the plan that has a point.
 func (b *builder) build() {
-	i := 0
 	for m := range b.plan.Metrics {
 		metric := &b.plan.Metrics[m]
 		open := openMetric{metric: metric, metrics: b.metrics}
 		for p := range metric.Points {
-			b.point(&open, &metric.Points[p], &b.target.states[i])
-			i++
+			point := &metric.Points[p]
+			b.point(&open, point, &b.target.states[point.Index])
 		}
 	}
 }
@@ -128,13 +127,11 @@ func (b *builder) current(point *normalize.Point) bool {
 
 // liveAdapters counts the adapters of a metric that keep their place.
 func (b *builder) liveAdapters(metric *normalize.Metric) int {
-	live, i := 0, 0
-	for m := range b.plan.Metrics {
-		for p := range b.plan.Metrics[m].Points {
-			if &b.plan.Metrics[m] == metric && b.target.states[i].live && b.current(&metric.Points[p]) {
-				live++
-			}
-			i++
+	live := 0
+	for p := range metric.Points {
+		point := &metric.Points[p]
+		if b.target.states[point.Index].live && b.current(point) {
+			live++
 		}
 	}
 	return live

@@ -43,14 +43,11 @@ func (t *Target) Restarted(s Scrape) bool {
 	// version, which is asked after a restart. So the target does not adopt it yet.
 	known := t.byKey()
 	states := make([]state, 0, s.Plan.Points)
-	for m := range s.Plan.Metrics {
-		for p := range s.Plan.Metrics[m].Points {
-			key := s.Plan.Metrics[m].Points[p].Key
-			if series, ok := known[key]; ok {
-				states = append(states, series.state)
-			} else {
-				states = append(states, t.vanished[key].state)
-			}
+	for _, point := range s.Plan.All() {
+		if series, ok := known[point.Key]; ok {
+			states = append(states, series.state)
+		} else {
+			states = append(states, t.vanished[point.Key].state)
 		}
 	}
 	return t.detect(s, states).any()
@@ -76,25 +73,19 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	case successor, neighbor:
 		r.all = true
 	}
-	i := 0
-	for m := range s.Plan.Metrics {
-		metric := &s.Plan.Metrics[m]
+	for metric, point := range s.Plan.All() {
 		if metric.Kind == catalog.KindGauge || !metric.Engine {
-			i += len(metric.Points)
 			continue
 		}
-		for p := range metric.Points {
-			st, point := &states[i], &metric.Points[p]
-			i++
-			if !st.seen || !fell(metric.Kind, point, s.Snapshot.Values, st.last) {
-				continue
-			}
-			r.fell = true
-			if r.processes == nil {
-				r.processes = map[string]bool{}
-			}
-			r.processes[point.Process] = true
+		st := &states[point.Index]
+		if !st.seen || !fell(metric.Kind, point, s.Snapshot.Values, st.last) {
+			continue
 		}
+		r.fell = true
+		if r.processes == nil {
+			r.processes = map[string]bool{}
+		}
+		r.processes[point.Process] = true
 	}
 	return r
 }

@@ -56,11 +56,11 @@ type Target struct {
 	settings Settings
 	resource pcommon.Resource
 	plan     *normalize.Plan
-	// states are parallel to the points of plan, in its order.
+	// states are those of the points of plan, by their index.
 	states []state
 	// vanished are series that the plan had and lacks now, by their keys, so that one
 	// that comes back goes on where it was. It has at most MaxSeries entries.
-	vanished map[uint64]vanished
+	vanished map[normalize.SeriesKey]vanished
 	// forgot is true once a series found no room among the vanished.
 	forgot bool
 	// ended are series that left the plan and whose end is not yet sent.
@@ -107,7 +107,7 @@ func New(settings Settings) *Target {
 	return &Target{
 		settings: settings,
 		resource: pcommon.NewResource(),
-		vanished: map[uint64]vanished{},
+		vanished: map[normalize.SeriesKey]vanished{},
 		own:      ownMetrics{metrics: settings.Own, live: map[string]bool{}},
 	}
 }

@@ -204,7 +204,7 @@ func checkConservation(s *Snapshot, body []byte) error {
 
 func TestMemoryChangesNothing(t *testing.T) {
 	bodies := ownBodies()
-	t.Run("with recorded bodies", func(t *testing.T) { bodies = append(bodies, recordedBodies(t)...) })
+	t.Run("with recorded bodies", func(t *testing.T) { bodies = append(bodies, realBodies(t)...) })
 	shared := NewMemory(100_000)
 	for i, base := range bodies {
 		t.Run(base.name, func(t *testing.T) {

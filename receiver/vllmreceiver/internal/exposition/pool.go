@@ -23,7 +23,7 @@ type holding struct {
 const smallCost = 4 << 20
 
 // sampleCost is what one sample costs in a layout, and in the plan and the states
-// that are made from it, without its text; measured, see docs/performance.md.
+// that are made from it, without its text; measured, see docs/why/performance.md.
 const sampleCost = 640
 
 // costOf estimates what the layout of these blocks costs.
