@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -122,11 +123,11 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values
 	}
-	for signal := range NumSignals {
-		if now := e.last.Signals[signal]; known(now) {
-			add(rows.signal, derive.Extra{signal.String()}, now)
-			if usual := e.baseline.usual(signal); known(usual) && usual > 0 {
-				add(rows.ratio, derive.Extra{signal.String()}, now/usual)
+	for s := range signal.Count {
+		if now := e.last.Signals[s]; signal.Known(now) {
+			add(rows.signal, derive.Extra{s.String()}, now)
+			if usual := e.baseline.Usual(s); signal.Known(usual) && usual > 0 {
+				add(rows.ratio, derive.Extra{s.String()}, now/usual)
 			}
 		}
 	}
@@ -139,9 +140,6 @@ func truth(is bool) float64 {
 	}
 	return 0
 }
-
-// ServerOnly is the group under which a server is told of which no engine is known.
-const ServerOnly = serverOnly
 
 // Told returns what is told about the engine of a group.
 func (s *State) Told(group int) (verdict *Verdict, judged bool) {
