@@ -95,6 +95,33 @@ func TestFilesAreReadWhenTheyChangeAndAfterTheInterval(t *testing.T) {
 	assert.Empty(t, d.files, "removed files are forgotten")
 }
 
+// A file is read again after each change that a file system reports: another file under
+// the same name, another size or another time.
+func TestWhichFilesHaveChanged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a.json")
+	at := time.Date(2026, time.June, 1, 10, 0, 0, 0, time.UTC)
+	write := func(path, target string, at time.Time) {
+		require.NoError(t, os.WriteFile(path, []byte(`[{"targets": ["`+target+`"]}]`), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	write(name, "a:1", at)
+	d := &fileDiscoverer{patterns: []string{name}, interval: time.Hour, logger: slog.New(slog.DiscardHandler), files: map[string]*listedFile{}}
+	now := time.Now()
+	require.Len(t, d.look(now), 1)
+	require.Empty(t, d.look(now))
+	write(name, "a:1", at.Add(time.Second))
+	assert.Len(t, d.look(now), 1, "another time")
+	write(name, "a:12", at.Add(time.Second))
+	assert.Len(t, d.look(now), 1, "another size")
+	next := filepath.Join(dir, "next")
+	write(next, "b:12", at.Add(time.Second))
+	require.NoError(t, os.Rename(next, name))
+	assert.Len(t, d.look(now), 1, "another file")
+	assert.Empty(t, d.look(now))
+}
+
 // logCounter counts the records of a log.
 type logCounter struct{ n int }
 
