@@ -244,6 +244,8 @@ lint: $(GOLANGCI) ## Run go vet and golangci-lint
 	@$(GO) vet -tags e2e ./...
 	$(say) 'golangci-lint run'
 	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --build-tags e2e --timeout 10m ./...
+	$(say) 'imports in a forbidden direction are refused'
+	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./internal/test/house
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code
