@@ -8,20 +8,20 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
 // Pools diagnoses pools of servers from the diagnosis of their engines.
 type Pools struct {
 	stage  *Stage
-	pools  diagnose.Pools
+	pools  fleet.Pools
 	series delivery.Series
 }
 
 // NewPools returns the diagnosis of at most so many pools.
 func (s *Stage) NewPools(limit int) *Pools {
-	return &Pools{stage: s, pools: diagnose.Pools{MaxPools: limit}}
+	return &Pools{stage: s, pools: fleet.Pools{MaxPools: limit}}
 }
 
 // Append writes in which condition the pools are, and logs what has changed. each calls
