@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// values are those of an engine, by metric and extra; NUL is a space.
+// values are those of an engine, by metric and own attributes, joined by spaces.
 func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float64 {
 	r.t.Helper()
 	all := map[string]float64{}
@@ -22,7 +22,7 @@ func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float6
 		if (&collect.Group{Attributes: v.Attributes}).Engine() != engine {
 			continue
 		}
-		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.ReplaceAll(v.Extra, "\x00", " "))
+		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.Join(v.Extra[:], " "))
 		require.NotContains(r.t, all, name)
 		all[name] = v.Number
 	}

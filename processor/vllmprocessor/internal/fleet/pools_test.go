@@ -94,7 +94,7 @@ func (r *poolRig) said() map[string]float64 {
 	all := map[string]float64{}
 	for _, v := range r.values {
 		if v.Number != 0 && v.Attributes[0].Value == "m" {
-			all[strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.pool.diagnosis.")+" "+strings.ReplaceAll(v.Extra, "\x00", " "))] = v.Number
+			all[strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.pool.diagnosis.")+" "+strings.TrimRight(strings.Join(v.Extra[:], " "), " "))] = v.Number
 		}
 	}
 	return all
