@@ -1,4 +1,4 @@
-package vllmprocessor
+package derived
 
 import (
 	"testing"
@@ -12,7 +12,11 @@ import (
 )
 
 func TestPeaksGoByTheResource(t *testing.T) {
-	rules, err := fromFile(t, "vllm").rules()
+	rules, err := rulesOf([]Hardware{
+		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
+		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
+		{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
+	})
 	require.NoError(t, err)
 	of := func(name, value string) derive.Peak {
 		attributes := pcommon.NewMap()
@@ -30,7 +34,7 @@ func TestPeaksGoByTheResource(t *testing.T) {
 // The default dtype of an entry must be one that its GPU has.
 func TestEveryGPUHasADefaultType(t *testing.T) {
 	for _, name := range hardware.Names() {
-		rule, err := (&HardwareConfig{GPU: name}).rule()
+		rule, err := (&Hardware{GPU: name}).rule()
 		require.NoError(t, err, name)
 		assert.GreaterOrEqual(t, rule.FLOPS, float64(minFLOPS), name)
 		assert.GreaterOrEqual(t, rule.MemoryBandwidth, float64(minBandwidth), name)

@@ -1,7 +1,4 @@
-// Package states puts the states that a processor keeps over a restart into one
-// value of a storage, and takes them out again. What is in a state is for the
-// package that it comes from.
-package states
+package archive
 
 import (
 	"encoding/binary"
@@ -11,12 +8,12 @@ import (
 	"slices"
 )
 
-// header begins the states: a letter, and the form of the entries that follow.
+// header begins the stored value: a letter, and the form of the entries that follow.
 //
 // An entry is a key and a state, each with its length before it. The first entry has
 // an empty key, and its state is the version of the form and a checksum of all that
-// follows. Versions of this project that wrote form 1 had no such entry. They read
-// what is written now: to them it is a state that they cannot use.
+// follows. Versions of this project that wrote form 1 had no such entry. They can read
+// form 2: to them the first entry is a state that they cannot use.
 var header = [2]byte{'A', 1}
 
 // form is the version of the form, with the checksum.
@@ -34,12 +31,12 @@ const (
 	MaxSize = 64 << 10
 )
 
-// ErrDamaged is returned where states end early, have changed since they were
-// written, are of a form that is not known, or are none.
+// ErrDamaged is returned where the stored value ends early, has changed since it was
+// written, has an unknown form, or was written by something else.
 var ErrDamaged = errors.New("the saved states cannot be read to their end")
 
-// Encode puts states into one value. The keys are the caller's; a state that is
-// larger than MaxSize, or has no key or one of more than 4 kB, is left out.
+// Encode puts states into one value. It leaves out a state that is larger than MaxSize
+// and one whose key is empty or longer than 4 kB.
 func Encode(states map[string][]byte) []byte {
 	sum := [5]byte{form}
 	data := appendEntry(append([]byte(nil), header[:]...), "", sum[:])
@@ -60,9 +57,9 @@ func appendEntry(data []byte, key string, state []byte) []byte {
 	return append(data, state...)
 }
 
-// Decode reads what Encode wrote, now and in earlier versions. Where that is damaged
-// it returns ErrDamaged, and of form 1, which has no checksum, what stands before the
-// damage. The states point into data; whether one is sound is for its package to say.
+// Decode reads what Encode wrote, now and in earlier versions. Where the value is
+// damaged it returns ErrDamaged, and of form 1, which has no checksum, also the states
+// before the damage. The states point into data. Decode does not look into them.
 func Decode(data []byte) (map[string][]byte, error) {
 	states := map[string][]byte{}
 	if len(data) < len(header) || [2]byte(data[:2]) != header {
@@ -84,8 +81,8 @@ func Decode(data []byte) (map[string][]byte, error) {
 	return states, nil
 }
 
-// matches reports whether a first entry is that of this form, with the checksum of
-// what follows.
+// matches reports whether a first entry has this form and the checksum of what
+// follows.
 func matches(sum, rest []byte) bool {
 	return len(sum) == 5 && sum[0] == form && binary.LittleEndian.Uint32(sum[1:]) == crc32.Checksum(rest, polynomial)
 }

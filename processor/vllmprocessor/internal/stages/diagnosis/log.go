@@ -1,11 +1,10 @@
-package vllmprocessor
+package diagnosis
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,13 +12,15 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 )
 
 const (
 	// maxChanges is how many changes are logged one by one in changeInterval: more
-	// are a storm that nobody reads line by line. Changes into and out of harm have
-	// as many lines for themselves, so that a thousand engines that become idle hide
-	// none that stalls.
+	// are a storm that cannot be read line by line. Changes into and out of harm have
+	// as many lines of their own, so that a thousand engines that become idle do not
+	// hide one that stalls.
 	maxChanges     = 100
 	changeInterval = time.Minute
 )
@@ -28,19 +29,19 @@ const (
 type changeLog struct {
 	logger       *zap.Logger
 	relearnAfter time.Duration
-	telemetry    *telemetry
-	// on reports whether a metric is switched on, as far as this processor knows.
-	on func(metric string) bool
+	telemetry    *telemetry.Telemetry
+	// emits reports whether a metric is switched on, as far as this processor knows.
+	emits func(metric string) bool
 
-	// since is when the interval began. In it logged lines were written, of harm
-	// and of others, and unlogged counts those that were not, by condition.
+	// since is when the interval began. logged counts its lines, of others and of harm,
+	// and unlogged the changes without a line, by condition.
 	since    time.Time
 	logged   [2]int
 	unlogged map[string]int
 }
 
-// tell logs the changes of a resource, one line each.
-func (l *changeLog) tell(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+// write logs the changes of a server or of the pools, one line each.
+func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
 	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
 		l.summary()
 		l.since, l.logged = now, [2]int{}
@@ -65,14 +66,14 @@ func (l *changeLog) tell(ctx context.Context, changes []diagnose.Transition, res
 		}
 		l.logged[harm]++
 		if server == nil {
-			server = serverFields(resource)
+			server = stage.ServerFields(resource)
 		}
 		l.line(t, server)
 	}
 }
 
-// summary says in one line what was not logged one by one. There are as many
-// fields as conditions at most.
+// summary logs in one line what was not logged one by one. It has at most one field
+// for each condition.
 func (l *changeLog) summary() {
 	if len(l.unlogged) == 0 {
 		return
@@ -83,12 +84,12 @@ func (l *changeLog) summary() {
 		total += l.unlogged[condition]
 		fields = append(fields, zap.Int("now_"+condition, l.unlogged[condition]))
 	}
-	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes came within a minute than are logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause have them all", total), fields...)
+	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes within a minute were not logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause have all of them", total), fields...)
 	clear(l.unlogged)
 }
 
-// logLevels are those of the severities. An error is one of the collector itself: a
-// server that fails is a warning, and its severity says that it is a page.
+// logLevels are the levels by severity. The level error is for errors of the collector
+// itself. A server that fails is a warning, and its severity says that it is a page.
 var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.WarnLevel}
 
 // withoutStacks returns a logger whose lines have no stack traces: a diagnosis is about a
@@ -98,21 +99,21 @@ func withoutStacks(logger *zap.Logger) *zap.Logger {
 	return logger.WithOptions(zap.AddStacktrace(zap.LevelEnablerFunc(func(zapcore.Level) bool { return false })))
 }
 
-// line tells a change: what is now, by what it is seen, what it is compared with,
-// and what to do next.
+// line logs a change: the condition now, its evidence, what it is compared with, and
+// what to do next.
 func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	reason := ""
 	if t.Relearned {
-		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", spell(l.relearnAfter))
+		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", stage.Spell(l.relearnAfter))
 	}
-	words := t.Words(reason, l.on)
+	words := t.Words(reason, l.emits)
 	var fields []zap.Field
 	if evidence := t.Evidence(); len(evidence) > 0 {
 		fields = append(fields, zap.Strings("evidence", evidence))
 	}
 	fields = append(fields, server...)
 	for _, a := range t.Attributes {
-		fields = append(fields, zap.String(cut(a.Name), cut(a.Value)))
+		fields = append(fields, zap.String(stage.Cut(a.Name), stage.Cut(a.Value)))
 	}
 	fields = append(fields,
 		zap.Stringer("condition", t.To.Condition),
@@ -146,45 +147,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+words.Sentence, fields...)
 }
 
-// serverFields say which server a line is about, in the words of its resource: its
-// name and its pod, or all that there is where it has no name.
-func serverFields(resource pcommon.Map) []zap.Field {
-	var fields []zap.Field
-	for _, name := range []string{"service.name", "service.instance.id", "k8s.namespace.name", "k8s.pod.name"} {
-		if value, has := resource.Get(name); has {
-			fields = append(fields, zap.String(name, cut(value.AsString())))
-		}
-	}
-	if instance, named := resource.Get("service.instance.id"); named && instance.AsString() != "" {
-		return fields
-	}
-	var all []string
-	for name, value := range resource.All() {
-		all = append(all, cut(name)+"="+cut(value.AsString()))
-	}
-	slices.Sort(all)
-	if more := len(all) - maxNamed; more > 0 {
-		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return []zap.Field{zap.String("resource", strings.Join(all, " "))}
-}
-
-const (
-	// maxShown is how many bytes of a name or value that somebody else chose stand in a
-	// line, maxNamed how many attributes of a resource without a name.
-	maxShown = 200
-	maxNamed = 20
-)
-
-// cut shortens a text that somebody else chose.
-func cut(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShown], "") + fmt.Sprintf("... (%d bytes)", len(text))
-}
-
-// causeNames are causes beside the primary one.
+// causeNames is a log field of causes other than the primary one.
 func causeNames(key string, causes *[diagnose.NumCauses]bool) zap.Field {
 	var names []string
 	for c, is := range causes {
@@ -196,16 +159,4 @@ func causeNames(key string, causes *[diagnose.NumCauses]bool) zap.Field {
 		return zap.Skip()
 	}
 	return zap.Strings(key, names)
-}
-
-// spell writes a time without the zeros at its end: 1h, not 1h0m0s.
-func spell(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package vllmprocessor
+package archive
 
 import (
 	"errors"
@@ -8,32 +8,33 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// storageStatus is the component status of a processor: a recoverable error while a
-// read or a write of its storage has failed, OK after the next write of the same states
-// that succeeds. It is reported when it changes. Its lock is one that no batch waits for.
-type storageStatus struct {
+// Status reports the component status of a processor: a recoverable error while a read
+// or a write of its storage has failed, OK after the next write of the same states that
+// succeeds. It reports changes only. No batch waits for its lock.
+type Status struct {
 	mu sync.Mutex
 	// host is nil before the start and once the shutdown has begun.
 	host component.Host
-	// failing are the kinds of states, by key, whose last access failed.
+	// failing has the kinds of states, by key, whose last access failed.
 	failing map[string]bool
 }
 
-// errStorage says what fails and what to do. What the storage itself says is in the log.
+// errStorage says what fails and what to do. The storage's own error is in the log.
 var errStorage = errors.New("the storage cannot be read or written, so objectives and baselines would be lost by a restart; " +
 	"see the log for the reason, and check the disk, the folder and its permissions")
 
-func (s *storageStatus) start(host component.Host) {
+// Start begins to report to a host.
+func (s *Status) Start(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = host
 }
 
-// stop ends the reports: what comes after is the service's to report.
-func (s *storageStatus) stop() { s.start(nil) }
+// Stop ends the reports: the service reports the shutdown.
+func (s *Status) Stop() { s.Start(nil) }
 
 // accessed takes the result of a read or a write of a kind of states.
-func (s *storageStatus) accessed(key string, err error) {
+func (s *Status) accessed(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.failing) > 0
