@@ -75,7 +75,7 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 	var memory emit.Memory
 	open := map[string]int{} // the scrape at which a derived series was emitted last
 	for scrape, at := range w.scrapes {
-		emitted, ended := said{}, map[string]bool{}
+		emitted, ended := values{}, map[string]bool{}
 		for _, batch := range w.batches(scrape) {
 			if !resource.Observe(batch, math.MaxInt).Changed {
 				continue
@@ -125,9 +125,9 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 }
 
 // everything is all values that are expected at a scrape.
-func (r *reference) everything(now int) said {
-	all := said{}
-	put := func(group string, rows map[string]said) {
+func (r *reference) everything(now int) values {
+	all := values{}
+	put := func(group string, rows map[string]values) {
 		for metric, values := range rows {
 			for extra, value := range values {
 				all[metric+"{"+group+named(metric, extra)+"}"] = value
@@ -154,10 +154,10 @@ func (r *reference) everything(now int) said {
 	for _, e := range r.engines {
 		if tokens := r.scope(now, e); r.up[e][now] {
 			value, _ := tokens.level(e, collect.CacheConfigTokens, "")
-			put("engine="+e+",", map[string]said{"vllm.kv_cache.capacity": {"": value}})
+			put("engine="+e+",", map[string]values{"vllm.kv_cache.capacity": {"": value}})
 		}
 	}
-	put("", r.scope(now).frontEndSays())
+	put("", r.scope(now).expectOfFrontEnd())
 	return all
 }
 
@@ -180,9 +180,9 @@ func named(metric, extra string) string {
 }
 
 // points are the values of the metrics; NaN for an end.
-func points(t *testing.T, metrics pmetric.MetricSlice, at int64) said {
+func points(t *testing.T, metrics pmetric.MetricSlice, at int64) values {
 	t.Helper()
-	all := said{}
+	all := values{}
 	for i := range metrics.Len() {
 		metric := metrics.At(i)
 		data := metric.Gauge().DataPoints()

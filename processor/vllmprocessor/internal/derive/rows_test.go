@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// said is what one metric says, by the values of its own attributes.
-type said map[string]float64
+// values are those of one metric, by its own attributes.
+type values map[string]float64
 
 // parts are a numerator and a denominator of one engine.
 type parts struct {
@@ -97,12 +97,12 @@ func (s *scope) perSecond(n float64, k known) (float64, bool) {
 }
 
 // expect is what all rows say about the scope. A roll-up has several engines.
-func (s *scope) expect(rollup, alone, misattributed bool) map[string]said {
-	all := map[string]said{}
+func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
+	all := map[string]values{}
 	put := func(name, extra string, value float64, ok bool) {
 		if ok {
 			if all[name] == nil {
-				all[name] = said{}
+				all[name] = values{}
 			}
 			all[name][extra] = value
 		}
@@ -351,8 +351,8 @@ func (r *reference) missing(e string, now int) bool {
 }
 
 // frontEnd are the expected values of the whole server.
-func (s *scope) frontEndSays() map[string]said {
-	all := map[string]said{}
+func (s *scope) expectOfFrontEnd() map[string]values {
+	all := map[string]values{}
 	n, errors := 0.0, map[string]float64{"4xx": 0, "5xx": 0}
 	if _, k := s.increase(frontEnd, collect.HTTPRequests, s.from); k != present {
 		return all
@@ -369,7 +369,7 @@ func (s *scope) frontEndSays() map[string]said {
 		}
 	}
 	if n > 0 {
-		all["vllm.http.error_ratio"] = said{"4xx": errors["4xx"] / n, "5xx": errors["5xx"] / n}
+		all["vllm.http.error_ratio"] = values{"4xx": errors["4xx"] / n, "5xx": errors["5xx"] / n}
 	}
 	return all
 }
