@@ -15,7 +15,7 @@ const (
 	Present Status = iota
 	// Missing means: the server has never sent it.
 	Missing
-	// First means: there is nothing to compare it with yet, as in the first batch of a
+	// First means: it has no earlier value to compare with, as in the first batch of a
 	// resource or after a gap.
 	First
 	// Pending means: it was in the previous batch and is not in this one. It may be sent
