@@ -130,59 +130,68 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 	}
 }
 
-// smallGuide has all that the small diagnosis needs, with old parts.
-func smallGuide() string {
-	var b strings.Builder
-	b.WriteString("# Guide\n")
-	for _, part := range []string{"conditions", "causes", "signals"} {
-		b.WriteString("\n<!-- " + part + ": begin -->\nold\n<!-- " + part + ": end -->\n")
+// The parts of every page are replaced between their marks. The prose around them stays.
+func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
+	doc := diagnosedCatalogue(t)
+	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
+	require.NoError(t, err)
+	wanted := map[string][]string{
+		"docs/diagnosis.md": {
+			"| [`burning`](runbooks/burning.md) | 3 | It burns. |\n",
+			"| [`overheated`](runbooks/overheated.md) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
+			"| `smoke` | `1` | Share \\| part of the air. |\n",
+			"### burning\n\nIt burns. **[What to check and what to do](runbooks/burning.md)**\n",
+			"### tired\n\n",
+		},
+		"docs/runbooks/burning.md": {"> It burns.\n\nCondition, severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
+		"docs/runbooks/overheated.md": {
+			"Cause, of an engine. It is hot.", "- `outside`: It is hot outside.\n",
+		},
+		"docs/runbooks/tired.md":    {"**What looks the same:** Boredom.\n<!-- tired: end -->"},
+		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},
 	}
+	pages := pageParts(doc, g)
+	for path, texts := range wanted {
+		page := "Before.\n"
+		for _, name := range sortedNames(pages[path]) {
+			page += "<!-- " + name + ": begin -->\nold\n<!-- " + name + ": end -->\nProse.\n"
+		}
+		once, err := withParts([]byte(page), pages[path])
+		require.NoError(t, err)
+		for _, text := range texts {
+			assert.Contains(t, string(once), text, path)
+		}
+		assert.NotContains(t, string(once), "old\n")
+		assert.True(t, strings.HasPrefix(string(once), "Before.\n"))
+		assert.Equal(t, len(pages[path]), strings.Count(string(once), "\nProse.\n"))
+		twice, err := withParts(once, pages[path])
+		require.NoError(t, err)
+		assert.Equal(t, string(once), string(twice))
+		for _, mark := range []string{"begin -->\n", "end -->"} {
+			_, err = withParts([]byte(strings.Replace(page, mark, "", 1)), pages[path])
+			assert.ErrorContains(t, err, "the marks around the part", path)
+		}
+	}
+}
+
+// Each condition and each cause has a runbook, and a heading that log lines link to.
+func TestEachConditionAndEachCauseHasARunbookAndAHeading(t *testing.T) {
+	doc := diagnosedCatalogue(t)
+	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
+	require.NoError(t, err)
+	pages := pageParts(doc, g)
+	all := pages["docs/diagnosis.md"]["each-condition"] + pages["docs/diagnosis.md"]["each-cause"]
 	for _, name := range []string{"burning", "fine", "overheated", "tired", "crowded"} {
-		b.WriteString("\n### " + name + "\n\n<!-- " + name + ": begin -->\nold\n<!-- " + name + ": end -->\n\nProse.\n")
+		assert.Contains(t, pages, "docs/runbooks/"+name+".md")
+		assert.Equal(t, 1, strings.Count("\n"+all, "\n### "+name+"\n"), name)
+		assert.Contains(t, string(g.runbookIndex()), "| [`"+name+"`]("+name+".md) |")
 	}
-	return b.String()
 }
 
-func TestTheGuidesPartsAreReplacedAndItsProseStays(t *testing.T) {
+func TestAnUnknownMetricOfAPageIsAnError(t *testing.T) {
 	doc := diagnosedCatalogue(t)
-	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
-	require.NoError(t, err)
-	once, err := g.guideWith(doc, []byte(smallGuide()))
-	require.NoError(t, err)
-	guide := string(once)
-	for _, text := range []string{
-		"| [`burning`](#burning) | 3 | It burns. |\n",
-		"| [`overheated`](#overheated) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
-		"| `smoke` | `1` | Share \\| part of the air. |\n",
-		"### burning\n\n<!-- burning: begin -->\n> It burns.\n\nSeverity 3. There is fire. Judged by `heat`, `smoke`.\n",
-		"- `outside`: It is hot outside.\n",
-		"1. Look at `vllm.success_rate` with `engine` 0.\n2. Set",
-		"**What looks the same:** Boredom.\n<!-- tired: end -->\n\nProse.\n",
-	} {
-		assert.Contains(t, guide, text)
-	}
-	assert.NotContains(t, guide, "old\n")
-	assert.Equal(t, 5, strings.Count(guide, "\nProse.\n"))
-	twice, err := g.guideWith(doc, once)
-	require.NoError(t, err)
-	assert.Equal(t, guide, string(twice))
-}
-
-func TestAGuideThatLogLinesCannotLeadToIsRefused(t *testing.T) {
-	doc := diagnosedCatalogue(t)
-	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
-	require.NoError(t, err)
-	for name, tc := range map[string]struct{ old, new, want string }{
-		"no heading":         {"\n### tired\n", "\n### weary\n", `the heading "### tired" is missing`},
-		"a longer heading":   {"\n### tired\n", "\n### tired engines\n", `the heading "### tired" is missing`},
-		"no beginning":       {"<!-- crowded: begin -->\n", "", `the marks around the part "crowded" are missing`},
-		"no end":             {"<!-- signals: end -->\n", "", `the marks around the part "signals" are missing`},
-		"an unknown metric":  {"Prose.", "See `vllm.slo.best`.", `"vllm.slo.best" is not a metric of the catalogue`},
-		"an unknown gateway": {"Prose.", "See `inference_gateway.epp.x`.", `"inference_gateway.epp.x" is not a metric`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := g.guideWith(doc, []byte(strings.Replace(smallGuide(), tc.old, tc.new, 1)))
-			assert.ErrorContains(t, err, tc.want)
-		})
+	require.NoError(t, unknownMetrics(doc, []byte("See `vllm.slo.good` and `severity`.")))
+	for _, name := range []string{"vllm.slo.best", "inference_gateway.epp.x"} {
+		assert.ErrorContains(t, unknownMetrics(doc, []byte("See `"+name+"`.")), `"`+name+`" is not a metric of the catalogue`)
 	}
 }

@@ -1,9 +1,8 @@
 // Command cataloggen reads the catalogue, metadata.yaml at the root of the
 // repository, and the diagnosis, internal/catalog/diagnosis.yaml, and writes what
 // is made from them: the tables of internal/catalog, the references for users of
-// the receiver and of the processor (metrics.md of each), the table of derived
-// metrics in the root's README.md, and the generated parts of docs/diagnosis.md and
-// docs/naming.md.
+// the receiver and of the processor (metrics.md of each), and the generated parts
+// of the pages below docs.
 package main
 
 import (
@@ -40,10 +39,7 @@ func run(root string) error {
 
 // generated returns the content of every generated file by its path below root.
 func generated(root string) (map[string][]byte, error) {
-	read := func(path ...string) ([]byte, error) {
-		return os.ReadFile(filepath.Join(root, filepath.Join(path...)))
-	}
-	content, err := read("metadata.yaml")
+	content, err := os.ReadFile(filepath.Join(root, "metadata.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -51,39 +47,40 @@ func generated(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata.yaml: %w", err)
 	}
-	if content, err = read("internal", "catalog", "diagnosis.yaml"); err != nil {
+	if content, err = os.ReadFile(filepath.Join(root, "internal", "catalog", "diagnosis.yaml")); err != nil {
 		return nil, err
 	}
 	diagnosed, err := parseDiagnosis(content, doc)
 	if err != nil {
 		return nil, fmt.Errorf("diagnosis.yaml: %w", err)
 	}
-	readme, err := read("README.md")
-	if err != nil {
-		return nil, err
-	}
-	guide, err := read("docs", "diagnosis.md")
-	if err != nil {
-		return nil, err
-	}
-	naming, err := read("docs", "naming.md")
-	if err != nil {
-		return nil, err
-	}
 	files := map[string][]byte{}
-	for path, generate := range map[string]func(*document) ([]byte, error){
-		filepath.Join("internal", "catalog", "catalog_generated.go"): goTable,
-		filepath.Join("receiver", "vllmreceiver", "metrics.md"):      receiverReference,
-		filepath.Join("processor", "vllmprocessor", "metrics.md"):    processorReference,
-		"README.md": func(d *document) ([]byte, error) { return readmeWith(d, readme) },
-		filepath.Join("internal", "catalog", "diagnosis_generated.go"): func(*document) ([]byte, error) {
+	for path, write := range map[string]func(*document) ([]byte, error){
+		"internal/catalog/catalog_generated.go": goTable,
+		"receiver/vllmreceiver/metrics.md":      receiverReference,
+		"processor/vllmprocessor/metrics.md":    processorReference,
+		"internal/catalog/diagnosis_generated.go": func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
 		},
-		filepath.Join("docs", "naming.md"):    func(d *document) ([]byte, error) { return namingWith(d, naming) },
-		filepath.Join("docs", "diagnosis.md"): func(d *document) ([]byte, error) { return diagnosed.guideWith(d, guide) },
+		"docs/runbooks/README.md": func(*document) ([]byte, error) { return diagnosed.runbookIndex(), nil },
 	} {
-		if files[path], err = generate(doc); err != nil {
+		if files[path], err = write(doc); err != nil {
 			return nil, err
+		}
+	}
+	for path, parts := range pageParts(doc, diagnosed) {
+		page, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
+		}
+		if files[path], err = withParts(page, parts); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if !namesMetricsOnly(path) {
+			continue
+		}
+		if err := unknownMetrics(doc, files[path]); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return files, nil

@@ -7,19 +7,15 @@ import (
 	"unicode"
 )
 
-// namingWith returns docs/naming.md with its generated part anew: the families of vLLM
-// whose old query finds nothing once "vllm:" is replaced by "vllm_".
-func namingWith(d *document, page []byte) ([]byte, error) {
+// changedQueryTable lists the families of vLLM whose old query finds nothing once
+// "vllm:" is replaced by "vllm_".
+func (d *document) changedQueryTable() string {
 	var b strings.Builder
 	b.WriteString("| Family on the wire | Query instead | Why |\n|---|---|---|\n")
 	for _, row := range d.changedQueries() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.family, row.instead, cell(row.why))
 	}
-	page, err := replacePart(page, "changed-queries", b.String())
-	if err != nil {
-		return nil, fmt.Errorf("docs/naming.md: %w", err)
-	}
-	return page, nil
+	return b.String()
 }
 
 // changedQuery is a family, what to query instead, and why.

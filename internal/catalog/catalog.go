@@ -53,7 +53,7 @@ type Metric struct {
 	// metrics.md, explains its words.
 	Formula string
 	// Exception says why the name does not translate back to its wire name (the
-	// colon rule of docs/naming.md); empty where it does.
+	// colon rule of docs/reference/naming.md); empty where it does.
 	Exception string
 	// Sentinel is true where the wire value -1 means "not available".
 	Sentinel bool
@@ -112,7 +112,7 @@ type InfoList struct{ Label, Metric, Attribute string }
 type InfoAttribute struct{ Label, Attribute string }
 
 // GatewayRules are what is particular about the families of inference gateways
-// (docs/naming.md).
+// (docs/reference/naming.md).
 type GatewayRules struct {
 	// Prefixes are the beginnings of their families, oldest generation first.
 	Prefixes []GatewayPrefix

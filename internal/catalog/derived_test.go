@@ -114,7 +114,7 @@ func TestDerivedNamesAreNobodysWireNames(t *testing.T) {
 }
 
 // TestTheEndingOfADerivedNameSaysWhatItIs holds the names to the table in
-// docs/naming.md.
+// docs/reference/naming.md.
 func TestTheEndingOfADerivedNameSaysWhatItIs(t *testing.T) {
 	seen := map[string]int{}
 	for _, m := range computed() {

@@ -39,7 +39,7 @@ func newestFamily(m Metric) string {
 func TestNamesTranslateBackToTheWireOrSayWhyNot(t *testing.T) {
 	for _, m := range All() {
 		if isGateway(m) {
-			assert.Empty(t, m.Exception, "%s: the reason is the same for all, in docs/naming.md", m.Name)
+			assert.Empty(t, m.Exception, "%s: the reason is the same for all, in docs/reference/naming.md", m.Name)
 			continue
 		}
 		wire := strings.ReplaceAll(newestFamily(m), ":", "_")
@@ -69,7 +69,7 @@ func TestNoTwoNamesAreEqualAfterTranslation(t *testing.T) {
 	}
 }
 
-// TestNamesAreTheMechanicalForm applies rule by rule what docs/naming.md says,
+// TestNamesAreTheMechanicalForm applies rule by rule what docs/reference/naming.md says,
 // so that a family gets the same name from the catalogue as it had while it was
 // unknown.
 func TestNamesAreTheMechanicalForm(t *testing.T) {

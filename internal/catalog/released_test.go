@@ -16,7 +16,7 @@ var updateReleased = flag.Bool("update-released", false, "add new metrics to the
 const releasedFile = "testdata/released.txt"
 
 // A name that was released never changes, nor do its kind and unit: dashboards,
-// alerts and stored data depend on them. docs/naming.md says how a change is made
+// alerts and stored data depend on them. docs/reference/naming.md says how a change is made
 // all the same.
 func TestReleasedNamesStay(t *testing.T) {
 	var now []string
@@ -28,7 +28,7 @@ func TestReleasedNamesStay(t *testing.T) {
 	released := strings.Split(strings.TrimSpace(string(content)), "\n")
 	for _, line := range released {
 		if !slices.Contains(now, line) {
-			t.Errorf("%s was released and is gone or differs; put the change behind a feature gate (docs/naming.md, Changing a name)", line)
+			t.Errorf("%s was released and is gone or differs; put the change behind a feature gate (docs/reference/naming.md, Changing a name)", line)
 		}
 	}
 	if *updateReleased {

@@ -163,7 +163,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// defaultLimits fit the memory of the shipped manifests, see docs/performance.md. A
+// defaultLimits fit the memory of the shipped manifests, see docs/why/performance.md. A
 // server with 64 engines has a body of about 4 MB with 8,000 series.
 func defaultLimits() LimitsConfig {
 	lines := exposition.DefaultLimits

@@ -1,7 +1,7 @@
 // Package accuracy measures the processor's diagnosis as a black box: it lets a
 // simulated engine run whose truth is known, gives the processor what a scrape
 // every ten seconds would have shown, and compares what it tells with what was
-// really wrong. "make accuracy" runs it and writes docs/accuracy.md.
+// really wrong. "make accuracy" runs it and writes docs/why/accuracy.md.
 //
 // A Story is one run: a server, its workload, and what is done to either. Its
 // truth comes from runs that differ in nothing else (common random numbers):

@@ -24,7 +24,7 @@ type Report struct {
 	Faults       map[string]Share
 }
 
-// Page writes docs/accuracy.md.
+// Page writes docs/why/accuracy.md.
 func (r *Report) Page() string {
 	held, tuned := Summarize(r.Held), Summarize(r.Tuned)
 	var b strings.Builder
@@ -32,7 +32,7 @@ func (r *Report) Page() string {
 	line("<!-- Written by \"make accuracy\"; its prose is internal/test/accuracy/page.go and notes.md. -->")
 	line("# How accurate the diagnosis is\n")
 	line("The diagnosis of the vllm processor was watched on a simulated engine whose truth is known")
-	line("([simulator.md](simulator.md)). Nothing here was measured on a real server: the numbers say how well the")
+	line("([simulator.md](../simulator.md)). Nothing here was measured on a real server: the numbers say how well the")
 	line("diagnosis reads an engine that behaves as the simulator does.\n")
 	line("- Command: `%s`", r.Command)
 	line("- Machine: %s", r.Machine)

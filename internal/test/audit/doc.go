@@ -1,7 +1,7 @@
 // Package audit tells whether the points of one scrape are what the scraped
 // body says, no more and no less. It is the second opinion of the end-to-end
 // tests, so it shares no code with the receiver: it reads each line by itself
-// with Prometheus's own parser, knows the rules of docs/naming.md in its own
+// with Prometheus's own parser, knows the rules of docs/reference/naming.md in its own
 // words, and takes from the catalogue only which families have which names.
 //
 // Every line of the body that looks like a sample gets exactly one Fate. A line

@@ -8,7 +8,7 @@ import (
 )
 
 // The rules for inference gateways and for the production stack's router, once
-// more and in other words than the receiver's (docs/naming.md).
+// more and in other words than the receiver's (docs/reference/naming.md).
 
 // gatewayPrefix is the beginning of a gateway's family; its place tells the
 // generation. It is -1 for other families.

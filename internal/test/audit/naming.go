@@ -128,7 +128,7 @@ func kindOf(word string) catalog.Kind {
 	return catalog.KindGauge
 }
 
-// mechanical is the name and unit that the steps 1 to 4 of docs/naming.md give a
+// mechanical is the name and unit that the steps 1 to 4 of docs/reference/naming.md give a
 // family that the catalogue does not know.
 func mechanical(f *family) (name, unit string) {
 	name = plainName(f.name)

@@ -2,7 +2,7 @@
 // fault after the other, beside servers that work. It knows what each working
 // server has answered, so that one lost scrape is seen, and measures memory, the
 // time that SIGTERM takes and what the log says. "make faults" runs every fault
-// and writes docs/faults.md; "make e2e" runs the short form.
+// and writes docs/why/faults.md; "make e2e" runs the short form.
 //
 // A Fault is an entry of a table: how it begins, and what must follow from it. A
 // World starts what the faults and the working servers need, on loopback, on ports

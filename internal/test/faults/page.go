@@ -25,7 +25,7 @@ func (r Runs) failed() int {
 	return failed
 }
 
-// Page writes docs/faults.md.
+// Page writes docs/why/faults.md.
 func Page(agent, sidecar Runs, date string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -35,7 +35,7 @@ func Page(agent, sidecar Runs, date string) string {
 	line("server counts how often it was read, and the backend has to receive each of these counts: one lost scrape is seen.")
 	shipped := agent.Shipped
 	line("The configuration, the limit of memory (%d MiB), `GOMEMLIMIT` (%s) and the processors (%d) are those of", shipped.Memory>>20, shipped.GoMemory, shipped.Processors)
-	line("[the agent](../examples/kubernetes/base/agent); only the interval is shorter: 2 s, and 4 s where a fault costs much,")
+	line("[the agent](../../examples/kubernetes/base/agent); only the interval is shorter: 2 s, and 4 s where a fault costs much,")
 	line("instead of 15 s. All servers are on loopback.\n")
 	line("- Command: `make faults`")
 	line("- Machine: %s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())

@@ -25,7 +25,7 @@ import (
 const root = "../../.."
 
 var (
-	full = flag.Bool("faults", false, "run every fault in full, and write docs/faults.md; otherwise the short form")
+	full = flag.Bool("faults", false, "run every fault in full, and write docs/why/faults.md; otherwise the short form")
 	only = flag.String("faults.only", "", "run only the faults whose names match, in full, and write nothing")
 	date = flag.String("faults.date", "", "the date that the page states")
 )
@@ -88,7 +88,7 @@ func TestFaults(t *testing.T) {
 	}
 	if *full && *only == "" {
 		page := Page(agent, sidecar, *date)
-		require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "faults.md"), []byte(page), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "why", "faults.md"), []byte(page), 0o600))
 	}
 }
 

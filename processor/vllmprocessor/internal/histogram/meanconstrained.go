@@ -33,7 +33,7 @@ const (
 // would be infinite, at q = 1, half an observation is left above them.
 //
 // The result is an estimate, as any interpolation is. It rises with q and never
-// leaves the bucket that Interval names. docs/percentiles.md shows how well it
+// leaves the bucket that Interval names. docs/why/percentiles.md shows how well it
 // does and where it loses.
 func (h *Histogram) MeanConstrained(q float64) (float64, bool) {
 	at, ok := h.locate(q)

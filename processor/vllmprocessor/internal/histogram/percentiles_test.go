@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/percentiles.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/why/percentiles.md")
 
 // bucketSets are vLLM's bounds since 0.8.4, each with a value that is typical there.
 var bucketSets = []struct {
@@ -192,7 +192,7 @@ func TestMeanConstrainedIsBetterInTheMean(t *testing.T) {
 
 // The tables of the documentation are written by this test, with -update.
 func TestPercentilesDocument(t *testing.T) {
-	const path = "../../../../docs/percentiles.md"
+	const path = "../../../../docs/why/percentiles.md"
 	table, losses := byDistribution()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ func shortForm(api *kubeapi.Server, more string) string {
 }
 
 func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
+	t.Parallel()
 	for name, api := range map[string]*kubeapi.Server{
 		"streamed list":  kubeapi.New(t),
 		"list and watch": kubeapi.New(t).WithoutStreaming(),
@@ -65,7 +66,8 @@ func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
 	}
 }
 
-func TestOnlyThePodsOfThisNodeAndOneThatMovesGoes(t *testing.T) {
+func TestOnlyThePodsOfThisNodeAreTargets(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.1"))
 	api.Apply(kubeapi.Pods, vllmPod("llama-1", "10.0.0.2", func(p *kubeapi.Pod) { p.Node = "node-2" }))
@@ -78,11 +80,12 @@ func TestOnlyThePodsOfThisNodeAndOneThatMovesGoes(t *testing.T) {
 	api.Delete(kubeapi.Pods, "inference", "llama-0")
 	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.3", func(p *kubeapi.Pod) { p.Node = "node-2" }))
 	here.waitFor("it has gone from here")
-	there.waitFor("it has come there", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
+	there.waitFor("it is there", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
 	assert.Equal(t, "node-2", there.attributes("http://10.0.0.3:8000/metrics")["k8s.node.name"])
 }
 
 func TestWatchesThatBreakOffOrExpireLoseNothing(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t).WithoutStreaming()
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	r := run(t, 10, shortForm(api, ""))
@@ -103,6 +106,7 @@ func TestWatchesThatBreakOffOrExpireLoseNothing(t *testing.T) {
 }
 
 func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
+	t.Parallel()
 	containers := func(c ...kubeapi.Container) func(*kubeapi.Pod) {
 		return func(p *kubeapi.Pod) { p.Containers = c }
 	}
@@ -123,7 +127,8 @@ func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
 	assert.Equal(t, "unsure", r.attributes("https://10.0.0.3:8080/engine/metrics")["k8s.pod.name"])
 }
 
-func TestADeniedListIsSaidOnceWithTheRuleToAdd(t *testing.T) {
+func TestADeniedListIsLoggedOnceWithTheRuleToAdd(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Forbid(kubeapi.Pods, true)
@@ -140,6 +145,7 @@ func TestADeniedListIsSaidOnceWithTheRuleToAdd(t *testing.T) {
 }
 
 func TestTheLongFormHasWhatPrometheusHas(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapi.Pod) {
 		p.OwnerKind, p.OwnerName = "StatefulSet", "llama"
@@ -166,6 +172,7 @@ relabel_configs:
 }
 
 func TestAKubeconfigReachesTheClusterToo(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8001))

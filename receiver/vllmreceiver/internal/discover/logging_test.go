@@ -13,7 +13,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func TestWhatTheLibraryLogsIsBoundedAndOneLine(t *testing.T) {
+func TestTheLogOfTheLibraryIsBoundedAndHasNoForgedLines(t *testing.T) {
+	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	logger := newLogger(zap.New(core))
 	for i := range 1000 {

@@ -19,10 +19,12 @@ import (
 )
 
 func TestOnlyTheNamedMechanismsAreLinkedIn(t *testing.T) {
+	t.Parallel()
 	assert.Equal(t, []string{"dns", "file", "http", "kubernetes", "static"}, discovery.RegisteredConfigNames())
 }
 
 func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	// As kubectl and editors do: a whole new file under the old name.
 	replace := func(text string) {
@@ -47,6 +49,7 @@ func TestFilesAreReadAgainWhenTheyAreReplaced(t *testing.T) {
 }
 
 func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
+	t.Parallel()
 	var body atomic.Value
 	body.Store(`[{"targets": ["vllm-0:8000"], "labels": {"__meta_zone": "z1", "__metrics_path__": "/m", "zone": "z1"}}]`)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -73,13 +76,14 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 	all := strings.Join(r.lines(), "\n") + fmt.Sprintf("%v %+v %#v", r.runner.settings, r.runner.settings, r.runner.settings)
 	assert.NotContains(t, all, "very-secret")
 	assert.NotContains(t, all, "hidden")
-	// A repetition is for those who debug.
+	// Repetitions have the level debug.
 	assert.Equal(t, 1, r.logs.FilterLevelExact(zap.WarnLevel).FilterMessageSnippet("refused").Len(), "%v", r.lines())
 }
 
 // The library reads the system's list of name servers, which a test cannot
 // point at its own; the records are therefore the library's to test.
 func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
+	t.Parallel()
 	settings := parse(t, "dns_sd_configs: [{names: [_http._tcp.vllm.svc], refresh_interval: 10s}, {names: [vllm.svc], type: A, port: 8000}]")
 	require.Len(t, settings.Mechanisms, 2)
 	for _, c := range settings.Mechanisms {
@@ -90,6 +94,7 @@ func TestDNSIsConfiguredAsInPrometheus(t *testing.T) {
 }
 
 func TestAListAndTheLimit(t *testing.T) {
+	t.Parallel()
 	r := run(t, 2, `static_configs: [{targets: ["b:1", "c:1"]}, {targets: ["a:1", "bad/path"]}, {targets: ["b:1"]}]`)
 	r.waitFor("the first by address", "http://a:1/metrics", "http://b:1/metrics")
 	assert.Equal(t, 1, r.over)
@@ -97,13 +102,14 @@ func TestAListAndTheLimit(t *testing.T) {
 	assert.Equal(t, 1, r.waitForLog("cannot be scraped"))
 }
 
-func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
-	told := make(chan string, 10)
+func TestTargetsThatCouldNotBeStartedAreReportedAgain(t *testing.T) {
+	t.Parallel()
+	reported := make(chan string, 10)
 	var calls atomic.Int64
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
 		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond, Retry: 50 * time.Millisecond,
 		Wanted: func(_ context.Context, targets []Target, _ int) bool {
-			told <- addresses(targets)
+			reported <- addresses(targets)
 			return calls.Add(1) == 3
 		},
 	})
@@ -111,24 +117,26 @@ func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
 	require.NoError(t, runner.Start())
 	for range 3 {
 		select {
-		case wanted := <-told:
+		case wanted := <-reported:
 			assert.Equal(t, "http://a:1/metrics", wanted)
 		case <-time.After(within):
-			require.FailNow(t, "not told again")
+			require.FailNow(t, "not reported again")
 		}
 	}
 	time.Sleep(200 * time.Millisecond)
 	require.NoError(t, runner.Shutdown(t.Context()))
-	assert.EqualValues(t, 3, calls.Load(), "once it is done, it is not told again")
+	assert.EqualValues(t, 3, calls.Load(), "after success it is not reported again")
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
+	t.Parallel()
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
 	require.NoError(t, err)
 	require.NoError(t, runner.Shutdown(context.Background()))
 }
 
-func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
+func TestShutdownWaitsForTheLastCallUntilItsDeadline(t *testing.T) {
+	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
 		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond,
@@ -144,7 +152,7 @@ func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
 	require.NoError(t, runner.Shutdown(t.Context()))
 }
 
-func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
+func TestAMechanismThatCannotWorkFailsAtTheStart(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, c := range map[string]struct{ section, want string }{
 		"not in a cluster": {"kubernetes: {selector: a=b}", "kubernetes: this is not a pod of a Kubernetes cluster; set kubeconfig_file or api_server"},
@@ -161,7 +169,8 @@ func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatIsAwayIsSaidOnce(t *testing.T) {
+func TestAnAPIServerThatDoesNotAnswerIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	r := run(t, 10, "kubernetes: {selector: app=vllm, api_server: 'http://127.0.0.1:1'}")
 	r.waitForLog("Kubernetes cannot be asked for pods in all namespaces")
 	time.Sleep(time.Second)

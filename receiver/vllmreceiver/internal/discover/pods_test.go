@@ -18,9 +18,10 @@ func phase(name string) func(*kubeapi.Pod) {
 	return func(p *kubeapi.Pod) { p.Phase, p.Unready = name, true }
 }
 
-// A pod that dies is not ready any more before its container has ended. Its
-// failure must be seen.
+// A pod that fails is not ready even before its container has ended. Its failure must
+// be reported.
 func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
+	t.Parallel()
 	ends := map[string]func(*kubeapi.Server){
 		"deleted": func(api *kubeapi.Server) { api.Delete(kubeapi.Pods, "inference", "a") },
 		"failed":  func(api *kubeapi.Server) { api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", phase("Failed"))) },
@@ -46,7 +47,8 @@ func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
 	}
 }
 
-func TestAPodThatHasNeverBeenReadyIsNoTargetUnlessAsked(t *testing.T) {
+func TestAPodThatWasNeverReadyIsATargetOnlyWithoutReadyOnly(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready))
 	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
@@ -60,6 +62,7 @@ func TestAPodThatHasNeverBeenReadyIsNoTargetUnlessAsked(t *testing.T) {
 
 // A collector that restarts while a pod dies has not seen it ready.
 func TestAPodThatWasReadyBeforeTheCollectorStartedIsATarget(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready, func(p *kubeapi.Pod) {
 		p.Started, p.ReadyChanged = "2026-06-01T10:00:00Z", "2026-06-01T11:00:00Z"
@@ -72,7 +75,8 @@ func TestAPodThatWasReadyBeforeTheCollectorStartedIsATarget(t *testing.T) {
 	r.waitForPod("not ready", addressA, Pod{})
 }
 
-func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
+func TestAPodThatIsBeingDeletedIsTerminating(t *testing.T) {
+	t.Parallel()
 	pool := func(api *kubeapi.Server) string {
 		api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm"}, 8000))
 		return "inference_pool: {name: llama, namespace: inference, api_server: " + api.URL + "}"
@@ -103,8 +107,9 @@ func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
 	}
 }
 
-// What is known of a pod must survive a watch that is cut or too old.
-func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
+// The state of a pod must survive a watch that is cut or too old.
+func TestChangesOfAPodDuringABrokenWatchAreSeenAfterIt(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t).WithoutStreaming()
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2"))
@@ -118,7 +123,8 @@ func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
 	r.waitForPod("the other drains", addressA, Pod{Terminating: true})
 }
 
-func TestTheBookOfPodsForgetsWhatIsGone(t *testing.T) {
+func TestTheBookOfPodsForgetsDeletedPods(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t)
 	r := run(t, 10, shortForm(api, ""))
 	for range 5 {
@@ -139,6 +145,7 @@ func TestTheBookOfPodsForgetsWhatIsGone(t *testing.T) {
 // With host networking, or soon after an address is free again, a new pod may
 // have the address of one that is not deleted yet.
 func TestAnAddressBelongsToThePodThatServes(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string][]func(*kubeapi.Pod){
 		"not ready any more": {unready},
 		"being deleted":      {terminating},

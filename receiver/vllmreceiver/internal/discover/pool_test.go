@@ -18,6 +18,7 @@ func poolSection(api *kubeapi.Server) string {
 var vllmLabels = map[string]string{"app": "vllm"}
 
 func TestAnInferencePoolIsFollowed(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pods, vllmPod("b", "10.0.0.2", func(p *kubeapi.Pod) { p.Labels = map[string]string{"app": "other"} }))
@@ -41,7 +42,8 @@ func TestAnInferencePoolIsFollowed(t *testing.T) {
 	assert.Positive(t, r.logged("The InferencePool is gone"))
 }
 
-func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
+func TestServersOfBothSelectorsDoNotEnd(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
@@ -63,9 +65,9 @@ func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
 	}
 }
 
-// The older group is denied by rules that were written for the newer one, which
-// must not matter, and the other way round.
-func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
+// Permissions may cover only one of the two groups.
+func TestAPoolOfEitherGroupIsFound(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		has, denied string
 		pool        kubeapi.Object
@@ -87,7 +89,8 @@ func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
 	}
 }
 
-func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
+func TestWhyThereIsNoPoolIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*kubeapi.Server)
 		want    string
@@ -113,6 +116,7 @@ func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
 }
 
 func TestAPoolSurvivesABrokenWatchAnd410(t *testing.T) {
+	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools).WithoutStreaming()
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
@@ -128,6 +132,7 @@ func TestAPoolSurvivesABrokenWatchAnd410(t *testing.T) {
 }
 
 func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		pool kubeapi.Object
 		want string
@@ -141,5 +146,22 @@ func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
 			r := run(t, 10, poolSection(api))
 			r.waitForLog(c.want)
 		})
+	}
+}
+
+// A list that has found the pool is not an answer that there is none.
+func TestAPoolThatExistsIsNotReportedAsMissing(t *testing.T) {
+	t.Parallel()
+	for _, has := range []string{kubeapi.Pools, kubeapi.OldPools} {
+		api := kubeapi.New(t, kubeapi.Pools, kubeapi.OldPools).WithoutStreaming()
+		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+		pool := kubeapi.Pool("inference", "llama", vllmLabels, 8000)
+		if has == kubeapi.OldPools {
+			pool = kubeapi.OldPool("inference", "llama", vllmLabels, 8000)
+		}
+		api.Apply(has, pool)
+		r := run(t, 10, poolSection(api))
+		r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
+		require.Zero(t, r.logged("There is no InferencePool"), "%v", r.lines())
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,27 +20,23 @@ type namedBody struct {
 	dialect Dialect
 }
 
-// recordedBodies returns the recorded bodies of model servers and gateways and a
-// part of the series over time.
-func recordedBodies(tb testing.TB) []namedBody {
+// realBodies returns the bodies of model servers: the project's own, and, where they
+// are present, recorded ones with those of gateways and a part of the series over time.
+func realBodies(tb testing.TB) []namedBody {
 	tb.Helper()
-	files := captures.Files(tb)
+	found := captures.Bodies(tb)
 	for _, pattern := range []string{"gateway/*.txt", "series/*/*/0[1-4].txt"} {
-		found, err := filepath.Glob(filepath.Join(captures.Dir(tb), pattern))
-		require.NoError(tb, err)
-		require.NotEmpty(tb, found)
-		files = append(files, found...)
+		found = append(found, captures.Recorded(tb, pattern)...)
 	}
-	bodies := make([]namedBody, 0, len(files))
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(tb, err)
-		if raceEnabled && len(text) > 60_000 {
+	bodies := make([]namedBody, 0, len(found))
+	for i := range found {
+		f := &found[i]
+		if raceEnabled && len(f.Text) > 60_000 {
 			// Under the race detector the large ones take too long for what they add.
 			continue
 		}
-		b := namedBody{name: filepath.Base(filepath.Dir(file)) + "/" + filepath.Base(file), text: text}
-		if endsWithEOF(text) {
+		b := namedBody{name: f.Name, text: f.Text}
+		if f.OpenMetrics() {
 			b.dialect = DialectOpenMetrics
 		}
 		bodies = append(bodies, b)

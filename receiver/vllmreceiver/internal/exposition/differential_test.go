@@ -138,8 +138,8 @@ func kinds(s *Snapshot) map[string]string {
 }
 
 func TestReadsWhatExpfmtReads(t *testing.T) {
-	bodies := append(recordedBodies(t), ownBodies()[:2]...)
-	var refused []string
+	bodies := append(realBodies(t), ownBodies()[:2]...)
+	compared := 0
 	for _, b := range bodies {
 		if b.dialect != DialectText {
 			continue
@@ -150,10 +150,13 @@ func TestReadsWhatExpfmtReads(t *testing.T) {
 			text = append(text, '\n')
 		}
 		families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-		if err != nil {
-			refused = append(refused, b.name)
+		if b.name == "captures/datadog-ray_vllm_metrics-v0.6-ray2.32.txt" {
+			// expfmt refuses its second HELP lines; textparse does not.
+			require.Error(t, err)
 			continue
 		}
+		require.NoError(t, err, b.name)
+		compared++
 		s := NewReader(nil).Read(b.text, b.dialect)
 		require.Empty(t, s.Problems, b.name)
 		require.Zero(t, s.Duplicates, b.name)
@@ -165,12 +168,11 @@ func TestReadsWhatExpfmtReads(t *testing.T) {
 			}
 		}
 	}
-	// expfmt minds the second HELP line of this one; textparse does not.
-	require.Equal(t, []string{"captures/datadog-ray_vllm_metrics-v0.6-ray2.32.txt"}, refused)
+	require.GreaterOrEqual(t, compared, 9, "the own bodies at least")
 }
 
 // flattenTextparse reads all series of a body with Prometheus's own parsers, and
-// the TYPE lines that come first.
+// the first TYPE line of each name.
 func flattenTextparse(t *testing.T, b namedBody) (samples, map[string]string) {
 	t.Helper()
 	parser := textparse.NewPromParser(slices.Clone(b.text), nil, false)
@@ -212,7 +214,7 @@ func flattenTextparse(t *testing.T, b namedBody) (samples, map[string]string) {
 }
 
 func TestReadsWhatTextparseReads(t *testing.T) {
-	for _, b := range append(recordedBodies(t), ownBodies()[:3]...) {
+	for _, b := range append(realBodies(t), ownBodies()[:3]...) {
 		want, types := flattenTextparse(t, b)
 		s := NewReader(nil).Read(b.text, b.dialect)
 		require.Empty(t, s.Problems, b.name)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// difference says how two snapshots differ, or nothing where they are equal to
-// the last bit.
+// difference describes how two snapshots differ. It is empty where they are equal to the
+// last bit.
 func difference(got, want *Snapshot) string {
 	if !reflect.DeepEqual(got.Layout, want.Layout) {
 		return fmt.Sprintf("layouts differ:\ngot:\n%s\nwant:\n%s",
@@ -204,7 +204,7 @@ func checkConservation(s *Snapshot, body []byte) error {
 
 func TestMemoryChangesNothing(t *testing.T) {
 	bodies := ownBodies()
-	t.Run("with recorded bodies", func(t *testing.T) { bodies = append(bodies, recordedBodies(t)...) })
+	t.Run("with recorded bodies", func(t *testing.T) { bodies = append(bodies, realBodies(t)...) })
 	shared := NewMemory(100_000)
 	for i, base := range bodies {
 		t.Run(base.name, func(t *testing.T) {

@@ -2,8 +2,6 @@ package normalize
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,13 +14,8 @@ import (
 // FuzzMake feeds arbitrary bodies: no panic, the invariants hold, and the time
 // is bounded.
 func FuzzMake(f *testing.F) {
-	own, err := filepath.Glob("../../../../testdata/*/metrics.txt")
-	require.NoError(f, err)
-	require.NotEmpty(f, own)
-	for _, path := range own {
-		body, err := os.ReadFile(path)
-		require.NoError(f, err)
-		f.Add(string(body), false)
+	for _, body := range captures.Own(f) {
+		f.Add(string(body.Text), false)
 	}
 	for seed := range uint64(20) {
 		body, options := bodyMaker{rand.New(rand.NewPCG(seed, 2))}.body()
@@ -47,14 +40,12 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-func TestCapturesKeepTheInvariants(t *testing.T) {
-	for _, path := range captures.Files(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			body, err := os.ReadFile(path)
-			require.NoError(t, err)
+func TestRealBodiesKeepTheInvariants(t *testing.T) {
+	for _, body := range captures.Bodies(t) {
+		t.Run(body.Name, func(t *testing.T) {
 			for _, options := range []Options{{}, {Wire: true}, {GenAI: true, OperationName: "chat", CapacityFromBlocks: true}} {
 				for _, dialect := range []exposition.Dialect{exposition.DialectText, exposition.DialectOpenMetrics} {
-					layout := exposition.NewReader(nil).Read(body, dialect).Layout
+					layout := exposition.NewReader(nil).Read(body.Text, dialect).Layout
 					checkPlan(t, layout, &options, Make(layout, options))
 				}
 			}
