@@ -152,7 +152,7 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 	require.Eventually(t, answers, 10*time.Second, 10*time.Millisecond)
 	cancel()
 	assert.Equal(t, 0, <-done)
-	assert.Contains(t, stdout.String(), "unreachable, 17m0s: nobody can reach the server")
+	assert.Contains(t, stdout.String(), "unreachable, 17m0s: no connection to the server succeeds")
 	assert.Contains(t, stdout.String(), "10m0s unreachable until 13m0s")
 	told, err := os.ReadFile(truth)
 	require.NoError(t, err)
