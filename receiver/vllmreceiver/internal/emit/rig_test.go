@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,10 @@ var keySeed = maphash.MakeSeed()
 
 // planOf makes a plan of metrics.
 func planOf(metrics ...normalize.Metric) *normalize.Plan {
-	plan := &normalize.Plan{Metrics: metrics, ProcessStart: none}
+	plan := &normalize.Plan{Metrics: slices.Clone(metrics), ProcessStart: none}
+	for i := range plan.Metrics {
+		plan.Metrics[i].Points = slices.Clone(plan.Metrics[i].Points)
+	}
 	for metric, point := range plan.All() {
 		point.Index = plan.Points
 		point.Key = normalize.SeriesKey(maphash.String(keySeed, fmt.Sprint(metric.Name, metric.Kind, point.Attributes)))
@@ -138,8 +142,11 @@ func ends(metrics pmetric.MetricSlice) []string {
 	for _, m := range metrics.All() {
 		for p := range pointsOf(m) {
 			if p.Flags().NoRecordedValue() {
-				engine, _ := p.Attributes().Get("engine")
-				out = append(out, m.Name()+" "+engine.AsString())
+				engine := ""
+				if v, ok := p.Attributes().Get("engine"); ok {
+					engine = v.Str()
+				}
+				out = append(out, m.Name()+" "+engine)
 			}
 		}
 	}
