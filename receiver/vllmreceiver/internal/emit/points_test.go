@@ -190,6 +190,8 @@ func TestVanishedSeriesContinueWithTheirOldStart(t *testing.T) {
 	assert.Equal(t, []float64{0, 0}, r.starts(scrapeAt(30, both, 1, 5)), "b continues")
 	r.scrape(45, one, 1)
 	assert.Equal(t, []float64{0, 45}, r.starts(scrapeAt(60, both, 1, 4)), "b began anew: it is less than before")
+	r.scrape(75, one, 1)
+	assert.Empty(t, ends(r.scrape(90, both, 1, math.NaN())), "it has ended already")
 }
 
 // adapterPlan has adapters x, y and z. The newest of two label sets is in force: set 0 has
