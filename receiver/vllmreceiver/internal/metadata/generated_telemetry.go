@@ -159,13 +159,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_ends",
-		metric.WithDescription("Ends of series that the next consumer refused and that were not kept to be sent again, because there were too many. [Development]"),
+		metric.WithDescription("Ends of series that the next consumer refused and that were not stored to be sent again, because there were too many. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_points",
-		metric.WithDescription("Series that a body had and that were lost in a scrape, by reason. It stands still for a healthy server within the limits. [Development]"),
+		metric.WithDescription("Series of a body that a scrape could not emit, by reason. It does not increase for a healthy server within the limits. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -177,7 +177,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmLayoutOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_vllm_layout_overflow",
-		metric.WithDescription("Layouts that were not remembered because the memory was full; those bodies are read the slow way. [Development]"),
+		metric.WithDescription("Layouts that were not remembered because the memory was full; such bodies are parsed completely in each scrape. [Development]"),
 		metric.WithUnit("{layout}"),
 	)
 	errs = errors.Join(errs, err)
@@ -226,13 +226,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmTypeConflicts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_type_conflicts",
-		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others pass under a name of their own. [Development]"),
+		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauges that repeat a counter are dropped, others are emitted under other names. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmUnknownFamilies, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_unknown_families",
-		metric.WithDescription("Families per scrape that the catalogue does not know; they pass through. [Development]"),
+		metric.WithDescription("Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)

@@ -55,7 +55,7 @@ func AssertEqualReceiverVllmBodySize(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_ends",
-		Description: "Ends of series that the next consumer refused and that were not kept to be sent again, because there were too many. [Development]",
+		Description: "Ends of series that the next consumer refused and that were not stored to be sent again, because there were too many. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -71,7 +71,7 @@ func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualReceiverVllmDroppedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_points",
-		Description: "Series that a body had and that were lost in a scrape, by reason. It stands still for a healthy server within the limits. [Development]",
+		Description: "Series of a body that a scrape could not emit, by reason. It does not increase for a healthy server within the limits. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -103,7 +103,7 @@ func AssertEqualReceiverVllmDuplicateSamples(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverVllmLayoutOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_layout_overflow",
-		Description: "Layouts that were not remembered because the memory was full; those bodies are read the slow way. [Development]",
+		Description: "Layouts that were not remembered because the memory was full; such bodies are parsed completely in each scrape. [Development]",
 		Unit:        "{layout}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -224,7 +224,7 @@ func AssertEqualReceiverVllmTargets(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_type_conflicts",
-		Description: "Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others pass under a name of their own. [Development]",
+		Description: "Families per scrape whose TYPE contradicts the catalogue; gauges that repeat a counter are dropped, others are emitted under other names. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -240,7 +240,7 @@ func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmUnknownFamilies(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_unknown_families",
-		Description: "Families per scrape that the catalogue does not know; they pass through. [Development]",
+		Description: "Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
