@@ -68,7 +68,13 @@ func generated(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for path, parts := range pageParts(doc, diagnosed) {
+	manifest, err := os.ReadFile(filepath.Join(root, "examples", "builder", "checkout.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	pages := pageParts(doc, diagnosed)
+	pages["docs/start/own-collector.md"] = map[string]string{"checkout-manifest": "```yaml\n" + string(manifest) + "```\n"}
+	for path, parts := range pages {
 		page, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
