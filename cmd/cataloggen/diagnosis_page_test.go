@@ -95,7 +95,7 @@ func checkExpression(t *testing.T, backend map[string]metric, expression string)
 			return nil
 		}
 		m, known := backend[selector.Name]
-		require.True(t, known, "%s is no metric of the catalogue", selector.Name)
+		require.True(t, known, "%s is not a metric of the catalogue", selector.Name)
 		for _, matcher := range selector.LabelMatchers {
 			if matcher.Name != model.MetricNameLabel {
 				assert.Contains(t, m.Attributes, matcher.Name, expression)

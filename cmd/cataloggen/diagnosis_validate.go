@@ -62,7 +62,7 @@ func (g *diagnosis) validate(d *document) []error {
 	return append(errs, g.enumProblems(d)...)
 }
 
-// sentence tells whether a text begins and ends as whole sentences do.
+// sentence reports whether a text begins and ends as whole sentences do.
 func sentence(text string) bool {
 	return text != "" && strings.ToUpper(text[:1]) == text[:1] && strings.HasSuffix(text, ".")
 }

@@ -145,10 +145,10 @@ func (m metric) kind() string {
 	}
 }
 
-// derived tells whether the processor computes the metric from others.
+// derived reports whether the processor computes the metric from others.
 func (m metric) derived() bool { return m.EmittedBy == componentProcessor || m.AlsoDerived }
 
-// received tells whether the receiver emits it.
+// received reports whether the receiver emits it.
 func (m metric) received() bool { return m.EmittedBy == componentReceiver }
 
 // parse decodes and checks the catalogue. Keys that the schema does not know

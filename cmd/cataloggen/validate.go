@@ -116,7 +116,7 @@ func (d *document) problems(name string, m metric) []string {
 			check(v == "" || versionPattern.MatchString(v), fmt.Sprintf("%q is not a version like 0.9.2", v))
 		}
 		check(!s.Version || s.Since+s.Until != "", "a source that depends on the version needs since or until")
-		check(!s.Fallback || s.Version, "fallback has a meaning only beside version")
+		check(!s.Fallback || s.Version, "fallback has a meaning only together with version")
 	}
 	return problems
 }
