@@ -5,6 +5,7 @@
 GO               ?= go
 OCB_VERSION      := v0.158.0
 GOLANGCI_VERSION := v2.12.2
+GREMLINS_VERSION := v0.6.0
 
 # How long the tests of one package may take, and how many runs each fuzz target gets. The
 # race detector makes code several times slower.
@@ -23,6 +24,7 @@ BIN      := bin
 TOOLS    := $(BIN)/tools
 OCB      := $(TOOLS)/ocb-$(OCB_VERSION)
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GREMLINS := $(TOOLS)/gremlins-$(GREMLINS_VERSION)
 SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 
@@ -146,6 +148,29 @@ bench: ## Run the benchmarks
 	$(say) 'go test -bench'
 	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
+# Mutation testing. Gremlins copies the whole tree, so it gets one without programs. A mutation can make a loop endless, so memory (in KiB of address
+# space) and time are bounded.
+MUTATE_MEMORY  ?= 8000000
+MUTATE_TIMEOUT ?= 30m
+
+.PHONY: mutate
+mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
+	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
+	@$(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
+	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
+	@rm -rf build/mutate && mkdir -p build/mutate
+	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
+	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
+		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
+		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
+
+.PHONY: mutate-sample
+mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and write what the tests do not notice to build/mutations.md
+	$(say) 'go run ./internal/test/mutate (an hour or so for 150 mutations on two cores)'
+	@mkdir -p build
+	@ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(GREMLINS) -seed $(or $(SEED),1) -count $(or $(COUNT),150) \
+		-o build/mutations.md ./receiver/... ./processor/... ./connector/... ./extension/...
+
 # How many hours of healthy engines the diagnosis is watched for.
 ACCURACY_HOURS ?= 10000
 
@@ -219,6 +244,8 @@ lint: $(GOLANGCI) ## Run go vet and golangci-lint
 	@$(GO) vet -tags e2e ./...
 	$(say) 'golangci-lint run'
 	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --build-tags e2e --timeout 10m ./...
+	$(say) 'imports in a forbidden direction are refused'
+	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./internal/test/house
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code
@@ -274,3 +301,9 @@ $(GOLANGCI):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
+
+$(GREMLINS):
+	$(say) 'building gremlins $(GREMLINS_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	@mv $(TOOLS)/gremlins $@
