@@ -41,9 +41,8 @@ func TestTheRunbookOfEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
 	}
 }
 
-// The alerts are of metrics and attributes that exist, and carry the labels that
-// their texts name.
-func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
+// The alerts use metrics and attributes of the catalogue.
+func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
 	require.NoError(t, err)
 	doc, err := parse(content)

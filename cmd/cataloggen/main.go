@@ -1,8 +1,7 @@
 // Command cataloggen reads the catalogue, metadata.yaml at the root of the
-// repository, and the diagnosis, internal/catalog/diagnosis.yaml, and writes what
-// is made from them: the tables of internal/catalog, the references for users of
-// the receiver and of the processor (metrics.md of each), and the generated parts
-// of the pages below docs.
+// repository, and the diagnosis, internal/catalog/diagnosis.yaml. It writes the
+// tables of internal/catalog, the lists of metrics of the receiver and the processor
+// (metrics.md of each), and the generated parts of the pages below docs.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() {
 	}
 }
 
-// run writes nothing unless the whole catalogue is sound.
+// run writes nothing unless the whole catalogue is valid.
 func run(root string) error {
 	files, err := generated(root)
 	if err != nil {
