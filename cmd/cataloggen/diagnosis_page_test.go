@@ -53,9 +53,13 @@ func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 		require.NoError(t, err)
 		backend[translation] = m
 	}
-	for _, expression := range pageAlerts(t) {
+	alerts := pageAlerts(t)
+	for _, expression := range alerts {
 		checkExpression(t, backend, expression)
 	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(readme), "\n        expr: "+alerts["VLLMNotServing"]+"\n", "the README's alert is the page's")
 	for _, word := range quoted.FindAllStringSubmatch(readPage(t), -1) {
 		if strings.HasPrefix(word[1], "vllm_") {
 			checkExpression(t, backend, word[1])
