@@ -5,6 +5,7 @@
 GO               ?= go
 OCB_VERSION      := v0.158.0
 GOLANGCI_VERSION := v2.12.2
+GREMLINS_VERSION := v0.6.0
 
 # How long the tests of one package may take, and how many runs each fuzz target gets. The
 # race detector makes code several times slower.
@@ -23,6 +24,7 @@ BIN      := bin
 TOOLS    := $(BIN)/tools
 OCB      := $(TOOLS)/ocb-$(OCB_VERSION)
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GREMLINS := $(TOOLS)/gremlins-$(GREMLINS_VERSION)
 SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 
@@ -39,7 +41,7 @@ say = @printf '==> %s\n'
 .PHONY: help
 help: ## List the targets
 	@printf 'Targets of otelcol-vllm:\n\n'
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # ---------------------------------------------------------------- building
 
@@ -146,6 +148,29 @@ bench: ## Run the benchmarks
 	$(say) 'go test -bench'
 	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
+# Mutation testing. Gremlins copies the whole tree, so it gets one without programs. A mutation can make a loop endless, so memory (in KiB of address
+# space) and time are bounded.
+MUTATE_MEMORY  ?= 8000000
+MUTATE_TIMEOUT ?= 30m
+
+.PHONY: mutate
+mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
+	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
+	@$(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
+	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
+	@rm -rf build/mutate && mkdir -p build/mutate
+	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
+	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
+		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
+		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
+
+.PHONY: mutate-sample
+mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and write what the tests do not notice to build/mutations.md
+	$(say) 'go run ./internal/test/mutate (an hour or so for 150 mutations on two cores)'
+	@mkdir -p build
+	@ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(GREMLINS) -seed $(or $(SEED),1) -count $(or $(COUNT),150) \
+		-o build/mutations.md ./receiver/... ./processor/... ./connector/... ./extension/...
+
 # How many hours of healthy engines the diagnosis is watched for.
 ACCURACY_HOURS ?= 10000
 
@@ -173,6 +198,11 @@ e2e: build prometheus ## Test the built binary end to end
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages
+
+.PHONY: own-collector
+own-collector: $(OCB) ## Try the builder manifests for collectors of users
+	$(say) 'ocb and go build with examples/builder'
+	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 15m ./internal/test/builder
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"
@@ -214,6 +244,8 @@ lint: $(GOLANGCI) ## Run go vet and golangci-lint
 	@$(GO) vet -tags e2e ./...
 	$(say) 'golangci-lint run'
 	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --build-tags e2e --timeout 10m ./...
+	$(say) 'imports in a forbidden direction are refused'
+	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./internal/test/house
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code
@@ -269,3 +301,9 @@ $(GOLANGCI):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
+
+$(GREMLINS):
+	$(say) 'building gremlins $(GREMLINS_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	@mv $(TOOLS)/gremlins $@

@@ -52,6 +52,8 @@ type rig struct {
 	status      int
 	version     string
 	asked       map[string]int
+	// health answers /health; nil answers status.
+	health http.HandlerFunc
 }
 
 // newRig returns a rig for a receiver with this configuration, on which change
@@ -111,6 +113,10 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		}
 		_, _ = fmt.Fprintf(w, `{"version":%q}`, r.version)
 	case "/health":
+		if r.health != nil {
+			r.health(w, request)
+			return
+		}
 		w.WriteHeader(r.status)
 	}
 }

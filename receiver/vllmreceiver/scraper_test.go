@@ -229,16 +229,6 @@ func TestTheSeriesLimitKeepsKnownSeries(t *testing.T) {
 	assert.Equal(t, []string{"The target is within limits::series again"}, r.logged("info"))
 }
 
-func TestHealth(t *testing.T) {
-	r := newRig(t, func(cfg *Config) { cfg.HealthCheck = true })
-	assert.Equal(t, []string{"gauge {state} {} @0 1"}, points(r.scrape(gauge("1")), "vllm.healthy"))
-	assert.Equal(t, []string{"gauge {state} {} @15 0"}, points(r.fail(503), "vllm.healthy"))
-
-	r = newRig(t)
-	assert.Empty(t, points(r.scrape(gauge("1")), "vllm.healthy"))
-	assert.Zero(t, r.asked["/health"])
-}
-
 func TestSwitchesTurnMetricsOnAndOff(t *testing.T) {
 	on, off := true, false
 	r := newRig(t, func(cfg *Config) {

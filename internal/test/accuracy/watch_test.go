@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
@@ -39,8 +38,7 @@ func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 // enabled if asked for.
 func configuration(s *Story, signals bool) map[string]any {
 	out := map[string]any{}
-	_, diagnoses := catalog.ByName(metricSeverity)
-	if signals && diagnoses {
+	if signals {
 		out["metrics"] = map[string]any{
 			metricSignal: map[string]any{"enabled": true}, metricSignalRatio: map[string]any{"enabled": true},
 		}
@@ -55,7 +53,7 @@ func configuration(s *Story, signals bool) map[string]any {
 	if len(objectives) > 0 {
 		out["objectives"] = objectives
 	}
-	if s.BreakEven > 0 && diagnoses {
+	if s.BreakEven > 0 {
 		out["diagnosis"] = map[string]any{"speculation_break_even": s.BreakEven}
 	}
 	return out

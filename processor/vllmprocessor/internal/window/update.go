@@ -97,9 +97,7 @@ func (u *update) restarts() {
 		if g == nil {
 			continue
 		}
-		if e := g.engine; e.seen != u.seq {
-			e.before, e.seen = e.seen, u.seq
-		}
+		g.engine.observe(u.seq)
 		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || u.stale(s) ||
 			s.epoch != g.engine.epoch || g.engine.restarting == u.seq {
 			continue
@@ -120,6 +118,13 @@ func (u *update) restarts() {
 	if front := u.engines[""]; front != nil && u.frontRestarted(front) {
 		u.restart(front)
 		u.report.Resets++
+	}
+}
+
+// observe records that a batch has a counter of the engine.
+func (e *engine) observe(seq int64) {
+	if e.seen != seq {
+		e.before, e.seen = e.seen, seq
 	}
 }
 
@@ -247,6 +252,9 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 			return
 		}
 		u.include(g, sample.Input, u.create(sample, g, values))
+		if kind != collect.Gauge && !sample.Level {
+			g.engine.observe(u.seq)
+		}
 		g.seq = u.seq
 		u.report.Used++
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheWordsForAnAnswerThatIsNone(t *testing.T) {
+func TestTheMessageForAnUnreadableAnswer(t *testing.T) {
 	var cut bytes.Buffer
 	zip := gzip.NewWriter(&cut)
 	_, err := io.WriteString(zip, strings.Repeat("vllm:x 1\n", 1000))

@@ -24,8 +24,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// secure is a server with a certificate as change makes it, and the pool of its
-// authority.
+// secure starts a server whose certificate change has modified. It returns the address
+// and a pool with the authority.
 func secure(t *testing.T, change func(*x509.Certificate)) (address string, authority *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +53,7 @@ func secure(t *testing.T, change func(*x509.Certificate)) (address string, autho
 	return server.URL + "/metrics", authority
 }
 
-// read scrapes with an authority; nil is the system's.
+// read scrapes and trusts this authority; nil means those of the system.
 func read(t *testing.T, address string, authority *x509.CertPool) error {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -65,7 +65,7 @@ func read(t *testing.T, address string, authority *x509.CertPool) error {
 	return err
 }
 
-func TestTheWordsForACertificateSayWhatToDo(t *testing.T) {
+func TestTheMessageForACertificateSaysWhatToDo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change    func(*x509.Certificate)
 		trusted   bool
@@ -96,15 +96,15 @@ func TestTheWordsForACertificateSayWhatToDo(t *testing.T) {
 			assert.Contains(t, err.Error(), tt.want)
 			assert.NotContains(t, err.Error(), tt.not)
 			again := read(t, address, authority)
-			assert.EqualError(t, again, err.Error(), "the same words in each scrape, so that only a change is logged")
+			assert.EqualError(t, again, err.Error(), "the same text for each scrape, so that only a change is logged")
 		})
 	}
 	address, authority := secure(t, func(*x509.Certificate) {})
 	require.NoError(t, read(t, address, authority))
 }
 
-// A name in a certificate must not make a line of the log.
-func TestWhatStandsInACertificateForgesNoLine(t *testing.T) {
+// A name in a certificate must not become a line of the log.
+func TestTheTextOfACertificateForgesNoLogLine(t *testing.T) {
 	forged := "a\n2026-01-01T00:00:00Z\tinfo\tall is well\r\x1b[2J"
 	for name, change := range map[string]func(*x509.Certificate){
 		"names of another host": func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{forged} },

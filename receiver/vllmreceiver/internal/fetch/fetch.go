@@ -1,6 +1,6 @@
-// Package fetch gets what a server says over HTTP: its metrics, its health and
-// its version. It is the only package of the receiver that knows HTTP, and it
-// holds the limits on what a server can make the collector read.
+// Package fetch asks a server over HTTP for its metrics, its health and its
+// version. No other package of the receiver sends HTTP requests to servers. It
+// limits what a server can make the collector read.
 package fetch
 
 import (
@@ -29,7 +29,10 @@ const Accept = "text/plain;version=0.0.4"
 // DefaultPath is where vLLM serves its metrics.
 const DefaultPath = "/metrics"
 
-// sideLimit bounds what /health and /version may answer.
+// maxRedirects is how many redirects of one request are followed.
+const maxRedirects = 5
+
+// sideLimit is the most bytes that are read of an answer of /version.
 const sideLimit = 64 << 10
 
 // Client scrapes one target. It is not safe for concurrent use.
@@ -44,30 +47,30 @@ type Client struct {
 	places      Places
 }
 
-// Settings are what a Client needs to know.
+// Settings are the settings of a Client.
 type Settings struct {
 	// HTTP is the client with its TLS, authentication and proxy.
 	HTTP *http.Client
 	// Headers are added to every request.
 	Headers configopaque.MapList
 	// Credentials is true where HTTP or Headers add credentials to requests. It
-	// only changes the words of an error.
+	// changes only the text of an error.
 	Credentials bool
 	// URL is the full address of the metrics.
 	URL url.URL
-	// Timeout is the deadline of one fetch; 0 is none.
+	// Timeout is the deadline of one fetch; 0 means no deadline.
 	Timeout time.Duration
 	// Limit is the largest body in bytes, after decompression.
 	Limit int64
-	// Places are shared by all targets; nil is no bound.
+	// Places are shared by all targets; nil means no limit.
 	Places Places
 }
 
 // New returns a client for one target.
 func New(s Settings) *Client {
 	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places}
-	// A redirect to another host would carry the configured headers, and so
-	// perhaps a secret, to it.
+	// A redirect to another host, or from https to http, would send the configured
+	// headers there, and they may hold a secret.
 	httpClient := *s.HTTP
 	httpClient.Timeout = 0
 	httpClient.CheckRedirect = func(request *http.Request, via []*http.Request) error {
@@ -75,8 +78,8 @@ func New(s Settings) *Client {
 			return newError(OutcomeRedirect, nil,
 				"the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address in the endpoint")
 		}
-		if len(via) >= 5 {
-			return newError(OutcomeRedirect, nil, "the server redirects more than 5 times")
+		if len(via) > maxRedirects {
+			return newError(OutcomeRedirect, nil, "the server redirects more than %d times", maxRedirects)
 		}
 		return nil
 	}
@@ -84,17 +87,17 @@ func New(s Settings) *Client {
 	return c
 }
 
-// Answer is what is known of a body besides its bytes.
+// Answer describes a body.
 type Answer struct {
 	ContentType string
-	// Time is when the server answered by its own clock, in whole seconds; zero where
-	// it does not report that.
+	// Time is when the server answered, by its own clock and in whole seconds; zero if
+	// the server does not report it.
 	Time time.Time
-	// Open is true where the server did not declare where the body ends: it may
-	// have been cut without a sign of it.
+	// Open is true where the server did not declare the end of the body. Such a body
+	// may be truncated without an error.
 	Open bool
-	// Release gives back the place of a large body; it is to be called once the body
-	// is of no use any more.
+	// Release frees the place of a large body. Call it when the body is not needed
+	// any more.
 	Release func()
 }
 
@@ -137,8 +140,8 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	return Answer{ContentType: contentType, Time: serverTime(response.Header), Open: isOpen(response), Release: release}, nil
 }
 
-// serverTime is the time of the server's clock in an answer; zero without one. The
-// answer of a cache has the time when it was stored.
+// serverTime returns the time of the server's clock in an answer; zero without one.
+// In the answer of a cache the Date is the time when it was stored, so it is ignored.
 func serverTime(header http.Header) time.Time {
 	at, err := http.ParseTime(header.Get("Date"))
 	if err != nil || at.Year() < 1970 || at.Year() > 2200 || header.Get("Age") != "" {
@@ -147,9 +150,9 @@ func serverTime(header http.Header) time.Time {
 	return at
 }
 
-// read reads a body up to a little beyond the limit. What is larger than a small
-// body waits for a place, and then gets its memory at once: to grow it step by step
-// would take twice as much.
+// read reads a body up to one byte beyond the limit. A large body first waits for a
+// place. Its memory is then allocated at once, because growing it step by step would
+// take twice as much.
 func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (release func(), err error) {
 	if _, err := body.ReadFrom(io.LimitReader(from, min(smallBody, c.limit+1))); err != nil {
 		return nil, err
@@ -170,17 +173,16 @@ func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (
 	return release, nil
 }
 
-// isOpen reports whether the end of a body was not declared, so that it is only
-// where the connection was closed. All other ways declare it, and net/http returns
-// an error where it does not come: a Content-Length, the last chunk of a chunked
-// body, the end of an HTTP/2 stream, and the trailer of gzip.
+// isOpen reports whether only the end of the connection ends the body. A
+// Content-Length, chunks, HTTP/2 and the trailer of gzip all declare the end, and
+// net/http returns an error if such a body is truncated.
 func isOpen(response *http.Response) bool {
 	return response.ProtoMajor == 1 && response.ContentLength < 0 && !response.Uncompressed &&
 		!slices.Contains(response.TransferEncoding, "chunked")
 }
 
-// Health asks /health and tells whether it answers 200. An error means there
-// was no answer.
+// Health reports whether /health answers 200. It returns an error if there is no
+// answer.
 func (c *Client) Health(ctx context.Context) (bool, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -192,7 +194,7 @@ func (c *Client) Health(ctx context.Context) (bool, error) {
 	return response.StatusCode == http.StatusOK, nil
 }
 
-// Version asks /version and returns what the server says, "0.20.0" for example.
+// Version returns the version that /version answers, for example "0.20.0".
 func (c *Client) Version(ctx context.Context) (string, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -217,12 +219,12 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// Close gives up the connections that are kept for the next scrape. With an
-// authenticator, whose transport hides the connections, they end by themselves
-// after idle_conn_timeout.
+// Close closes the connections that are kept for the next scrape. The transport of an
+// authenticator may not support this; then they close after idle_conn_timeout.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// deadline bounds one fetch. It covers the body too, so that a slow drip ends.
+// deadline limits the time of one fetch, including its body, so that a server that
+// sends slowly cannot delay a scrape for long.
 func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -246,8 +248,8 @@ func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http
 	return c.http.Do(request)
 }
 
-// sibling is another path of the same server: next to the metrics, so that a
-// path prefix of a proxy stays.
+// sibling returns the URL of another path of the same server. It keeps the path
+// prefix that a proxy may put before /metrics.
 func (c *Client) sibling(path string) url.URL {
 	address := c.metrics
 	address.RawQuery = ""
@@ -260,11 +262,11 @@ func (c *Client) sibling(path string) url.URL {
 	return address
 }
 
-// closeBody does not read what may be left: a server that drips would hold the
-// scrape until its deadline.
+// closeBody does not read the rest of the body: a server that sends slowly would
+// delay the scrape until its deadline.
 func closeBody(response *http.Response) { _ = response.Body.Close() }
 
-// AsError returns the outcome and words of a failed fetch.
+// AsError returns the outcome and the text of a failed fetch.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -66,8 +66,8 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	}
 }
 
-// Each row is one thing that goes wrong, the outcome that is counted, and words
-// that the operator reads.
+// Each row is one thing that goes wrong, the outcome that is counted, and a part
+// of the message to the operator.
 func TestMetricsFailures(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
@@ -136,7 +136,7 @@ func TestMetricsFailures(t *testing.T) {
 		{"redirect to another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.2:1/metrics", http.StatusFound)
 		}, OutcomeRedirect, "credentials would go there"},
-		{"redirect for ever", func(w http.ResponseWriter, r *http.Request) {
+		{"redirect forever", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"/", http.StatusFound)
 		}, OutcomeRedirect, "more than 5 times"},
 	}
@@ -150,7 +150,7 @@ func TestMetricsFailures(t *testing.T) {
 	}
 }
 
-func TestMetricsFromNobody(t *testing.T) {
+func TestMetricsFromAPortWithoutAServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
@@ -183,7 +183,7 @@ func TestMetricsFromAServerThatHangsOrDrips(t *testing.T) {
 	}
 }
 
-func TestMetricsIsGivenUpWhenTheReceiverStops(t *testing.T) {
+func TestMetricsEndsWhenTheReceiverStops(t *testing.T) {
 	asked := make(chan struct{})
 	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
@@ -213,7 +213,7 @@ func TestMetricsOverTheWrongTLS(t *testing.T) {
 }
 
 // The address may hold secrets in its query and before its host.
-func TestErrorsHoldNoSecrets(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	for _, address := range []string{
 		"http://user:hunter2@127.0.0.1:1/metrics?token=hunter2",
 		"http://user:hunter2@no-such-host.invalid/metrics?token=hunter2",
@@ -292,7 +292,7 @@ func TestVersion(t *testing.T) {
 }
 
 // A server that speaks TLS answers a plain request in one of three ways.
-func TestAPlainRequestToATLSServerIsToldFromOtherFailures(t *testing.T) {
+func TestAPlainRequestToATLSServerGetsAHint(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
 	answers := map[string]string{

@@ -35,9 +35,9 @@ func zipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// Whether the end of a body is declared, and what becomes of one that is cut. The
-// cut ones that declare their end are errors already.
-func TestWhoDeclaresTheEndOfABody(t *testing.T) {
+// A truncated body is an error where its end was declared. Otherwise it cannot be
+// recognised, and the answer is open.
+func TestWhichBodiesAreOpen(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 	whole := zipped(t, body)
 	for _, tt := range []struct {

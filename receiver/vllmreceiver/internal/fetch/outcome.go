@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// Outcome says how a scrape ended.
+// Outcome is the result of a scrape.
 type Outcome uint8
 
 // The outcomes of a scrape.
@@ -51,7 +51,7 @@ var outcomeNames = [outcomeEnd]string{
 	"not_prometheus", "empty", "other",
 }
 
-// String returns the outcome as the telemetry spells it.
+// String returns the outcome as the value of the attribute `outcome` in self-telemetry.
 func (o Outcome) String() string { return outcomeNames[o] }
 
 // Outcomes returns every outcome.
@@ -63,8 +63,8 @@ func Outcomes() []Outcome {
 	return out
 }
 
-// Error is a failed scrape: what happened and what to do, in words. It never
-// holds the query or the user information of a URL, nor a header.
+// Error is a failed scrape. Its message says what happened and what to do. It never
+// contains a header, or the query or user information of a URL.
 type Error struct {
 	Outcome Outcome
 	Message string
@@ -79,19 +79,19 @@ func newError(outcome Outcome, cause error, format string, args ...any) *Error {
 	return &Error{Outcome: outcome, Message: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// rejected is how the Kubernetes authentication in front of an endpoint picker's
-// metrics begins its answer to a token that it does not accept. Its status is
-// 500, which would send the reader to the wrong log.
+// rejected is the beginning of the answer to a token that the Kubernetes
+// authentication in front of an endpoint picker does not accept. The status is 500,
+// which would suggest to look at the log of the picker.
 const rejected = "Authentication failed"
 
-// statusError explains an answer that is not 200.
+// statusError explains an answer whose status is not 200.
 func statusError(response *http.Response, credentials bool) *Error {
 	code := response.StatusCode
 	switch {
 	case code == http.StatusUnauthorized && credentials:
 		return newError(OutcomeUnauthorized, nil,
 			"the server answered 401 Unauthorized: it does not accept the configured credentials; "+
-				"check that they are current and of the kind that it wants, an endpoint picker for example a bearer token")
+				"check that they are current and of the right kind; an endpoint picker for example needs a bearer token")
 	case code == http.StatusUnauthorized:
 		return newError(OutcomeUnauthorized, nil,
 			"the server answered 401 Unauthorized: it wants credentials and none are configured; set auth or headers for this target, "+
@@ -115,32 +115,32 @@ func statusError(response *http.Response, credentials bool) *Error {
 	return newError(OutcomeStatus, nil, "the server answered %s instead of 200 OK", status(response))
 }
 
-// begins tells whether the body of a failed answer begins with a known text. The
-// body itself is never repeated: it is remote input.
+// begins reports whether the body of a failed answer begins with a known text. The
+// body is remote input, so no message repeats it.
 func begins(response *http.Response, known string) bool {
 	start := make([]byte, len(known))
 	_, err := io.ReadFull(response.Body, start)
 	return err == nil && string(start) == known
 }
 
-// status is the code with its standard words. The server's own words are not
-// repeated: they are remote input.
+// status returns the code with its standard text. The server's own text is remote
+// input, so it is not repeated.
 func status(response *http.Response) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
 }
 
-// tlsAlert is the operation under which crypto/tls reports an alert of the other
-// side. The alert's own type is not exported but for QUIC.
+// tlsAlert is the operation of the net.OpError with which crypto/tls reports an alert
+// of the other side. The type of the alert is exported for QUIC only.
 const tlsAlert = "remote error"
 
-// transportError explains why there is no answer, or only a part of one.
+// transportError explains why there is no answer, or only part of one.
 func transportError(ctx context.Context, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
 	}
-	// A url.Error repeats the whole URL, which may hold secrets; an authenticator's
-	// own request may have put a second one into it.
+	// A url.Error repeats the whole URL, which may hold secrets. The request of an
+	// authenticator may have failed too, so that there are two of them.
 	var urlError *url.Error
 	for errors.As(err, &urlError) {
 		err = urlError.Err
@@ -190,9 +190,9 @@ func transportError(ctx context.Context, err error) *Error {
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
 }
 
-// certificateError explains why the certificate of a server is not accepted. What
-// stands in a certificate is remote input. The sentence is the same in each
-// scrape, so no time is repeated.
+// certificateError explains why the certificate of a server is not accepted. The text
+// of a certificate is remote input. The message does not contain the current time, so
+// that it is the same for every scrape and is logged once.
 func certificateError(err error) *Error {
 	var (
 		unknownCA x509.UnknownAuthorityError
@@ -217,12 +217,12 @@ func certificateError(err error) *Error {
 	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 }
 
-// malformed is in the errors of net/http about an answer that is not HTTP. It has no
-// type for them.
+// malformed is part of the errors of net/http about an answer that is not HTTP. These
+// errors have no type of their own.
 const malformed = "malformed HTTP"
 
-// withoutTLS adds what may be wrong where a plain request gets the answer of a
-// server that speaks TLS: a closed connection, an alert that is no HTTP, or 400.
+// withoutTLS adds a hint to the errors that a plain request gets from a server that
+// speaks TLS: a closed connection, an alert instead of HTTP, or 400.
 func (c *Client) withoutTLS(failure *Error) *Error {
 	answer := failure.cause != nil && strings.Contains(failure.cause.Error(), malformed)
 	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
@@ -231,8 +231,8 @@ func (c *Client) withoutTLS(failure *Error) *Error {
 	return newError(failure.Outcome, failure.cause, "%s; if the server speaks TLS, write https:// in the endpoint", failure.Message)
 }
 
-// harmless is the text of an error that is not known here, unless it may repeat
-// an address or what the server wrote.
+// harmless returns the text of an unknown error, unless it may contain an address or
+// text of the server.
 func harmless(err error) string {
 	text := err.Error()
 	if len(text) > 200 || strings.Contains(text, "://") || strings.ContainsAny(text, "\"@") || !remote.Printable(text) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Large answers wait for a place until their deadline, small ones never, and a
-// place is free again whatever became of the answer.
+// Large answers wait for a place until their deadline, and small ones never wait. A
+// place is free again after success and after every error.
 func TestLargeAnswersTakePlaces(t *testing.T) {
 	places := NewPlaces(1)
 	settings := func(s *Settings) { s.Places, s.Limit, s.Timeout = places, 3<<20, 500*time.Millisecond }

@@ -9,8 +9,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// gatewayPrefix returns the generation of gateways that a family's name begins
-// with.
+// gatewayPrefix returns the prefix of a gateway's generation that a family's name has.
 func gatewayPrefix(family string) (*catalog.GatewayPrefix, bool) {
 	for i := range catalog.Gateway.Prefixes {
 		p := &catalog.Gateway.Prefixes[i]
@@ -21,13 +20,12 @@ func gatewayPrefix(family string) (*catalog.GatewayPrefix, bool) {
 	return nil, false
 }
 
-// foreignPrefix is the namespace of a gateway's families that begin with
-// nothing known: those of a plug-in.
+// foreignPrefix is the namespace of families in a gateway's body that have no known
+// prefix: those of a plug-in.
 const foreignPrefix = "inference_gateway.epp."
 
-// isGateway tells whether the rules for gateways hold for a family: by its own
-// name, or because it stands in a gateway's body and is not one of the families
-// that any program has.
+// isGateway reports whether the rules for gateways apply to a family: by its name, or
+// because it is in the body of a gateway and not a family that every program has.
 func (b *builder) isGateway(family *exposition.Family, key string) bool {
 	if _, ok := gatewayPrefix(family.Name); ok {
 		return true
@@ -36,8 +34,8 @@ func (b *builder) isGateway(family *exposition.Family, key string) bool {
 		!strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0
 }
 
-// gatewayKey is the name of an unknown family of a gateway, unit and "_total"
-// included. The same thing of two generations has the same key.
+// gatewayKey returns the name of an unknown family of a gateway, with its unit and
+// "_total". It is the same for all generations.
 func gatewayKey(family *exposition.Family) string {
 	p, ok := gatewayPrefix(family.Name)
 	if !ok {
@@ -46,15 +44,15 @@ func gatewayKey(family *exposition.Family) string {
 	return p.Name + family.Name[len(p.Wire):]
 }
 
-// generation numbers the generations of gateways, newer ones higher.
+// generation returns the number of a family's generation; newer ones are higher.
 func generation(family *exposition.Family) int {
 	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool {
 		return strings.HasPrefix(family.Name, p.Wire)
 	})
 }
 
-// newestOnly leaves of the unknown families of a gateway that differ only in
-// their generation the newest: newer pickers write the older ones as well.
+// newestOnly drops an unknown family of a gateway if the body also has it in a newer
+// generation: newer pickers also write the older names.
 func (b *builder) newestOnly(claims []*claim) []*claim {
 	newest := map[string]*claim{}
 	for _, c := range claims {
@@ -74,8 +72,8 @@ func (b *builder) newestOnly(claims []*claim) []*claim {
 	})
 }
 
-// plainHelp strips the remarks about stability and deprecation that pickers put
-// before a description.
+// plainHelp removes the remarks about stability and deprecation at the beginning of a
+// picker's description.
 func plainHelp(help string) string {
 	for strings.HasPrefix(help, "[") {
 		_, rest, ok := strings.Cut(help, "]")
@@ -92,8 +90,8 @@ func plainHelp(help string) string {
 	return help
 }
 
-// gatewayAttribute returns the attribute that a label of a gateway becomes. Where
-// another label of the series claims it too, the label keeps its own name.
+// gatewayAttribute returns the attribute that a label of a gateway becomes. If another
+// label of the series has or becomes the same attribute, the label keeps its name.
 func gatewayAttribute(labels []exposition.Label, i int) string {
 	attribute, ok := catalog.Gateway.Labels[labels[i].Name]
 	if !ok {
@@ -108,7 +106,7 @@ func gatewayAttribute(labels []exposition.Label, i int) string {
 	return attribute
 }
 
-// aggregated returns a series' attributes without the labels over which the
+// aggregated returns the attributes of a series without the labels over which the
 // metric is added up.
 func (b *builder) aggregated(m *Metric, labels []exposition.Label) []exposition.Label {
 	if b.options.KeepFairness {
@@ -130,8 +128,8 @@ func (b *builder) aggregated(m *Metric, labels []exposition.Label) []exposition.
 	return slices.DeleteFunc(slices.Clone(labels), isAggregated)
 }
 
-// join adds a series to a point that has others already. Buckets that they do
-// not share are left out.
+// join adds a series to a point. The point keeps only the buckets that all of its series
+// have.
 func join(kind catalog.Kind, point *Point, series exposition.Series) {
 	if kind == catalog.KindHistogram {
 		bounds := point.Bounds

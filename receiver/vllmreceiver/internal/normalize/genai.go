@@ -9,11 +9,11 @@ import (
 )
 
 // mirrored are the three server histograms of the OpenTelemetry GenAI
-// conventions (semantic-conventions v1.41, docs/gen-ai/gen-ai-metrics.md) with
-// the vLLM metric that means the same and the bounds the conventions advise.
+// conventions (semantic-conventions v1.41, docs/gen-ai/gen-ai-metrics.md), each with
+// the vLLM metric of the same meaning and the bounds that the conventions advise.
 //
-// Time per output token comes from the per-request mean and not from the
-// inter-token latency, which observes each gap.
+// The source of the time per output token is the mean per request, and not the
+// inter-token latency, which counts each gap.
 var mirrored = []struct {
 	name, source string
 	bounds       []float64
@@ -32,11 +32,10 @@ var mirrored = []struct {
 	},
 }
 
-// genAI plans the mirror. The conventions know no engine, but engines come and go
-// while a server runs, and a sum over those that are there would fall and rise
-// with them. So each engine keeps its own series, with vLLM's attributes beside
-// the conventional ones.
-func (b *builder) genAI(winners map[*catalog.Metric]candidate) {
+// addGenAI plans the mirror. The conventions have no attribute for an engine. But a sum
+// over engines would decrease when one of them leaves, so each engine has its own
+// series, with vLLM's attributes in addition to the conventional ones.
+func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 	for _, mirror := range mirrored {
 		source, ok := catalog.ByName(mirror.source)
 		if !ok {
@@ -65,8 +64,7 @@ func (b *builder) genAI(winners map[*catalog.Metric]candidate) {
 	}
 }
 
-// genAIAttributes are the conventional attributes and what else tells the series
-// apart.
+// genAIAttributes returns the conventional attributes and all others of the series.
 func (b *builder) genAIAttributes(labels []exposition.Label) []exposition.Label {
 	attributes := []exposition.Label{
 		{Name: "gen_ai.operation.name", Value: b.options.OperationName},
@@ -82,8 +80,8 @@ func (b *builder) genAIAttributes(labels []exposition.Label) []exposition.Label 
 	return attributes
 }
 
-// foldedBounds returns the advised bounds if the series has them all, so that
-// folding loses nothing but resolution above the last; else nil, for its own.
+// foldedBounds returns the advised bounds if the series has all of them, so that only
+// resolution is lost. Otherwise it returns nil: the series keeps its own bounds.
 func foldedBounds(series *exposition.Series, advised []float64) []float64 {
 	own := make([]float64, 0, len(series.Buckets))
 	for _, bucket := range series.Buckets {

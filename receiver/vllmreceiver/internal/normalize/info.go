@@ -13,11 +13,11 @@ import (
 const (
 	capacityMetric = "vllm.kv_cache.capacity"
 	engineLabel    = "engine"
-	// pythonNone is how Python writes a value that is not set.
+	// pythonNone is the text of a value that is not set in Python.
 	pythonNone = "None"
 )
 
-// infoBody is an info family of a body with what the catalogue says of it.
+// infoBody is an info family of a body with its entry of the catalogue.
 type infoBody struct {
 	info   *catalog.InfoFamily
 	family *exposition.Family
@@ -32,29 +32,29 @@ func infoFamily(key string) (*catalog.InfoFamily, bool) {
 	return nil, false
 }
 
-// cutVLLM returns what follows "vllm:".
+// cutVLLM returns a name without the prefix "vllm:".
 func cutVLLM(key string) (string, bool) { return strings.CutPrefix(key, "vllm:") }
 
-// infos turns the labels of the info families into numbers and resource
-// attributes. Such a family has a label set that grows with every release and a
-// value that says nothing, so it is not emitted itself.
-func (b *builder) infos(bodies []infoBody) {
+// addInfos plans numbers and resource attributes from the labels of the info families.
+// The families themselves are not emitted: their values have no meaning, and their
+// label sets grow with every release.
+func (b *builder) addInfos(bodies []infoBody) {
 	seen := map[string]bool{}
 	for _, body := range bodies {
-		// The same family under a second prefix says the same again.
+		// The same family under a second prefix has the same labels.
 		if seen[body.info.Family] {
 			b.drop(ReasonAlias, body.family)
 			continue
 		}
 		seen[body.info.Family] = true
-		b.info(body)
+		b.addInfo(body)
 	}
 }
 
-func (b *builder) info(i infoBody) {
+func (b *builder) addInfo(i infoBody) {
 	b.drop(ReasonInfo, i.family)
 	for _, number := range i.info.Numbers {
-		b.numbers(number, i.family)
+		b.addNumbers(number, i.family)
 	}
 	for _, attribute := range i.info.Resource {
 		if value, ok := equalOnAll(i.family, attribute.Label); ok {
@@ -62,7 +62,7 @@ func (b *builder) info(i infoBody) {
 		}
 	}
 	if len(i.info.Lists) > 0 {
-		processes := map[uint64]int{}
+		processes := map[SeriesKey]int{}
 		for set := range i.family.Series {
 			series := &i.family.Series[set]
 			process := pointKey("", 0, b.ray.identity(i.family, series.Labels))
@@ -73,18 +73,18 @@ func (b *builder) info(i infoBody) {
 		}
 	}
 	for _, list := range i.info.Lists {
-		b.list(list, i.family)
+		b.addList(list, i.family)
 	}
 }
 
-// numbers plans one metric from a label that holds a number, per engine.
-func (b *builder) numbers(number catalog.InfoNumber, family *exposition.Family) {
+// addNumbers plans one metric, with a point per engine, from a label that holds a number.
+func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Family) {
 	metric, ok := catalog.ByName(number.Metric)
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
 	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
-	seen := map[uint64]bool{}
+	seen := map[SeriesKey]bool{}
 	for i := range family.Series {
 		labels := family.Series[i].Labels
 		value, ok := numberLabel(labels, number.Label)
@@ -116,9 +116,9 @@ func numberLabel(labels []exposition.Label, name string) (float64, bool) {
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
 }
 
-// capacityFromBlocks is the capacity of a server before v0.24, which has no
-// kv_cache_size_tokens. It overstates models with several kinds of attention,
-// because their blocks hold fewer tokens each, so it is off by default.
+// capacityFromBlocks returns the capacity of a server before v0.24, which does not have
+// kv_cache_size_tokens. It is too large for models with several kinds of attention,
+// whose blocks hold fewer tokens. It is off by default for this reason.
 func capacityFromBlocks(labels []exposition.Label) (float64, bool) {
 	blocks, ok := numberLabel(labels, "num_gpu_blocks")
 	if !ok {
@@ -128,8 +128,8 @@ func capacityFromBlocks(labels []exposition.Label) (float64, bool) {
 	return blocks * size, ok
 }
 
-// equalOnAll returns a label's value if all series of the family have the same:
-// a resource attribute must be true of the whole server.
+// equalOnAll returns the value of a label if it is equal on all series of the family: a
+// resource attribute must be true for the whole server.
 func equalOnAll(family *exposition.Family, name string) (string, bool) {
 	value := label(family.Series[0].Labels, name)
 	for i := range family.Series {
@@ -140,16 +140,16 @@ func equalOnAll(family *exposition.Family, name string) (string, bool) {
 	return value, value != "" && value != pythonNone
 }
 
-// list plans one point for each LoRA adapter that any label set of
-// vllm:lora_requests_info names. Which of them exist in a scrape is decided by
-// the newest label set, because old label sets stay in the body for ever.
-func (b *builder) list(list catalog.InfoList, family *exposition.Family) {
+// addList plans one point for each LoRA adapter in any label set of
+// vllm:lora_requests_info. A scrape emits those of the newest label set, because a
+// server never removes old label sets from its body.
+func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 	metric, ok := catalog.ByName(list.Metric)
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
 	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
-	index := map[uint64]int{}
+	index := map[SeriesKey]int{}
 	for set := range family.Series {
 		labels := family.Series[set].Labels
 		identity := b.ray.identity(family, labels)

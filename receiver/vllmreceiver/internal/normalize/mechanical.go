@@ -12,18 +12,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// unitSuffixes are the unit words that a name ends in, by rule 1 of the naming
-// rule. Longer ones first.
+// unitSuffixes are the units at the end of a name, by rule 1 of the naming rule. Longer
+// suffixes are first.
 var unitSuffixes = []struct{ suffix, unit string }{
 	{"_milliseconds", "ms"},
 	{"_seconds", "s"},
 	{"_bytes", "By"},
 }
 
-// mechanicalName returns the name and unit of a family that the catalogue does
-// not know, by the mechanical part of the naming rule: colons become dots, a
-// counter loses "_total", a unit suffix becomes the unit, and a known group of
-// families gets its dot.
+// mechanicalName returns the name and unit of an unknown family by rule 1: colons
+// become dots, "_total" of a counter and the suffix of a unit are removed, and a known
+// group of families is separated by a dot.
 func mechanicalName(key string, kind exposition.Kind) (name, unit string) {
 	name = withoutTotal(key, kind)
 	for _, u := range unitSuffixes {
@@ -32,10 +31,10 @@ func mechanicalName(key string, kind exposition.Kind) (name, unit string) {
 			break
 		}
 	}
-	return presentable(dotted(name)), unit
+	return withoutEmptyParts(dotted(name)), unit
 }
 
-// withoutTotal strips a counter's suffix, unless nothing would be left.
+// withoutTotal removes the suffix of a counter, unless the rest would be empty.
 func withoutTotal(key string, kind exposition.Kind) string {
 	if rest, ok := strings.CutSuffix(key, "_total"); ok && rest != "" && kind == exposition.KindCounter {
 		return rest
@@ -43,7 +42,7 @@ func withoutTotal(key string, kind exposition.Kind) string {
 	return key
 }
 
-// dotted puts the dots behind namespaces and groups.
+// dotted adds the dots after namespaces and groups.
 func dotted(name string) string {
 	for _, ns := range catalog.Namespaces {
 		if rest, ok := strings.CutPrefix(name, ns.Wire); ok && rest != "" {
@@ -61,13 +60,13 @@ func dotted(name string) string {
 	return strings.ReplaceAll(name, ":", ".")
 }
 
-// maxDots is how many dots a name may have. More come only from a hostile body,
-// and each costs time when names are compared.
+// maxDots is how many dots a name may have. Only a hostile body has more, and each dot
+// takes time when names are compared.
 const maxDots = 16
 
-// presentable makes a name without empty parts, which backends that turn dots
-// into objects refuse.
-func presentable(name string) string {
+// withoutEmptyParts replaces the dots of a name with underscores if a part between
+// them is empty: backends that turn dots into objects reject such a name.
+func withoutEmptyParts(name string) string {
 	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") ||
 		strings.Count(name, ".") > maxDots {
 		return strings.ReplaceAll(name, ".", "_")
@@ -75,23 +74,24 @@ func presentable(name string) string {
 	return name
 }
 
-// claim is a family that needs a name beside those of the catalogue.
+// claim is a family that does not get a name of the catalogue.
 type claim struct {
 	family *exposition.Family
-	// metric is what the family would be but for its TYPE; nil if unknown.
+	// metric is the metric that has this family's name and another kind; nil if the
+	// catalogue does not have the name.
 	metric *catalog.Metric
 	key    string
-	// gateway is true for a gateway's family, whose key is the name to be, router
-	// for one of the production stack's router.
+	// gateway is true for a family of a gateway, whose key is already the name;
+	// router is true for one of the router of the production stack.
 	gateway, router bool
 	name, unit      string
 }
 
-// settle gives each claim its name. It goes by the families' names and not by
-// their order in the body, which differs between processes and must not rename
-// anything. Unknown families come first: their names follow from the rule, those
-// beside a catalogue entry are only made up.
-func settle(claims []*claim) {
+// assignNames gives each claim its name, in the order of the families' names. The order
+// in the body differs between processes and must not change a name. Unknown families
+// are first, because the rule names them; families that contradict the catalogue take
+// names that are left.
+func assignNames(claims []*claim) {
 	n := newNamer()
 	sorted := slices.Clone(claims)
 	slices.SortFunc(sorted, func(a, b *claim) int {
@@ -106,38 +106,38 @@ func settle(claims []*claim) {
 	for _, c := range sorted {
 		kind := c.family.Kind
 		c.name, c.unit = mechanicalName(c.key, kind)
-		flat, whole := flatName(c.key, kind), presentable(strings.ReplaceAll(withoutTotal(c.key, kind), ":", "."))
+		flat, whole := flatName(c.key, kind), withoutEmptyParts(strings.ReplaceAll(withoutTotal(c.key, kind), ":", "."))
 		if c.router {
 			c.name, flat, whole = routerName(c.name), routerName(flat), routerName(whole)
 		}
 		switch {
 		case c.metric != nil:
-			c.name = n.apart(c.metric.Name, kind)
+			c.name = n.distinct(c.metric.Name, kind)
 		case n.free(c.name):
 		case n.free(flat):
 			c.name = flat
 		default:
-			c.name = n.apart(whole, kind)
+			c.name = n.distinct(whole, kind)
 		}
 		n.take(c.name)
 	}
 }
 
-// flatName keeps the unit and has a dot behind the namespace only.
+// flatName returns a name with its unit, and with a dot after the namespace only.
 func flatName(key string, kind exposition.Kind) string {
 	namespace, rest, ok := strings.Cut(withoutTotal(key, kind), ":")
 	if !ok {
 		return namespace
 	}
-	return presentable(namespace + "." + strings.ReplaceAll(rest, ":", "_"))
+	return withoutEmptyParts(namespace + "." + strings.ReplaceAll(rest, ":", "_"))
 }
 
-// namer hands out names that collide neither with the catalogue nor with each
-// other, and of which none is a dotted prefix of another (rule 3).
+// namer assigns names that differ from those of the catalogue and from each other. No
+// name is a dotted prefix of another (rule 3).
 type namer struct {
 	used    map[string]bool
 	parents map[string]bool
-	// next is the number that the next claimant of a name gets at its end.
+	// next counts the numbers that were appended to a name.
 	next map[string]int
 }
 
@@ -167,10 +167,10 @@ func dottedPrefixes(name string) iter.Seq[string] {
 	}
 }
 
-// apart returns a name beside one that is taken: the same with the kind's name
-// at its end, and a number where that is taken too. Where a part of it before a
-// dot is itself a metric, which rule 3 forbids, its dots become underscores.
-func (n *namer) apart(name string, kind exposition.Kind) string {
+// distinct returns a free name that resembles the given one: it appends the kind, and a
+// number if that name is in use too. If a metric is a dotted prefix of the name, which
+// rule 3 forbids, the dots become underscores.
+func (n *namer) distinct(name string, kind exposition.Kind) string {
 	if n.hasParent(name) {
 		name = strings.ReplaceAll(name, ".", "_")
 	}
@@ -186,8 +186,8 @@ func (n *namer) apart(name string, kind exposition.Kind) string {
 	return numbered
 }
 
-// free tells whether a name is unused and, by rule 3, neither a dotted prefix
-// of another nor an extension of one.
+// free reports whether a name is unused and, by rule 3, neither a dotted prefix of
+// another name nor the reverse.
 func (n *namer) free(name string) bool {
 	if _, known := catalog.ByName(name); known || n.used[name] {
 		return false
@@ -198,7 +198,7 @@ func (n *namer) free(name string) bool {
 	return !n.hasParent(name)
 }
 
-// hasParent tells whether a part of a name before a dot is a metric itself.
+// hasParent reports whether a metric is a dotted prefix of a name.
 func (n *namer) hasParent(name string) bool {
 	for parent := range dottedPrefixes(name) {
 		if _, known := catalog.ByName(parent); known || n.used[parent] {

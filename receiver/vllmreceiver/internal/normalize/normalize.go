@@ -17,20 +17,21 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 		byKey:   make(map[string]*exposition.Family, len(layout.Families)),
 		byName:  make(map[string]*exposition.Family, len(layout.Families)),
 	}
-	b.survey()
+	b.indexFamilies()
 	b.recognise()
 	if options.Wire {
-		b.wire()
+		b.planWire()
 	} else {
-		b.canonical()
+		b.planCanonical()
 	}
 	if b.ray.agent {
-		// The agent's own start says nothing about the vLLM processes behind it.
+		// This is the start of the agent, and not of the vLLM processes behind it.
 		b.plan.ProcessStart = exposition.NoSlot
 	}
 	b.plan.present = presence(layout)
-	for i := range b.plan.Metrics {
-		b.plan.Points += len(b.plan.Metrics[i].Points)
+	for _, point := range b.plan.All() {
+		point.Index = b.plan.Points
+		b.plan.Points++
 	}
 	return b.plan
 }
@@ -40,15 +41,15 @@ type builder struct {
 	options *Options
 	layout  *exposition.Layout
 	plan    *Plan
-	// keys are the families' names without their deployment's prefix.
+	// keys are the names of the families without the prefix of the deployment.
 	keys []string
-	// byKey and byName have the first family with samples of each.
+	// byKey and byName have the families with samples; byKey the first of each key.
 	byKey, byName map[string]*exposition.Family
 	ray           rayLabels
 }
 
-// survey looks over the whole body before any family is planned.
-func (b *builder) survey() {
+// indexFamilies reads the whole body before any family is planned.
+func (b *builder) indexFamilies() {
 	for i := range b.layout.Families {
 		family := &b.layout.Families[i]
 		key, isVLLM := b.options.wireKey(family.Name)
@@ -63,19 +64,19 @@ func (b *builder) survey() {
 		if family.Name == "process_start_time_seconds" {
 			b.plan.ProcessStart = family.Series[0].Value
 		}
-		b.ray.note(b.options.withoutUserPrefix(family.Name), isVLLM, family)
+		b.ray.observe(b.options.withoutUserPrefix(family.Name), isVLLM, family)
 	}
 }
 
-// candidate is one family on its way to a metric.
+// candidate is a family that a metric may be planned from.
 type candidate struct {
 	family *exposition.Family
 	metric *catalog.Metric
 	rank   int
 }
 
-// canonical plans the points under the names of the catalogue.
-func (b *builder) canonical() {
+// planCanonical plans the points under the names of the catalogue.
+func (b *builder) planCanonical() {
 	var order []*catalog.Metric
 	winners := map[*catalog.Metric]candidate{}
 	var claims []*claim
@@ -130,26 +131,26 @@ func (b *builder) canonical() {
 		}
 	}
 	for _, metric := range order {
-		b.known(winners[metric])
+		b.addKnown(winners[metric])
 	}
 	claims = b.newestOnly(claims)
-	settle(claims)
+	assignNames(claims)
 	for _, c := range claims {
-		b.claimed(c)
+		b.addClaimed(c)
 	}
-	b.infos(infos)
+	b.addInfos(infos)
 	if b.options.GenAI {
-		b.genAI(winners)
+		b.addGenAI(winners)
 	}
 }
 
-// isInfoKind tells whether a TYPE line lets a family be an info family.
+// isInfoKind reports whether an info family may have this TYPE.
 func isInfoKind(kind exposition.Kind) bool {
 	return kind == exposition.KindGauge || kind == exposition.KindInfo || kind == exposition.KindUntyped
 }
 
-// isGaugeTwin tells whether a family is the second form in which Ray exports a
-// counter: a gauge without "_total".
+// isGaugeTwin reports whether a family repeats a counter: Ray also exports each
+// counter as a gauge without "_total".
 func (b *builder) isGaugeTwin(family *exposition.Family) bool {
 	if !b.ray.agent || family.Kind != exposition.KindGauge {
 		return false
@@ -158,8 +159,8 @@ func (b *builder) isGaugeTwin(family *exposition.Family) bool {
 	return twin != nil && twin.Kind == exposition.KindCounter
 }
 
-// withTotal is the key by which a counter is looked up: imitators of vLLM forget
-// the suffix.
+// withTotal returns the key for looking up a family. It adds the suffix "_total" to
+// counters, because programs that imitate vLLM omit it.
 func (b *builder) withTotal(key string, kind exposition.Kind) string {
 	if kind != exposition.KindCounter || strings.HasSuffix(key, "_total") {
 		return key
@@ -172,12 +173,11 @@ func (b *builder) withTotal(key string, kind exposition.Kind) string {
 	return key + "_total"
 }
 
-// match returns the metric that a family is a source of. A family that means
-// different things in different versions is the one whose range holds the
-// server's version. Where the version does not decide, a newer family of the
-// same metric in the body proves which it is: the server then counts as newer
-// releases do. Without either it is the metric that the catalogue marks as the
-// fallback, which is not folded into the newer one.
+// match returns the metric that a family is a source of. Some families have a
+// different meaning in different versions. Then the version of the server decides. If
+// it is unknown, a newer family of the same metric in the body shows that the server
+// counts as newer releases do. Without either, match returns the metric that the
+// catalogue marks as the fallback.
 func (b *builder) match(key string) (catalog.Match, bool) {
 	matches := catalog.BySource(key)
 	for _, m := range matches {
@@ -200,8 +200,8 @@ func (b *builder) match(key string) (catalog.Match, bool) {
 	return catalog.Match{}, false
 }
 
-// sameKind tells whether a TYPE line agrees with the catalogue. A family
-// without a TYPE line contradicts nothing.
+// sameKind reports whether a TYPE line agrees with the catalogue. A family without a
+// TYPE line agrees with both a gauge and a sum.
 func sameKind(kind catalog.Kind, wire exposition.Kind) bool {
 	switch wire {
 	case exposition.KindUntyped:
@@ -231,8 +231,8 @@ func wireKind(wire exposition.Kind) catalog.Kind {
 	return catalog.KindGauge
 }
 
-// known plans a family of the catalogue.
-func (b *builder) known(c candidate) {
+// addKnown plans a family of the catalogue.
+func (b *builder) addKnown(c candidate) {
 	m := c.metric
 	if !b.options.enabled(m.Name, m.Enabled) {
 		b.drop(ReasonDisabled, c.family)
@@ -244,22 +244,23 @@ func (b *builder) known(c candidate) {
 	}, c.family)
 }
 
-// isServersOwn tells whether a metric of the catalogue is counted by the server
-// process itself, and not by a plug-in of it.
+// isServersOwn reports whether the server process itself counts a metric of the
+// catalogue, and not one of its plug-ins.
 func isServersOwn(name string) bool {
 	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.")
 }
 
-// claimed plans a family that the catalogue lacks, or whose TYPE contradicts it:
-// that one passes under a name which cannot collide.
-func (b *builder) claimed(c *claim) {
+// addClaimed plans a family that the catalogue does not have, or whose TYPE
+// contradicts the catalogue.
+func (b *builder) addClaimed(c *claim) {
 	var on bool
 	switch {
 	case c.metric != nil:
 		b.plan.Conflicts = append(b.plan.Conflicts, c.family.Name)
 		on = b.options.enabled(c.metric.Name, c.metric.Enabled)
 	case c.router:
-		// Not a family that this project should learn: it is the router's.
+		// The families of a router are not reported as unknown: the catalogue need not
+		// have them.
 		on = b.options.enabled(c.name, true)
 	default:
 		on = b.options.enabled(c.name, !offByPrefix(c.family.Name))
@@ -281,7 +282,7 @@ func (b *builder) claimed(c *claim) {
 	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
 }
 
-// unitOf turns an OpenMetrics UNIT into UCUM.
+// unitOf converts an OpenMetrics UNIT to UCUM.
 func unitOf(word string) string {
 	switch word {
 	case "seconds":

@@ -14,28 +14,28 @@ type Options struct {
 	Wire bool
 	// Enabled overrides the catalogue's default per metric name.
 	Enabled map[string]bool
-	// Prefixes are put before the family names by the user's deployment, in
-	// addition to the known ones.
+	// Prefixes are further prefixes that the deployment may add to family names, next
+	// to the known ones.
 	Prefixes []string
 	// Version is the server's version, "0.10.2" for example; empty if unknown.
 	Version string
-	// CapacityFromBlocks allows num_gpu_blocks x block_size as KV-cache capacity
-	// for servers before v0.24. It overstates hybrid models.
+	// CapacityFromBlocks allows num_gpu_blocks x block_size as KV-cache capacity for
+	// servers before v0.24. The product is too large for hybrid models.
 	CapacityFromBlocks bool
 	// GenAI adds the three histograms of the OpenTelemetry conventions.
 	GenAI bool
 	// OperationName is the gen_ai.operation.name of the mirror.
 	OperationName string
-	// Source says what the target is, where the user knows better than the body.
+	// Source is the kind of the target if the user sets it; otherwise the body decides.
 	Source Source
-	// KeepFairness keeps the label fairness_id of gateways, over which their
-	// series are otherwise added up.
+	// KeepFairness keeps the label fairness_id of gateways. Otherwise series are added
+	// up over it.
 	KeepFairness bool
 	// MaxAdapters limits the LoRA adapters of one body.
 	MaxAdapters int
 }
 
-// enabled tells whether a metric of this canonical name is to be emitted.
+// enabled reports whether a metric of this canonical name is emitted.
 func (o *Options) enabled(name string, byDefault bool) bool {
 	if on, ok := o.Enabled[name]; ok {
 		return on
@@ -43,8 +43,8 @@ func (o *Options) enabled(name string, byDefault bool) bool {
 	return byDefault
 }
 
-// versionIn tells whether the server's version is known to lie in [since,
-// until). An empty bound is open.
+// versionIn reports whether the server's version is known and in [since, until). An
+// empty bound is open.
 func (o *Options) versionIn(since, until string) bool {
 	v, ok := parseVersion(o.Version)
 	if !ok {
@@ -59,8 +59,8 @@ func (o *Options) versionIn(since, until string) bool {
 	return true
 }
 
-// VersionClass is equal for versions of which the plans are equal, so that plans
-// can be remembered by it: a server may tell any version.
+// VersionClass returns the same text for all versions that have the same plans. Plans
+// are remembered by this class, because a server may answer any number of versions.
 func VersionClass(version string) string {
 	options := Options{Version: version}
 	class := make([]byte, 0, 8)
@@ -74,8 +74,8 @@ func VersionClass(version string) string {
 	return string(class)
 }
 
-// versionSources are the few sources that mean something only in a range of
-// versions. The class is asked for at every scrape, the catalogue read once.
+// versionSources are the sources that are valid only in a range of versions. They are
+// few, and every scrape needs them, so the catalogue is read once.
 var versionSources = sync.OnceValue(func() []catalog.Source {
 	var out []catalog.Source
 	for _, m := range catalog.All() {
@@ -89,8 +89,8 @@ var versionSources = sync.OnceValue(func() []catalog.Source {
 })
 
 // parseVersion reads the numbers of a Python version such as "0.10.1.1",
-// "0.20.0rc1" or "0.9.0.dev1+g1234". Hand-written because these are not
-// semantic versions.
+// "0.20.0rc1" or "0.9.0.dev1+g1234". These are not semantic versions, so no library
+// for those can read them.
 func parseVersion(s string) (v [3]int, ok bool) {
 	for i, part := range strings.SplitN(strings.TrimPrefix(s, "v"), ".", 4) {
 		if i == len(v) {
@@ -125,9 +125,9 @@ func compareVersions(a, b [3]int) int {
 	return 0
 }
 
-// wireKey strips the deployment's prefix from a family name, so that
-// "ray_vllm_num_requests_running" becomes "vllm:num_requests_running". The
-// second result is true where a vLLM prefix was found.
+// wireKey replaces the prefix of the deployment, so that
+// "ray_vllm_num_requests_running" becomes "vllm:num_requests_running". The second
+// result reports whether the name has a vLLM prefix.
 func (o *Options) wireKey(family string) (string, bool) {
 	name := o.withoutUserPrefix(family)
 	for _, prefix := range catalog.Prefixes {
@@ -141,7 +141,7 @@ func (o *Options) wireKey(family string) (string, bool) {
 	return name, false
 }
 
-// withoutUserPrefix strips the longest of the user's own prefixes that fits.
+// withoutUserPrefix removes the longest of the configured prefixes that matches.
 func (o *Options) withoutUserPrefix(family string) string {
 	longest := ""
 	for _, prefix := range o.Prefixes {
@@ -152,7 +152,7 @@ func (o *Options) withoutUserPrefix(family string) string {
 	return family[len(longest):]
 }
 
-// offByPrefix tells whether families of this name are off unless switched on.
+// offByPrefix reports whether families of this name are off by default.
 func offByPrefix(name string) bool {
 	for _, prefix := range catalog.DisabledPrefixes {
 		if strings.HasPrefix(name, prefix) {

@@ -1,32 +1,34 @@
 package normalize
 
 import (
+	"iter"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// Reason says why samples of a body do not become points, or why a point that
-// the plan has is not emitted in one scrape. Package emit uses the same enum,
-// and the telemetry counts by it.
+// Reason is why samples of a body do not become points, or why a planned point is not
+// emitted in one scrape. Package emit uses the same enum, and self-telemetry counts by
+// it.
 type Reason uint8
 
 // The reasons for dropped points.
 const (
 	ReasonNone Reason = iota
-	// ReasonAlias: an older name of a metric that the body also has by its newer
+	// ReasonAlias: an older name of a metric that the body also has under its newer
 	// name.
 	ReasonAlias
 	// ReasonDisabled: the metric is switched off.
 	ReasonDisabled
-	// ReasonTypeConflict: Ray's gauge twin of a counter.
+	// ReasonTypeConflict: a gauge of Ray that repeats a counter.
 	ReasonTypeConflict
-	// ReasonInfo: an info family whose labels became numbers and resource
+	// ReasonInfo: an info family, whose labels are emitted as numbers and resource
 	// attributes.
 	ReasonInfo
 	// ReasonDuplicate: two series of a family are equal after their labels were
 	// unified.
 	ReasonDuplicate
-	// ReasonUnsupported: an OpenMetrics gauge histogram, which OTLP cannot carry.
+	// ReasonUnsupported: an OpenMetrics gauge histogram, which OTLP does not have.
 	ReasonUnsupported
 	// ReasonAdapterLimit: more LoRA adapters than the limit.
 	ReasonAdapterLimit
@@ -34,23 +36,23 @@ const (
 	ReasonNoInfBucket
 	// ReasonNoCount: a histogram or summary without a _count.
 	ReasonNoCount
-	// ReasonBucketDecrease: cumulative buckets that fall.
+	// ReasonBucketDecrease: cumulative buckets that decrease.
 	ReasonBucketDecrease
 	// ReasonBucketNaN: a bucket that is not a number.
 	ReasonBucketNaN
-	// ReasonCountBelowBucket: a count that is less than the +Inf bucket.
+	// ReasonCountBelowBucket: a count below the +Inf bucket.
 	ReasonCountBelowBucket
-	// ReasonCountAboveBucket: a count that is more than the +Inf bucket.
+	// ReasonCountAboveBucket: a count above the +Inf bucket.
 	ReasonCountAboveBucket
 	// ReasonBadCount: a count that is negative, fractional or not a number.
 	ReasonBadCount
 	// ReasonCounterNaN: a counter that is not a number.
 	ReasonCounterNaN
-	// ReasonSentinel: the server's own mark for "not available", -1.
+	// ReasonSentinel: -1, with which the server marks "not available".
 	ReasonSentinel
 	// ReasonSeriesLimit: the target has more series than the limit.
 	ReasonSeriesLimit
-	// ReasonOtherProcess: the answer of another server process than the one whose
+	// ReasonOtherProcess: the answer is from another server process than the one whose
 	// points are emitted.
 	ReasonOtherProcess
 	reasonEnd
@@ -66,7 +68,7 @@ var reasonNames = [reasonEnd]string{
 	"sentinel", "series_limit", "other_process",
 }
 
-// String returns the reason as the telemetry spells it.
+// String returns the reason as the value of the attribute `reason` in self-telemetry.
 func (r Reason) String() string { return reasonNames[r] }
 
 // Reasons returns every reason but ReasonNone.
@@ -78,24 +80,23 @@ func Reasons() []Reason {
 	return out
 }
 
-// Plan says what to emit for the bodies of one layout.
+// Plan is what to emit for the bodies of one layout.
 type Plan struct {
 	Metrics []Metric
 	// Points is the number of points of all metrics together.
 	Points int
-	// ProcessStart is the slot of process_start_time_seconds where it tells when
-	// the vLLM process began, else exposition.NoSlot.
+	// ProcessStart is the slot of process_start_time_seconds if that is the start of
+	// the vLLM process, else exposition.NoSlot.
 	ProcessStart int
-	// Server is what the body shows its server to be.
+	// Server is the kind of the server.
 	Server ServerKind
-	// Resource are attributes of the server as a whole: what it was recognised
-	// as, and what its info families say, only values that are equal on all
-	// engines.
+	// Resource are attributes of the whole server: its kind, and those values of its
+	// info families that are equal on all engines.
 	Resource []exposition.Label
-	// Adapters are the label sets of vllm:lora_requests_info. The newest of each
-	// process says which adapters are in use.
+	// Adapters are the label sets of vllm:lora_requests_info. The newest set of each
+	// process has the adapters in use.
 	Adapters []AdapterSet
-	// Unknown are the wire names of the families that the catalogue lacks.
+	// Unknown are the wire names of the families that the catalogue does not have.
 	Unknown []string
 	// Conflicts are the wire names of the families whose TYPE contradicts the
 	// catalogue.
@@ -103,7 +104,22 @@ type Plan struct {
 	// Dropped counts the series that do not become points.
 	Dropped [NumReasons]int
 	// present are the hashes of all series of the body, sorted.
-	present []uint64
+	present []SeriesKey
+}
+
+// All yields every point with its metric, in the order of the metrics. The n-th
+// point has the index n.
+func (p *Plan) All() iter.Seq2[*Metric, *Point] {
+	return func(yield func(*Metric, *Point) bool) {
+		for m := range p.Metrics {
+			metric := &p.Metrics[m]
+			for i := range metric.Points {
+				if !yield(metric, &metric.Points[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // AdapterSet is one label set of vllm:lora_requests_info.
@@ -122,31 +138,35 @@ type Metric struct {
 	Kind   catalog.Kind
 	// Sentinel is true where -1 means "not available".
 	Sentinel bool
-	// Engine is true for vLLM's own families, which the catalogue knows: their
-	// counters speak for the server process.
+	// Engine is true for vLLM's own families of the catalogue. A reset of their
+	// counters is a restart of the server process.
 	Engine bool
 	Points []Point
 }
 
+// SeriesKey identifies a series over scrapes and plans. It is a hash of the metric's
+// name and kind and of the attributes: what is remembered of a series must not grow
+// with its labels.
+type SeriesKey uint64
+
 // Point is one data point to emit.
 type Point struct {
-	// Key identifies the point's series over scrapes: a hash of the metric's name
-	// and kind and the attributes. A hash, because what is remembered of a series
-	// must not grow with its labels.
-	Key        uint64
+	// Key identifies the point's series.
+	Key SeriesKey
+	// Index is the place of the point among all points of its plan, from 0.
+	Index      int
 	Attributes []exposition.Label
-	// Parts are the series that add up to this point: mostly one.
+	// Parts are the series that add up to this point: usually one.
 	Parts []exposition.Series
-	// Process separates the series of several server processes in one body (a
-	// Ray agent's); a reset of one says nothing about the others.
+	// Process identifies the server process of the series where a body has several, as
+	// that of a Ray agent. The processes restart independently.
 	Process string
-	// Constant is the number of a point that comes from a label, if Parts is
-	// empty.
+	// Constant is the number of a point without Parts. It was read from a label.
 	Constant float64
-	// AdapterSets, where not nil, limits the point to scrapes in which a
-	// process's newest adapter set is one of these indices into Plan.Adapters.
+	// AdapterSets are indices into Plan.Adapters. If it is not nil, the point is emitted
+	// only while one of these sets is the newest of its process.
 	AdapterSets []int
-	// Bounds, where not nil, are the bucket bounds to fold a histogram into; each
-	// is also a bound of every part.
+	// Bounds, if not nil, are the bucket bounds to which a histogram is reduced. Every
+	// part has all of them.
 	Bounds []float64
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// reservedAttributes are names that a managed backend keeps for itself; a
-// series that has one is rejected there (naming rule 9).
+// reservedAttributes are names that a managed backend reserves. It rejects series that
+// have one of them (naming rule 9).
 var reservedAttributes = map[string]bool{
 	"namespace": true, "location": true, "cluster": true,
 	"job": true, "instance": true, "project_id": true,
@@ -18,11 +18,10 @@ var reservedAttributes = map[string]bool{
 
 const pidLabel = "pid"
 
-// loraStatusMetric has one series for each adapter, as the adapters of vLLM do,
-// and the same limit.
+// loraStatusMetric has one series for each adapter, so limits::adapters applies to it.
 const loraStatusMetric = "inference_gateway.lora.adapter.status"
 
-// pidless tells whether no series of a family has a pid label.
+// pidless reports whether no series of a family has a pid label.
 func pidless(family *exposition.Family) bool {
 	for i := range family.Series {
 		if label(family.Series[i].Labels, pidLabel) != "" {
@@ -47,8 +46,8 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	m.Family = family.Name
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
-	at := make(map[uint64]int, len(series))
-	var apart map[uint64]bool
+	at := make(map[SeriesKey]int, len(series))
+	var seen map[SeriesKey]bool
 	for i := range series {
 		s := &series[i]
 		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
@@ -57,18 +56,18 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		}
 		key := pointKey(m.Name, m.Kind, s.labels)
 		if isGateway {
-			if apart == nil {
-				apart = map[uint64]bool{}
+			if seen == nil {
+				seen = map[SeriesKey]bool{}
 			}
-			if apart[key] {
+			if seen[key] {
 				b.plan.Dropped[ReasonDuplicate]++
 				continue
 			}
-			apart[key] = true
+			seen[key] = true
 			s.labels = b.aggregated(&m, s.labels)
 			key = pointKey(m.Name, m.Kind, s.labels)
 		}
-		if first, seen := at[key]; seen {
+		if first, known := at[key]; known {
 			if isGateway {
 				join(m.Kind, &m.Points[first], s.series)
 			} else {
@@ -90,7 +89,8 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	}
 }
 
-// structuralFault tells why a series can never become a point of this kind.
+// structuralFault returns why a series can never become a point of this kind, or
+// ReasonNone.
 func structuralFault(kind catalog.Kind, s *exposition.Series) Reason {
 	switch kind {
 	case catalog.KindGauge, catalog.KindSum:
@@ -113,19 +113,21 @@ func structuralFault(kind catalog.Kind, s *exposition.Series) Reason {
 	return ReasonNone
 }
 
-// unified is a series with its attributes as they are emitted.
+// unified is a series with the attributes that are emitted.
 type unified struct {
 	series  exposition.Series
 	labels  []exposition.Label
 	process string
 }
 
-// unify gives the series of a family their attributes: names by the catalogue's
-// aliases, without a pid that identifies nothing and without Ray's constants.
+// unify returns the series of a family with their attributes: named by the aliases of
+// the catalogue, without Ray's constants, and without a pid that is not needed to
+// identify the series.
 func (b *builder) unify(family *exposition.Family) []unified {
 	out := make([]unified, 0, len(family.Series))
-	// How many series are equal but for their pid, and whether one has none.
-	equals, twins := map[uint64]int{}, map[uint64]bool{}
+	// For each set of attributes without pid: how many series have it, and whether one
+	// of them has no pid.
+	equals, twins := map[SeriesKey]int{}, map[SeriesKey]bool{}
 	pids := !pidless(family)
 	for i := range family.Series {
 		labels := family.Series[i].Labels
@@ -142,8 +144,8 @@ func (b *builder) unify(family *exposition.Family) []unified {
 	}
 	kept := out[:0]
 	for _, u := range out {
-		// Several processes report the same series: with the twin that has no pid
-		// the answer is known, without it each process keeps its own series.
+		// Several processes report the same series. If one of them has no pid, it is the
+		// total; otherwise each process keeps a series of its own.
 		key := pointKey("", 0, u.labels)
 		if label(u.series.Labels, pidLabel) != "" && equals[key] > 1 {
 			if twins[key] {
@@ -157,8 +159,8 @@ func (b *builder) unify(family *exposition.Family) []unified {
 	return kept
 }
 
-// attributes returns a series' labels as they are emitted, sorted by name as
-// the input is.
+// attributes returns the attributes that the labels of a series become, sorted by name
+// as the input is.
 func (b *builder) attributes(family *exposition.Family, labels []exposition.Label, keepPid bool) []exposition.Label {
 	changes := false
 	for i := range labels {
@@ -180,7 +182,8 @@ func (b *builder) attributes(family *exposition.Family, labels []exposition.Labe
 	return out
 }
 
-// attributeName returns the attribute that a label becomes; empty for none.
+// attributeName returns the name of the attribute that a label becomes; empty if the
+// label is dropped.
 func (b *builder) attributeName(family *exposition.Family, labels []exposition.Label, i int, keepPid bool) string {
 	name := labels[i].Name
 	if _, ok := gatewayPrefix(family.Name); ok {
@@ -192,7 +195,7 @@ func (b *builder) attributeName(family *exposition.Family, labels []exposition.L
 	case b.ray.drops(family, name):
 		return ""
 	case reservedAttributes[name]:
-		// As Prometheus does, until the name is free.
+		// As Prometheus does: once more until the name is free.
 		name = "exported_" + name
 		for label(labels, name) != "" {
 			name = "exported_" + name

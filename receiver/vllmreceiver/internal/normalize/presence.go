@@ -11,10 +11,10 @@ import (
 // seed makes the hashes of series hard to collide on purpose.
 var seed = maphash.MakeSeed()
 
-// pointKey identifies a series by the name and kind of its metric and its labels.
-// It is a hash, so that what is remembered by it has one size whatever the labels
-// are. No name or value of a label contains the byte 0xff, which is not valid UTF-8.
-func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 {
+// pointKey identifies a series by the name and kind of its metric and its labels. It
+// is a hash, so that its size does not depend on the labels. The separator is the byte
+// 0xff: it is not valid UTF-8, so no label contains it.
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) SeriesKey {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	_, _ = h.WriteString(name)
@@ -25,22 +25,21 @@ func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 
 		_ = h.WriteByte(0xff)
 		_, _ = h.WriteString(labels[i].Value)
 	}
-	return h.Sum64()
+	return SeriesKey(h.Sum64())
 }
 
-// wireSeries stands for the kind of a series as the body has it, where its kind
-// does not matter.
+// wireSeries is the kind in the keys of series as the body has them, without regard to
+// their kind.
 const wireSeries catalog.Kind = 0xff
 
-// presence returns the hashes of all series of a layout, in order, also of those
-// that do not become points: a histogram without its last bucket is in the body,
-// and the counter that another name stands for as well.
-func presence(layout *exposition.Layout) []uint64 {
+// presence returns the sorted hashes of all series of a layout, including those that
+// do not become points, such as a histogram without its last bucket.
+func presence(layout *exposition.Layout) []SeriesKey {
 	n := 0
 	for i := range layout.Families {
 		n += len(layout.Families[i].Series)
 	}
-	present := make([]uint64, 0, n)
+	present := make([]SeriesKey, 0, n)
 	for i := range layout.Families {
 		family := &layout.Families[i]
 		for j := range family.Series {
@@ -51,8 +50,8 @@ func presence(layout *exposition.Layout) []uint64 {
 	return present
 }
 
-// Has reports whether the bodies of this plan have a series of which a point is
-// made, under whatever name they emit it.
+// Has reports whether the bodies of this plan have one of the series of a point, under
+// whatever name this plan emits it.
 func (p *Plan) Has(metric *Metric, point *Point) bool {
 	for i := range point.Parts {
 		if _, found := slices.BinarySearch(p.present, pointKey(metric.Family, wireSeries, point.Parts[i].Labels)); found {

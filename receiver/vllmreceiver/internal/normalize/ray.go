@@ -12,31 +12,31 @@ const (
 	rayReplica = "ReplicaId"
 )
 
-// rayConstants are labels that Ray puts on every series. They mostly have one
-// value on a node, and then say nothing about a series.
+// rayConstants are labels that Ray adds to every series. They usually have one value on
+// a node and are then dropped.
 var rayConstants = [...]string{"Component", "NodeAddress", "SessionName", "Version"}
 
-// rayLabels knows which of Ray's own labels identify the vLLM series of a body.
-// That is decided for the body as a whole, so that a series keeps its attributes
-// when others come and go.
+// rayLabels has which of Ray's own labels identify the vLLM series of a body. The
+// decision is for the whole body, so that a series keeps its attributes when other
+// series start or end.
 type rayLabels struct {
 	// agent is true for the body of a Ray metrics agent.
 	agent bool
-	// vllm are the families that are vLLM's.
+	// vllm are vLLM's families.
 	vllm map[*exposition.Family]bool
-	// values has one value of each constant, varies those that have several.
+	// values has one value of each constant; varies has the constants with several.
 	values map[string]string
 	varies map[string]bool
-	// workers has one worker of each replica, and needsWorker is true where a
-	// replica has several or a series has a worker only.
+	// workers has one worker of each replica. needsWorker is true if a replica has
+	// several workers, or if a series has a worker and no replica.
 	workers     map[string]string
 	needsWorker bool
-	// own remembers which labels of Ray's own families differ.
+	// own caches which labels of Ray's own families differ.
 	own map[ownLabel]bool
 }
 
-// note looks at one family of the body.
-func (r *rayLabels) note(name string, isVLLM bool, family *exposition.Family) {
+// observe reads one family of the body.
+func (r *rayLabels) observe(name string, isVLLM bool, family *exposition.Family) {
 	r.agent = r.agent || strings.HasPrefix(name, "ray_")
 	if !isVLLM {
 		return
@@ -67,7 +67,7 @@ func (r *rayLabels) note(name string, isVLLM bool, family *exposition.Family) {
 	}
 }
 
-// drops tells whether a label of a family says nothing about its series.
+// drops reports whether a label does not identify the series of a family.
 func (r *rayLabels) drops(family *exposition.Family, name string) bool {
 	if !r.agent {
 		return false
@@ -81,11 +81,11 @@ func (r *rayLabels) drops(family *exposition.Family, name string) bool {
 	if r.vllm[family] {
 		return !r.varies[name]
 	}
-	// Of Ray's own families each decides for itself.
+	// For Ray's own families the decision is per family.
 	return !r.differs(family, name)
 }
 
-// differs tells whether the series of a family have several values of a label.
+// differs reports whether the series of a family have several values of a label.
 func (r *rayLabels) differs(family *exposition.Family, name string) bool {
 	if known, ok := r.own[ownLabel{family, name}]; ok {
 		return known
@@ -110,7 +110,7 @@ type ownLabel struct {
 	name   string
 }
 
-// process separates the series of the server processes behind an agent.
+// process returns the server process behind an agent that a series belongs to.
 func (r *rayLabels) process(labels []exposition.Label) string {
 	if !r.agent {
 		return ""
@@ -118,8 +118,7 @@ func (r *rayLabels) process(labels []exposition.Label) string {
 	return label(labels, rayWorker)
 }
 
-// identity are the labels that say which process a series of an info family
-// comes from.
+// identity returns the labels that identify the process of a series of an info family.
 func (r *rayLabels) identity(family *exposition.Family, labels []exposition.Label) []exposition.Label {
 	var out []exposition.Label
 	if !r.agent {

@@ -8,14 +8,14 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// Source says what the user knows of a target.
+// Source is the kind of a target as the user configures it.
 type Source uint8
 
-// The sources that a target can be told to be.
+// The sources of the configuration.
 const (
-	// SourceAuto goes by what the body contains.
+	// SourceAuto means that the body decides.
 	SourceAuto Source = iota
-	// SourceVLLM is a vLLM server, whatever else is in its body.
+	// SourceVLLM is a vLLM server, whatever else its body contains.
 	SourceVLLM
 	// SourceGateway is an endpoint picker or another program of a gateway.
 	SourceGateway
@@ -23,7 +23,7 @@ const (
 	SourceLoRA
 )
 
-// ServerKind is what a body shows its server to be.
+// ServerKind is the kind of a server, recognised from its body.
 type ServerKind string
 
 // The kinds of servers. Their texts are the values of AttributeKind.
@@ -31,22 +31,22 @@ const (
 	KindServer     ServerKind = ""
 	KindGateway    ServerKind = "gateway"
 	KindLoRASyncer ServerKind = "lora_syncer"
-	// KindRouter is the production stack's router, which repeats the gauges of
-	// the servers behind it under their names.
+	// KindRouter is the router of the production stack. It repeats the gauges of the
+	// servers behind it under the same names.
 	KindRouter ServerKind = "router"
-	// KindSimulator is the llm-d inference simulator. Its body reads like a
-	// server's, but its latencies and counts are no truth about one.
+	// KindSimulator is the llm-d inference simulator. Its body looks like that of a
+	// server, but its latencies and counts are simulated.
 	KindSimulator ServerKind = "simulator"
 )
 
-// The resource attributes that tell what a body was recognised as.
+// The resource attributes with the kind of the server.
 const (
 	AttributeKind   = "vllm.server.kind"
 	AttributeFlavor = "inference_gateway.epp.flavor"
 )
 
-// recognise finds out what the body is, from its families and label names only,
-// so that it stays what it is from the first body of a process on.
+// recognise sets the kind of the server. It uses only the families and label names,
+// so that the kind is the same from the first body of a process on.
 func (b *builder) recognise() {
 	b.plan.Server = b.serverKind()
 	if b.plan.Server == KindServer {
@@ -58,7 +58,7 @@ func (b *builder) recognise() {
 	}
 	flavor := ""
 	for i := range b.layout.Families {
-		// Newer pickers write the older names as well, so the newest one decides.
+		// Newer pickers also write the older names, so the newest name decides.
 		if p, ok := gatewayPrefix(b.layout.Families[i].Name); ok && p.Flavor != "" && flavor != "llm-d" {
 			flavor = p.Flavor
 		}
@@ -100,8 +100,8 @@ func (b *builder) serverKind() ServerKind {
 	return KindServer
 }
 
-// hasRouterLabel tells whether a gauge that a server has per model and engine
-// comes per server instead, and nothing in the body comes per model and engine.
+// hasRouterLabel reports whether the body has a gauge per server that a vLLM server
+// has per model and engine, and no series per model or engine.
 func (b *builder) hasRouterLabel() bool {
 	perServer := false
 	for i := range b.layout.Families {
@@ -125,9 +125,9 @@ func (b *builder) hasRouterLabel() bool {
 	return perServer
 }
 
-// hasSimulatorInfo tells whether the configuration of the cache has only those
-// labels that the simulator gives it. It is there before the first request,
-// unlike the simulator's own families.
+// hasSimulatorInfo reports whether the cache configuration has exactly the labels of
+// the simulator. It exists before the first request, unlike the simulator's own
+// families.
 func (b *builder) hasSimulatorInfo() bool {
 	info := b.byKey["vllm:cache_config_info"]
 	if info == nil {
@@ -144,7 +144,7 @@ func (b *builder) hasSimulatorInfo() bool {
 	return true
 }
 
-// routerKey returns what follows the prefix of one of the router's families.
+// routerKey returns the name of one of the router's families without its prefix.
 func (b *builder) routerKey(family *exposition.Family, key string) (string, bool) {
 	if b.plan.Server != KindRouter || family.Kind == exposition.KindGaugeHistogram {
 		return "", false
@@ -157,8 +157,8 @@ func (b *builder) routerKey(family *exposition.Family, key string) (string, bool
 	return "", false
 }
 
-// routerName moves the mechanical name of a vLLM family into the router's
-// namespace, so that its numbers never stand beside those of the servers.
+// routerName moves the name of a vLLM family into the router's namespace, so that its
+// numbers are not added to those of the servers.
 func routerName(name string) string {
 	return catalog.Router.Name + strings.TrimPrefix(name, "vllm.")
 }

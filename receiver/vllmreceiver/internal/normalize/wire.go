@@ -4,10 +4,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// wire plans every family under its own name and labels, for people whose
-// dashboards query those. Nothing is folded and nothing gets a unit, because a
-// translation back to Prometheus would append it to the name.
-func (b *builder) wire() {
+// planWire plans every family under its own name and labels, for dashboards that
+// query these. Old and new names stay separate metrics. No metric gets a unit, because
+// a translation to Prometheus would append it to the name.
+func (b *builder) planWire() {
 	for i := range b.layout.Families {
 		family := &b.layout.Families[i]
 		if len(family.Series) == 0 {
@@ -44,7 +44,8 @@ func (b *builder) wire() {
 	}
 }
 
-// wireEnabled applies the switches, which go by canonical name, to a family.
+// wireEnabled reports whether a family is switched on. The switches are by canonical
+// name.
 func (b *builder) wireEnabled(family *exposition.Family, key string) bool {
 	if match, ok := b.match(b.withTotal(key, family.Kind)); ok {
 		return b.options.enabled(match.Metric.Name, match.Metric.Enabled)

@@ -1,6 +1,6 @@
-// Package remote makes text that came from another machine fit for a log: a
-// certificate, an API server or a discovery endpoint must not be able to forge a
-// line, to fill the log or to make it repeat a secret of an address.
+// Package remote makes text from other machines safe for a log. The text of a
+// certificate, an API server or a discovery endpoint must not forge a line, fill the
+// log or reveal a secret in an address.
 package remote
 
 import (
@@ -9,17 +9,17 @@ import (
 	"unicode"
 )
 
-// maxText is the most characters of a text that a log line repeats.
+// maxText is how many characters of a text a log line repeats at most.
 const maxText = 300
 
-// address is a URL in a text, and query what may follow one without its host.
+// address matches a URL in a text, and query the query of a URL without its host.
 var (
 	address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*`)
 	query   = regexp.MustCompile(`\?[^\s"]*`)
 )
 
-// Text returns a text as one line of at most 300 characters that can be printed,
-// whose addresses have neither credentials nor a query.
+// Text returns a text as one printable line of at most 300 characters. Its addresses
+// have neither credentials nor a query.
 func Text(text string) string {
 	if len(text) > 16*maxText {
 		text = text[:16*maxText]
