@@ -11,6 +11,8 @@ GREMLINS_VERSION := v0.6.0
 # race detector makes code several times slower.
 TEST_TIMEOUT ?= 5m
 RACE_TIMEOUT ?= 15m
+# CI adds -shuffle=on, with which Go keeps no results.
+TEST_FLAGS   ?=
 # Counted in runs: with a time, "go test -fuzz" itself now and then fails with
 # "context deadline exceeded" at the end (golang/go issue 75804).
 FUZZTIME     ?= 50000x
@@ -125,12 +127,17 @@ run: ## Build, then show the collector an incident on a simulated vLLM server (R
 .PHONY: test
 test: ## Run the unit tests
 	$(say) 'go test ./... (the first time it compiles the dependencies)'
-	@$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	@$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: quick
+quick: ## Run the fast tests while you work (a minute; results of unchanged packages are kept)
+	$(say) 'go test -short ./...'
+	@$(GO) test -short -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
 race: ## Run the unit tests under the race detector
 	$(say) 'go test -race -short ./...'
-	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) ./...
+	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
@@ -140,7 +147,7 @@ fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
 	@set -e; awk '/^Fuzz/ { name[++n] = $$1; next } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' build/fuzz.list \
 	| while read -r package target; do \
 		printf '==> fuzzing %s in %s for %s\n' "$$target" "$$package" '$(FUZZTIME)'; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' "$$package" < /dev/null || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 20x "$$package" < /dev/null || exit 1; \
 	done
 
 .PHONY: bench
