@@ -43,7 +43,7 @@ say = @printf '==> %s\n'
 .PHONY: help
 help: ## List the targets
 	@printf 'Targets of otelcol-vllm:\n\n'
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # ---------------------------------------------------------------- building
 
@@ -205,6 +205,11 @@ e2e: build prometheus ## Test the built binary end to end
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages
+
+.PHONY: own-collector
+own-collector: $(OCB) ## Try the builder manifests for collectors of users
+	$(say) 'ocb and go build with examples/builder'
+	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 15m ./internal/test/builder
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"

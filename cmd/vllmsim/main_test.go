@@ -66,7 +66,6 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"change to no number", []string{"serve", "--change", "1s:clock=low"}, 2, "", `value "low" is not a number`},
 		{"change of no engine", []string{"serve", "--change", "1s:clock=1@all"}, 2, "", `engine "all"`},
 		{"change of an engine that is not there", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
-		{"truth of the simple model", []string{"serve", "--truth", "/dev/null"}, 2, "", "has no workload"},
 		{"truth into nowhere", []string{"serve", "--hardware", "8b-h100", "--truth", "/does/not/exist"}, 1, "", "no such file"},
 		{"scenario from nowhere", []string{"serve", "--scenario", "/does/not/exist"}, 1, "", "no such file"},
 		{"scenario and its opposite", []string{"serve", "--scenario", "../../examples/scenarios/idle.yaml", "--rate", "9"}, 2, "", "-rate: with -scenario the file says that"},

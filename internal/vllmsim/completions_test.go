@@ -115,7 +115,6 @@ func TestAClientThatHangsUpLeavesTheEngine(t *testing.T) {
 
 func TestRequestsThatCannotBeServedSayWhy(t *testing.T) {
 	_, url := live(t)
-	_, simple := live(t, func(c *Config) { c.Hardware, c.Workload = "", nil })
 	for _, c := range []struct {
 		url, body string
 		status    int
@@ -125,7 +124,6 @@ func TestRequestsThatCannotBeServedSayWhy(t *testing.T) {
 		{url, `{"model":"other","prompt":"x"}`, 404, "does not exist"},
 		{url, `{"prompt":"x","max_tokens":0}`, 400, "do not fit"},
 		{url, `{"prompt":"x","max_tokens":20000}`, 400, "the model's 16384"},
-		{simple, `{"prompt":"x"}`, 501, "-hardware"},
 	} {
 		response, err := post(t.Context(), t, c.url, c.body)
 		require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -38,8 +37,8 @@ type Config struct {
 	KVCacheTokens, MaxModelLen, MaxSeqs, MaxLoRAs int
 	// LoRA, SpecDecode and FlopsCounters switch features on.
 	LoRA, SpecDecode, FlopsCounters bool
-	// Hardware is one of Models(): "simple", which is the default, or hardware and
-	// model of a simulated engine, which brings its own limits.
+	// Hardware is one of Models() and brings its own limits. The default is a small
+	// server: 8b-h100 with low limits.
 	Hardware string
 	// Workload replaces the simulated engine's chat workload; then Rate and
 	// Period mean nothing. Its rate is that of a whole server.
@@ -142,16 +141,4 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 		}
 	}
 	return c, version, nil
-}
-
-// engine returns the load model's configuration for engine number i of all.
-func (c Config) engine(i int) load.Config {
-	return load.Config{
-		Seed: c.Seed*1_000_003 + uint64(i), Rate: c.Rate, Period: c.Period.Seconds(),
-		PromptMedian: 520, OutputMedian: 129,
-		KVTokens: c.KVCacheTokens, BlockSize: blockSize,
-		MaxSeqs: c.MaxSeqs, MaxBatchedTokens: max(2048, 2*c.MaxSeqs), MaxModelLen: c.MaxModelLen,
-		PrefixCaching: c.prefixCaching(),
-		LoRA:          c.LoRA, SpecDecode: c.SpecDecode, FlopsCounters: c.FlopsCounters, MaxLoRAs: c.MaxLoRAs,
-	}
 }

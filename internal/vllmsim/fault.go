@@ -85,7 +85,7 @@ func (t *Target) turn(now turn) error {
 	case FaultFrozenGauges:
 		t.frozen = nil
 		if now.begin {
-			for _, st := range t.source.Stats() {
+			for _, st := range t.engine.Stats() {
 				t.frozen = append(t.frozen, st.KVUsage)
 			}
 		}
@@ -102,13 +102,9 @@ func (t *Target) turn(now turn) error {
 
 // end aborts all requests of a process that ends.
 func (t *Target) end() {
-	sim, ok := t.source.(*engine.Server)
-	if !ok {
-		return
-	}
-	for _, o := range sim.Unfinished() {
+	for _, o := range t.engine.Unfinished() {
 		o.End = engine.EndAborted
-		t.ended(sim, o)
+		t.ended(o)
 	}
 }
 
@@ -124,11 +120,11 @@ func (t *Target) restart(f Fault) error {
 	t.restarts++
 	// Far from the seeds of other servers.
 	cfg.Seed += uint64(t.restarts) << 32
-	next, err := cfg.newSource(t.index, t.server.version)
+	next, err := cfg.newEngine(t.index, t.server.version)
 	if err != nil {
 		return err // Not with what New took once.
 	}
-	t.source = next
+	t.engine = next
 	t.firstID = t.nextID
 	t.started, t.ready = t.born.Add(seconds(f.At)), t.born.Add(seconds(f.Until))
 	t.at = 0
@@ -137,7 +133,7 @@ func (t *Target) restart(f Fault) error {
 
 // stats returns the numbers of the engines as the server shows them.
 func (t *Target) stats() []*observed.Stats {
-	live := t.source.Stats()
+	live := t.engine.Stats()
 	if t.frozen == nil {
 		return live
 	}

@@ -2,12 +2,10 @@
 // in their dialects, with numbers that move like theirs under a changing load.
 // It needs no GPU and no model; it exists for tests and for a first look.
 //
-// The package has three parts with one seam each: a model turns time into the
+// The package has three parts: engine simulates vLLM and turns time into the
 // numbers of engines (observed), surface turns those into metric families as a
 // given vLLM version has them, and wire writes the families as one kind of
-// server does. This package puts them behind HTTP. There are two models: load is
-// small and drives the bodies in testdata, engine is a simulation whose truth
-// is known.
+// server does. This package puts them behind HTTP.
 package vllmsim
 
 import (
@@ -43,7 +41,7 @@ type Target struct {
 	mu sync.Mutex
 	// started is when this process began, ready when it could answer.
 	started, ready time.Time
-	source         source
+	engine         *engine.Server
 	// awaited are requests of clients that are connected, with their outcome once
 	// there is one.
 	awaited map[awaitedKey]*engine.Outcome
@@ -94,7 +92,7 @@ func New(cfg Config) (*Server, error) {
 			server: s, index: i, born: born, started: started, ready: born,
 			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults),
 		}
-		if t.source, err = cfg.newSource(i, version); err != nil {
+		if t.engine, err = cfg.newEngine(i, version); err != nil {
 			return nil, err
 		}
 		s.targets = append(s.targets, t)
@@ -172,11 +170,9 @@ func (t *Target) work(until float64) {
 		return
 	}
 	t.at = max(t.at, until-t.ready.Sub(t.born).Seconds())
-	t.source.AdvanceTo(t.at)
-	if sim, ok := t.source.(*engine.Server); ok {
-		for _, o := range sim.Outcomes() {
-			t.ended(sim, o)
-		}
+	t.engine.AdvanceTo(t.at)
+	for _, o := range t.engine.Outcomes() {
+		t.ended(o)
 	}
 }
 
@@ -186,8 +182,8 @@ func (t *Target) restarting() bool {
 }
 
 // ended passes on what became of a request.
-func (t *Target) ended(sim *engine.Server, o engine.Outcome) {
-	key := awaitedKey{sim, o.ID}
+func (t *Target) ended(o engine.Outcome) {
+	key := awaitedKey{t.engine, o.ID}
 	if _, waits := t.awaited[key]; waits {
 		t.awaited[key] = &o
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// fleet is what a batch brings of some busy servers, in place: next makes it the
+// loadedServers is what a batch brings of some busy servers, in place: next makes it the
 // batch 15 s later.
-type fleet struct {
+type loadedServers struct {
 	first, metrics pmetric.Metrics
 	batches        int
 }
 
-func newFleet(b *testing.B, servers, engines int) *fleet {
+func newLoadedServers(b *testing.B, servers, engines int) *loadedServers {
 	b.Helper()
 	one := scraped(b, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
-	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
+	f := &loadedServers{first: one, metrics: pmetric.NewMetrics()}
 	for i := range servers {
 		rm := f.metrics.ResourceMetrics().AppendEmpty()
 		one.ResourceMetrics().At(0).CopyTo(rm)
@@ -38,7 +38,7 @@ func newFleet(b *testing.B, servers, engines int) *fleet {
 
 // next takes out what the processor added and lets the servers work for another
 // 15 s: a 40th of what they had done in the ten minutes before the first batch.
-func (f *fleet) next() time.Time {
+func (f *loadedServers) next() time.Time {
 	f.batches++
 	takeAdded(f.metrics)
 	at := storyBegin.Add(time.Duration(f.batches) * 15 * time.Second)
@@ -93,7 +93,7 @@ func benchProcessor(b *testing.B) *vllmProcessor {
 }
 
 // pass sends the next batch and returns how long the processor took.
-func (f *fleet) pass(b *testing.B, p *vllmProcessor) time.Duration {
+func (f *loadedServers) pass(b *testing.B, p *vllmProcessor) time.Duration {
 	b.Helper()
 	at := f.next()
 	p.now = func() time.Time { return at }
@@ -111,7 +111,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		for _, servers := range []int{1, 100, 1000} {
 			b.Run(fmt.Sprintf("engines=%d/servers=%d", engines, servers), func(b *testing.B) {
-				p, f := benchProcessor(b), newFleet(b, servers, engines)
+				p, f := benchProcessor(b), newLoadedServers(b, servers, engines)
 				for range 25 { // longer than the long window
 					f.pass(b, p)
 				}
@@ -153,7 +153,7 @@ func BenchmarkState(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			const servers = 100
-			p, f := benchProcessor(b), newFleet(b, servers, engines)
+			p, f := benchProcessor(b), newLoadedServers(b, servers, engines)
 			var filled, dropped runtime.MemStats
 			for b.Loop() {
 				for range 25 {
@@ -240,7 +240,7 @@ func BenchmarkDiagnosis(b *testing.B) {
 			const servers = 100
 			with, without := benchProcessor(b), benchProcessor(b)
 			without.diagnosis = nil
-			one, other := newFleet(b, servers, engines), newFleet(b, servers, engines)
+			one, other := newLoadedServers(b, servers, engines), newLoadedServers(b, servers, engines)
 			for range 25 {
 				one.pass(b, with)
 				other.pass(b, without)

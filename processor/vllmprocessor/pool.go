@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 )
@@ -55,7 +55,7 @@ type poolTicker struct {
 	// What follows belongs to the goroutine. memory is what was said last of the
 	// pools, told the same of their diagnosis; all is what both belong to.
 	memory    emit.Memory
-	diagnosis diagnose.Pools
+	diagnosis fleet.Pools
 	told      emit.Memory
 	all       resource
 
@@ -81,7 +81,7 @@ func newPoolTicker(p *vllmProcessor, settings processor.Settings, next consumer.
 			GroupBy: config.GroupBy, MaxPools: maxPools, MaxStaleness: p.config.MaxStaleness,
 			Enabled: p.config.enabled, Derive: &p.derive,
 		}),
-		diagnosis:  diagnose.Pools{MaxPools: maxPools},
+		diagnosis:  fleet.Pools{MaxPools: maxPools},
 		attributes: make([]string, len(config.GroupBy)),
 	}
 }

@@ -79,6 +79,7 @@ func from(sink *consumertest.MetricsSink, name string) []pmetric.Metrics {
 }
 
 func TestPodsComeAndGoAndEveryPointSaysWhichPod(t *testing.T) {
+	t.Parallel()
 	port := podServer(t, "127.0.0.2", 0)
 	podServer(t, "127.0.0.3", port)
 	api := kubeapi.New(t, kubeapi.Pools)
@@ -131,6 +132,7 @@ resource_attributes:
 }
 
 func TestATargetThatChangesItsAttributesIsAnother(t *testing.T) {
+	t.Parallel()
 	address := strings.TrimPrefix(metricsServer(t, quick), "http://")
 	file := filepath.Join(t.TempDir(), "targets.yaml")
 	write := func(labels string) {
@@ -170,6 +172,7 @@ func TestATargetThatChangesItsAttributesIsAnother(t *testing.T) {
 }
 
 func TestDiscoveryLeavesListedTargetsAlone(t *testing.T) {
+	t.Parallel()
 	listed, found := metricsServer(t, quick), metricsServer(t, quick)
 	file := filepath.Join(t.TempDir(), "targets.json")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `[{"targets": [%q, %q], "labels": {"by": "discovery"}}]`,
@@ -188,6 +191,7 @@ func TestDiscoveryLeavesListedTargetsAlone(t *testing.T) {
 }
 
 func TestDiscoveredTargetsHaveTheirOwnIntervalAndParameters(t *testing.T) {
+	t.Parallel()
 	asked := make(chan string, 100)
 	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/version" {
@@ -223,6 +227,7 @@ discovery:
 }
 
 func TestTheLimitOfTargetsIsCounted(t *testing.T) {
+	t.Parallel()
 	sink := new(consumertest.MetricsSink)
 	r, _ := startWith(t, sink, `
 limits: {targets: 2}
@@ -235,6 +240,7 @@ discovery: {static_configs: [{targets: ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1
 
 // A consumer that hangs while a target's end is sent must not hang Shutdown.
 func TestShutdownWhileTheEndOfATargetIsBeingSent(t *testing.T) {
+	t.Parallel()
 	address := strings.TrimPrefix(metricsServer(t, quick), "http://")
 	file := filepath.Join(t.TempDir(), "targets.json")
 	require.NoError(t, os.WriteFile(file, []byte(`[{"targets": ["`+address+`"]}]`), 0o600))
@@ -259,6 +265,7 @@ func TestShutdownWhileTheEndOfATargetIsBeingSent(t *testing.T) {
 
 // A certificate may be mounted later than the first target is found.
 func TestATargetThatCannotBeStartedIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, `
 tls: {ca_file: doc.go}
@@ -291,8 +298,8 @@ discovery:
 
 	for text, want := range map[string]string{
 		"discovery: {kubernetes: {selector: a=b, node: }}": "discovery::kubernetes::node: is empty",
-		"discovery: {relabel_configs: []}":                 "discovery: has nothing to discover by",
-		"discovery:":                                       "discovery: has nothing to discover by",
+		"discovery: {relabel_configs: []}":                 "discovery: has no mechanism",
+		"discovery:":                                       "discovery: has no mechanism",
 	} {
 		cfg, err := decode(t, text)
 		require.NoError(t, err)

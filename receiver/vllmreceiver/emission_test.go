@@ -253,6 +253,7 @@ func (s *targetScraper) cancelOnVersion() {
 // /health has its own deadline after that of the metrics: both together must
 // fit the interval, or the points that say "down" come too rarely.
 func TestAHangingServerWithHealthCheckIsToldEachInterval(t *testing.T) {
+	t.Parallel()
 	hang := metricsServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = hang

@@ -48,6 +48,7 @@ func serveOn(t *testing.T, listener net.Listener) *httptest.Server {
 // The pod's probe fails, its server dies, and its owner deletes it: each step is
 // seen, under one resource.
 func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
 	server := serveOn(t, listener)
@@ -105,6 +106,7 @@ func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
 
 // A rollout is no reason to warn, nor to call the collector unwell.
 func TestAPodThatDrainsIsNoFailureInTheLogOrTheStatus(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
 	server := serveOn(t, listener)

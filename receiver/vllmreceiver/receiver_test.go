@@ -80,6 +80,7 @@ func TestManyTargets(t *testing.T) {
 // A server that hangs, one that drips and one that is too large must not delay
 // the one beside them.
 func TestASlowTargetDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	hang := metricsServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	drip := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -157,6 +158,7 @@ func TestShutdownEndsASendThatBlocksWhenItsOwnTimeIsUp(t *testing.T) {
 
 // A slow consumer is not cut off by the deadline of the fetch.
 func TestSendingDoesNotShareTheDeadlineOfTheFetch(t *testing.T) {
+	t.Parallel()
 	var failed atomic.Bool
 	var sent atomic.Int32
 	next, err := consumertestFunc(func(ctx context.Context) {
@@ -182,6 +184,7 @@ func TestSendingDoesNotShareTheDeadlineOfTheFetch(t *testing.T) {
 }
 
 func TestTargetsComeAndGoWhileRunning(t *testing.T) {
+	t.Parallel()
 	first, second := metricsServer(t, quick), metricsServer(t, quick)
 	sink := new(consumertest.MetricsSink)
 	r := start(t, sink, nil, first)
@@ -252,6 +255,7 @@ func TestReplicasShareTheirLayout(t *testing.T) {
 }
 
 func TestTargetsStartAtAnOffsetSpreadOverTheInterval(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	first := map[string]time.Time{}
 	handler := func(name string) http.HandlerFunc {

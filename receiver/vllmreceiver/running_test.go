@@ -51,6 +51,7 @@ func (s *stubborn) consumer(t *testing.T) consumer.Metrics {
 // The collector stops the next component after this one, so nothing may be sent
 // once Shutdown has returned; also not by a Remove that was under way.
 func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
+	t.Parallel()
 	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = metricsServer(t, quick)
@@ -87,6 +88,7 @@ func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
 // What ends a target must come before what a new target of the same address
 // says, or a backend takes the new one for dead until its next scrape.
 func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	entered := make(chan struct{})
 	var once sync.Once
@@ -145,6 +147,7 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 // Remove has a context: a consumer that hangs must not hold it for ever, as it
 // does not hold Shutdown.
 func TestRemoveEndsWhenItsOwnTimeIsUp(t *testing.T) {
+	t.Parallel()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Controller.InitialDelay = 0
@@ -169,6 +172,7 @@ func TestRemoveEndsWhenItsOwnTimeIsUp(t *testing.T) {
 
 // Add, Remove and Shutdown in any order: no race, no panic, no deadlock.
 func TestAddRemoveShutdownInAnyOrder(t *testing.T) {
+	t.Parallel()
 	var addresses []string
 	for range 4 {
 		addresses = append(addresses, metricsServer(t, quick))

@@ -85,6 +85,7 @@ func TestTheStatusFollowsTheTargets(t *testing.T) {
 
 // What is reported last must be the state, in whatever order targets change it.
 func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
+	t.Parallel()
 	for range 50 {
 		host := newStatusHost()
 		host.slow = 100 * time.Microsecond
@@ -115,6 +116,7 @@ func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
 
 // A dead target has points, and they are sent; but it was not scraped.
 func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
+	t.Parallel()
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
 	var mu sync.Mutex

@@ -20,8 +20,8 @@ func (s *Scenario) read(n *node) error {
 		field{"length", func(n *node) (err error) { s.Length, err = n.duration(time.Minute, week); return err }},
 		integer("seed", &seed, 0, 1<<31),
 		field{"hardware", func(n *node) (err error) {
-			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models()[1:], c.Hardware) {
-				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models()[1:], ", "))
+			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models(), c.Hardware) {
+				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models(), ", "))
 			}
 			return err
 		}},

@@ -52,11 +52,12 @@ func NewQuantile(rank float64) Quantile {
 type Value struct {
 	// Row is the metric; nil stands for all metrics of the group.
 	Row *Row
-	// Group is the number of the engine and model, or the complement (^n) of the
-	// number of a roll-up.
+	// Group is the number of the engine and model, or of the roll-up.
 	Group int
-	// Extra is the values of the row's own attributes, joined by NUL.
-	Extra string
+	// Rollup is true where Group is the number of a roll-up over several engines.
+	Rollup bool
+	// Extra is the values of the row's own attributes.
+	Extra Extra
 	// Attributes are those of the engine and model.
 	Attributes []collect.Attribute
 	// Start is when the counting began, in nanoseconds; only of a sum.
@@ -67,6 +68,13 @@ type Value struct {
 	Number  float64
 	Pending bool
 }
+
+// Extra is the values of a row's own attributes, in the order of Row.Extra. An empty
+// one is left out.
+type Extra [maxOwn]string
+
+// maxOwn is the most own attributes of a row.
+const maxOwn = 3
 
 // Evaluator computes derived metrics. It keeps memory between calls and is not
 // safe for concurrent use.
@@ -86,7 +94,7 @@ type Evaluator struct {
 
 // entry is the parts of one value of a row's own attributes.
 type entry struct {
-	extra string
+	extra Extra
 	parts Parts
 	// member is the last one that has spoken of it.
 	member int
@@ -117,7 +125,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	for up, status := range resource.Rollups() {
 		e.scopes[up] = scope{misattributed: misattributed(resource, up)}
 		if status == window.Pending {
-			e.values = append(e.values, Value{Group: ^up.Number, Pending: true})
+			e.values = append(e.values, Value{Group: up.Number, Rollup: true, Pending: true})
 		}
 	}
 	for i := range e.members {
@@ -130,7 +138,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	}
 	for up, status := range resource.Rollups() {
 		if status == window.Present {
-			e.rows(settings, e.of(resource, up), scope{number: ^up.Number, attributes: up.Attributes, rollup: true})
+			e.rows(settings, e.of(resource, up), scope{number: up.Number, attributes: up.Attributes, rollup: true})
 		}
 	}
 	return e.values
@@ -184,7 +192,7 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			e.quotient(settings, members, in, row)
 		case row.Additive != nil:
 			value, reason := row.Additive(settings, &members[0])
-			e.add(in, row, "", value, reason)
+			e.add(in, row, Extra{}, value, reason)
 		case row.Several != nil:
 			e.several(settings, members, in, row)
 		case in.rollup || in.alone || settings.PerEngineQuantiles:
@@ -194,7 +202,7 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 }
 
 // add keeps a value or counts why there is none.
-func (e *Evaluator) add(in scope, row *Row, extra string, number float64, reason Reason) {
+func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason Reason) {
 	if reason == OK && (math.IsNaN(number) || math.IsInf(number, 0)) {
 		reason = Contradiction
 	}
@@ -205,7 +213,7 @@ func (e *Evaluator) add(in scope, row *Row, extra string, number float64, reason
 		}
 	}
 	e.values = append(e.values, Value{
-		Row: row, Group: in.number, Extra: extra, Attributes: in.attributes, Number: number, Pending: reason == Pending,
+		Row: row, Group: in.number, Rollup: in.rollup, Extra: extra, Attributes: in.attributes, Number: number, Pending: reason == Pending,
 	})
 }
 
@@ -250,7 +258,7 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 		}
 	}
 	value, reason := total.divide(settings, row)
-	e.add(in, row, "", value, reason)
+	e.add(in, row, Extra{}, value, reason)
 }
 
 // several evaluates a row with attributes of its own. They are few; the cap is
@@ -260,14 +268,10 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 	reason := Missing
 	// before is what the members so far say of any other value, rest what the
 	// present one does.
-	before, rest := Parts{Reason: Missing}, Parts{}
+	before, rest := noParts, noParts
 	for i := range members {
-		rest = Parts{Reason: Missing}
-		said := row.Several(settings, &members[i], func(extra string, parts Parts) {
-			if extra == others {
-				rest = parts
-				return
-			}
+		var said Reason
+		rest, said = row.Several(settings, &members[i], func(extra Extra, parts Parts) {
 			if in.misattributed && extra == row.speculativeExtra {
 				return
 			}
@@ -296,7 +300,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 		return // what it would say belongs to the roll-up
 	}
 	if reason == Pending || len(entries) == 0 {
-		e.add(in, row, "", 0, reason)
+		e.add(in, row, Extra{}, 0, reason)
 		return
 	}
 	for k := range entries {
@@ -304,10 +308,6 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 		e.add(in, row, entries[k].extra, value, reason)
 	}
 }
-
-// others stands for all values of a row's own attributes that a member does not
-// speak of: they are 0 there. It is no text, so it is no value either.
-const others = "\xff"
 
 // maxExtras is the most values of a row's own attributes for one engine.
 const maxExtras = 64
@@ -329,19 +329,19 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 	for _, q := range settings.Quantiles {
 		if row.bounds {
 			lower, upper, ok := e.merged.Interval(q.Rank)
-			e.bound(in, row, q.Text+"\x00lower", lower, ok, reason)
-			e.bound(in, row, q.Text+"\x00upper", upper, ok && !math.IsInf(upper, 1), reason)
+			e.bound(in, row, Extra{q.Text, "lower"}, lower, ok, reason)
+			e.bound(in, row, Extra{q.Text, "upper"}, upper, ok && !math.IsInf(upper, 1), reason)
 			continue
 		}
 		value, why := 0.0, reason
 		if reason == OK {
 			value, why = settings.Quantile(&e.merged, q.Rank)
 		}
-		e.add(in, row, q.Text, value, why)
+		e.add(in, row, Extra{q.Text}, value, why)
 	}
 }
 
-func (e *Evaluator) bound(in scope, row *Row, extra string, value float64, ok bool, reason Reason) {
+func (e *Evaluator) bound(in scope, row *Row, extra Extra, value float64, ok bool, reason Reason) {
 	if reason == OK && !ok {
 		reason = Missing
 	}

@@ -31,10 +31,10 @@ type Row struct {
 	// Additive is a value that may be summed over engines. It is told for each
 	// engine only, so that a sum over all series is right.
 	Additive func(*Settings, *Member) (float64, Reason)
-	// Several is the parts of a ratio for each value of its own attributes, and
-	// for others where an engine that does not show a value has 0 of it.
-	// It tells nothing unless it returns OK.
-	Several func(*Settings, *Member, func(extra string, parts Parts)) Reason
+	// Several yields the parts of a ratio for each value of its own attributes. rest
+	// are those of every value that it does not yield: an engine that does not show a
+	// value has 0 of it. It yields nothing unless it returns OK.
+	Several func(settings *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason)
 	// Quantiles reads the distribution that the quantiles are of into an empty
 	// histogram.
 	Quantiles func(*Member, *histogram.Histogram) Reason
@@ -48,7 +48,7 @@ type Row struct {
 	// speculative is true where old servers credit all engines to one.
 	speculative bool
 	// speculativeExtra is the one value of its own attributes for which that holds.
-	speculativeExtra string
+	speculativeExtra Extra
 	// bounds is true for the bounds of the bucket that holds the quantile.
 	bounds bool
 }
@@ -61,6 +61,9 @@ type Parts struct {
 	// the bounds of an interval would not hold without one.
 	Whole bool
 }
+
+// noParts adds nothing to other parts.
+var noParts = Parts{Reason: Missing}
 
 // Reason says why a value cannot be told.
 type Reason uint8

@@ -134,16 +134,15 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: e2e - queue - inference, Denominator: count, Reason: reason}
 }
 
-func finished(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
 	all, status := m.Now.Increase(collect.RequestSuccess)
 	if status != window.Present {
-		return Because(status)
+		return noParts, Because(status)
 	}
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
-		yield(why, Parts{Numerator: n, Denominator: all})
+		yield(Extra{why}, Parts{Numerator: n, Denominator: all})
 	}
-	yield(others, Parts{Numerator: 0, Denominator: all})
-	return OK
+	return Parts{Denominator: all}, OK
 }
 
 // cancelled counts what got its first token and neither finished nor still
@@ -161,19 +160,18 @@ func acceptanceLength(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: drafts + accepted, Denominator: drafts, Reason: worst(status, statusToo)}
 }
 
-func acceptedAt(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
 	drafts, status := m.Now.Increase(collect.Drafts)
 	_, statusToo := m.Now.Increase(collect.AcceptedTokensPerPosition)
-	if reason := worst(status, statusToo); reason != OK {
-		return reason
+	if reason = worst(status, statusToo); reason != OK {
+		return noParts, reason
 	}
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
 		parts := Parts{Numerator: accepted, Denominator: drafts}
 		parts.share()
-		yield(position, parts)
+		yield(Extra{position}, parts)
 	}
-	yield(others, Parts{Numerator: 0, Denominator: drafts})
-	return OK
+	return Parts{Denominator: drafts}, OK
 }
 
 // capacity is only for input without the metric that our receiver makes.
@@ -252,15 +250,15 @@ var unserved = []string{
 // errorClasses are the classes of status that are errors.
 var errorClasses = []string{"4xx", "5xx"}
 
-func httpErrors(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
 	all, errors, reason := HTTPErrors(&m.Now)
 	if reason != OK {
-		return reason
+		return noParts, reason
 	}
 	for i, class := range errorClasses {
-		yield(class, Parts{Numerator: errors[i], Denominator: all})
+		yield(Extra{class}, Parts{Numerator: errors[i], Denominator: all})
 	}
-	return OK
+	return noParts, OK
 }
 
 // HTTPErrors counts the requests for inference that a server answered over the

@@ -9,17 +9,17 @@ import (
 
 // rejectedDrafts is the reason of tokens that were drafted for nothing; it has no
 // bound.
-const rejectedDrafts = "rejected_drafts\x00"
+var rejectedDrafts = Extra{"rejected_drafts"}
 
 // wasted is the shares of work that led to nothing.
-func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
+func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
 	drafted, status := m.Now.Increase(collect.DraftTokens)
 	accepted, statusToo := m.Now.Increase(collect.AcceptedTokens)
 	generated, statusAll := m.Now.Increase(collect.GenerationTokens)
 	drafts := worst(status, statusToo, statusAll)
 	prompts, lower, upper, abandoned := abandonedPrompts(m)
 	if drafts == Pending || abandoned == Pending {
-		return Pending
+		return noParts, Pending
 	}
 	if drafts == OK {
 		if accepted > drafted {
@@ -27,9 +27,9 @@ func wasted(_ *Settings, m *Member, yield func(string, Parts)) Reason {
 		}
 		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated, Reason: drafts})
 	}
-	yield("abandoned_prefill\x00lower", Parts{lower, prompts, abandoned, true})
-	yield("abandoned_prefill\x00upper", Parts{upper, prompts, abandoned, true})
-	return OK
+	yield(Extra{"abandoned_prefill", "lower"}, Parts{lower, prompts, abandoned, true})
+	yield(Extra{"abandoned_prefill", "upper"}, Parts{upper, prompts, abandoned, true})
+	return noParts, OK
 }
 
 // abandonedPrompts is the prompt tokens that no finished or running request

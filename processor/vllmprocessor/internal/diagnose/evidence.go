@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"math"
 	"slices"
 	"strconv"
@@ -30,13 +31,13 @@ func (t *Transition) Evidence() []string {
 	var evidence []string
 	named := map[string]bool{}
 	for _, name := range names {
-		signal := Signal(slices.Index(signalNames[:], name))
-		if named[name] || !known(t.Signals[signal]) {
+		one, is := signal.Named(name)
+		if named[name] || !is || !signal.Known(t.Signals[one]) {
 			continue
 		}
 		named[name] = true
-		line := name + " " + short(t.Signals[signal]) + units[signal]
-		if usual := t.Usual[signal]; known(usual) {
+		line := name + " " + short(t.Signals[one]) + units[one]
+		if usual := t.Usual[one]; signal.Known(usual) {
 			line += " (usual " + short(max(usual, 0)) + ")"
 		}
 		evidence = append(evidence, line)
@@ -46,9 +47,9 @@ func (t *Transition) Evidence() []string {
 
 // units are what stands behind the value of a signal: " requests/s". A share and a
 // factor have none.
-var units = func() (all [NumSignals]string) {
+var units = func() (all [signal.Count]string) {
 	for _, s := range catalog.Signals() {
-		if i := slices.Index(signalNames[:], s.Name); i >= 0 && s.Unit != "1" {
+		if i, is := signal.Named(s.Name); is && s.Unit != "1" {
 			unit := strings.ReplaceAll(strings.ReplaceAll(s.Unit, "{", ""), "}", "s")
 			if per, found := strings.CutPrefix(unit, "1/"); found {
 				unit = "per " + strings.TrimSuffix(per, "s")

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"testing"
 	"time"
 
@@ -187,7 +188,7 @@ func TestAStallTakesAMinuteAndThreeScrapes(t *testing.T) {
 		// The first scrape of the standstill still has the gauges of another load.
 		assert.InDelta(t, float64(after+apart), float64(r.at-began), float64(apart), apart)
 		step(serves("0"))
-		assert.InDelta(t, 0, r.engine("0").last.Signals[Standstill], 1e-9)
+		assert.InDelta(t, 0, r.engine("0").last.Signals[signal.Standstill], 1e-9)
 	}
 }
 
@@ -269,7 +270,7 @@ func TestTheFirstBaselineIsLearnedOnlyWhileHealthy(t *testing.T) {
 	assert.Zero(t, r.engine("0").baseline.Windows)
 	r.minutes(10, answers(1), slow)
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
-	assert.InEpsilon(t, 3, r.engine("0").baseline.usual(TimeToFirstToken), 0.01)
+	assert.InEpsilon(t, 3, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 0.01)
 
 	r = newRig(t)
 	bad := serves("0")
@@ -285,10 +286,10 @@ func TestABaselineFollowsWhatIsHealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.minutes(4, answers(1), serves("0"))
-	assert.False(t, r.engine("0").baseline.ready(), "four windows are too few")
+	assert.False(t, r.engine("0").baseline.Ready(), "four windows are too few")
 	r.minutes(3, answers(1), serves("0"))
-	require.True(t, r.engine("0").baseline.ready())
-	assert.InEpsilon(t, 0.1, r.engine("0").baseline.usual(TimeToFirstToken), 1e-9)
+	require.True(t, r.engine("0").baseline.Ready())
+	assert.InEpsilon(t, 0.1, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-9)
 	was := r.engine("0").baseline.Windows
 	few := serves("0")
 	few.observed[collect.TimeToFirstToken] = [2]float64{1, 0.1}
@@ -297,7 +298,7 @@ func TestABaselineFollowsWhatIsHealthy(t *testing.T) {
 	faster := serves("0")
 	faster.observed[collect.TimeToFirstToken] = [2]float64{15, 0.08}
 	r.minutes(120, answers(1), faster)
-	assert.InEpsilon(t, 0.08, r.engine("0").baseline.usual(TimeToFirstToken), 0.01)
+	assert.InEpsilon(t, 0.08, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 0.01)
 }
 
 // An engine that restarts is starting for three windows, and after that it is judged. One
@@ -356,34 +357,34 @@ func TestAReadingHasWhatTheServerReportsOverTheWindow(t *testing.T) {
 	}
 	got := &r.engine("0").last
 	assert.InDelta(t, 60, got.elapsed, 1e-9)
-	for signal, want := range map[Signal]float64{
-		Running: 4, Waiting: 3, Deferred: 1, KVUtilization: 0.6,
-		TimeToFirstToken: 0.4, StepTime: 0.05, FirstTokenRate: 1, ArrivalRate: 1,
+	for one, want := range map[signal.Signal]float64{
+		signal.Running: 4, signal.Waiting: 3, signal.Deferred: 1, signal.KVUtilization: 0.6,
+		signal.TimeToFirstToken: 0.4, signal.StepTime: 0.05, signal.FirstTokenRate: 1, signal.ArrivalRate: 1,
 		// 2400 outputs of 0.05 s bring 4800 tokens less the 60 first ones.
-		InterTokenLatency: 0.05 * 2400 / 4740,
-		GenerationRate:    80, PromptTokens: 400, OutputTokens: 80,
+		signal.InterTokenLatency: 0.05 * 2400 / 4740,
+		signal.GenerationRate:    80, signal.PromptTokens: 400, signal.OutputTokens: 80,
 		// A quarter of the prompts is found in the cache.
-		ComputedTokens: 300, Preemptions: 8. / 60, AcceptanceLength: 2.5,
+		signal.ComputedTokens: 300, signal.Preemptions: 8. / 60, signal.AcceptanceLength: 2.5,
 		// Two wait for capacity, and one request a second gets its first token.
-		QueueWait: 2, QueueTime: 0.1, PrefillTime: 0.2, FrontEnd: 0.3,
-		KVBlockReuses: 0.25, KVPerToken: 0.6 / (4 * 440), KVPerComputed: 0.6 / (4 * 340),
-		ErrorRatio: 0.1, CorruptedRatio: 0.1, FailedTransfers: 0.2, DroppedRatio: 20. / 80,
+		signal.QueueWait: 2, signal.QueueTime: 0.1, signal.PrefillTime: 0.2, signal.FrontEnd: 0.3,
+		signal.KVBlockReuses: 0.25, signal.KVPerToken: 0.6 / (4 * 440), signal.KVPerComputed: 0.6 / (4 * 340),
+		signal.ErrorRatio: 0.1, signal.CorruptedRatio: 0.1, signal.FailedTransfers: 0.2, signal.DroppedRatio: 20. / 80,
 	} {
-		assert.InEpsilon(t, want, got.Signals[signal], 1e-9, signal.String())
+		assert.InEpsilon(t, want, got.Signals[one], 1e-9, one.String())
 	}
-	assert.InDelta(t, 60, got.firstTokens, 1e-9)
+	assert.InDelta(t, 60, got.FirstTokens, 1e-9)
 	assert.InDelta(t, 40, got.finished, 1e-9)
 	assert.InDelta(t, 20, got.dropped, 1e-9)
-	assert.InDelta(t, 80, got.generation, 1e-9)
+	assert.InDelta(t, 80, got.Generation, 1e-9)
 	// Prompts of 300 tokens a second, and 8 preempted requests of 400 and half of 80 a minute.
-	assert.InDelta(t, 300+8*440/60., got.computed, 1e-9)
+	assert.InDelta(t, 300+8*440/60., got.Computed, 1e-9)
 	assert.InDelta(t, 3, got.waitingNow, 1e-9)
 
 	// More requests wait at the end of the window than at its beginning: they arrived as well.
 	more := engine()
 	more.gauges[collect.Waiting] = 9
 	r.scrape(answers(1), more)
-	assert.InEpsilon(t, 66/60., r.engine("0").last.Signals[ArrivalRate], 1e-9)
+	assert.InEpsilon(t, 66/60., r.engine("0").last.Signals[signal.ArrivalRate], 1e-9)
 	// The prefix cache counts hits where the server does not count cached prompt tokens. A
 	// server that observes only requests which queued has no mean of the queue.
 	r = newRig(t)
@@ -394,8 +395,8 @@ func TestAReadingHasWhatTheServerReportsOverTheWindow(t *testing.T) {
 	other.observed[collect.KVBlockIdle] = [2]float64{4, 1} // 16 evicted blocks are too few.
 	r.minutes(2, answers(1), other)
 	signals := &r.engine("0").last.Signals
-	assert.InEpsilon(t, 200, signals[ComputedTokens], 1e-9)
-	assert.False(t, known(signals[QueueTime]) || known(signals[FrontEnd]) || known(signals[KVBlockReuses]))
+	assert.InEpsilon(t, 200, signals[signal.ComputedTokens], 1e-9)
+	assert.False(t, signal.Known(signals[signal.QueueTime]) || signal.Known(signals[signal.FrontEnd]) || signal.Known(signals[signal.KVBlockReuses]))
 }
 
 // What the server before the engines reports can come in a later part of the batch. Until

@@ -1,8 +1,7 @@
 package diagnose
 
 import (
-	"bytes"
-	"math"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// values are those of an engine, by metric and extra; NUL is a space.
+// values are those of an engine, by metric and own attributes, joined by spaces.
 func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float64 {
 	r.t.Helper()
 	all := map[string]float64{}
@@ -23,7 +22,7 @@ func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float6
 		if (&collect.Group{Attributes: v.Attributes}).Engine() != engine {
 			continue
 		}
-		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.ReplaceAll(v.Extra, "\x00", " "))
+		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.Join(v.Extra[:], " "))
 		require.NotContains(r.t, all, name)
 		all[name] = v.Number
 	}
@@ -283,41 +282,6 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 	assert.NotEqual(t, Unreachable, r.verdict("").Condition)
 }
 
-// What is stored is read with care: what is no baseline of this version is not taken.
-func TestOnlyASoundBaselineIsTaken(t *testing.T) {
-	t.Parallel()
-	good := learned(10).encode()
-	for name, data := range map[string][]byte{
-		"nothing": nil, "not JSON": []byte("{"), "another version": bytes.Replace(good, []byte(`"version":1`), []byte(`"version":2`), 1),
-		"a field that is not known": bytes.Replace(good, []byte(`{"version"`), []byte(`{"more":1,"version"`), 1),
-		"a negative number":         bytes.Replace(good, []byte(`"windows":10`), []byte(`"windows":-10`), 1),
-		"no window":                 bytes.Replace(good, []byte(`"windows":10`), []byte(`"windows":0`), 1),
-		"no baseline":               []byte(`{"version":1,"signals":30,"baseline":null}`),
-	} {
-		require.NotEqual(t, good, data, name)
-		_, sound := decode(data)
-		assert.False(t, sound, name)
-		at, sound := Age(data)
-		assert.False(t, sound, name)
-		assert.Zero(t, at)
-	}
-	for _, spoil := range []func(b *baseline){
-		func(b *baseline) { b.Levels[3].Mean = math.NaN() }, func(b *baseline) { b.Levels[3].Mean = math.Inf(1) },
-		func(b *baseline) { b.Levels[3].Variance = -1 }, func(b *baseline) { b.Levels[3].N = -1 }, func(b *baseline) { b.Windows = -1 },
-		func(b *baseline) { b.Step.N = -1 }, func(b *baseline) { b.Step.YY = math.NaN() }, func(b *baseline) { b.Prefill.XY[1] = math.NaN() },
-		func(b *baseline) { b.Prefill.XX[1][0] = math.Inf(1) }, func(b *baseline) { b.Step.XX = b.Step.XX[1:] },
-		func(b *baseline) { b.Step.XX[0] = b.Step.XX[0][1:] }, func(b *baseline) { b.Step.XY = b.Step.XY[1:] },
-	} {
-		b := learned(10)
-		require.True(t, b.sound())
-		spoil(b)
-		assert.False(t, b.sound())
-		assert.Nil(t, b.encode(), "it is not stored either")
-	}
-	_, sound := decodeServer(bytes.Replace(seen([]collect.Attribute{{Name: "engine", Value: "0"}}).Server(), []byte(`"server":1`), []byte(`"server":2`), 1))
-	assert.False(t, sound)
-}
-
 // The gateway's queue is read in the mean over the window.
 func TestTheQueueOfAGatewayIsReadAsAMean(t *testing.T) {
 	t.Parallel()
@@ -327,23 +291,45 @@ func TestTheQueueOfAGatewayIsReadAsAMean(t *testing.T) {
 		r.scrape(gateway)
 	}
 	require.Len(t, r.state.queues, 1)
-	assert.InDelta(t, 1, r.state.queues[0].requests, 1e-9)
+	assert.InDelta(t, 1, r.state.queues[0].Requests, 1e-9)
 	assert.Empty(t, r.state.engines)
 }
 
-// A level is the mean and the variance of the last windows' logarithms.
-func TestALevelIsAMeanAndAVariance(t *testing.T) {
+// A server without a known engine is a member of no pool.
+func TestAServerWithoutEnginesHasNoMembers(t *testing.T) {
 	t.Parallel()
-	var l level
-	for _, x := range []float64{1, 2, 3, 4, 5, 6} {
-		l.learn(x)
+	r := newRig(t)
+	r.minutes(20, answers(0))
+	require.Equal(t, Unreachable, r.verdict("").Condition)
+	for range r.state.Members() {
+		assert.Fail(t, "a member")
 	}
-	l.learn(math.NaN())
-	assert.InDelta(t, 3.5, l.Mean, 1e-9)
-	assert.InDelta(t, 35./12, l.Variance, 1e-9)
-	for range 200 {
-		l.learn(10)
+}
+
+// A member has the reported diagnosis of its engine, and the details of its causes where
+// users are harmed.
+func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	slow := serves("0")
+	slow.counts[collect.PromptTokens] *= 3
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	for _, step := range []struct {
+		scraped scraped
+		detail  string
+	}{{serves("0"), ""}, {slow, "prompts_grew"}} {
+		r.minutes(4, answers(1), step.scraped)
+		n := 0
+		for m := range r.state.Members() {
+			n++
+			assert.Equal(t, *r.verdict("0"), m.Verdict)
+			assert.Equal(t, r.engine("0").shares, m.Shares)
+			assert.Equal(t, "0", (&collect.Group{Attributes: m.Attributes}).Engine())
+			assert.InDelta(t, 2, m.Signals[signal.Running], 1e-9)
+			assert.Equal(t, step.detail, m.Details[PrefillHeavy])
+			assert.Equal(t, step.detail != "", m.Harmed())
+		}
+		assert.Equal(t, 1, n)
 	}
-	assert.InDelta(t, 10, l.Mean, 0.01, "it follows")
-	assert.InDelta(t, levelMemory, l.N, 1e-9)
 }

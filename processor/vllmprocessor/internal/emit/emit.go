@@ -53,10 +53,18 @@ type saying struct {
 
 type series struct {
 	row   *derive.Row
-	group int
-	extra string
+	group group
+	extra derive.Extra
 	mark  Mark
 }
+
+// group is an engine and model, or a roll-up over engines.
+type group struct {
+	number int
+	rollup bool
+}
+
+func groupOf(v *derive.Value) group { return group{v.Group, v.Rollup} }
 
 // Point is a point to write: a value, or the end of a series.
 type Point struct {
@@ -86,10 +94,10 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 			if pending == nil {
 				pending = map[series]bool{}
 			}
-			pending[series{row: v.Row, group: v.Group}] = true
+			pending[series{row: v.Row, group: groupOf(v)}] = true
 			continue
 		}
-		key := series{v.Row, v.Group, v.Extra, m.mark(v.Group, of)}
+		key := series{v.Row, groupOf(v), v.Extra, m.mark(groupOf(v), of)}
 		said, known := m.said[key]
 		switch {
 		case known && said.of == of:
@@ -115,15 +123,28 @@ func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point
 		}
 		delete(m.said, key)
 		points = append(points, Point{
-			Value: derive.Value{Row: key.row, Group: key.group, Extra: key.extra, Attributes: said.attributes},
+			Value: derive.Value{Row: key.row, Group: key.group.number, Rollup: key.group.rollup, Extra: key.extra, Attributes: said.attributes},
 			Mark:  key.mark.pointer(), End: true,
 		})
 	}
 	slices.SortFunc(points[first:], func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(a.Row.Metric, b.Row.Metric), strings.Compare(a.Extra, b.Extra),
+		return cmp.Or(compareGroups(groupOf(&a.Value), groupOf(&b.Value)), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]),
 			strings.Compare(a.mark().Condition, b.mark().Condition), strings.Compare(a.mark().Cause, b.mark().Cause))
 	})
 	return points
+}
+
+// compareGroups puts roll-ups, the newest first, before the engines.
+func compareGroups(a, b group) int {
+	switch {
+	case a.rollup && b.rollup:
+		return cmp.Compare(b.number, a.number)
+	case a.rollup:
+		return -1
+	case b.rollup:
+		return 1
+	}
+	return cmp.Compare(a.number, b.number)
 }
 
 // Forget forgets all that was written, so that nothing of it ends.
@@ -135,14 +156,14 @@ type Live map[identity]struct{}
 
 type identity struct {
 	row        *derive.Row
-	extra      string
+	extra      derive.Extra
 	mark       Mark
 	attributes uint64
 }
 
 var attributesSeed = maphash.MakeSeed()
 
-func identityOf(row *derive.Row, extra string, mark Mark, attributes []collect.Attribute) identity {
+func identityOf(row *derive.Row, extra derive.Extra, mark Mark, attributes []collect.Attribute) identity {
 	sum := uint64(len(attributes))
 	for i := range attributes {
 		sum = sum*31 + maphash.Comparable(attributesSeed, attributes[i])
@@ -190,23 +211,24 @@ func Ends(points []Point) (n int) {
 	return n
 }
 
-// mark returns the mark of a group at a time. The first part of a batch decides
+// mark returns the mark of a group at a time; roll-ups have none, because the
+// conditions of their engines differ. The first part of a batch decides
 // for all of it: a series does not change its identity within one time.
-func (m *Memory) mark(group int, of int64) Mark {
-	if m.Marks == nil {
+func (m *Memory) mark(of group, at int64) Mark {
+	if m.Marks == nil || of.rollup {
 		return Mark{}
 	}
-	if m.markedOf != of {
+	if m.markedOf != at {
 		clear(m.marked)
-		m.markedOf = of
+		m.markedOf = at
 	}
-	mark, known := m.marked[group]
+	mark, known := m.marked[of.number]
 	if !known {
 		if m.marked == nil {
 			m.marked = map[int]Mark{}
 		}
-		mark = m.Marks(group)
-		m.marked[group] = mark
+		mark = m.Marks(of.number)
+		m.marked[of.number] = mark
 	}
 	return mark
 }
@@ -291,16 +313,14 @@ func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
 
 // label sets the attributes of a point. A row's own attribute without a value is
 // left out.
-func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra string) {
+func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra derive.Extra) {
 	to.EnsureCapacity(len(attributes) + len(row.Extra))
 	for _, a := range attributes {
 		to.PutStr(a.Name, a.Value)
 	}
-	for _, name := range row.Extra {
-		var value string
-		value, extra, _ = strings.Cut(extra, "\x00")
-		if value != "" {
-			to.PutStr(name, value)
+	for i, name := range row.Extra {
+		if extra[i] != "" {
+			to.PutStr(name, extra[i])
 		}
 	}
 }

@@ -36,7 +36,7 @@ func described(t *testing.T, name string) *catalog.Metric {
 func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
 	metrics := put(
 		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
-		Point{Value: derive.Value{Row: quantile, Attributes: engine0, Extra: "0.5\x00lower", Number: 2}},
+		Point{Value: derive.Value{Row: quantile, Attributes: engine0, Extra: derive.Extra{"0.5", "lower"}, Number: 2}},
 		Point{Value: derive.Value{Row: rate, Attributes: engine1, Number: 3}},
 	)
 	require.Equal(t, 2, metrics.Len())
@@ -61,7 +61,7 @@ func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
 }
 
 func TestASumIsCumulativeAndHasAStart(t *testing.T) {
-	metrics := put(Point{Value: derive.Value{Row: valid, Attributes: engine0, Extra: "ttft", Start: 400, Number: 7}})
+	metrics := put(Point{Value: derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}})
 	require.Equal(t, 1, metrics.Len())
 	require.Equal(t, pmetric.MetricTypeSum, metrics.At(0).Type())
 	sum := metrics.At(0).Sum()
@@ -79,7 +79,7 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 	metrics := put(
 		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
 		Point{Value: derive.Value{Row: rate, Attributes: engine1}, End: true},
-		Point{Value: derive.Value{Row: valid, Attributes: engine1, Extra: "ttft"}, End: true, Mark: &Mark{Condition: "degraded", Cause: "kv_cache"}},
+		Point{Value: derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}}, End: true, Mark: &Mark{Condition: "degraded", Cause: "kv_cache"}},
 		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
 	)
 	require.Equal(t, 3, metrics.Len())
@@ -102,8 +102,8 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 
 func TestAnAttributeWithoutAValueIsLeftOut(t *testing.T) {
 	metrics := put(
-		Point{Value: derive.Value{Row: quantile, Extra: "0.5\x00"}},
-		Point{Value: derive.Value{Row: quantile, Extra: "0.9"}, Mark: &Mark{Condition: "healthy"}},
+		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}},
+		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.9"}}, Mark: &Mark{Condition: "healthy"}},
 	)
 	points := metrics.At(0).Gauge().DataPoints()
 	assert.Equal(t, map[string]any{"quantile": "0.5"}, points.At(0).Attributes().AsRaw())
@@ -122,7 +122,7 @@ func TestAMarkHoldsForAWholeBatch(t *testing.T) {
 	require.Len(t, points, 1)
 	assert.Equal(t, "healthy", points[0].Mark.Condition)
 	condition = "degraded"
-	second := derive.Value{Row: valid, Extra: "x", Attributes: engine0}
+	second := derive.Value{Row: valid, Extra: derive.Extra{"x"}, Attributes: engine0}
 	points = m.Write([]derive.Value{value(0, 1), second}, 10, 10)
 	require.Len(t, points, 1, "the first was written at this time")
 	assert.Equal(t, "healthy", points[0].Mark.Condition)
@@ -183,7 +183,7 @@ func TestWhatIsPendingDoesNotEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var m Memory
-			m.Write([]derive.Value{value(0, 1), {Row: valid, Extra: "a", Attributes: engine0}, value(1, 1)}, 10, 10)
+			m.Write([]derive.Value{value(0, 1), {Row: valid, Extra: derive.Extra{"a"}, Attributes: engine0}, value(1, 1)}, 10, 10)
 			assert.Equal(t, c.ends, Ends(m.Write([]derive.Value{c.pending}, 20, 20)))
 		})
 	}
@@ -194,7 +194,7 @@ func TestTheEndsAreInOrder(t *testing.T) {
 	var values []derive.Value
 	for _, group := range []int{3, 1, 2} {
 		for _, extra := range []string{"c", "a", "b"} {
-			values = append(values, derive.Value{Row: valid, Group: group, Extra: extra})
+			values = append(values, derive.Value{Row: valid, Group: group, Extra: derive.Extra{extra}})
 		}
 		values = append(values, value(group, 1))
 	}
@@ -206,7 +206,7 @@ func TestTheEndsAreInOrder(t *testing.T) {
 		if i%4 == 0 {
 			assert.Equal(t, rate, points[i].Row)
 		} else {
-			assert.Equal(t, string(rune('a'+i%4-1)), points[i].Extra)
+			assert.Equal(t, string(rune('a'+i%4-1)), points[i].Extra[0])
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestLiveSeriesAreKnownByTheirAttributes(t *testing.T) {
 	for _, change := range []func(p *Point){
 		func(p *Point) { p.Attributes = engine1 },
 		func(p *Point) { p.Attributes = engine0[:1] },
-		func(p *Point) { p.Extra = "x" },
+		func(p *Point) { p.Extra[0] = "x" },
 		func(p *Point) { p.Row = valid },
 		func(p *Point) { p.Mark = &Mark{Condition: "degraded"} },
 	} {

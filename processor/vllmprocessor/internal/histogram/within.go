@@ -24,20 +24,3 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	}
 	return good, h.Counts[i]
 }
-
-// Nearest returns the greatest of the ascending bounds that is at most threshold
-// and the least that is at least threshold: -Inf and +Inf where there is none.
-func Nearest(bounds []float64, threshold float64) (below, above float64) {
-	below, above = math.Inf(-1), math.Inf(1)
-	i, exact := slices.BinarySearch(bounds, threshold)
-	if exact {
-		return threshold, threshold
-	}
-	if smaller := bounds[:i]; len(smaller) > 0 {
-		below = smaller[len(smaller)-1]
-	}
-	if i < len(bounds) {
-		above = bounds[i]
-	}
-	return below, above
-}

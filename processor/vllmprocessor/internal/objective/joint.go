@@ -27,17 +27,6 @@ const (
 	JointIdle
 )
 
-// String is the reason as the end of a sentence "not known, because ...".
-func (r JointReason) String() string {
-	return [...]string{
-		"it is known",
-		"there are less than two objectives",
-		"one of the metrics does not count each request once at its end (vllm.time_to_first_token and vllm.inter_token_latency do not)",
-		"the metrics did not count the same number of requests",
-		"no request finished",
-	}[r]
-}
-
 // JointAttainment bounds the share of requests that met all objectives. The
 // histograms do not tell which requests were slow, so any overlap is possible:
 // at least max(0, sum of the lower ends - (n-1)), if no request failed two

@@ -115,7 +115,7 @@ type writer struct {
 	group *group
 }
 
-func (w *writer) add(row *derive.Row, extra string, number float64, start int64) {
+func (w *writer) add(row *derive.Row, extra derive.Extra, number float64, start int64) {
 	if w.plan.enabled[row] {
 		w.values = append(w.values, derive.Value{
 			Row: row, Group: w.place, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
@@ -123,24 +123,29 @@ func (w *writer) add(row *derive.Row, extra string, number float64, start int64)
 	}
 }
 
-// interval adds both ends, or counts why there are none.
-func (w *writer) interval(row *derive.Row, extra string, interval objective.Interval, reason derive.Reason) {
+// interval adds both ends, or counts why there are none. own are the values of the
+// row's own attributes before the bound.
+func (w *writer) interval(row *derive.Row, interval objective.Interval, reason derive.Reason, own ...string) {
+	var lower, upper derive.Extra
+	copy(lower[:], own)
+	copy(upper[:], own)
+	lower[len(own)], upper[len(own)] = "lower", "upper"
 	switch {
 	case !w.plan.enabled[row]:
 	case reason != derive.OK:
 		w.Absent[reason]++
 	default:
-		w.add(row, extra+"lower", interval.Lower, 0)
-		w.add(row, extra+"upper", interval.Upper, 0)
+		w.add(row, lower, interval.Lower, 0)
+		w.add(row, upper, interval.Upper, 0)
 	}
 }
 
 // sums are told with every batch, grown or not: they are counters.
 func (w *writer) sums(o *planned, t *objective.Tracker) {
 	total, start := t.Totals()
-	w.add(&validRow, o.Name, total.Valid, start)
-	w.add(&goodRow, o.Name, total.Good, start)
-	w.add(&undecidedRow, o.Name, total.Undecided, start)
+	w.add(&validRow, derive.Extra{o.Name}, total.Valid, start)
+	w.add(&goodRow, derive.Extra{o.Name}, total.Good, start)
+	w.add(&undecidedRow, derive.Extra{o.Name}, total.Undecided, start)
 }
 
 func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.Reason) {
@@ -148,22 +153,22 @@ func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.R
 	if reason == derive.OK && !known {
 		reason = derive.Idle
 	}
-	w.interval(&attainmentRow, o.Name+"\x00", attainment, reason)
+	w.interval(&attainmentRow, attainment, reason, o.Name)
 }
 
 // windows tells the burn rates, the budget and how much of either was seen.
 func (w *writer) windows(o *planned, t *objective.Tracker, at int64) {
-	for i, extra := range o.burn {
+	for i, window := range o.burn {
 		reading := t.Burn(i, at)
 		burn, reason := burnRate(o, &reading)
-		w.interval(&burnRow, extra+"\x00", burn, reason)
-		w.add(&coverageRow, extra, reading.Coverage, 0)
+		w.interval(&burnRow, burn, reason, o.Name, window)
+		w.add(&coverageRow, derive.Extra{o.Name, window}, reading.Coverage, 0)
 	}
 	reading := t.Budget(at)
 	burn, reason := burnRate(o, &reading)
-	w.interval(&budgetRow, o.Name+"\x00", objective.BudgetRemaining(burn), reason)
+	w.interval(&budgetRow, objective.BudgetRemaining(burn), reason, o.Name)
 	if !w.plan.budgetIsBurn() {
-		w.add(&coverageRow, o.budget, reading.Coverage, 0)
+		w.add(&coverageRow, derive.Extra{o.Name, o.budget}, reading.Coverage, 0)
 	}
 }
 
@@ -179,7 +184,7 @@ func burnRate(o *planned, reading *objective.Reading) (objective.Interval, deriv
 // requests.
 func (w *writer) joint(reason derive.Reason) {
 	if reason != derive.OK {
-		w.interval(&jointRow, "", objective.Interval{}, reason)
+		w.interval(&jointRow, objective.Interval{}, reason)
 		return
 	}
 	both, known := objective.JointAttainment(w.parts)
@@ -191,5 +196,5 @@ func (w *writer) joint(reason derive.Reason) {
 		reason = derive.Contradiction
 		w.CountsDiffer = true
 	}
-	w.interval(&jointRow, "", both, reason)
+	w.interval(&jointRow, both, reason)
 }

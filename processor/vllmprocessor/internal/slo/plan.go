@@ -39,8 +39,8 @@ type Plan struct {
 type planned struct {
 	objective.Objective
 	input collect.Input
-	// burn are its burn windows and budget its budget window, as values of
-	// attributes: its name and the window's, joined by NUL.
+	// burn are its burn windows and budget its budget window, as values of the
+	// attribute window.
 	burn   []string
 	budget string
 }
@@ -61,9 +61,9 @@ func NewPlan(objectives []objective.Objective, budget objective.Duration, burn [
 		if !known || in.Define().Kind != collect.Distribution {
 			return nil, fmt.Errorf("objective %q: nothing can be measured on the metric %q", o.Name, o.Metric)
 		}
-		one := planned{Objective: o, input: in, budget: o.Name + "\x00" + budget.String()}
+		one := planned{Objective: o, input: in, budget: budget.String()}
 		for _, window := range burn {
-			one.burn = append(one.burn, o.Name+"\x00"+window.String())
+			one.burn = append(one.burn, window.String())
 		}
 		p.objectives = append(p.objectives, one)
 	}

@@ -137,7 +137,7 @@ func (s *service) values() map[string]float64 {
 			all[fmt.Sprint(pending, " ", v.Group)] = 1
 			continue
 		}
-		name := strings.TrimPrefix(v.Row.Metric, "vllm.slo.") + " " + strings.ReplaceAll(v.Extra, "\x00", " ")
+		name := strings.TrimPrefix(v.Row.Metric, "vllm.slo.") + " " + strings.TrimRight(strings.Join(v.Extra[:], " "), " ")
 		for _, a := range v.Attributes {
 			if a.Value != "m" {
 				name += "{" + a.Value + "}"

@@ -178,8 +178,8 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 		resets int
 		want   float64
 	}{
-		"all engines restart": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
-		"one engine restarts": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
+		"all engines restart":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
+		"one engine restarts":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
 		"one engine restarts, the other may still come": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
 		"one engine restarts, the other ends":           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
 		"the front end shows it by itself":              {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},

@@ -22,9 +22,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// restConfig is how to talk to the API server that a Kubernetes discovery
-// names, found in the same order as Prometheus does. close gives up its
-// connections.
+// restConfig returns the access to the API server of a Kubernetes discovery, in the same
+// order of precedence as Prometheus. closeIdle closes its idle connections.
 func restConfig(sd *kubernetes.SDConfig) (out *rest.Config, closeIdle func(), err error) {
 	closeIdle = func() {}
 	switch {
@@ -53,7 +52,7 @@ func restConfig(sd *kubernetes.SDConfig) (out *rest.Config, closeIdle func(), er
 	return out, closeIdle, nil
 }
 
-// resources are what a role lists and watches.
+// resources are the resources that each role lists and watches.
 var resources = map[kubernetes.Role][]schema.GroupVersionResource{
 	kubernetes.RolePod:      {core("pods")},
 	kubernetes.RoleNode:     {core("nodes")},
@@ -69,19 +68,19 @@ func core(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// prober finds out whether a Kubernetes discovery may do what it has to, since
-// Prometheus's library does not tell: it only finds nothing.
+// prober checks the permissions of a Kubernetes discovery. Prometheus's library does not
+// report missing permissions: it only finds no targets.
 type prober struct {
 	sd     *kubernetes.SDConfig
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
-	// again is the time until the next try after a failure.
+	// again is the time until the next attempt after a failure.
 	again time.Duration
 }
 
-// newClient returns a client of the API server that a Kubernetes discovery uses, and
-// what closes its idle connections.
+// newClient returns a client of the API server of a Kubernetes discovery. closeIdle
+// closes its idle connections.
 func newClient(sd *kubernetes.SDConfig) (client dynamic.Interface, closeIdle func(), err error) {
 	access, closeIdle, err := restConfig(sd)
 	if err != nil {
@@ -99,17 +98,17 @@ func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration)
 	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again}, nil
 }
 
-// run tries until everything is allowed, and logs each obstacle once.
+// run tries until everything is permitted, and logs each obstacle once.
 func (p *prober) run(ctx context.Context) {
 	defer p.close()
-	said, denied := newSaidOnce(), false
+	logged, denied := newWarnings(), false
 	for {
 		obstacles := p.obstacles(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		for _, obstacle := range obstacles {
-			said.warn(p.logger, obstacle)
+			logged.warn(p.logger, obstacle)
 			denied = true
 		}
 		if len(obstacles) == 0 {
@@ -126,7 +125,7 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// obstacles are what keeps this discovery from working, in words.
+// obstacles returns why this discovery cannot work, as sentences.
 func (p *prober) obstacles(ctx context.Context) []string {
 	var out []string
 	for _, resource := range resources[p.sd.Role] {
@@ -139,7 +138,7 @@ func (p *prober) obstacles(ctx context.Context) []string {
 	return out
 }
 
-// namespacesOf are the namespaces in which a discovery looks for a resource.
+// namespacesOf returns the namespaces in which a discovery looks for a resource.
 func namespacesOf(sd *kubernetes.SDConfig, resource string) []string {
 	if resource == "nodes" {
 		return []string{""}
@@ -156,7 +155,7 @@ func namespacesOf(sd *kubernetes.SDConfig, resource string) []string {
 	return names
 }
 
-// try lists and watches as the discovery does, only less.
+// try sends one list and one watch as the discovery does, with small limits.
 func (p *prober) try(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -173,7 +172,7 @@ func (p *prober) try(ctx context.Context, resource schema.GroupVersionResource, 
 	return nil
 }
 
-// inWords says what an error of the API server means and what to do.
+// inWords explains an error of the API server and what to do.
 func inWords(err error, resource schema.GroupVersionResource, namespace string) string {
 	what := resource.Resource
 	if resource.Group != "" {

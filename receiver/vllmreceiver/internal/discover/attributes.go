@@ -14,9 +14,8 @@ const PoolAttribute = "inference_gateway.pool.name"
 
 const containerAttribute = "k8s.container.name"
 
-// kubernetesAttributes are the resource attributes that OpenTelemetry defines
-// for what Prometheus's Kubernetes discovery tells. The first label that is set
-// wins.
+// kubernetesAttributes maps the labels of Prometheus's Kubernetes discovery to the
+// resource attributes of OpenTelemetry. The first label that is set is used.
 var kubernetesAttributes = []struct{ label, attribute string }{
 	{"namespace", "k8s.namespace.name"},
 	{"pod_name", "k8s.pod.name"},
@@ -30,7 +29,7 @@ var kubernetesAttributes = []struct{ label, attribute string }{
 	{"pod_cronjob_name", "k8s.cronjob.name"},
 }
 
-// controllers are the attributes of what owns a pod, by its kind.
+// controllers are the attributes for the owner of a pod, by kind.
 var controllers = map[string]string{
 	"ReplicaSet":  "k8s.replicaset.name",
 	"StatefulSet": "k8s.statefulset.name",
@@ -38,9 +37,8 @@ var controllers = map[string]string{
 	"Job":         "k8s.job.name",
 }
 
-// attributesOf are the resource attributes that the labels of a target make:
-// what Kubernetes tells, under OpenTelemetry's names, and what relabelling has
-// left, under its own.
+// attributesOf returns the resource attributes of a target: its Kubernetes labels under
+// OpenTelemetry's names, and the labels that relabelling has left under their own.
 func attributesOf(all labels.Labels) map[string]string {
 	out := map[string]string{}
 	for _, a := range kubernetesAttributes {
@@ -69,9 +67,9 @@ func attributesOf(all labels.Labels) map[string]string {
 	return out
 }
 
-// deploymentOf is the Deployment that made a ReplicaSet: it names the
-// ReplicaSet after itself and the hash that it also puts on the pods. A
-// ReplicaSet without that hash has no Deployment.
+// deploymentOf returns the Deployment that owns a ReplicaSet. The name of the ReplicaSet
+// is that of the Deployment and a hash, which is also a label of the pods. A ReplicaSet
+// without this hash has no Deployment.
 func deploymentOf(kind, name string, all labels.Labels) string {
 	hash := all.Get(metaPrefix + "pod_label_pod_template_hash")
 	if kind != "ReplicaSet" || hash == "" {

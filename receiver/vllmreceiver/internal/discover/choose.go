@@ -10,27 +10,27 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// source is one set of discovered addresses with what is done to them.
+// source is one set of discovered addresses with its rules.
 type source struct {
 	groups []*targetgroup.Group
-	// chains are the relabelling rules; each chain makes targets of its own from
-	// every address, so that a pod can be several targets.
+	// chains are the relabelling rules. Each chain makes one target of each address, so
+	// that a pod can be several targets.
 	chains [][]*relabel.Config
-	// attributes are put on every target.
+	// attributes are added to every target.
 	attributes map[string]string
 	// pods has the state of the discovered pods; nil without any.
 	pods *podBook
-	// choose reports whether a pod is scraped; nil where the rules alone decide.
+	// choose reports whether a pod is scraped; nil if only the rules decide.
 	choose func(*podState) bool
 }
 
-// resolved is what the sources give.
+// resolved is the result of resolve.
 type resolved struct {
 	// targets are ordered by address, and each address is there once.
 	targets []Target
-	// unusable is how many addresses could not be used, by reason.
+	// unusable counts the addresses that could not be used, by reason.
 	unusable map[string]int
-	// short is the interval that a group asks for where it is too short.
+	// short has the intervals that are too short, by group.
 	short map[string]time.Duration
 }
 
@@ -77,12 +77,11 @@ func (d *Defaults) resolve(sources []source) resolved {
 	return resolved{targets, unusable, short}
 }
 
-// merge makes one target of those that have the same address, as the containers
-// and ports of a pod have after relabelling, and gives it what any of them
-// knows. Where they disagree, the one whose own port is scraped is right; where
-// none is, the attribute would be a guess and is left out. Of several pods, as
-// where a pod has got the address of one that is on its way out, the one that
-// serves counts alone.
+// merge makes one target of the candidates with the same address, such as the containers
+// of a pod after relabelling. It has the attributes of all of them. If they differ in an
+// attribute, the candidate whose own port is scraped is right; without one the attribute
+// is omitted. If several pods have the same address, as while one of them terminates,
+// only the pod that serves is used.
 func merge(candidates []*candidate) Target {
 	best := slices.MinFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(first(a.serves(), b.serves()), first(a.onPort, b.onPort), cmp.Compare(a.target.Interval, b.target.Interval), cmp.Compare(a.target.Timeout, b.target.Timeout))
@@ -106,7 +105,7 @@ func merge(candidates []*candidate) Target {
 	return out
 }
 
-// first orders what is true before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -117,8 +116,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// limit keeps at most n targets. Those that are scraped already stay before
-// new ones come, so that the choice does not change with every update.
+// limit returns at most n targets. Targets that are scraped already go first, so that the
+// choice does not change with every update.
 func limit(targets []Target, scraped map[string]bool, n int) (kept []Target, over int) {
 	if len(targets) <= n {
 		return targets, 0

@@ -50,7 +50,7 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	require.Contains(t, string(out), "--- PASS: TestNamesAreResolvedAgain")
 }
 
-// resolveNames is the test proper.
+// resolveNames is the part of the test in the namespace.
 func resolveNames(t *testing.T) {
 	t.Helper()
 	var second atomic.Bool
@@ -92,7 +92,7 @@ dns_sd_configs:
 `)
 	r.waitFor("an address and a service", "http://192.0.2.1:9000/metrics", "http://vllm-0.vllm.test:8000/metrics")
 	second.Store(true)
-	r.waitFor("a replica comes", "http://192.0.2.1:9000/metrics", "http://192.0.2.2:9000/metrics", "http://vllm-0.vllm.test:8000/metrics")
+	r.waitFor("a new replica", "http://192.0.2.1:9000/metrics", "http://192.0.2.2:9000/metrics", "http://vllm-0.vllm.test:8000/metrics")
 	second.Store(false)
 	r.waitFor("and goes", "http://192.0.2.1:9000/metrics", "http://vllm-0.vllm.test:8000/metrics")
 }

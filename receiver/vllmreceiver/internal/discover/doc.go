@@ -1,11 +1,10 @@
-// Package discover finds the servers to scrape: by Kubernetes, HTTP, files, DNS
-// or a list, as Prometheus does and with its own library, and from an
-// InferencePool of the Gateway API Inference Extension.
+// Package discover finds the servers to scrape. It uses the library of Prometheus for
+// Kubernetes, HTTP, files, DNS and static lists, and also supports an InferencePool of
+// the Gateway API Inference Extension.
 //
-//	Parse      what the user wrote becomes Settings, with each mistake by its key
-//	Runner     runs the mechanisms and tells which targets are wanted now
+//	Parse      converts the configuration to Settings and reports mistakes by key
+//	Runner     runs the mechanisms and reports the targets that should be scraped
 //	Target     one address with its resource attributes and intervals
 //
-// Short forms are nothing of their own: they expand to Prometheus's
-// configurations and relabelling rules.
+// The short forms expand to Prometheus's configurations and relabelling rules.
 package discover

@@ -19,15 +19,15 @@ import (
 // fileList is Prometheus's file_sd_configs with a bounded reader.
 type fileList struct{ *file.SDConfig }
 
-// NewDiscoverer returns what reads the files.
+// NewDiscoverer returns a discoverer that reads the files.
 func (c *fileList) NewDiscoverer(options discovery.DiscovererOptions) (discovery.Discoverer, error) {
 	return &fileDiscoverer{
 		patterns: c.Files, interval: time.Duration(c.RefreshInterval), logger: options.Logger, files: map[string]*listedFile{},
 	}, nil
 }
 
-// lookAtFiles is the time between two looks whether a file has changed. A look
-// reads no file, and works on file systems that notify of nothing.
+// lookAtFiles is the time between two checks whether a file has changed. A check does not
+// read the file. It also works on file systems without notifications.
 const lookAtFiles = time.Second
 
 type fileDiscoverer struct {
@@ -37,38 +37,26 @@ type fileDiscoverer struct {
 	files    map[string]*listedFile
 }
 
-// listedFile is a file as it was when it was read.
+// listedFile is the state of a file when it was last read.
 type listedFile struct {
 	info fs.FileInfo
 	read time.Time
-	// groups is how many groups of it are in use.
+	// groups is the number of its groups in use.
 	groups int
-	// failed is why it could not be read; empty where it could.
+	// failed is why it could not be read; empty if it was read.
 	failed string
 }
 
-// Run reads the files when they change and when the interval is over, until ctx
-// ends. While a file cannot be read, what it said last holds.
+// Run reads the files when they change, and at least once in each interval, until ctx
+// ends. While a file cannot be read, the targets of its last content stay.
 func (d *fileDiscoverer) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
-	ticker := time.NewTicker(lookAtFiles)
-	defer ticker.Stop()
-	for {
-		if groups := d.look(time.Now()); len(groups) > 0 {
-			select {
-			case up <- groups:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	poll(ctx, lookAtFiles, up, func(context.Context) ([]*targetgroup.Group, bool) {
+		groups := d.look(time.Now())
+		return groups, len(groups) > 0
+	})
 }
 
-// look returns the groups of the files that have changed or gone.
+// look returns the groups of the files that have changed or are gone.
 func (d *fileDiscoverer) look(now time.Time) []*targetgroup.Group {
 	var out []*targetgroup.Group
 	present := map[string]bool{}
@@ -121,7 +109,7 @@ func (d *fileDiscoverer) update(name string, known *listedFile) []*targetgroup.G
 	return withoutFormer(groups, name, former)
 }
 
-// fileLabel tells which file a target is from.
+// fileLabel is the label with the path of a target's file.
 const fileLabel = model.MetaLabelPrefix + "filepath"
 
 func readList(name string) ([]*targetgroup.Group, error) {
@@ -130,7 +118,7 @@ func readList(name string) ([]*targetgroup.Group, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		// To open a pipe would wait for who writes to it.
+		// Opening a pipe would block until another process writes to it.
 		return nil, errors.New("it is not a regular file")
 	}
 	from, err := os.Open(name)

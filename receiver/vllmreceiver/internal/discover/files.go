@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 )
 
-// filesOf are the files that a mechanism needs from its start on, by their keys.
+// filesOf returns the files that a mechanism needs at its start, by key.
 func filesOf(c discovery.Config) map[string]string {
 	ofClient := func(c *config.HTTPClientConfig) map[string]string {
 		return map[string]string{
@@ -31,7 +31,7 @@ func filesOf(c discovery.Config) map[string]string {
 	return nil
 }
 
-// missingFiles finds the files that cannot be read.
+// missingFiles returns an error for each file that cannot be read.
 func missingFiles(key string, files map[string]string) (mistakes []error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if files[name] == "" {

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// within is how long a test waits for what should take a second or two. The
-// library waits up to some seconds before it tries again.
+// within is how long a test waits. What it waits for takes a second or two, or some
+// seconds where the library first tries again.
 const within = 40 * time.Second
 
 // defaults are those of the runners in these tests.
@@ -44,11 +44,11 @@ type rig struct {
 	mu      sync.Mutex
 	targets []Target
 	over    int
-	// history has every answer, rendered as addresses.
+	// history has the addresses of each call of Wanted.
 	history []string
 }
 
-// section reads YAML as the collector would.
+// section reads YAML as the collector does.
 func section(t *testing.T, text string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -83,7 +83,7 @@ func (r *rig) wanted(_ context.Context, targets []Target, over int) bool {
 	defer r.mu.Unlock()
 	r.targets, r.over = slices.Clone(targets), over
 	r.history = append(r.history, addresses(targets))
-	// As a receiver that cannot start everything at once.
+	// Like a receiver that could not start a target.
 	return len(r.history)%2 == 0
 }
 
@@ -95,7 +95,7 @@ func addresses(targets []Target) string {
 	return strings.Join(out, " ")
 }
 
-// waitFor waits until exactly these addresses are wanted.
+// waitFor waits until exactly these addresses are the targets.
 func (r *rig) waitFor(what string, want ...string) {
 	r.t.Helper()
 	got := func() string {
@@ -132,7 +132,7 @@ func (r *rig) lines() []string {
 	return out
 }
 
-// attributes are those of the target at an address.
+// attributes returns those of the target at an address.
 func (r *rig) attributes(address string) map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *rig) attributes(address string) map[string]string {
 	return nil
 }
 
-// waitForPod waits until this is known of the pod of the target at an address.
+// waitForPod waits until the pod of the target at an address has this state.
 func (r *rig) waitForPod(what, address string, want Pod) {
 	r.t.Helper()
 	got := func() *Pod {

@@ -19,7 +19,7 @@ import (
 // httpList is Prometheus's http_sd_configs with a bounded reader.
 type httpList struct{ *http.SDConfig }
 
-// NewDiscoverer returns what asks the endpoint.
+// NewDiscoverer returns a discoverer that asks the endpoint.
 func (c *httpList) NewDiscoverer(options discovery.DiscovererOptions) (discovery.Discoverer, error) {
 	client, err := config.NewClientFromConfig(c.HTTPClientConfig, "http", options.HTTPClientOptions...)
 	if err != nil {
@@ -35,40 +35,29 @@ type httpDiscoverer struct {
 	client   *nethttp.Client
 	interval time.Duration
 	logger   *slog.Logger
-	// former is how many groups the last list had.
+	// former is the number of groups of the last list.
 	former int
 }
 
-// Run asks until ctx ends. While the endpoint fails, what it said last holds.
+// Run asks the endpoint until ctx ends.
 func (d *httpDiscoverer) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	defer d.client.CloseIdleConnections()
-	ticker := time.NewTicker(d.interval)
-	defer ticker.Stop()
-	for {
-		groups, err := d.ask(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.logger.Error("the targets of http_sd_configs stay as they are, because the list could not be read", "url", d.url, "err", err.Error())
-		} else {
-			select {
-			case up <- groups:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	poll(ctx, d.interval, up, d.read)
+}
+
+// read returns the groups of the endpoint. While it fails, the targets of its last list
+// stay.
+func (d *httpDiscoverer) read(ctx context.Context) (groups []*targetgroup.Group, changed bool) {
+	groups, err := d.ask(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.logger.Error("the targets of http_sd_configs stay as they are, because the list could not be read", "url", d.url, "err", err.Error())
 	}
+	return groups, err == nil
 }
 
 var jsonType = regexp.MustCompile(`^(?i:\s*application/json\s*(;\s*charset="?utf-8"?\s*)?)$`)
 
-// urlLabel tells which list a target is from.
+// urlLabel is the label with the URL of a target's list.
 const urlLabel = model.MetaLabelPrefix + "url"
 
 func (d *httpDiscoverer) ask(ctx context.Context) ([]*targetgroup.Group, error) {
@@ -83,7 +72,7 @@ func (d *httpDiscoverer) ask(ctx context.Context) ([]*targetgroup.Group, error) 
 	if err != nil {
 		return nil, err
 	}
-	// What may be left is not read: it may have no end.
+	// The rest of the body is not read: it may be endless.
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != nethttp.StatusOK {
 		return nil, fmt.Errorf("the endpoint answered %d %s", response.StatusCode, nethttp.StatusText(response.StatusCode))

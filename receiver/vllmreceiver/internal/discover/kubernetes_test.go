@@ -66,7 +66,7 @@ func TestPodsComeAndGoInBothProtocolsOfAList(t *testing.T) {
 	}
 }
 
-func TestOnlyThePodsOfThisNodeAndOneThatMovesGoes(t *testing.T) {
+func TestOnlyThePodsOfThisNodeAreTargets(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.1"))
@@ -80,7 +80,7 @@ func TestOnlyThePodsOfThisNodeAndOneThatMovesGoes(t *testing.T) {
 	api.Delete(kubeapi.Pods, "inference", "llama-0")
 	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.3", func(p *kubeapi.Pod) { p.Node = "node-2" }))
 	here.waitFor("it has gone from here")
-	there.waitFor("it has come there", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
+	there.waitFor("it is there", "http://10.0.0.2:8000/metrics", "http://10.0.0.3:8000/metrics")
 	assert.Equal(t, "node-2", there.attributes("http://10.0.0.3:8000/metrics")["k8s.node.name"])
 }
 
@@ -127,7 +127,7 @@ func TestAPodIsOneTargetWhateverItsContainersDeclare(t *testing.T) {
 	assert.Equal(t, "unsure", r.attributes("https://10.0.0.3:8080/engine/metrics")["k8s.pod.name"])
 }
 
-func TestADeniedListIsSaidOnceWithTheRuleToAdd(t *testing.T) {
+func TestADeniedListIsLoggedOnceWithTheRuleToAdd(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))

@@ -15,18 +15,18 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// What one list of targets, a file or an answer of an HTTP endpoint, may be. The
-// library reads either to its end, so that one that does not end takes the
-// collector with it. An answer of DNS has at most 64 KiB by its protocol.
+// The limits of one list of targets, which is a file or the answer of an HTTP endpoint.
+// The library reads both without a limit, so an endless list would exhaust the memory of
+// the collector. The protocol of DNS limits an answer to 64 KiB.
 const (
 	maxListBytes = 4 << 20
 	maxAddresses = 50_000
-	// maxLabelBytes bounds the labels of all addresses together; those of a group
-	// count for each of its addresses.
+	// maxLabelBytes limits the labels of all addresses together. The labels of a group
+	// count once for each of its addresses.
 	maxLabelBytes = 64 << 20
 )
 
-// bounded replaces the mechanisms that read without a limit.
+// bounded replaces the mechanisms that read lists without a limit.
 func bounded(mechanisms discovery.Configs) discovery.Configs {
 	out := make(discovery.Configs, len(mechanisms))
 	for i, c := range mechanisms {
@@ -42,13 +42,13 @@ func bounded(mechanisms discovery.Configs) discovery.Configs {
 	return out
 }
 
-// writtenGroup is a group of targets as a list has it.
+// writtenGroup is a group of targets in a list.
 type writtenGroup struct {
 	Targets []string       `json:"targets" yaml:"targets"`
 	Labels  model.LabelSet `json:"labels" yaml:"labels"`
 }
 
-// readAtMost reads a list, or says that it is too large.
+// readAtMost reads a list, and returns an error if it is too large.
 func readAtMost(from io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(from, maxListBytes+1))
 	if err == nil && len(content) > maxListBytes {
@@ -57,8 +57,7 @@ func readAtMost(from io.Reader) ([]byte, error) {
 	return content, err
 }
 
-// decodeJSON reads a list group by group, so that no more than the limits is ever
-// in memory.
+// decodeJSON reads a list group by group, so that its memory never exceeds the limits.
 func decodeJSON(content []byte) (*list, error) {
 	out := &list{}
 	decoder := json.NewDecoder(bytes.NewReader(content))
@@ -98,7 +97,7 @@ func decodeYAML(content []byte) (*list, error) {
 	return out, nil
 }
 
-// list is the groups of a list, within the limits.
+// list has the groups of a list, within the limits.
 type list struct {
 	groups           []*targetgroup.Group
 	addresses, bytes int
@@ -113,7 +112,7 @@ func (l *list) add(group *writtenGroup) error {
 		shared += len(name) + len(value)
 	}
 	out := &targetgroup.Group{Labels: group.Labels, Targets: make([]model.LabelSet, 0, min(len(group.Targets), maxAddresses))}
-	// An empty group costs, too.
+	// An empty group also takes memory.
 	l.addresses++
 	for _, address := range group.Targets {
 		l.addresses++
@@ -136,7 +135,7 @@ func (l *list) add(group *writtenGroup) error {
 	return nil
 }
 
-// named gives the groups their sources, and a label that tells where they are from.
+// named sets the sources of the groups, and a label with the origin of the list.
 func (l *list) named(from string, label model.LabelName) []*targetgroup.Group {
 	for i, group := range l.groups {
 		group.Source = sourceOf(from, i)
@@ -145,8 +144,8 @@ func (l *list) named(from string, label model.LabelName) []*targetgroup.Group {
 	return l.groups
 }
 
-// withoutFormer adds an empty group for each that was there before and is not any
-// more: this is how the manager hears of it.
+// withoutFormer adds an empty group for each former group that is missing now. The
+// manager removes the targets of an empty group.
 func withoutFormer(groups []*targetgroup.Group, from string, former int) []*targetgroup.Group {
 	for i := len(groups); i < former; i++ {
 		groups = append(groups, &targetgroup.Group{Source: sourceOf(from, i)})

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heapPeak is the most heap that the program has used while it looks.
+// heapPeak measures the largest heap until the returned function is called.
 func heapPeak(t *testing.T) func() uint64 {
 	t.Helper()
 	runtime.GC()
@@ -41,9 +41,9 @@ func heapPeak(t *testing.T) func() uint64 {
 	return func() uint64 { close(done); <-ended; return peak.Load() }
 }
 
-// A list without an end beside a list that is right: the collector lives, says
-// so, and scrapes the targets of the other.
-func TestAListWithoutAnEndHarmsNobody(t *testing.T) {
+// The collector reads an endless list and a good one: it logs the first, and scrapes the
+// targets of the second.
+func TestAnEndlessListHarmsNoOtherList(t *testing.T) {
 	var written atomic.Int64
 	endless := func(before, chunk string) http.HandlerFunc {
 		return func(w http.ResponseWriter, request *http.Request) {
@@ -98,7 +98,7 @@ func TestAListWithoutAnEndHarmsNobody(t *testing.T) {
 	}
 }
 
-func TestAListIsBoundedByWhatItBecomes(t *testing.T) {
+func TestAListIsBoundedByItsMemory(t *testing.T) {
 	many := `[{"targets": ["a"` + strings.Repeat(`,"a"`, maxAddresses) + `]}]`
 	labels := `[{"labels": {"x": "` + strings.Repeat("y", 1<<20) + `"}, "targets": ["a"` + strings.Repeat(`,"a"`, 100) + `]}]`
 	for name, tt := range map[string]struct{ content, want string }{
@@ -131,7 +131,7 @@ func TestAListIsBoundedByWhatItBecomes(t *testing.T) {
 	assert.EqualValues(t, "y", found.groups[0].Labels["x"])
 }
 
-func TestAFileThatIsTooLargeOrNoFileChangesNothing(t *testing.T) {
+func TestAFileThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "targets.json")
@@ -153,7 +153,7 @@ func TestAFileThatIsTooLargeOrNoFileChangesNothing(t *testing.T) {
 	r.waitFor("gone")
 }
 
-func TestAnIntervalOfAListIsNotTooShort(t *testing.T) {
+func TestARefreshIntervalMustNotBeTooShort(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"http_sd_configs: [{url: 'http://a', refresh_interval: 0s}]",

@@ -12,28 +12,29 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// logHandler passes what Prometheus's library logs on to the collector's log:
-// a warning or an error the first time, its repetitions for those who debug.
+// logHandler writes the log of Prometheus's library to that of the collector. A text is
+// a warning the first time; its repetitions have the level debug.
 type logHandler struct {
 	logger *zap.Logger
 	prefix string
-	said   *saidOnce
+	once   *warnings
 }
 
-// saidOnce remembers which texts were logged. They may come from another machine,
-// and each may be new.
-type saidOnce struct {
+// warnings logs each text once. Texts may contain input from other machines, so their
+// number is limited.
+type warnings struct {
 	mu    sync.Mutex
 	texts map[string]bool
 }
 
-// maxRemembered is the most texts that are logged.
+// maxRemembered is the maximum number of texts that are logged.
 const maxRemembered = 200
 
-func newSaidOnce() *saidOnce { return &saidOnce{texts: map[string]bool{}} }
+func newWarnings() *warnings { return &warnings{texts: map[string]bool{}} }
 
-// first returns the text to log where it is logged for the first time.
-func (s *saidOnce) first(text string) (string, bool) {
+// first returns the message for a text and reports whether to log it: a text is logged
+// once.
+func (s *warnings) first(text string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.texts[text] || len(s.texts) >= maxRemembered {
@@ -41,25 +42,25 @@ func (s *saidOnce) first(text string) (string, bool) {
 	}
 	s.texts[text] = true
 	if len(s.texts) == maxRemembered {
-		return fmt.Sprintf("%s (this is the %dth message of its kind; new ones are not shown until the collector restarts)",
+		return fmt.Sprintf("%s (this is the %dth message of its kind; further ones are not logged until the collector restarts)",
 			text, maxRemembered), true
 	}
 	return text, true
 }
 
-// warn logs a text as a warning the first time.
-func (s *saidOnce) warn(logger *zap.Logger, text string, fields ...zap.Field) {
+// warn logs a text as a warning, once.
+func (s *warnings) warn(logger *zap.Logger, text string, fields ...zap.Field) {
 	if message, ok := s.first(text); ok {
 		logger.Warn(message, fields...)
 	}
 }
 
 func newLogger(logger *zap.Logger) *slog.Logger {
-	return slog.New(&logHandler{logger: logger, said: newSaidOnce()})
+	return slog.New(&logHandler{logger: logger, once: newWarnings()})
 }
 
-// Enabled keeps the library's debugging and chatter out: the runner logs what
-// an operator needs.
+// Enabled reports whether a level is at least a warning: the runner itself logs the rest
+// that an operator needs.
 func (*logHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 // Handle logs one record.
@@ -71,8 +72,8 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 		return true
 	})
 	message := remote.Text(text.String())
-	if once, ok := h.said.first(message); ok {
-		h.logger.Warn(once)
+	if first, ok := h.once.first(message); ok {
+		h.logger.Warn(first)
 	} else {
 		h.logger.Debug(message)
 	}
@@ -83,7 +84,7 @@ func (h *logHandler) Handle(_ context.Context, record slog.Record) error {
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	for _, a := range attrs {
-		// The mechanism and its set name are the library's own bookkeeping.
+		// This attribute is an internal name of the library.
 		if a.Key != "config" {
 			out.prefix += " " + a.Key + "=" + a.Value.String()
 		}
@@ -91,5 +92,5 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &out
 }
 
-// WithGroup has no groups to show.
+// WithGroup ignores the group.
 func (h *logHandler) WithGroup(string) slog.Handler { return h }

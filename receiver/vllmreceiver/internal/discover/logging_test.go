@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func TestWhatTheLibraryLogsIsBoundedAndOneLine(t *testing.T) {
+func TestTheLogOfTheLibraryIsBoundedAndHasNoForgedLines(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	logger := newLogger(zap.New(core))

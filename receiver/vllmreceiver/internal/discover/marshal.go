@@ -11,13 +11,13 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// redacted stands for a secret, as in the rest of the collector.
+// redacted replaces a secret, as in the rest of the collector.
 const redacted = "[REDACTED]"
 
-// String prints no secret.
+// String returns the settings without secrets.
 func (s Settings) String() string { return s.text() }
 
-// GoString prints no secret either.
+// GoString returns the settings without secrets.
 func (s Settings) GoString() string { return s.text() }
 
 func (s *Settings) text() string {
@@ -32,7 +32,7 @@ func (s *Settings) text() string {
 	return string(text)
 }
 
-// Map returns the section as a user would write it, without secrets.
+// Map returns the section in the form of the configuration, without secrets.
 func (s *Settings) Map() (map[string]any, error) {
 	text, err := yaml.Marshal(&written{Kubernetes: s.Kubernetes, Pool: s.InferencePool, Mechanisms: s.Mechanisms})
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Settings) Map() (map[string]any, error) {
 // MarshalYAML writes Prometheus's mechanisms under their keys.
 func (w *written) MarshalYAML() (any, error) { return discovery.MarshalYAMLWithInlineConfigs(w) }
 
-// ruleMap returns a rule with all that it says: the library's own form leaves out
-// an empty replacement, which is not the default.
+// ruleMap returns all settings of a rule. The library omits an empty replacement, which
+// is not the default.
 func ruleMap(rule *relabel.Config) map[string]any {
 	if rule == nil {
 		return nil
@@ -83,8 +83,8 @@ func ruleMap(rule *relabel.Config) map[string]any {
 	return out
 }
 
-// redact hides what may be a secret: what the library marks as one, the
-// credentials and the query of an address, and the parameters of a request.
+// redact replaces what may be a secret: what the library marks as one, the credentials
+// and the query of an address, and the parameters of a request.
 func redact(key string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -76,7 +76,7 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 	all := strings.Join(r.lines(), "\n") + fmt.Sprintf("%v %+v %#v", r.runner.settings, r.runner.settings, r.runner.settings)
 	assert.NotContains(t, all, "very-secret")
 	assert.NotContains(t, all, "hidden")
-	// A repetition is for those who debug.
+	// Repetitions have the level debug.
 	assert.Equal(t, 1, r.logs.FilterLevelExact(zap.WarnLevel).FilterMessageSnippet("refused").Len(), "%v", r.lines())
 }
 
@@ -102,14 +102,14 @@ func TestAListAndTheLimit(t *testing.T) {
 	assert.Equal(t, 1, r.waitForLog("cannot be scraped"))
 }
 
-func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
+func TestTargetsThatCouldNotBeStartedAreReportedAgain(t *testing.T) {
 	t.Parallel()
-	told := make(chan string, 10)
+	reported := make(chan string, 10)
 	var calls atomic.Int64
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
 		Logger: zap.NewNop(), Defaults: defaults, Limit: 1, Delay: 10 * time.Millisecond, Retry: 50 * time.Millisecond,
 		Wanted: func(_ context.Context, targets []Target, _ int) bool {
-			told <- addresses(targets)
+			reported <- addresses(targets)
 			return calls.Add(1) == 3
 		},
 	})
@@ -117,15 +117,15 @@ func TestWhatTheReceiverCouldNotDoIsToldAgain(t *testing.T) {
 	require.NoError(t, runner.Start())
 	for range 3 {
 		select {
-		case wanted := <-told:
+		case wanted := <-reported:
 			assert.Equal(t, "http://a:1/metrics", wanted)
 		case <-time.After(within):
-			require.FailNow(t, "not told again")
+			require.FailNow(t, "not reported again")
 		}
 	}
 	time.Sleep(200 * time.Millisecond)
 	require.NoError(t, runner.Shutdown(t.Context()))
-	assert.EqualValues(t, 3, calls.Load(), "once it is done, it is not told again")
+	assert.EqualValues(t, 3, calls.Load(), "after success it is not reported again")
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
@@ -135,7 +135,7 @@ func TestShutdownWithoutStart(t *testing.T) {
 	require.NoError(t, runner.Shutdown(context.Background()))
 }
 
-func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
+func TestShutdownWaitsForTheLastCallUntilItsDeadline(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{
@@ -152,7 +152,7 @@ func TestShutdownWaitsForTheLastAnswerOnlyAsLongAsItMay(t *testing.T) {
 	require.NoError(t, runner.Shutdown(t.Context()))
 }
 
-func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
+func TestAMechanismThatCannotWorkFailsAtTheStart(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, c := range map[string]struct{ section, want string }{
 		"not in a cluster": {"kubernetes: {selector: a=b}", "kubernetes: this is not a pod of a Kubernetes cluster; set kubeconfig_file or api_server"},
@@ -169,7 +169,7 @@ func TestWhatCannotWorkFailsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatIsAwayIsSaidOnce(t *testing.T) {
+func TestAnAPIServerThatDoesNotAnswerIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	r := run(t, 10, "kubernetes: {selector: app=vllm, api_server: 'http://127.0.0.1:1'}")
 	r.waitForLog("Kubernetes cannot be asked for pods in all namespaces")

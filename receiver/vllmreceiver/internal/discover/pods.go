@@ -10,39 +10,35 @@ import (
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // Pod is what Kubernetes reports about the pod of a target.
 type Pod struct {
-	// Ready is the pod's condition of this name.
+	// Ready is the condition Ready of the pod.
 	Ready bool
-	// Terminating is true from the time on when the pod is being deleted.
+	// Terminating is true once the pod has a deletion timestamp.
 	Terminating bool
 }
 
-// podState is what is known of a pod.
+// podState is the state of a pod.
 type podState struct {
 	Pod
-	// wasReady is true once the pod was ready.
+	// wasReady is true if the pod was ever ready.
 	wasReady bool
 	// running is true in the phase Running, ended in Succeeded and Failed.
 	running, ended bool
-	// deleted is true where the API server does not have the pod any more, or not
-	// under the selector. The library may report it for some more seconds.
+	// deleted is true if the API server no longer has the pod, or no longer selects it.
+	// The library may report it for some more seconds.
 	deleted bool
 }
 
-// scraped reports whether the short forms scrape a pod. A pod that was ready
-// once is scraped until it is gone: one that dies is not ready any more, and its
-// failure must be seen.
+// scraped reports whether the short forms scrape a pod. A pod that was ever ready is
+// scraped until it has ended: a pod that fails is not ready, and its failure must be
+// reported.
 func (p *podState) scraped(readyOnly bool) bool {
 	switch {
 	case p.ended || p.deleted:
@@ -53,10 +49,10 @@ func (p *podState) scraped(readyOnly bool) bool {
 	return p.running && !readyOnly
 }
 
-// uidLabel has the identity of a pod.
+// uidLabel is the label with the UID of a pod.
 const uidLabel = model.LabelName(metaPrefix + "pod_uid")
 
-// podOf reads what the labels of a discovered pod tell.
+// podOf reads the state of a pod from the labels of its target.
 func podOf(target, group model.LabelSet) (uid string, state podState) {
 	get := func(name model.LabelName) string {
 		if value, ok := target[name]; ok {
@@ -74,11 +70,10 @@ const phaseRunning = "Running"
 
 func hasEnded(phase string) bool { return phase == "Succeeded" || phase == "Failed" }
 
-// podBook has the state of the pods that the watchers follow, by their identity.
-// Prometheus's library reports neither that a pod was ready before nor that it is
-// being deleted.
+// podBook has the states of the watched pods by UID. Prometheus's library does not
+// report whether a pod was ready before or is being deleted.
 type podBook struct {
-	// changed has room for one signal, which stands for any number of changes.
+	// changed has room for one signal, which means that at least one pod has changed.
 	changed chan<- struct{}
 
 	mu   sync.Mutex
@@ -89,7 +84,8 @@ func newPodBook(changed chan struct{}) *podBook {
 	return &podBook{changed: changed, pods: map[string]podState{}}
 }
 
-// find returns what is known of a pod: by the watchers, else by its labels.
+// find returns the state of a pod from the watch, or fromLabels if the watch does not
+// have the pod.
 func (b *podBook) find(uid string, fromLabels podState) podState {
 	if b == nil {
 		return fromLabels
@@ -102,7 +98,7 @@ func (b *podBook) find(uid string, fromLabels podState) podState {
 	return fromLabels
 }
 
-// set takes the newest state of a pod.
+// set stores the newest state of a pod.
 func (b *podBook) set(uid string, state podState) {
 	b.mu.Lock()
 	known, ok := b.pods[uid]
@@ -117,7 +113,7 @@ func (b *podBook) set(uid string, state podState) {
 	}
 }
 
-// forget drops what is deleted and not reported any more.
+// forget removes the deleted pods that the library no longer reports.
 func (b *podBook) forget(groups []*targetgroup.Group) {
 	reported := map[string]bool{}
 	for _, group := range groups {
@@ -135,7 +131,7 @@ func (b *podBook) forget(groups []*targetgroup.Group) {
 	}
 }
 
-// podWatcher follows the pods of one Kubernetes discovery.
+// podWatcher watches the pods of one Kubernetes discovery.
 type podWatcher struct {
 	sd     *kubernetes.SDConfig
 	client dynamic.Interface
@@ -144,7 +140,7 @@ type podWatcher struct {
 	book   *podBook
 }
 
-// newPodWatcher returns nil for a discovery that does not look for pods.
+// newPodWatcher returns nil for a discovery without pods.
 func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, book *podBook) (*podWatcher, error) {
 	switch sd.Role {
 	case kubernetes.RolePod, kubernetes.RoleEndpoint, kubernetes.RoleEndpointSlice:
@@ -169,52 +165,31 @@ func (w *podWatcher) run(ctx context.Context) {
 }
 
 func (w *podWatcher) watch(ctx context.Context, namespace string) {
-	pods := w.client.Resource(core("pods")).Namespace(namespace)
-	selected := func(options metav1.ListOptions) metav1.ListOptions {
-		for _, s := range w.sd.Selectors {
-			if s.Role == kubernetes.RolePod {
-				options.LabelSelector, options.FieldSelector = s.Label, s.Field
-			}
-		}
-		return options
+	pods := objectWatch{
+		objects: w.client.Resource(core("pods")).Namespace(namespace),
+		seen:    w.seen,
+		failed: func(err error) {
+			// The prober reports what is denied, and a watch that ends starts again.
+			w.logger.Debug("The pods cannot be watched: " + remote.Text(err.Error()))
+		},
+		trim: onlyState,
 	}
-	informer := cache.NewSharedInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return pods.List(ctx, selected(options))
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, selected(options))
-		},
-	}, &unstructured.Unstructured{}, 0)
-	// These fail only once the informer runs.
-	_ = informer.SetTransform(withoutTheRest)
-	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		// What is denied is reported by the prober, and a watch that ends begins anew.
-		w.logger.Debug("The pods cannot be watched: " + remote.Text(err.Error()))
-	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { w.seen(object, false) },
-		UpdateFunc: func(_, object any) { w.seen(object, false) },
-		DeleteFunc: func(object any) { w.seen(object, true) },
-	})
-	informer.RunWithContext(ctx)
+	for _, s := range w.sd.Selectors {
+		if s.Role == kubernetes.RolePod {
+			pods.labels, pods.fields = s.Label, s.Field
+		}
+	}
+	pods.run(ctx)
 }
 
-func (w *podWatcher) seen(object any, deleted bool) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	pod, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+func (w *podWatcher) seen(pod *unstructured.Unstructured, deleted bool) {
 	state := readPod(pod)
 	state.deleted = deleted
 	w.book.set(string(pod.GetUID()), state)
 }
 
-// withoutTheRest keeps of a pod what readPod reads.
-func withoutTheRest(object any) (any, error) {
+// onlyState removes from a pod all that readPod does not read.
+func onlyState(object any) (any, error) {
 	pod, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil
@@ -231,13 +206,12 @@ func withoutTheRest(object any) (any, error) {
 	return pod, nil
 }
 
-// readyAfterStart is how much later than the start of a pod its condition Ready
-// changes at least where it is not its first value.
+// readyAfterStart is the shortest time from the start of a pod to a change of its
+// condition Ready that is not the first value.
 const readyAfterStart = 5 * time.Second
 
-// readPod reads the state of a pod. A pod that is not ready, and whose condition
-// Ready has changed since it was started, was ready before: so a collector that
-// restarts knows, too.
+// readPod reads the state of a pod. A pod was ready before if its condition Ready has
+// changed since the start. So a collector that restarts also knows this.
 func readPod(pod *unstructured.Unstructured) podState {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	state := podState{running: phase == phaseRunning, ended: hasEnded(phase)}

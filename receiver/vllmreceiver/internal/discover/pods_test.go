@@ -18,8 +18,8 @@ func phase(name string) func(*kubeapi.Pod) {
 	return func(p *kubeapi.Pod) { p.Phase, p.Unready = name, true }
 }
 
-// A pod that dies is not ready any more before its container has ended. Its
-// failure must be seen.
+// A pod that fails is not ready even before its container has ended. Its failure must
+// be reported.
 func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*kubeapi.Server){
@@ -47,7 +47,7 @@ func TestAPodThatWasReadyStaysUntilItIsGone(t *testing.T) {
 	}
 }
 
-func TestAPodThatHasNeverBeenReadyIsNoTargetUnlessAsked(t *testing.T) {
+func TestAPodThatWasNeverReadyIsATargetOnlyWithoutReadyOnly(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t)
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", unready))
@@ -75,7 +75,7 @@ func TestAPodThatWasReadyBeforeTheCollectorStartedIsATarget(t *testing.T) {
 	r.waitForPod("not ready", addressA, Pod{})
 }
 
-func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
+func TestAPodThatIsBeingDeletedIsTerminating(t *testing.T) {
 	t.Parallel()
 	pool := func(api *kubeapi.Server) string {
 		api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", map[string]string{"app": "vllm"}, 8000))
@@ -107,8 +107,8 @@ func TestAPodThatIsBeingDeletedIsKnown(t *testing.T) {
 	}
 }
 
-// What is known of a pod must survive a watch that is cut or too old.
-func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
+// The state of a pod must survive a watch that is cut or too old.
+func TestChangesOfAPodDuringABrokenWatchAreSeenAfterIt(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t).WithoutStreaming()
 	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
@@ -123,7 +123,7 @@ func TestWhatHappensToAPodWhileTheWatchIsBrokenIsKnownAfterIt(t *testing.T) {
 	r.waitForPod("the other drains", addressA, Pod{Terminating: true})
 }
 
-func TestTheBookOfPodsForgetsWhatIsGone(t *testing.T) {
+func TestTheBookOfPodsForgetsDeletedPods(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t)
 	r := run(t, 10, shortForm(api, ""))

@@ -14,14 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 )
 
-// pool is what an InferencePool says about its servers.
+// pool is the part of an InferencePool that selects its servers.
 type pool struct {
 	selector string
 	ports    []int
@@ -34,8 +31,8 @@ func (p *pool) equal(other *pool) bool {
 	return p.selector == other.selector && slices.Equal(p.ports, other.ports)
 }
 
-// poolKinds are the API groups that have InferencePools, the newer first. They
-// are different kinds to Kubernetes, so a cluster may have both.
+// poolKinds are the API groups of InferencePools, the newer first. Kubernetes treats them
+// as different resources, so a cluster may have both.
 var poolKinds = []schema.GroupVersionResource{
 	{Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"},
 	{Group: "inference.networking.x-k8s.io", Version: "v1alpha2", Resource: "inferencepools"},
@@ -49,7 +46,7 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 	}
 	match, found, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
 	if err != nil || !found {
-		// The older group has the labels without matchLabels around them.
+		// In the older group the labels are not below matchLabels.
 		match, _, err = unstructured.NestedStringMap(spec, "selector")
 	}
 	if err != nil || len(match) == 0 {
@@ -75,27 +72,27 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 	return out, nil
 }
 
-// follower keeps up with one InferencePool.
+// follower watches one InferencePool.
 type follower struct {
 	form   *InferencePool
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
-	// changed is told the pool, or nil when there is none.
+	// changed is called with the new pool; nil if there is no pool.
 	changed func(*pool)
 
 	mu     sync.Mutex
 	states map[schema.GroupVersionResource]poolState
 	known  bool
 	last   *pool
-	said   *saidOnce
+	warned *warnings
 }
 
-// poolState is what one of the groups has told so far.
+// poolState is the state of the pool in one API group.
 type poolState struct {
 	synced bool
 	pool   *pool
-	// obstacle is why the group could not be asked, in words.
+	// obstacle is why the pool could not be read, as a sentence.
 	obstacle string
 	// absent is true where the cluster does not have the group.
 	absent bool
@@ -108,11 +105,11 @@ func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (
 	}
 	return &follower{
 		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
-		states: map[schema.GroupVersionResource]poolState{}, said: newSaidOnce(),
+		states: map[schema.GroupVersionResource]poolState{}, warned: newWarnings(),
 	}, nil
 }
 
-// run follows the pool in both groups until ctx ends.
+// run watches the pool in both API groups until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	defer f.close()
 	var wg sync.WaitGroup
@@ -122,58 +119,34 @@ func (f *follower) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// watch lists and watches the one object, and begins anew where it must.
+// watch watches the pool in one API group.
 func (f *follower) watch(ctx context.Context, kind schema.GroupVersionResource) {
-	access := f.client.Resource(kind).Namespace(f.form.Namespace)
-	name := fields.OneTermEqualSelector(metav1.ObjectNameField, f.form.Name).String()
-	informer := cache.NewSharedInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = name
-			list, err := access.List(ctx, options)
-			if err == nil {
-				f.update(kind, func(state *poolState) {
-					// What was found is known once it comes as an event.
-					state.synced = state.synced || len(list.Items) == 0
-					state.absent, state.obstacle = false, ""
-				})
+	w := objectWatch{
+		objects: f.client.Resource(kind).Namespace(f.form.Namespace),
+		fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, f.form.Name).String(),
+		seen: func(object *unstructured.Unstructured, deleted bool) {
+			if deleted {
+				f.update(kind, func(state *poolState) { state.pool = nil })
+				return
 			}
-			return list, err
+			f.seen(kind, object)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = name
-			return access.Watch(ctx, options)
+		failed: func(err error) { f.failed(kind, err) },
+		listed: func(n int) {
+			f.update(kind, func(state *poolState) {
+				// A pool that was found is known only after the call of seen.
+				state.synced = state.synced || n == 0
+				state.absent, state.obstacle = false, ""
+			})
 		},
-	}, &unstructured.Unstructured{}, 0)
-	// Both fail only once the informer runs.
-	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		f.failed(kind, err)
-	})
-	events, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { f.seen(kind, object) },
-		UpdateFunc: func(_, object any) { f.seen(kind, object) },
-		DeleteFunc: func(any) { f.update(kind, func(state *poolState) { state.pool = nil }) },
-	})
-	if err != nil {
-		// Only of an informer that has been stopped.
-		return
+		// A streamed list that finds nothing calls neither seen nor listed.
+		synced: func() { f.update(kind, func(state *poolState) { state.synced = true }) },
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		// A list that finds nothing makes no event.
-		if cache.WaitForCacheSync(ctx.Done(), events.HasSynced) {
-			f.update(kind, func(state *poolState) { state.synced = true })
-		}
-	})
-	informer.RunWithContext(ctx)
-	wg.Wait()
+	w.run(ctx)
 }
 
-func (f *follower) seen(kind schema.GroupVersionResource, object any) {
-	item, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
-	found, err := readPool(item)
+func (f *follower) seen(kind schema.GroupVersionResource, object *unstructured.Unstructured) {
+	found, err := readPool(object)
 	f.update(kind, func(state *poolState) {
 		state.synced, state.absent, state.obstacle = true, false, ""
 		if err != nil {
@@ -186,12 +159,12 @@ func (f *follower) seen(kind schema.GroupVersionResource, object any) {
 
 func (f *follower) failed(kind schema.GroupVersionResource, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		// A watch that is too old begins anew by itself.
+		// A watch that is too old starts again by itself.
 		return
 	}
 	f.update(kind, func(state *poolState) {
 		if state.pool != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
-			f.once(inWords(err, kind, f.form.Namespace))
+			f.warn(inWords(err, kind, f.form.Namespace))
 		}
 		state.absent = apierrors.IsNotFound(err)
 		if !state.synced && !state.absent {
@@ -200,7 +173,7 @@ func (f *follower) failed(kind schema.GroupVersionResource, err error) {
 	})
 }
 
-// update changes what is known of one group and tells what that means.
+// update changes the state of one group, and calls changed if the pool is another one.
 func (f *follower) update(kind schema.GroupVersionResource, change func(*poolState)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,13 +193,13 @@ func (f *follower) update(kind schema.GroupVersionResource, change func(*poolSta
 		f.known, f.last = true, found
 	}
 	if found == nil {
-		f.complain()
+		f.warnMissing()
 	}
 }
 
-// complain says once why there is no pool, when both groups have answered. An
-// obstacle in one group does not matter where the other has the pool.
-func (f *follower) complain() {
+// warnMissing logs once why there is no pool, after both groups have answered. An
+// obstacle in one group does not matter if the other has the pool.
+func (f *follower) warnMissing() {
 	absent := 0
 	obstacles := map[string]bool{}
 	for _, kind := range poolKinds {
@@ -243,20 +216,20 @@ func (f *follower) complain() {
 	switch {
 	case len(obstacles) > 0:
 		for _, obstacle := range slices.Sorted(maps.Keys(obstacles)) {
-			f.once(obstacle)
+			f.warn(obstacle)
 		}
 	case absent == len(poolKinds):
-		f.once("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
+		f.warn("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
 	default:
-		f.once(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped when it is made", f.form.Name, f.form.Namespace))
+		f.warn(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped as soon as it exists", f.form.Name, f.form.Namespace))
 	}
 }
 
-func (f *follower) once(message string) {
-	f.said.warn(f.logger, message)
+func (f *follower) warn(message string) {
+	f.warned.warn(f.logger, message)
 }
 
-// expand returns Prometheus's configuration for the servers of a pool.
+// expand returns the configuration of Prometheus for the servers of a pool.
 func (p *InferencePool) expand(found *pool) *kubernetes.SDConfig {
 	return p.Pods.expand([]string{p.Namespace}, found.selector)
 }

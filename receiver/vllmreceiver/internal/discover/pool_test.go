@@ -42,7 +42,7 @@ func TestAnInferencePoolIsFollowed(t *testing.T) {
 	assert.Positive(t, r.logged("The InferencePool is gone"))
 }
 
-func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
+func TestServersOfBothSelectorsDoNotEnd(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t, kubeapi.Pools)
 	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
@@ -65,9 +65,8 @@ func TestServersThatANewSelectorFindsTooDoNotEnd(t *testing.T) {
 	}
 }
 
-// The older group is denied by rules that were written for the newer one, which
-// must not matter, and the other way round.
-func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
+// Permissions may cover only one of the two groups.
+func TestAPoolOfEitherGroupIsFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		has, denied string
@@ -90,7 +89,7 @@ func TestEitherGroupOfInferencePoolsWillDo(t *testing.T) {
 	}
 }
 
-func TestWhyThereIsNoPoolIsSaidOnce(t *testing.T) {
+func TestWhyThereIsNoPoolIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*kubeapi.Server)
@@ -147,5 +146,22 @@ func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
 			r := run(t, 10, poolSection(api))
 			r.waitForLog(c.want)
 		})
+	}
+}
+
+// A list that has found the pool is not an answer that there is none.
+func TestAPoolThatExistsIsNotReportedAsMissing(t *testing.T) {
+	t.Parallel()
+	for _, has := range []string{kubeapi.Pools, kubeapi.OldPools} {
+		api := kubeapi.New(t, kubeapi.Pools, kubeapi.OldPools).WithoutStreaming()
+		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+		pool := kubeapi.Pool("inference", "llama", vllmLabels, 8000)
+		if has == kubeapi.OldPools {
+			pool = kubeapi.OldPool("inference", "llama", vllmLabels, 8000)
+		}
+		api.Apply(has, pool)
+		r := run(t, 10, poolSection(api))
+		r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
+		require.Zero(t, r.logged("There is no InferencePool"), "%v", r.lines())
 	}
 }

@@ -25,24 +25,23 @@ const (
 	setPool       = "inference_pool"
 )
 
-// Options are what a Runner needs to know besides the settings.
+// Options are the options of a Runner.
 type Options struct {
 	Logger   *zap.Logger
 	Defaults Defaults
-	// Limit is the most targets.
+	// Limit is the maximum number of targets.
 	Limit int
-	// Wanted is told all targets that are wanted now, each address once, and how
-	// many more there are above the limit. It is called by one goroutine and
-	// may take its time; its context ends with the runner. Where it returns
-	// false, it is told the same again after Retry.
+	// Wanted is called with all targets to scrape, each address once, and with the
+	// number of targets above the limit. One goroutine calls it, and it may block; its
+	// context ends with the runner. If it returns false, it is called again after Retry.
 	Wanted func(ctx context.Context, targets []Target, over int) bool
-	// Delay is the most that a change waits for others; 0 is 5 s.
+	// Delay is how long a change may wait for further changes; 0 means 5 s.
 	Delay time.Duration
-	// Hold is how long the servers of a pool whose selector has changed stay, so
-	// that those which the new selector finds too do not end meanwhile.
+	// Hold is how long the servers of a pool stay after a change of its selector, so
+	// that the servers of both selectors do not end; 0 means twice Delay.
 	Hold time.Duration
-	// Retry is the time between two tries of what has failed, such as to get what
-	// Kubernetes denied; 0 is one minute.
+	// Retry is the time until a failed operation is tried again, such as a request that
+	// Kubernetes denied; 0 means one minute.
 	Retry time.Duration
 }
 
@@ -63,32 +62,31 @@ type Runner struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	// Below: only for the goroutine of loop.
+	// Only the goroutine of loop uses the fields below.
 
 	groups map[string][]*targetgroup.Group
 	// books have the state of the pods of each set.
 	books map[string]*podBook
 	pool  *pool
-	// leavePool ends the watch of the pods of the pool.
+	// leavePool ends the watch of the pool's pods.
 	leavePool context.CancelFunc
-	// held are the targets of a pool whose selector has just changed: they stay
-	// until the new selector has had the time to find them again.
+	// held are the targets of a pool before a change of its selector. They stay until
+	// heldUntil, so that the new selector can find them again.
 	held      []Target
 	heldUntil <-chan time.Time
 	targets   []Target
-	// again is set while Wanted has not done all.
+	// again is set after Wanted has returned false.
 	again    <-chan time.Time
 	reported bool
-	said     *saidOnce
+	warnings *warnings
 	// limited is true while there are more targets than the limit.
 	limited bool
-	// short are the groups of which it was said that their interval is too short.
+	// short are the groups whose too short interval was logged.
 	short map[string]bool
 }
 
-// NewRunner prepares the mechanisms. What cannot work at all, such as a
-// certificate that cannot be read or a cluster that this process is not in, is
-// an error.
+// NewRunner prepares the mechanisms. It returns an error if one of them can never work,
+// for example if a certificate cannot be read or this process is not in a cluster.
 func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	if options.Delay == 0 {
 		options.Delay = 5 * time.Second
@@ -101,12 +99,12 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), said: newSaidOnce(),
+		pools: make(chan *pool, 1), warnings: newWarnings(),
 		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 	}
 	var err error
-	// The library's own metrics go into a registry that nobody reads: the
-	// collector has other ways to tell the same.
+	// The library requires a registry for its own metrics. It is not exposed: the
+	// receiver has self-telemetry.
 	r.metrics, err = discovery.CreateAndRegisterSDMetrics(r.registry)
 	if err != nil {
 		return nil, err
@@ -128,8 +126,8 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	return r, nil
 }
 
-// prepare finds the mistakes of a mechanism that only its library can see, which
-// the manager would only log.
+// prepare returns the mistakes of a mechanism that its library finds. The manager would
+// only log them.
 func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
 		p, err := newProber(sd, r.options.Logger, r.options.Retry)
@@ -151,7 +149,7 @@ func (r *Runner) prepare(c discovery.Config, book *podBook) error {
 	return err
 }
 
-// configs are the mechanisms of each set now.
+// configs returns the current mechanisms of each set.
 func (r *Runner) configs() map[string]discovery.Configs {
 	out := map[string]discovery.Configs{}
 	if len(r.settings.Mechanisms) > 0 {
@@ -166,8 +164,8 @@ func (r *Runner) configs() map[string]discovery.Configs {
 	return out
 }
 
-// sources are the discovered addresses with what is done to them. The user's own
-// rules come after those of a short form.
+// sources returns the discovered addresses with their rules. The configured rules are
+// after those of a short form.
 func (r *Runner) sources() []source {
 	own := r.settings.RelabelConfigs
 	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
@@ -194,7 +192,7 @@ func (r *Runner) sources() []source {
 	return out
 }
 
-// Start starts to look for targets.
+// Start starts the discovery.
 func (r *Runner) Start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.manager = discovery.NewManager(ctx, newLogger(r.options.Logger), r.registry, r.metrics,
@@ -222,8 +220,8 @@ func (r *Runner) Start() error {
 	return nil
 }
 
-// Shutdown stops to look for targets and waits until Wanted has returned for
-// the last time, or ctx ends. It is safe without Start.
+// Shutdown stops the discovery. It waits until Wanted has returned for the last time or
+// ctx ends. It is safe without Start.
 func (r *Runner) Shutdown(ctx context.Context) error {
 	if r.cancel == nil {
 		return nil
@@ -239,7 +237,7 @@ func (r *Runner) Shutdown(ctx context.Context) error {
 	}
 }
 
-// poolChanged passes the newest state of the pool to the loop.
+// poolChanged passes the new state of the pool to the loop.
 func (r *Runner) poolChanged(p *pool) {
 	for {
 		select {
@@ -247,7 +245,7 @@ func (r *Runner) poolChanged(p *pool) {
 			return
 		default:
 		}
-		// An older state that nobody has read yet is of no use.
+		// Discard an older state that loop has not read yet.
 		select {
 		case <-r.pools:
 		default:
@@ -274,18 +272,18 @@ func (r *Runner) loop(ctx context.Context) {
 		case <-r.again:
 		}
 		if ctx.Err() == nil {
-			r.tell(ctx)
+			r.update(ctx)
 		}
 	}
 }
 
-// changePool starts to look for the servers of the pool as it is now.
+// changePool starts to discover the servers of the changed pool.
 func (r *Runner) changePool(ctx context.Context, p *pool) {
 	before := r.pool
 	r.pool = p
 	switch {
 	case p == nil:
-		r.options.Logger.Info("The InferencePool is gone; its servers are not scraped any more", zap.String("pool", r.settings.InferencePool.Name))
+		r.options.Logger.Info("The InferencePool is gone; its servers are no longer scraped", zap.String("pool", r.settings.InferencePool.Name))
 		r.held, r.heldUntil = nil, nil
 	case before == nil:
 		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.InferencePool.Name),
@@ -294,8 +292,8 @@ func (r *Runner) changePool(ctx context.Context, p *pool) {
 		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.InferencePool.Name),
 			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 		if before.selector != p.selector {
-			// The new selector begins with nothing. Servers that it selects too
-			// should not end meanwhile.
+			// The new selector has found no server yet. Servers that it will find too
+			// must not end.
 			r.held = slices.DeleteFunc(slices.Clone(r.targets), func(t Target) bool {
 				return t.Attributes[PoolAttribute] == ""
 			})
@@ -305,12 +303,12 @@ func (r *Runner) changePool(ctx context.Context, p *pool) {
 	if p == nil || before == nil || before.selector != p.selector {
 		delete(r.groups, setPool)
 		r.followPods(ctx)
-		// The manager logs what fails; prepare has tried the same before.
+		// The manager logs errors; prepare has tried the same configuration before.
 		_ = r.manager.ApplyConfig(r.configs())
 	}
 }
 
-// followPods watches the pods of the pool as it is now.
+// followPods watches the pods of the changed pool.
 func (r *Runner) followPods(ctx context.Context) {
 	r.leavePool()
 	r.leavePool = func() {}
@@ -330,8 +328,8 @@ func (r *Runner) followPods(ctx context.Context) {
 	r.wg.Go(func() { w.run(ctx) })
 }
 
-// tell finds out which targets are wanted now and says so.
-func (r *Runner) tell(ctx context.Context) {
+// update computes the targets to scrape and calls Wanted.
+func (r *Runner) update(ctx context.Context) {
 	all := r.options.Defaults.resolve(r.sources())
 	found := all.targets
 	known := map[string]bool{}
@@ -343,69 +341,19 @@ func (r *Runner) tell(ctx context.Context) {
 			found = append(found, t)
 		}
 	}
-	r.sayShort(all.short)
+	r.warnOfShort(all.short)
 	for reason, n := range all.unusable {
-		r.said.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
+		r.warnings.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
 	}
 	scraped := map[string]bool{}
 	for i := range r.targets {
 		scraped[r.targets[i].URL.String()] = true
 	}
 	targets, over := limit(found, scraped, r.options.Limit)
-	r.report(targets, scraped, over)
+	r.logChanges(targets, scraped, over)
 	r.targets = targets
 	r.again = nil
 	if !r.options.Wanted(ctx, targets, over) {
 		r.again = time.After(r.options.Retry)
-	}
-}
-
-// maxShort is the most groups with too short an interval that are logged.
-const maxShort = 100
-
-// sayShort says once for each group that the interval it asks for is too short.
-func (r *Runner) sayShort(short map[string]time.Duration) {
-	var sources []string
-	for source := range short {
-		if len(r.short) < maxShort && !r.short[source] {
-			r.short[source] = true
-			sources = append(sources, source)
-		}
-	}
-	if len(sources) == 0 {
-		return
-	}
-	source := slices.Min(sources)
-	r.options.Logger.Warn("Discovered targets ask for a __scrape_interval__ that is too short; "+
-		min(minInterval, r.options.Defaults.Interval).String()+", the shortest that labels can set, is used instead. Correct it in the list of targets",
-		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
-}
-
-// report logs what has changed.
-func (r *Runner) report(targets []Target, scraped map[string]bool, over int) {
-	added, kept := 0, 0
-	for i := range targets {
-		if scraped[targets[i].URL.String()] {
-			kept++
-		} else {
-			added++
-		}
-	}
-	gone := len(scraped) - kept
-	if added > 0 || gone > 0 {
-		r.options.Logger.Info("Discovered targets have changed",
-			zap.Int("found", added), zap.Int("gone", gone), zap.Int("scraped", len(targets)))
-	} else if !r.reported {
-		r.options.Logger.Info("Discovery runs and has found no targets yet")
-	}
-	r.reported = true
-	if over > 0 != r.limited {
-		r.limited = over > 0
-		if over > 0 {
-			r.options.Logger.Warn("Discovery has found more targets than limits::targets; those that were there first are scraped",
-				zap.Int("limit", r.options.Limit), zap.Int("not_scraped", over))
-		} else {
-			r.options.Logger.Info("Discovery is within limits::targets again")
-		}
 	}
 }

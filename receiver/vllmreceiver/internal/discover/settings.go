@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Settings are what to discover. They hold secrets, such as the credentials for
-// an HTTP endpoint, so they print and marshal without these.
+// Settings configure the discovery. They contain secrets, such as the credentials for an
+// HTTP endpoint; they are printed and marshalled without them.
 type Settings struct {
 	// Kubernetes is the short form for the pods of a selector.
 	Kubernetes *Kubernetes `mapstructure:"kubernetes"`
@@ -32,12 +32,12 @@ type Settings struct {
 	RelabelConfigs []*relabel.Config `mapstructure:"-"`
 }
 
-// IsSet reports whether there is anything to discover by.
+// IsSet reports whether at least one mechanism or short form is set.
 func (s *Settings) IsSet() bool {
 	return len(s.Mechanisms) > 0 || s.Kubernetes != nil || s.InferencePool != nil
 }
 
-// written is the section as a whole. Prometheus's library adds the keys of its
+// written is the section as it is written. Prometheus's library adds the keys of its
 // registered mechanisms.
 type written struct {
 	Rules      []*relabel.Config `yaml:"relabel_configs,omitempty"`
@@ -82,7 +82,7 @@ func Parse(section map[string]any) (*Settings, []error) {
 	if len(mistakes) > 0 {
 		return nil, mistakes
 	}
-	// As a whole and not by parts: Prometheus numbers the groups of a list.
+	// All at once, because Prometheus numbers the groups of a list.
 	var all written
 	if err := read(section, &all); err != nil {
 		return nil, []error{err}
@@ -107,7 +107,8 @@ func emptyNodes(section map[string]any) (mistakes []error) {
 	return mistakes
 }
 
-// read goes through YAML, because Prometheus's types know no other way in.
+// read converts the section to YAML, because Prometheus's types can only be read from
+// YAML.
 func read(section map[string]any, out *written) error {
 	text, err := yaml.Marshal(section)
 	if err != nil {
@@ -124,8 +125,8 @@ var (
 	lineNumber   = regexp.MustCompile(`line \d+: `)
 )
 
-// words turns an error of the YAML library into a sentence about the setting.
-// Its line numbers count in a text that the user has never seen.
+// words converts an error of the YAML library to a sentence about the setting. It removes
+// line numbers, because they are not those of the user's file.
 func words(err error) error {
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {
@@ -139,7 +140,7 @@ func words(err error) error {
 	return errors.New(strings.Join(messages, "; "))
 }
 
-// Mistakes finds the mistakes that do not depend on how the settings were written.
+// Mistakes returns the mistakes in the values of the settings.
 func (s *Settings) Mistakes() []error {
 	var mistakes []error
 	for i, rule := range s.RelabelConfigs {
@@ -163,15 +164,15 @@ func (s *Settings) Mistakes() []error {
 		mistakes = append(mistakes, s.InferencePool.validate()...)
 	}
 	if !s.IsSet() {
-		mistakes = append(mistakes, errors.New("has nothing to discover by; add for example kubernetes, inference_pool or file_sd_configs"))
+		mistakes = append(mistakes, errors.New("has no mechanism; add for example kubernetes, inference_pool or file_sd_configs"))
 	}
 	return mistakes
 }
 
-// minRefresh is the least time between two questions to a list of targets.
+// minRefresh is the shortest time between two reads of a list of targets.
 const minRefresh = 100 * time.Millisecond
 
-// refreshOf returns how often a mechanism asks, if it asks.
+// refreshOf returns the refresh interval of a mechanism, if it has one.
 func refreshOf(c discovery.Config) (time.Duration, bool) {
 	switch c := c.(type) {
 	case *http.SDConfig:

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMistakesAreToldWithTheirKey(t *testing.T) {
+func TestMistakesAreReportedWithTheirKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ section, want string }{
-		"nothing":                  {`{}`, "has nothing to discover by"},
-		"only rules":               {`relabel_configs: [{action: drop, source_labels: [a], regex: b}]`, "has nothing to discover by"},
+		"nothing":                  {`{}`, "has no mechanism"},
+		"only rules":               {`relabel_configs: [{action: drop, source_labels: [a], regex: b}]`, "has no mechanism"},
 		"a mechanism of a cloud":   {`ec2_sd_configs: [{}]`, "ec2_sd_configs: is unknown; known are dns_sd_configs, file_sd_configs, http_sd_configs, inference_pool, kubernetes, kubernetes_sd_configs, relabel_configs, static_configs"},
-		"a role that is not one":   {`kubernetes_sd_configs: [{role: pod}, {role: pods}]`, `kubernetes_sd_configs::1: unknown Kubernetes SD role "pods"`},
-		"a setting that is no one": {`kubernetes_sd_configs: [{role: pod, rol: a}]`, "kubernetes_sd_configs::0: the setting rol is unknown"},
+		"an unknown role":          {`kubernetes_sd_configs: [{role: pod}, {role: pods}]`, `kubernetes_sd_configs::1: unknown Kubernetes SD role "pods"`},
+		"an unknown setting":       {`kubernetes_sd_configs: [{role: pod, rol: a}]`, "kubernetes_sd_configs::0: the setting rol is unknown"},
 		"a selector":               {`kubernetes: {selector: "a in b"}`, "kubernetes::selector: is not a label selector"},
 		"no selector":              {`kubernetes: {port: 1}`, "kubernetes::selector: is missing"},
 		"an empty node":            {`kubernetes: {selector: a=b, node: }`, "kubernetes::node: is empty; is the environment variable"},
@@ -44,7 +44,15 @@ func TestMistakesAreToldWithTheirKey(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestTheBoundsOfAPort(t *testing.T) {
+	t.Parallel()
+	for port, mistakes := range map[string]int{"-1": 1, "0": 0, "1": 0, "65535": 0, "65536": 1} {
+		_, got := Parse(section(t, "kubernetes: {selector: a=b, port: "+port+"}"))
+		assert.Len(t, got, mistakes, port)
+	}
+}
+
+func TestAllMistakesAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, mistakes := Parse(section(t, `{kubernetes: {node: "", port: -1}, inference_pool: {}}`))
 	assert.Len(t, mistakes, 5)

@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Pods is what the short forms have in common: which pods, and what of them.
+// Pods are the settings that both short forms have: which pods, and where their metrics
+// are.
 type Pods struct {
-	// Node keeps the pods of one node.
+	// Node selects the pods of one node.
 	Node string `yaml:"node,omitempty" mapstructure:"node"`
-	// ReadyOnly leaves out the pods that have never been ready; nil is true.
+	// ReadyOnly excludes the pods that were never ready; nil means true.
 	ReadyOnly *bool  `yaml:"ready_only,omitempty" mapstructure:"ready_only"`
 	Path      string `yaml:"path,omitempty" mapstructure:"path"`
 	Scheme    string `yaml:"scheme,omitempty" mapstructure:"scheme"`
@@ -43,7 +44,7 @@ type InferencePool struct {
 	Pods      Pods   `yaml:",inline" mapstructure:",squash"`
 }
 
-// defaultPort is where vLLM listens unless it is told otherwise.
+// defaultPort is the default port of vLLM.
 const defaultPort = 8000
 
 func (k *Kubernetes) validate() []error {
@@ -105,7 +106,7 @@ func (p *Pods) validate(add func(key, format string, args ...any)) {
 	}
 }
 
-// expand returns Prometheus's configuration for the pods of a selector in these
+// expand returns the configuration of Prometheus for the pods of a selector in these
 // namespaces.
 func (p *Pods) expand(namespaces []string, selector string) *kubernetes.SDConfig {
 	out := kubernetes.DefaultSDConfig
@@ -113,7 +114,7 @@ func (p *Pods) expand(namespaces []string, selector string) *kubernetes.SDConfig
 	out.KubeConfig = p.KubeConfig
 	out.NamespaceDiscovery.Names = namespaces
 	if p.APIServer != "" {
-		// Validate has parsed it before.
+		// validate has checked it.
 		address, _ := url.Parse(p.APIServer)
 		out.APIServer = config.URL{URL: address}
 	}
@@ -125,8 +126,8 @@ func (p *Pods) expand(namespaces []string, selector string) *kubernetes.SDConfig
 	return &out
 }
 
-// rules are the relabelling rules that make one target of a pod: its address
-// with the port, whatever ports its containers declare.
+// rules returns the relabelling rules that make one target of each pod: its address with
+// this port, whatever ports its containers declare.
 func (p *Pods) rules(port int) []*relabel.Config {
 	number := strconv.Itoa(port)
 	out := []*relabel.Config{
@@ -147,7 +148,7 @@ func (p *Pods) scraped(pod *podState) bool {
 	return pod.scraped(p.ReadyOnly == nil || *p.ReadyOnly)
 }
 
-// literal is a replacement that stands for itself.
+// literal escapes a text, so that a replacement contains it unchanged.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func set(target, label, regex, replacement string) *relabel.Config {

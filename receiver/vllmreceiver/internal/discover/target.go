@@ -17,8 +17,8 @@ import (
 type Target struct {
 	// URL is the full address of its metrics; it identifies the target.
 	URL *url.URL
-	// Attributes are its resource attributes, by OpenTelemetry's names where it
-	// has one.
+	// Attributes are its resource attributes, under the names of OpenTelemetry if there
+	// is one.
 	Attributes map[string]string
 	// Interval is how often it is scraped, and Timeout the deadline of one fetch.
 	Interval, Timeout time.Duration
@@ -27,47 +27,46 @@ type Target struct {
 	Pod *Pod
 }
 
-// Equal tells whether two targets are scraped in the same way and make the same
+// Equal reports whether two targets are scraped in the same way and have the same
 // series.
 func (t *Target) Equal(other *Target) bool {
 	return t.URL.String() == other.URL.String() && t.Interval == other.Interval &&
 		t.Timeout == other.Timeout && maps.Equal(t.Attributes, other.Attributes)
 }
 
-// Defaults are what a target has that no label tells.
+// Defaults are the settings of targets whose labels do not set them.
 type Defaults struct {
 	Interval, Timeout time.Duration
 }
 
-// minInterval is the shortest interval and timeout that labels can set: what
-// lists the targets must not be able to make the collector scrape without a pause.
-// The receiver's own settings may be shorter.
+// minInterval is the shortest interval and timeout that labels can set: a list of targets
+// must not make the collector scrape without a pause. The receiver's own settings may be
+// shorter.
 const minInterval = time.Second
 
-// defaultPath is where Prometheus expects metrics, and where vLLM has them.
+// defaultPath is the default of both Prometheus and vLLM.
 const defaultPath = "/metrics"
 
-// candidate is what one discovered address would be as a target.
+// candidate is a target made of one discovered address.
 type candidate struct {
 	target Target
-	// onPort is true where the discovered port is the one that is scraped, which
-	// tells that the discovered container is the server's.
+	// onPort is true if the discovered port is the one that is scraped. Then the
+	// discovered container is that of the server.
 	onPort bool
-	// asked is the interval that its labels ask for where it is too short.
+	// asked is the interval of its labels if that is too short, else 0.
 	asked time.Duration
-	// uid is the identity of its pod; empty for others.
+	// uid is the UID of its pod; empty for others.
 	uid string
 }
 
-// serves reports whether nothing says that the candidate is on its way out.
+// serves reports whether the candidate is not known to be unready or terminating.
 func (c *candidate) serves() bool {
 	return c.target.Pod == nil || c.target.Pod.Ready && !c.target.Pod.Terminating
 }
 
-// candidate builds a target from the labels of a discovered address as
-// Prometheus's scrape package does: defaults, relabelling, then the special
-// labels. It returns nil for a target that a rule drops, and an error for one
-// that cannot be scraped.
+// candidate makes a target from the labels of a discovered address, as the scrape package
+// of Prometheus does: defaults, relabelling, special labels. It returns nil for a target
+// that a rule drops, and an error for one that cannot be scraped.
 func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Config) (*candidate, error) {
 	lb := labels.NewBuilder(labels.EmptyLabels())
 	for name, value := range group {
@@ -101,7 +100,7 @@ func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Conf
 	if floor := min(minInterval, d.Interval); interval < floor {
 		asked, interval = interval, floor
 	}
-	// A timeout of a millisecond is one that no server keeps to.
+	// No server can answer within a timeout of a millisecond.
 	timeout = min(max(timeout, min(minInterval, d.Timeout)), interval)
 	all := lb.Labels()
 	return &candidate{
@@ -118,7 +117,7 @@ func addressOf(lb *labels.Builder) (*url.URL, error) {
 		return nil, errors.New("__address__ is empty after relabelling")
 	}
 	if strings.ContainsAny(host, "@?") {
-		// Not repeated, since it may hold a secret.
+		// The address may contain a secret, so it is not repeated.
 		return nil, errors.New("__address__ is not a host with a port: it has credentials or a query")
 	}
 	if strings.ContainsAny(host, "/#") {
@@ -138,7 +137,7 @@ func addressOf(lb *labels.Builder) (*url.URL, error) {
 		}
 	})
 	address.RawQuery = params.Encode()
-	// What was put together by hand is read again, for its host may be anything.
+	// Parse the result again, because the host may be any text.
 	parsed, err := url.Parse(address.String())
 	if err != nil || parsed.Hostname() == "" {
 		return nil, fmt.Errorf("__address__ %q is not a host with a port", host)
@@ -146,8 +145,8 @@ func addressOf(lb *labels.Builder) (*url.URL, error) {
 	return parsed, nil
 }
 
-// intervals reads the intervals from their special labels. A short interval
-// alone is no mistake: the timeout that nobody has set is cut to it.
+// intervals reads the intervals from their special labels. An interval shorter than the
+// default timeout is not a mistake: it reduces that timeout.
 func (d *Defaults) intervals(lb *labels.Builder) (interval, timeout time.Duration, err error) {
 	written, err := model.ParseDuration(lb.Get(model.ScrapeIntervalLabel))
 	if err != nil || written <= 0 {

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,7 +49,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		"a path in the address":   {labels: model.LabelSet{"__address__": "a:1/metrics"}, err: "a path belongs into __metrics_path__"},
 		"a secret in the address": {labels: model.LabelSet{"__address__": "user:hunter2@a:1"}, err: "it has credentials or a query"},
 		"a secret in its query":   {labels: model.LabelSet{"__address__": "a:1/m?key=hunter2"}, err: "it has credentials or a query"},
-		"an address of rubbish":   {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
+		"a malformed address":   {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
 		"another scheme":          {labels: model.LabelSet{"__address__": "a:1", "__scheme__": "ftp"}, err: "only http and https"},
 		"a rule drops it": {
 			labels: model.LabelSet{"__address__": "a:1", "x": "y"},
@@ -141,7 +142,39 @@ func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
 	}
 }
 
-func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
+// Targets that are not equal are ended and started again, so each difference that changes
+// the scrapes or the series counts, and no other.
+func TestWhichTargetsAreEqual(t *testing.T) {
+	t.Parallel()
+	target := func(change func(*Target)) *Target {
+		u, err := url.Parse("http://a:1/metrics")
+		require.NoError(t, err)
+		out := &Target{URL: u, Interval: time.Minute, Timeout: time.Second, Attributes: map[string]string{"team": "search"}}
+		change(out)
+		return out
+	}
+	one := target(func(*Target) {})
+	for name, tt := range map[string]struct {
+		change func(*Target)
+		want   bool
+	}{
+		"nothing":            {func(*Target) {}, true},
+		"the address":        {func(o *Target) { o.URL.Host = "b:1" }, false},
+		"the query":          {func(o *Target) { o.URL.RawQuery = "x=1" }, false},
+		"the interval":       {func(o *Target) { o.Interval++ }, false},
+		"the timeout":        {func(o *Target) { o.Timeout++ }, false},
+		"an attribute":       {func(o *Target) { o.Attributes["team"] = "ads" }, false},
+		"one attribute more": {func(o *Target) { o.Attributes["zone"] = "z" }, false},
+		"no attributes":      {func(o *Target) { o.Attributes = nil }, false},
+		"the pod's state":    {func(o *Target) { o.Pod = &Pod{Ready: true} }, true},
+	} {
+		other := target(tt.change)
+		assert.Equal(t, tt.want, one.Equal(other), name)
+		assert.Equal(t, tt.want, other.Equal(one), name)
+	}
+}
+
+func TestOneAddressFoundTwiceIsOneTargetWithTheAttributesOfBoth(t *testing.T) {
 	t.Parallel()
 	found := defaults.resolve([]source{
 		{
@@ -159,7 +192,7 @@ func TestOneAddressFoundTwiceIsOneTargetThatKnowsBoth(t *testing.T) {
 	assert.Equal(t, map[string]string{"team": "search", PoolAttribute: "llama"}, found.targets[0].Attributes)
 }
 
-func TestTheLimitKeepsWhatIsScraped(t *testing.T) {
+func TestTheLimitKeepsTheTargetsThatAreScraped(t *testing.T) {
 	t.Parallel()
 	found := defaults.resolve([]source{{
 		groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a"}, {"__address__": "b"}, {"__address__": "c"}}}},
@@ -197,7 +230,7 @@ func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
 	}
 }
 
-func TestATooShortIntervalIsSaidOnceForAGroup(t *testing.T) {
+func TestATooShortIntervalIsLoggedOnceForAGroup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {

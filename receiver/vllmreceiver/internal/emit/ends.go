@@ -41,7 +41,7 @@ func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, r
 		t.appendEnd(emptyMetric(e.metric, metrics), e, now)
 	}
 	report.Ended += len(t.ended)
-	// Not kept for the next end: there may never be as many again.
+	// Freed, because there may never be as many again.
 	t.ended = nil
 }
 

@@ -10,12 +10,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Owed are ends of series that no consumer has taken yet, as bytes, so that what
-// they take up is known.
+// Owed are ends of series that no consumer has accepted yet. They are stored as bytes,
+// so that their size is known.
 type Owed []byte
 
-// EndsOf returns the ends of a batch, as many as have room, and the number of the
-// others.
+// EndsOf returns the ends of a batch that fit into room bytes, and the number of those
+// that do not fit.
 func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 	var sizer pmetric.ProtoMarshaler
 	ends := pmetric.NewMetrics()
@@ -32,7 +32,7 @@ func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 					to = copyScope(rm, sm, ends)
 					room -= sizer.ResourceMetricsSize(ends.ResourceMetrics().At(ends.ResourceMetrics().Len() - 1))
 				}
-				// With what each message costs around it.
+				// Eight bytes for the framing of the message.
 				if size := sizer.MetricSize(m) + 8; size <= room {
 					room -= size
 					m.CopyTo(to.AppendEmpty())
@@ -81,15 +81,15 @@ func (o Owed) Count() int {
 	return ends.DataPointCount()
 }
 
-// AppendTo appends the ends to a batch, at its time, without those of series that
-// have a point in it. A batch without points has no time and stays as it is.
+// AppendTo appends the ends to a batch, with the time of the batch. It omits the ends of
+// series that have a point in the batch. A batch without points does not change.
 func (o Owed) AppendTo(out pmetric.Metrics) {
 	if at := timeOf(out); at != 0 {
 		o.AppendAt(at, out)
 	}
 }
 
-// AppendAt is AppendTo with the time of the batch.
+// AppendAt is AppendTo with a given time.
 func (o Owed) AppendAt(at pcommon.Timestamp, out pmetric.Metrics) {
 	if len(o) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// sentinel is what a V0 server reports for a hit rate that it does not have.
+// sentinel is the value that a V0 server reports for a hit rate that it does not have.
 const sentinel = -1
 
 // builder builds the points of one scrape.
@@ -45,7 +45,7 @@ func (b *builder) build() {
 	}
 }
 
-// openMetric is created in the output when its first point comes.
+// openMetric is a metric that is created in the output with its first point.
 type openMetric struct {
 	metric  *normalize.Metric
 	metrics pmetric.MetricSlice
@@ -64,8 +64,8 @@ func (o *openMetric) get() pmetric.Metric {
 // point appends one point, or the end of its series, or counts why neither.
 func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if !st.admitted {
-		// What is refused has no known start when it is let in.
-		b.unusable(st, point)
+		// A series that is admitted later has no known start.
+		b.resetUnusable(st, point)
 		st.absent = 0
 		b.report.Dropped[normalize.ReasonSeriesLimit]++
 		return
@@ -87,7 +87,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	}
 	if reason != normalize.ReasonNone {
 		b.report.Dropped[reason]++
-		b.unusable(st, point)
+		b.resetUnusable(st, point)
 		b.absent(open.metric, point, st)
 		return
 	}
@@ -95,8 +95,8 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	b.report.Points++
 }
 
-// admitAdapter tells whether an adapter is in use and within the limit. Those
-// that had a point in the last scrape keep it.
+// admitAdapter reports whether an adapter is in use and within the limit. Adapters
+// that had a point in the last scrape stay admitted.
 func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point, st *state) bool {
 	if !b.current(point) {
 		return false
@@ -120,12 +120,13 @@ func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point,
 	return true
 }
 
-// current tells whether one of the label sets that name an adapter is in force.
+// current reports whether one of the label sets that name an adapter is the newest of
+// its process.
 func (b *builder) current(point *normalize.Point) bool {
 	return slices.ContainsFunc(point.AdapterSets, func(set int) bool { return b.adapterSets[set] })
 }
 
-// liveAdapters counts the adapters of a metric that keep their place.
+// liveAdapters counts the adapters of a metric that stay admitted.
 func (b *builder) liveAdapters(metric *normalize.Metric) int {
 	live := 0
 	for p := range metric.Points {
@@ -137,13 +138,13 @@ func (b *builder) liveAdapters(metric *normalize.Metric) int {
 	return live
 }
 
-// unusable notes a restart for a series that has no value in the scrape that shows
-// the restart: its next value is the new process's, however large it is.
-func (b *builder) unusable(st *state, point *normalize.Point) {
-	if !b.resets.of(point.Process) {
+// resetUnusable resets a series that has no value in the scrape that shows a restart.
+// Its next value is the new process's, even if it is larger than the old one.
+func (b *builder) resetUnusable(st *state, point *normalize.Point) {
+	if !b.resets.include(point.Process) {
 		return
 	}
-	// A start that stays would say that nothing happened.
+	// The start must move: an unchanged start means that there was no restart.
 	st.absent = max(b.target.lastTime, st.start+1)
 	st.seen, st.forgotten, st.created = false, false, 0
 }

@@ -60,7 +60,7 @@ func (t *blocksOnly) read(body []byte) *Layout {
 	collectBlocks(t.r, body)
 	made := assemble(t.r.blocks, DialectText)
 	t.r.recent[0] = made
-	t.r.tidy()
+	t.r.freeScratch()
 	return &made.layout
 }
 
@@ -74,7 +74,7 @@ func (t *layoutsOnly) read(body []byte) *Layout {
 	collectBlocks(t.r, body)
 	t.r.recent = recent
 	layout := &t.r.layout(DialectText).layout
-	t.r.tidy()
+	t.r.freeScratch()
 	return layout
 }
 
@@ -116,7 +116,7 @@ func (t *wholeBodies) read(body []byte) *Layout {
 	}
 	p.lex(body, 0, DialectText)
 	p.flush(body)
-	whole := r.memory.keep(newBlock(r.memory.seed, p.raws, body, 0, len(body), DialectText))
+	whole := r.memory.share(newBlock(r.memory.seed, p.raws, body, 0, len(body), DialectText))
 	p.release()
 	r.recent[0] = r.memory.layout([]*block{whole}, DialectText)
 	return &r.recent[0].layout
@@ -129,7 +129,7 @@ type fleet struct {
 	buffer []byte
 	// models is true where each target serves a model of its own, else all are
 	// replicas. adapters is true where the running LoRA adapters, which are a label,
-	// differ from scrape to scrape.
+	// differ from target to target and from scrape to scrape.
 	models, adapters bool
 }
 
@@ -153,7 +153,7 @@ func (f *fleet) body(target, scrape int) []byte {
 	f.buffer = append(f.buffer[:0], bytes.ReplaceAll(f.pages[scrape%2], []byte(`model_name="meta-llama/Llama-3.1-8B-Instruct"`), []byte(`model_name="`+model+`"`))...)
 	if f.adapters {
 		f.buffer = fmt.Appendf(f.buffer, "# TYPE vllm:lora_requests_info gauge\n"+
-			"vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"adapter-%d\",waiting_lora_adapters=\"\"} 1.7e9\n", scrape)
+			"vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"adapter-%d-%d\",waiting_lora_adapters=\"\"} 1.7e9\n", target, scrape)
 	}
 	return f.buffer
 }

@@ -36,9 +36,10 @@ func TestTheCacheConfigurationBecomesNumbersPerEngine(t *testing.T) {
 			want: []string{"dropped info 1"},
 		},
 		{
-			name: "numbers that are none, or not finite, are not taken",
-			body: gauge(cacheInfo, `block_size="big",kv_cache_size_tokens="inf",num_gpu_blocks="nan"`, 1),
-			want: []string{"dropped info 1"},
+			name: "text and numbers that are not finite are not used",
+			body: gauge(cacheInfo, `block_size="-inf",kv_cache_size_tokens="inf",num_gpu_blocks="nan"`, 1) +
+				cacheInfo + `{block_size="big",engine="1"} 1` + "\n",
+			want: []string{"dropped info 2"},
 		},
 		{
 			name: "before v0.24 there is no capacity",

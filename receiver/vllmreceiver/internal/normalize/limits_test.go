@@ -137,6 +137,8 @@ func TestVersionsAreCompared(t *testing.T) {
 		{"dev", "", "", false},
 		{"99999999999999999999", "", "", false},
 		{"0.10.2", "", "", true},
+		{"0.10.x", "0.10.0", "0.10.1", true},
+		{"0.x.9", "0.0.0", "0.0.1", true},
 	} {
 		o := Options{Version: tt.version}
 		assert.Equal(t, tt.want, o.versionIn(tt.since, tt.until), "%q in [%q, %q)", tt.version, tt.since, tt.until)

@@ -1,4 +1,4 @@
-package diagnose
+package learn
 
 import (
 	"math"
@@ -30,12 +30,12 @@ func TestAFitRecoversWhatTheDataComeFrom(t *testing.T) {
 			for i, x := range xs {
 				want += truth[i+1] * x
 			}
-			got := f.expect(xs...)
+			got := f.Expect(xs...)
 			assert.InEpsilon(t, want, got, 0.05, "%v of seed %d", xs, seed)
 			assert.InDelta(t, leastDeviation, f.deviation, 0.005, "noise of 3 %% is below the least that is believed")
 		}
 		for i := range truth[1:] {
-			assert.InEpsilon(t, truth[i+1], f.part(i, 1), 0.25, "coefficient %d of seed %d", i, seed)
+			assert.InEpsilon(t, truth[i+1], f.Part(i, 1), 0.25, "coefficient %d of seed %d", i, seed)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestNoCoefficientIsNegative(t *testing.T) {
 			xs := []float64{100 * a, 1e5 * random.Float64(), 500 * math.Abs(a+0.01*random.NormFloat64())}
 			f.learn(max(0.01*(1+slope*(a-0.5))+0.001*random.NormFloat64(), 1e-6), xs...)
 		}
-		y := f.expect(50, 5e4, 250)
+		y := f.Expect(50, 5e4, 250)
 		require.False(t, math.IsNaN(y) || math.IsInf(y, 0), "seed %d", seed)
 		require.GreaterOrEqual(t, f.deviation, leastDeviation)
 		for i, c := range f.coefficients {
@@ -64,14 +64,14 @@ func TestNoCoefficientIsNegative(t *testing.T) {
 func TestAFitOfNothingExpectsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFit(0.5, 0.2)
-	y := f.expect(1, 2)
+	y := f.Expect(1, 2)
 	assert.True(t, math.IsNaN(y))
 	f.learn(math.NaN(), 1, 2)
 	f.learn(0, 1, 2)
 	f.learn(-1, 1, 2)
 	f.learn(1, math.NaN(), 2)
 	f.learn(1, math.Inf(1), 2)
-	y = f.expect(1, 2)
+	y = f.Expect(1, 2)
 	assert.True(t, math.IsNaN(y), "what is not known teaches nothing")
 }
 
@@ -83,8 +83,8 @@ func TestAConstantLoadKeepsTheGuess(t *testing.T) {
 	for range 100 {
 		f.learn(0.1, 1000, 50)
 	}
-	got := f.expect(1000, 50)
+	got := f.Expect(1000, 50)
 	assert.InEpsilon(t, 0.1, got, 1e-3)
-	assert.InEpsilon(t, 0.05, f.part(0, 1000), 0.01)
-	assert.InEpsilon(t, 0.02, f.part(1, 50), 0.01)
+	assert.InEpsilon(t, 0.05, f.Part(0, 1000), 0.01)
+	assert.InEpsilon(t, 0.02, f.Part(1, 50), 0.01)
 }

@@ -1,6 +1,10 @@
-package diagnose
+package learn
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 // fit learns how a time depends on the load, as a sum of a constant and of
 // non-negative multiples of some numbers, from one observation per window. It is
@@ -54,15 +58,15 @@ func newFit(shares ...float64) fit {
 // sound tells whether a fit that was stored has the shape of one.
 func (f *fit) sound() bool {
 	k := len(f.Shares) + 1
-	if len(f.XX) != k || len(f.XY) != k || !(f.N >= 0) || !known(f.YY) {
+	if len(f.XX) != k || len(f.XY) != k || !(f.N >= 0) || !signal.Known(f.YY) {
 		return false
 	}
 	for i := range f.XX {
-		if len(f.XX[i]) != k || !known(f.XY[i]) {
+		if len(f.XX[i]) != k || !signal.Known(f.XY[i]) {
 			return false
 		}
 		for _, x := range f.XX[i] {
-			if !known(x) {
+			if !signal.Known(x) {
 				return false
 			}
 		}
@@ -94,9 +98,9 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
-// expect returns the time that is expected for the numbers; NaN before anything is
+// Expect returns the time that is expected for the numbers; NaN before anything is
 // learned.
-func (f *fit) expect(xs ...float64) (y float64) {
+func (f *fit) Expect(xs ...float64) (y float64) {
 	if f.N == 0 {
 		return math.NaN()
 	}
@@ -110,33 +114,33 @@ func (f *fit) expect(xs ...float64) (y float64) {
 	return y
 }
 
-// doubt is the error that the logarithm of an expected time may have: twice what
+// Doubt is the error that the logarithm of an expected time may have: twice what
 // it varies by, and more the farther it is from what was learned.
-func (f *fit) doubt(expected float64) float64 {
-	return 2*f.deviation + beyondLearned*math.Abs(orZero(math.Log(expected*f.N/f.XY[0])))
+func (f *fit) Doubt(expected float64) float64 {
+	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
 }
 
-// part returns what one of the numbers contributes to the expected time.
-func (f *fit) part(i int, x float64) float64 {
+// Part returns what one of the numbers contributes to the expected time.
+func (f *fit) Part(i int, x float64) float64 {
 	if f.coefficients == nil {
 		f.solve()
 	}
 	return f.coefficients[i+1] * x
 }
 
-// mean is that of the times that were learned.
-func (f *fit) mean() float64 { return f.XY[0] / f.N }
+// Mean is that of the times that were learned.
+func (f *fit) Mean() float64 { return f.XY[0] / f.N }
 
-// more returns what one of the numbers contributes beyond what it does in the mean of
+// More returns what one of the numbers contributes beyond what it does in the mean of
 // what was learned, 0 where that is less.
-func (f *fit) more(i int, x float64) float64 { return max(f.part(i, x-f.XX[0][i+1]/f.N), 0) }
+func (f *fit) More(i int, x float64) float64 { return max(f.Part(i, x-f.XX[0][i+1]/f.N), 0) }
 
 // solve finds the coefficients: those with the least squares of the errors and of
 // the distance from the guess, none below zero.
 func (f *fit) solve() {
 	k := len(f.XY)
 	f.coefficients = make([]float64, k)
-	mean := f.mean()
+	mean := f.Mean()
 	rest := 1.0
 	guess, width := make([]float64, k), make([]float64, k)
 	for i, share := range f.Shares {

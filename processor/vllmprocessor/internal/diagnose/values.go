@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -107,26 +108,26 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values 
 }
 
 func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
-	add := func(row *derive.Row, extra string, number float64) {
+	add := func(row *derive.Row, extra derive.Extra, number float64) {
 		if enabled[row] {
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
 		}
 	}
-	add(rows.severity, "", float64(e.told.Severity))
+	add(rows.severity, derive.Extra{}, float64(e.told.Severity))
 	for _, c := range e.memory.conditions {
-		add(rows.condition, c.String(), truth(c == e.told.Condition))
+		add(rows.condition, derive.Extra{c.String()}, truth(c == e.told.Condition))
 	}
 	for _, c := range e.memory.causes {
-		add(rows.cause, c.cause.String()+"\x00"+c.role.String()+"\x00"+c.detail, truth(c.on))
+		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
 	}
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values
 	}
-	for signal := range NumSignals {
-		if now := e.last.Signals[signal]; known(now) {
-			add(rows.signal, signal.String(), now)
-			if usual := e.baseline.usual(signal); known(usual) && usual > 0 {
-				add(rows.ratio, signal.String(), now/usual)
+	for s := range signal.Count {
+		if now := e.last.Signals[s]; signal.Known(now) {
+			add(rows.signal, derive.Extra{s.String()}, now)
+			if usual := e.baseline.Usual(s); signal.Known(usual) && usual > 0 {
+				add(rows.ratio, derive.Extra{s.String()}, now/usual)
 			}
 		}
 	}
@@ -139,9 +140,6 @@ func truth(is bool) float64 {
 	}
 	return 0
 }
-
-// ServerOnly is the group under which a server is told of which no engine is known.
-const ServerOnly = serverOnly
 
 // Told returns what is told about the engine of a group.
 func (s *State) Told(group int) (verdict *Verdict, judged bool) {

@@ -1,7 +1,10 @@
-package diagnose
+package fleet
 
 import (
 	"fmt"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -18,59 +21,69 @@ import (
 // use of the KV cache, what comes in requests per second of 1000 tokens each, and
 // what it is told to be slow for.
 type one struct {
-	condition             Condition
+	condition             diagnose.Condition
 	load, waiting, kv, in float64
-	causes                map[Cause]float64
+	causes                map[diagnose.Cause]float64
 }
 
 // poolRig is a pool of servers with one engine each, whose evaluations are 15 s
 // apart.
 type poolRig struct {
 	pools    Pools
-	settings Settings
+	settings diagnose.Settings
 	at       int64
-	changes  []Transition
+	changes  []diagnose.Transition
 	values   []derive.Value
 }
 
 func newPoolRig() *poolRig {
-	return &poolRig{pools: Pools{MaxPools: 10}, settings: Settings{Window: time.Minute, Hold: 2}}
+	return &poolRig{pools: Pools{MaxPools: 10}, settings: diagnose.Settings{Window: time.Minute, Hold: 2}}
 }
 
 func named(name string) []collect.Attribute {
 	return []collect.Attribute{{Name: "model_name", Value: name}}
 }
 
-func (o *one) engine(model string) *engine {
-	e := &engine{attributes: named(model), baseline: newBaseline()}
-	e.told.Condition = o.condition
+func (o *one) member(model string) diagnose.Member {
+	m := diagnose.Member{Attributes: named(model), Signals: signal.Unknown()}
+	m.Verdict.Condition = o.condition
 	for c, share := range o.causes {
-		e.shares[c] = share
+		m.Shares[c] = share
 	}
-	e.last.Signals = unknown()
-	if o.condition == Unreachable {
-		return e
+	if o.condition == diagnose.Unreachable {
+		return m
 	}
-	s := &e.last.Signals
-	s[Running], s[Waiting], s[KVUtilization] = o.load-o.waiting, o.waiting, o.kv
-	s[ArrivalRate], s[FirstTokenRate], s[PromptTokens], s[OutputTokens] = o.in, o.in, 900, 100
-	return e
+	s := &m.Signals
+	s[signal.Running], s[signal.Waiting], s[signal.KVUtilization] = o.load-o.waiting, o.waiting, o.kv
+	s[signal.ArrivalRate], s[signal.FirstTokenRate], s[signal.PromptTokens], s[signal.OutputTokens] = o.in, o.in, 900, 100
+	return m
 }
+
+// source is a resource whose engines and queues the test chooses.
+type source struct {
+	members []diagnose.Member
+	queues  []diagnose.Queue
+}
+
+func (s *source) Members() iter.Seq[diagnose.Member] { return slices.Values(s.members) }
+func (s *source) Queues() []diagnose.Queue           { return s.queues }
+
+func server(members ...diagnose.Member) *source { return &source{members: members} }
 
 func itsModel(of []collect.Attribute) []collect.Attribute { return of }
 
 // evaluate takes pools of engines by their model, and what waits at gateways.
-func (r *poolRig) evaluate(models map[string][]one, queues ...queue) {
+func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
 	r.at += int64(15 * time.Second)
 	r.pools.Begin()
 	for _, model := range []string{"m", "n"} {
 		for i := range models[model] {
-			r.pools.Add(&State{engines: []*engine{models[model][i].engine(model)}}, itsModel)
+			r.pools.Add(server(models[model][i].member(model)), itsModel)
 		}
 	}
-	r.pools.Queue(&State{queues: queues})
+	r.pools.Queue(&source{queues: queues})
 	wanted := map[*derive.Row]bool{}
-	for _, row := range Rows() {
+	for _, row := range diagnose.Rows() {
 		wanted[row] = true
 	}
 	r.values, r.changes = r.pools.Evaluate(&r.settings, r.at, wanted)
@@ -81,7 +94,7 @@ func (r *poolRig) said() map[string]float64 {
 	all := map[string]float64{}
 	for _, v := range r.values {
 		if v.Number != 0 && v.Attributes[0].Value == "m" {
-			all[strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.pool.diagnosis.")+" "+strings.ReplaceAll(v.Extra, "\x00", " "))] = v.Number
+			all[strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.pool.diagnosis.")+" "+strings.TrimRight(strings.Join(v.Extra[:], " "), " "))] = v.Number
 		}
 	}
 	return all
@@ -93,13 +106,13 @@ func (r *poolRig) verdict() string {
 		if pool == nil || pool.attributes[0].Value != "m" {
 			continue
 		}
-		text := pool.told.Condition.String()
-		if pool.told.Explained {
-			text += " " + pool.told.Primary.String()
+		text := pool.report.Verdict().Condition.String()
+		if pool.report.Verdict().Explained {
+			text += " " + pool.report.Verdict().Primary.String()
 		}
-		for c, is := range pool.told.Contributing {
+		for c, is := range pool.report.Verdict().Contributing {
 			if is {
-				text += " +" + Cause(c).String()
+				text += " +" + diagnose.Cause(c).String()
 			}
 		}
 		return text
@@ -122,22 +135,22 @@ func several(parts ...[]one) (all []one) {
 }
 
 var (
-	well     = one{condition: Healthy, load: 10, kv: 0.3, in: 2}
-	full8    = one{condition: Healthy, load: 10, kv: 0.8, in: 2}
-	idle     = one{condition: Idle}
-	idleFull = one{condition: Idle, kv: 0.9} // the KV utilization of the last step
-	asleep   = one{condition: Asleep}
-	starting = one{condition: Starting}
-	drains   = one{condition: Draining, load: 10, kv: 0.3}
-	unsure   = one{condition: Unknown, load: 10, kv: 0.3, in: 2}
-	lost     = one{condition: Unreachable}
-	stands   = one{condition: Stalled, load: 10, kv: 0.3}
-	fails    = one{condition: Failing, load: 10, kv: 0.3, in: 2, causes: map[Cause]float64{Erroring: 1}}
-	flooded  = one{condition: Degraded, load: 90, waiting: 60, kv: 0.95, in: 8, causes: map[Cause]float64{DemandExceedsCapacity: 1}}
-	slow     = one{condition: Degraded, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[Cause]float64{SlowSteps: 1}}
+	well     = one{condition: diagnose.Healthy, load: 10, kv: 0.3, in: 2}
+	full8    = one{condition: diagnose.Healthy, load: 10, kv: 0.8, in: 2}
+	idle     = one{condition: diagnose.Idle}
+	idleFull = one{condition: diagnose.Idle, kv: 0.9} // the KV utilization of the last step
+	asleep   = one{condition: diagnose.Asleep}
+	starting = one{condition: diagnose.Starting}
+	drains   = one{condition: diagnose.Draining, load: 10, kv: 0.3}
+	unsure   = one{condition: diagnose.Unknown, load: 10, kv: 0.3, in: 2}
+	lost     = one{condition: diagnose.Unreachable}
+	stands   = one{condition: diagnose.Stalled, load: 10, kv: 0.3}
+	fails    = one{condition: diagnose.Failing, load: 10, kv: 0.3, in: 2, causes: map[diagnose.Cause]float64{diagnose.Erroring: 1}}
+	flooded  = one{condition: diagnose.Degraded, load: 90, waiting: 60, kv: 0.95, in: 8, causes: map[diagnose.Cause]float64{diagnose.DemandExceedsCapacity: 1}}
+	slow     = one{condition: diagnose.Degraded, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}
 	// A smaller cache makes requests stay, and as many come as to the others.
-	small  = one{condition: Degraded, load: 90, waiting: 60, kv: 0.95, in: 2, causes: map[Cause]float64{KVPressure: 1}}
-	refuse = one{condition: Degraded, causes: map[Cause]float64{Erroring: 1}}
+	small  = one{condition: diagnose.Degraded, load: 90, waiting: 60, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.KVPressure: 1}}
+	refuse = one{condition: diagnose.Degraded, causes: map[diagnose.Cause]float64{diagnose.Erroring: 1}}
 )
 
 func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
@@ -172,8 +185,8 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"half of those that should serve":       {several(times(1, well), times(1, lost), times(6, asleep)), "unreachable"},
 		"half of those that are not starting":   {several(times(1, well), times(1, stands), times(2, starting)), "stalled"},
 		"the only one that does not sleep":      {several(times(1, lost), times(3, asleep)), "unreachable"},
-		"a tenth of the load is harmed":         {several(times(9, one{condition: Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "healthy"},
-		"a fifth of the load is harmed":         {several(times(4, one{condition: Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
+		"a tenth of the load is harmed":         {several(times(9, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "healthy"},
+		"a fifth of the load is harmed":         {several(times(4, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
 		"errors that keep all requests away":    {times(2, refuse), "degraded erroring"},
 		"one of two, without requests anyway":   {several(times(1, refuse), times(1, idle)), "degraded erroring"},
 		"a rollout of one of four":              {several(times(3, well), times(1, drains)), "healthy"},
@@ -181,7 +194,7 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"all are deleted":                       {times(4, drains), "draining"},
 		"half of those that are not deleted":    {several(times(1, well), times(1, lost), times(2, drains)), "unreachable"},
 		"degraded, and another one is starting": {several(times(1, slow), times(1, starting)), "degraded slow_steps"},
-		"little of the harm is explained":       {times(2, one{condition: Degraded, load: 9, causes: map[Cause]float64{SlowSteps: 0.25}}), "degraded +slow_steps"},
+		"little of the harm is explained":       {times(2, one{condition: diagnose.Degraded, load: 9, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 0.25}}), "degraded +slow_steps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,11 +224,11 @@ func TestImbalance(t *testing.T) {
 		"one of the others is full":                 {several(times(2, flooded), times(2, well), times(1, full8)), told},
 		"the others sleep":                          {several(times(2, flooded), times(2, asleep)), not},
 		"the others are just starting":              {several(times(2, flooded), times(2, starting)), not},
-		"the others have half as much":              {several(times(2, flooded), times(2, one{condition: Healthy, load: 46, kv: 0.6, in: 4})), not},
+		"the others have half as much":              {several(times(2, flooded), times(2, one{condition: diagnose.Healthy, load: 46, kv: 0.6, in: 4})), not},
 		"one is slow, the others have room":         {several(times(1, slow), times(3, well)), "degraded slow_steps"},
 		"one has a smaller cache, as much comes":    {several(times(1, small), times(3, well)), "degraded kv_pressure"},
 		"one is overloaded, one is slow, two idle":  {several(times(1, flooded), times(1, slow), times(2, idle)), "degraded imbalanced +demand_exceeds_capacity +slow_steps"},
-		"nobody says how much comes":                {several(times(1, one{Degraded, 90, 60, 0.95, math.NaN(), flooded.causes}), times(3, well)), told},
+		"nobody says how much comes":                {several(times(1, one{diagnose.Degraded, 90, 60, 0.95, math.NaN(), flooded.causes}), times(3, well)), told},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +270,7 @@ func TestAPoolStaysDegradedUntilItIsClearlyNot(t *testing.T) {
 	t.Parallel()
 	r := newPoolRig()
 	share := func(of float64) {
-		r.evaluate(map[string][]one{"m": {{condition: Healthy, load: 100 * (1 - of), kv: 0.3}, {condition: Degraded, load: 100 * of, causes: slow.causes}}})
+		r.evaluate(map[string][]one{"m": {{condition: diagnose.Healthy, load: 100 * (1 - of), kv: 0.3}, {condition: diagnose.Degraded, load: 100 * of, causes: slow.causes}}})
 	}
 	for _, step := range []struct {
 		share   float64
@@ -272,10 +285,12 @@ func TestAPoolStaysDegradedUntilItIsClearlyNot(t *testing.T) {
 
 func TestUpstreamStarved(t *testing.T) {
 	t.Parallel()
-	waits := func(n float64, attributes ...collect.Attribute) queue { return queue{attributes, n} }
+	waits := func(n float64, attributes ...collect.Attribute) diagnose.Queue {
+		return diagnose.Queue{Attributes: attributes, Requests: n}
+	}
 	for name, test := range map[string]struct {
 		models  map[string][]one
-		queue   queue
+		queue   diagnose.Queue
 		verdict string
 	}{
 		"idle servers":                         {map[string][]one{"m": times(2, idle)}, waits(5), "degraded upstream_starved"},
@@ -286,15 +301,15 @@ func TestUpstreamStarved(t *testing.T) {
 		"one cannot be judged":                 {map[string][]one{"m": several(times(2, well), times(1, unsure))}, waits(5), "healthy"},
 		"less than one request":                {map[string][]one{"m": times(2, idle)}, waits(0.9), "idle"},
 		"one server is full":                   {map[string][]one{"m": several(times(3, well), times(1, full8))}, waits(5), "healthy"},
-		"one server has a queue":               {map[string][]one{"m": several(times(3, well), times(1, one{condition: Healthy, load: 9, waiting: 1, kv: 0.2}))}, waits(5), "healthy"},
+		"one server has a queue":               {map[string][]one{"m": several(times(3, well), times(1, one{condition: diagnose.Healthy, load: 9, waiting: 1, kv: 0.2}))}, waits(5), "healthy"},
 		"of this model":                        {map[string][]one{"m": times(2, idle)}, waits(5, named("m")...), "degraded upstream_starved"},
 		"of another model":                     {map[string][]one{"m": times(2, idle)}, waits(5, named("other")...), "idle"},
 		"with other attributes":                {map[string][]one{"m": times(2, idle)}, waits(5, collect.Attribute{Name: "name", Value: "pool-1"}), "degraded upstream_starved"},
 		"for one of two pools, both have room": {map[string][]one{"m": times(2, idle), "n": times(2, well)}, waits(5), "degraded upstream_starved"},
 		"for one of two pools, one is full":    {map[string][]one{"m": times(2, idle), "n": times(2, full8)}, waits(5), "idle"},
 		// 3 wait for 40 that are served per second: for 75 ms.
-		"for a moment each": {map[string][]one{"m": times(2, one{condition: Healthy, load: 10, kv: 0.3, in: 20})}, waits(3), "healthy"},
-		"longer":            {map[string][]one{"m": times(2, one{condition: Healthy, load: 10, kv: 0.3, in: 20})}, waits(5), "degraded upstream_starved"},
+		"for a moment each": {map[string][]one{"m": times(2, one{condition: diagnose.Healthy, load: 10, kv: 0.3, in: 20})}, waits(3), "healthy"},
+		"longer":            {map[string][]one{"m": times(2, one{condition: diagnose.Healthy, load: 10, kv: 0.3, in: 20})}, waits(5), "degraded upstream_starved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -316,7 +331,7 @@ func TestUpstreamStarvedHolds(t *testing.T) {
 	var all []string
 	for n := range 24 {
 		if n >= 4 && n < 12 && n != 10 {
-			r.evaluate(servers, queue{requests: 3})
+			r.evaluate(servers, diagnose.Queue{Requests: 3})
 		} else {
 			r.evaluate(servers)
 		}
@@ -329,7 +344,7 @@ func TestUpstreamStarvedHolds(t *testing.T) {
 	short := newPoolRig()
 	for n := range 24 {
 		if n%4 != 3 {
-			short.evaluate(servers, queue{requests: 3})
+			short.evaluate(servers, diagnose.Queue{Requests: 3})
 		} else {
 			short.evaluate(servers)
 		}
@@ -341,22 +356,22 @@ func TestUpstreamStarvedHolds(t *testing.T) {
 func TestAPoolHasTheDetailsOfItsEngines(t *testing.T) {
 	t.Parallel()
 	for _, detail := range []string{"more_sequences", "longer_outputs"} {
-		harmed := one{condition: Degraded, load: 30, kv: 0.3, causes: map[Cause]float64{DecodeLoad: 1}}
-		e := harmed.engine("m")
-		e.described = &[NumCauses]string{DecodeLoad: detail}
-		e.told.Reference = Objectives
-		small := one{condition: Degraded, load: 3, kv: 0.3, causes: map[Cause]float64{DecodeLoad: 1}}
-		f := small.engine("m")
-		f.described = &[NumCauses]string{DecodeLoad: "of another"}
+		harmed := one{condition: diagnose.Degraded, load: 30, kv: 0.3, causes: map[diagnose.Cause]float64{diagnose.DecodeLoad: 1}}
+		e := harmed.member("m")
+		e.Details[diagnose.DecodeLoad] = detail
+		e.Verdict.Reference = diagnose.Objectives
+		small := one{condition: diagnose.Degraded, load: 3, kv: 0.3, causes: map[diagnose.Cause]float64{diagnose.DecodeLoad: 1}}
+		f := small.member("m")
+		f.Details[diagnose.DecodeLoad] = "of another"
 		r := newPoolRig()
 		for range 2 {
 			r.pools.Begin()
-			r.pools.Add(&State{engines: []*engine{f, e}}, itsModel)
-			r.values, r.changes = r.pools.Evaluate(&r.settings, 1, map[*derive.Row]bool{poolRows.cause: true})
+			r.pools.Add(server(f, e), itsModel)
+			r.values, r.changes = r.pools.Evaluate(&r.settings, 1, enabled("vllm.pool.diagnosis.cause"))
 		}
 		assert.Equal(t, map[string]float64{"cause decode_load primary " + detail: 1}, r.said())
-		assert.Equal(t, Objectives, r.changes[0].To.Reference)
-		assert.Equal(t, detail, r.changes[0].Details[DecodeLoad])
+		assert.Equal(t, diagnose.Objectives, r.changes[0].To.Reference)
+		assert.Equal(t, detail, r.changes[0].Details[diagnose.DecodeLoad])
 	}
 }
 
@@ -365,11 +380,11 @@ func TestEvidenceIsOfWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	r := newPoolRig()
 	r.evaluate(map[string][]one{"m": several(times(2, full8), times(2, lost))})
-	signals := &r.pools.pools[0].last.Signals
-	assert.InDelta(t, 0.8, signals[KVUtilization], 1e-9)
-	assert.InDelta(t, 20, signals[Running], 1e-9)
+	signals := func() signal.Values { return r.pools.pools[0].signals() }
+	assert.InDelta(t, 0.8, signals()[signal.KVUtilization], 1e-9)
+	assert.InDelta(t, 20, signals()[signal.Running], 1e-9)
 	r.evaluate(map[string][]one{"m": times(2, lost)})
-	assert.True(t, math.IsNaN(signals[KVUtilization]) && math.IsNaN(signals[Running]))
+	assert.True(t, math.IsNaN(signals()[signal.KVUtilization]) && math.IsNaN(signals()[signal.Running]))
 }
 
 // A number is a pool's until its series have ended, one evaluation after its last
@@ -390,15 +405,15 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	t.Parallel()
 	p := Pools{MaxPools: 2}
 	add := func(pool string) bool {
-		return p.Add(&State{engines: []*engine{well.engine("m")}}, func([]collect.Attribute) []collect.Attribute {
+		return p.Add(server(well.member("m")), func([]collect.Attribute) []collect.Attribute {
 			return []collect.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
 		})
 	}
 	p.Begin()
 	assert.True(t, add("a") && add("b") && add("a"))
 	assert.False(t, add("c"), "no place")
-	assert.False(t, (&Pools{MaxPools: 0}).Add(&State{engines: []*engine{well.engine("m")}}, itsModel))
-	values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
+	assert.False(t, (&Pools{MaxPools: 0}).Add(server(well.member("m")), itsModel))
+	values, _ := p.Evaluate(&diagnose.Settings{Window: time.Minute, Hold: 2}, 1, enabled("vllm.pool.diagnosis.severity"))
 	assert.Len(t, values, 2)
 	p.Begin()
 	p.Begin()
@@ -411,23 +426,21 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
 	t.Parallel()
 	p := Pools{MaxPools: 4}
-	state := func(models ...string) *State {
-		s := &State{}
-		for i, model := range models {
-			e := well.engine(model)
-			e.number = i
-			s.engines = append(s.engines, e)
+	state := func(models ...string) *source {
+		s := &source{}
+		for _, model := range models {
+			s.members = append(s.members, well.member(model))
 		}
 		return s
 	}
 	noisy, friend := state("shared", "a", "b", "c", "d", "e"), state("shared")
-	others := []*State{state("m"), state("n"), state("o")}
-	evaluate := func(in ...*State) (all []string) {
+	others := []*source{state("m"), state("n"), state("o")}
+	evaluate := func(in ...*source) (all []string) {
 		p.Begin()
 		for _, s := range in {
 			p.Add(s, itsModel)
 		}
-		values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
+		values, _ := p.Evaluate(&diagnose.Settings{Window: time.Minute, Hold: 2}, 1, enabled("vllm.pool.diagnosis.severity"))
 		for _, v := range values {
 			all = append(all, v.Attributes[0].Value)
 		}
@@ -442,14 +455,12 @@ func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "m", "shared"}, evaluate(noisy, friend, others[0]), "its place is free")
 }
 
-// A server of which no engine is known belongs to no pool.
-func TestAServerWithoutEnginesIsInNoPool(t *testing.T) {
-	t.Parallel()
-	p := Pools{MaxPools: 2}
-	p.Begin()
-	e := lost.engine("m")
-	e.number = serverOnly
-	assert.True(t, p.Add(&State{engines: []*engine{e}}, itsModel))
-	values, _ := p.Evaluate(&Settings{Window: time.Minute, Hold: 2}, 1, map[*derive.Row]bool{poolRows.severity: true})
-	assert.Empty(t, values)
+// enabled is the row of one metric.
+func enabled(metric string) map[*derive.Row]bool {
+	for _, row := range diagnose.Rows() {
+		if row.Metric == metric {
+			return map[*derive.Row]bool{row: true}
+		}
+	}
+	return nil
 }

@@ -62,8 +62,8 @@ func (s *State) Server() []byte {
 	saved := savedServer{Version: serverVersion, Engines: s.server.restored}
 	size := 0
 	for _, e := range s.engines {
-		saved.At = max(saved.At, e.last.at)
-		if e.number == serverOnly {
+		saved.At = max(saved.At, e.last.At)
+		if e.number == ServerOnly {
 			continue
 		}
 		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.told.Condition == Unreachable}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +17,8 @@ import (
 func seen(attributes ...[]collect.Attribute) *State {
 	s := &State{server: server{begun: true, read: true}}
 	for n, a := range attributes {
-		e := &engine{number: n, attributes: a, first: 5, baseline: newBaseline()}
-		e.last.at = int64(time.Hour)
+		e := &engine{number: n, attributes: a, first: 5, baseline: learn.NewBaseline()}
+		e.last.At = int64(time.Hour)
 		s.engines = append(s.engines, e)
 	}
 	return s
@@ -37,9 +38,9 @@ func TestAServerSurvivesItsEncoding(t *testing.T) {
 		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
 	}, saved.Engines)
 	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
-	_, sound = decode(s.Server())
+	_, sound = learn.Decode(s.Server())
 	assert.False(t, sound, "it is no baseline")
-	_, sound = decodeServer(learned(10).encode())
+	_, sound = decodeServer(learned(10).Encode())
 	assert.False(t, sound, "and a baseline is no server")
 }
 
@@ -73,7 +74,7 @@ func FuzzDecodeServer(f *testing.F) {
 		s := &State{server: server{begun: true, read: true, restored: saved.Engines}}
 		for i := range s.server.restored {
 			one := &s.server.restored[i]
-			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: newBaseline(), at: saved.At}
+			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: learn.NewBaseline(), at: saved.At}
 			one.resume(e)
 			s.engines = append(s.engines, e)
 		}
@@ -83,29 +84,4 @@ func FuzzDecodeServer(f *testing.F) {
 			require.LessOrEqual(t, s.engines[0].first, saved.At)
 		}
 	})
-}
-
-// Signals that were added at the end cost no baseline; one that was written with more
-// signals than there are, by a newer version, is not understood.
-func TestABaselineOfFewerSignalsContinues(t *testing.T) {
-	t.Parallel()
-	now := string(learned(10).encode())
-	older := strings.Replace(now, fmt.Sprintf(`"signals":%d`, NumSignals), fmt.Sprintf(`"signals":%d`, leastSignals), 1)
-	require.NotEqual(t, now, older)
-	// The levels of the new signals stand at the end of the list.
-	levels, rest, found := strings.Cut(older, `],"step"`)
-	require.True(t, found)
-	for range int(NumSignals) - leastSignals {
-		levels = levels[:strings.LastIndexByte(levels, ',')]
-		levels = levels[:strings.LastIndexByte(levels, '}')+1]
-	}
-	older = levels + `],"step"` + rest
-	b, sound := decode([]byte(older))
-	require.True(t, sound)
-	assert.InEpsilon(t, 0.1, b.usual(TimeToFirstToken), 0.01)
-	assert.False(t, known(b.usual(GenerationRate)))
-	for _, signals := range []int{leastSignals - 1, int(NumSignals) + 1} {
-		_, sound = decode([]byte(strings.Replace(now, fmt.Sprintf(`"signals":%d`, NumSignals), fmt.Sprintf(`"signals":%d`, signals), 1)))
-		assert.False(t, sound)
-	}
 }

@@ -1,6 +1,10 @@
-package diagnose
+// Package signal names the numbers that the diagnosis is made from.
+package signal
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Signal is a number that conditions and causes are judged by.
 type Signal uint8
@@ -39,11 +43,11 @@ const (
 	GenerationRate
 	Standstill
 
-	// NumSignals is the number of signals, for arrays over them.
-	NumSignals
+	// Count is the number of signals, for arrays over them.
+	Count
 )
 
-var signalNames = [NumSignals]string{
+var names = [Count]string{
 	Running:           "running",
 	Waiting:           "waiting",
 	Deferred:          "deferred",
@@ -77,30 +81,36 @@ var signalNames = [NumSignals]string{
 }
 
 // String is the signal's name in the catalogue.
-func (s Signal) String() string { return signalNames[s] }
+func (s Signal) String() string { return names[s] }
 
-// Signals are the values of all signals; NaN where one is not known, so that
-// whatever is computed from it is not known either and no comparison holds.
-type Signals [NumSignals]float64
-
-// unknown returns signals of which none is known.
-func unknown() (s Signals) {
-	for i := range s {
-		s[i] = math.NaN()
-	}
-	return s
+// Named returns the signal with a name of the catalogue.
+func Named(name string) (Signal, bool) {
+	i := slices.Index(names[:], name)
+	return Signal(max(i, 0)), i >= 0
 }
 
-// known tells whether a number is one.
-func known(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// Values are those of all signals. One that is not known is NaN, so that whatever is
+// computed from it is not known either and no comparison with it holds.
+type Values [Count]float64
 
-// or returns the first of two numbers that is known.
-func or(a, b float64) float64 {
-	if known(a) {
+// Unknown returns values of which none is known.
+func Unknown() (v Values) {
+	for i := range v {
+		v[i] = math.NaN()
+	}
+	return v
+}
+
+// Known reports whether a number is neither NaN nor infinite.
+func Known(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Or returns a where it is known, else b.
+func Or(a, b float64) float64 {
+	if Known(a) {
 		return a
 	}
 	return b
 }
 
-// orZero returns a number, or 0 where it is not known.
-func orZero(a float64) float64 { return or(a, 0) }
+// OrZero returns a number, or 0 where it is not known.
+func OrZero(a float64) float64 { return Or(a, 0) }

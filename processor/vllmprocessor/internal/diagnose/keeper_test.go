@@ -24,7 +24,7 @@ func TestAKeeperHearsOfEachEnd(t *testing.T) {
 	t.Parallel()
 	k := &ended{}
 	s := &State{Keeper: k}
-	s.engines = append(s.engines, &engine{baseline: s.begin(nil, 1)})
+	s.engines = append(s.engines, &engine{baseline: s.beginBaseline(nil, 1)})
 	s.End()
 	assert.Equal(t, ended{begun: 1, ended: 1}, *k)
 }
