@@ -36,7 +36,7 @@ type Report struct {
 	Fates map[Fate]int
 	// Points is how many points came out.
 	Points int
-	// Up tells whether the body has anything to read.
+	// Up is true if the body has anything to read.
 	Up bool
 
 	starts map[string]pcommon.Timestamp

@@ -1,6 +1,5 @@
-// Package audit tells whether the points of one scrape are what the scraped
-// body says, no more and no less. It is the second opinion of the end-to-end
-// tests, so it shares no code with the receiver: it reads each line by itself
+// Package audit checks that the points of one scrape are exactly what the scraped
+// body contains. It is the independent oracle of the end-to-end tests, so it shares no code with the receiver: it reads each line by itself
 // with Prometheus's own parser, knows the rules of docs/reference/naming.md in its own
 // words, and takes from the catalogue only which families have which names.
 //

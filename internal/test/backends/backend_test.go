@@ -41,7 +41,7 @@ type recorder struct {
 	refusing bool
 }
 
-// request is what came beside a body.
+// request is the path and the headers of a request.
 type request struct {
 	path   string
 	header http.Header
@@ -150,7 +150,7 @@ type point struct {
 	bounds, buckets int
 }
 
-// derived tells whether the processor made the point.
+// derived reports whether the processor made the point.
 func (p point) derived() bool {
 	_, sent := p.attributes.Get(sent)
 	return !sent && derivedNames()[p.name]

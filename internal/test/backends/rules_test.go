@@ -169,7 +169,7 @@ var onlyValues = each(func(p point) string {
 	return ""
 })
 
-// ends demands the marks that tell Prometheus of the end of a series.
+// ends requires the stale markers that end a series in Prometheus.
 func ends(got received) []string {
 	var broken []string
 	for _, name := range []string{gaugeGone, sumGone, histogramGone} {

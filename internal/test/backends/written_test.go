@@ -93,7 +93,7 @@ func writtenDerived(got received) []string {
 }
 
 // labelForm demands valid names, sorted labels without doubles, and the labels
-// that tell servers and collectors apart.
+// in which servers and collectors differ.
 func labelForm(got received) []string {
 	metricName := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	labelName := regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)

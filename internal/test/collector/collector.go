@@ -103,7 +103,7 @@ func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Ready tells whether the collector says that all components have started.
+// Ready reports whether all components have started, by the collector's log.
 func (p *Process) Ready() bool {
 	return strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.")
 }

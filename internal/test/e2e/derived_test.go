@@ -78,16 +78,16 @@ func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	o.until(t, "the report that the server is gone", func() bool {
 		return strings.Contains(string(o.page), "\nvllm_up{") && o.up(t) == 0
 	})
-	told := time.Now()
+	changed := time.Now()
 	o.until(t, "the end of all derived series", func() bool { return len(o.derivedNow(t)) == 0 })
-	assert.Less(t, time.Since(told), 5*time.Second, "a few scrapes, not the five minutes of the exporter")
+	assert.Less(t, time.Since(changed), 5*time.Second, "a few scrapes, not the five minutes of the exporter")
 	o.Stop(t)
 	assert.Empty(t, o.Errors())
 }
 
-// What a new collector tells after its first scrape is since that scrape, not
-// since the server started: its first batch says nothing that needs another.
-func TestARestartedCollectorTellsNothingOfTheTimeBefore(t *testing.T) {
+// What a new collector emits after its first scrape counts from that scrape, not
+// from the server's start: its first batch has no value that needs an earlier one.
+func TestARestartedCollectorEmitsNothingAboutTheTimeBefore(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
 	first := observe(t, server)

@@ -250,7 +250,7 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 		page := o.pages[s.at/1e6]
 		if page == nil || page.looks < wholly {
 			// It was the last, or the machine was too busy to look in time.
-			t.Logf("nobody looked while scrape %d was shown", s.number)
+			t.Logf("no reading took place while scrape %d was shown", s.number)
 			continue
 		}
 		from, ok := baseline(all, i)
@@ -274,8 +274,8 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 }
 
 // baseline is the scrape that the window which ends with scrape i begins with:
-// the newest that is at least as old as the window, else the first. Where a
-// millisecond decides, it is not told; nor where it is older than two windows.
+// the newest that is at least as old as the window, else the first. It is unknown
+// where a millisecond decides, and where it is older than two windows.
 func baseline(all []scrape, i int) (from scrape, ok bool) {
 	from = all[i]
 	for n := i - 1; n >= 0; n-- {
@@ -314,7 +314,7 @@ func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 	return equals
 }
 
-// abandoned tells whether a series is the interval of abandoned prefill, which
+// abandoned reports whether a series is the interval of abandoned prefill, which
 // is over five minutes, longer than these tests take.
 func abandoned(series string) bool { return strings.Contains(series, `reason="abandoned_prefill"`) }
 

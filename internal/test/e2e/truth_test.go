@@ -164,7 +164,7 @@ func expected(window span, modelName string, engines, quantiles []string) said {
 	return out
 }
 
-// rates are told for each engine only.
+// rates are emitted for each engine only.
 func (out said) rates(s span, pairs []string) {
 	first := s.grew("vllm:time_to_first_token_seconds_count")
 	waiting := s.now("vllm:num_requests_waiting") - s.from.sum("vllm:num_requests_waiting", "engine", s.engine)

@@ -43,7 +43,7 @@ type Server struct {
 	objects   map[string]map[string]Object
 	events    map[string][]event
 	forbidden map[string]bool
-	// streaming tells whether lists can be streamed, as since Kubernetes 1.32.
+	// streaming is true if lists can be streamed, as since Kubernetes 1.32.
 	streaming bool
 	asked     map[string]int
 	// changed is closed and made anew at each change; broken, at each cut.

@@ -63,7 +63,7 @@ func (c cluster) ruleComplaints() []string {
 	for _, object := range c {
 		switch o := object.(type) {
 		case *rbacv1.Role, *rbacv1.ClusterRole:
-			found.add(!bound[name(o)], "%s: nobody has it", name(o))
+			found.add(!bound[name(o)], "%s: no account has this role", name(o))
 		case *corev1.ServiceAccount:
 			found.add(o.AutomountServiceAccountToken == nil || *o.AutomountServiceAccountToken, "%s: gives its token to any pod", name(o))
 		}

@@ -39,7 +39,7 @@ func validate(t *testing.T, config string, env map[string]string) (string, error
 	return string(output), err
 }
 
-// knowsDiscovery tells whether the built receiver has the key "discovery" at all.
+// knowsDiscovery reports whether the built receiver has the key "discovery" at all.
 func knowsDiscovery(t *testing.T) bool {
 	t.Helper()
 	output, err := validate(t, `
