@@ -243,7 +243,7 @@ prometheus: ## Fetch a Prometheus server for the end-to-end tests (Debian's pack
 		( cd build/deb && apt-get download -qq prometheus ) && \
 		dpkg-deb -x build/deb/prometheus_*.deb build/deb/root && \
 		rm -rf $(TOOLS)/prometheus && mv build/deb/root $(TOOLS)/prometheus || \
-		{ echo '==> the package prometheus cannot be had'; [ "$$(id -u)" -ne 0 ]; }; \
+		{ echo '==> apt-get cannot fetch the package prometheus'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
 # ---------------------------------------------------------------- care
