@@ -127,7 +127,7 @@ func (r *recorder) refuse(refusing bool) {
 	r.refusing = refusing
 }
 
-// received is what has come so far.
+// received is what has arrived so far.
 func (r *recorder) received() received {
 	points := r.points()
 	r.mu.Lock()

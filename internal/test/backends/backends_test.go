@@ -156,7 +156,7 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 }
 
 // The backend is away while the server is scraped, and the collector ends
-// meanwhile. Both come back, and everything arrives.
+// meanwhile. Both start again, and everything arrives.
 func TestNothingIsLostWhileTheBackendIsAway(t *testing.T) {
 	for _, end := range []struct {
 		how string

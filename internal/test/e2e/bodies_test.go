@@ -19,7 +19,7 @@ import (
 
 // page is one body and how a server gives it.
 type page struct {
-	// name says where the body comes from.
+	// name is the origin of the body.
 	name        string
 	body        []byte
 	contentType string

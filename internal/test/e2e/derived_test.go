@@ -40,8 +40,8 @@ func TestDerivedValuesEqualTheNumbersInTheBodies(t *testing.T) {
 	assert.Len(t, moved, 35, "34 derived metrics that this server has, and the number of the body")
 }
 
-// When the traffic stops, what cannot be said any more leaves the endpoint as
-// soon as the window has passed; when the server goes, all leaves.
+// When the traffic stops, series without a value leave the endpoint as soon as
+// the window has passed. When the server stops, all series leave it.
 func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
@@ -109,8 +109,8 @@ func TestARestartedCollectorEmitsNothingAboutTheTimeBefore(t *testing.T) {
 	assert.GreaterOrEqual(t, scrapes, 4)
 }
 
-// A restart of the server loses nothing of what it did on either side: what it
-// counted before is in the window, and what it counts since is from 0.
+// A restart of the server loses nothing: its counts before the restart are in the
+// window, and its counts after it begin at 0.
 func TestARestartedServerLosesNothingOfTheWindow(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)

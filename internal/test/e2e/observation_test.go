@@ -116,7 +116,7 @@ func (s *recorded) handedOut() [][]byte {
 	return s.bodies[:len(s.bodies):len(s.bodies)]
 }
 
-// idle stops the traffic: from now on nothing arrives and nothing moves.
+// idle stops the traffic: from now on no request arrives and no counter changes.
 func (s *recorded) idle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *recorded) restart(t *testing.T) {
 	s.simulated, s.life = fresh, len(s.bodies)
 }
 
-// seen is what the endpoint showed of one time.
+// seen is what the endpoint showed for one time.
 type seen struct {
 	series exposed
 	// looks is how often the number of the body was there.
@@ -291,7 +291,7 @@ func baseline(all []scrape, i int) (from scrape, ok bool) {
 	return from, true
 }
 
-// same demands that a page has these series with these values, and no other
+// same requires that a page has these series with these values, and no other
 // derived ones. It returns how many values were equal.
 func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 	t.Helper()
@@ -335,7 +335,7 @@ func (o *observation) derivedNow(t *testing.T) map[string]int {
 	return names
 }
 
-// up is what the page says about the server.
+// up is whether the page reports the server as up.
 func (o *observation) up(t *testing.T) float64 {
 	t.Helper()
 	return parsePage(t, o.page, bare)[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()]

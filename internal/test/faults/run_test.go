@@ -30,7 +30,7 @@ var (
 	date = flag.String("faults.date", "", "the date that the page states")
 )
 
-// pace says how long a run is.
+// pace is the length of a run.
 type pace struct {
 	interval, timeout time.Duration
 	scrapes           int

@@ -100,7 +100,7 @@ func mustDecode(t *testing.T, manifests []byte) cluster {
 	return all
 }
 
-// name says which object it is, for messages and for references.
+// name identifies an object in messages and references.
 func name(object runtime.Object) string {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// given are what a user's cluster already has: the namespace of the models.
+// given are the objects that a user's cluster already has: the namespace of the models.
 var given = []string{"vllm"}
 
-// ruleComplaints are what is wrong with namespaces, access and network.
+// ruleComplaints are the mistakes in namespaces, access and network policies.
 func (c cluster) ruleComplaints() []string {
 	var found complaints
 	index := c.index()

@@ -71,7 +71,7 @@ func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
 			output, err := validate(t, text, env)
 			require.NoError(t, err, "%s", output)
 
-			// And it can fail: without the environment nothing is left to send to.
+			// The check can fail: without the environment there is no backend to send to.
 			delete(env, "OTLP_ENDPOINT")
 			_, err = validate(t, text, env)
 			require.Error(t, err)
