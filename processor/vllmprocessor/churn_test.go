@@ -9,10 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // A pod comes every minute of a day and stays for ten.
 func TestADayOfPodsThatComeAndGoLeavesNothing(t *testing.T) {
+	race.SkipSequential(t)
 	r := newRig(t, "")
 	for minute := range 24 * 60 {
 		var b strings.Builder
@@ -31,6 +34,7 @@ func TestADayOfPodsThatComeAndGoLeavesNothing(t *testing.T) {
 // Series of two engines are missing or end at random; at last all end, or are
 // never sent again. Each derived series that had a value has then ended, once.
 func TestEachDerivedSeriesEndsOnce(t *testing.T) {
+	race.SkipSequential(t)
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := newRig(t, "percentiles: {per_engine: true}")

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -117,6 +118,7 @@ func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]b
 
 // What one server costs a backend, as the README states it.
 func TestTheCostInSeries(t *testing.T) {
+	race.SkipSequential(t)
 	const peaks = "hardware: [{gpu: H100-SXM}]"
 	// No connector and no images.
 	plain := vllmsim.Config{Version: "0.24.0"}

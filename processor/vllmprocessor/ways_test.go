@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -96,6 +97,7 @@ func come(t *testing.T, way string, s []answer) []pmetric.Metrics {
 }
 
 func TestAServerSaysTheSameByEachWay(t *testing.T) {
+	race.SkipSequential(t)
 	for server, config := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
