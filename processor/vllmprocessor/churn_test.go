@@ -39,7 +39,7 @@ func TestEachDerivedSeriesEndsOnce(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := newRig(t, "percentiles: {per_engine: true}")
 		last := map[string]float64{}
-		tell := func(at int, body string) {
+		send := func(at int, body string) {
 			for _, heard := range r.heard(fmt.Sprintf("at %d\n%s", at, body)) {
 				for key, value := range heard {
 					name := strings.Replace(key, fmt.Sprintf(" %ds ", at), " ", 1)
@@ -53,13 +53,13 @@ func TestEachDerivedSeriesEndsOnce(t *testing.T) {
 		for range 30 {
 			at += []int{1, 15, 15, 15, 60, 130}[random.IntN(6)]
 			missing, gone := 0.3*float64(random.IntN(2)), 0.3*float64(random.IntN(2))
-			tell(at, randomBody(random, counts, missing, gone))
+			send(at, randomBody(random, counts, missing, gone))
 		}
 		if seed%2 == 0 {
-			tell(at+15, randomBody(random, counts, 0, 1))
+			send(at+15, randomBody(random, counts, 0, 1))
 		} else {
 			for i := range 3 {
-				tell(at+15*(i+1), "counter vllm.mm_cache.hits{7} 0\n")
+				send(at+15*(i+1), "counter vllm.mm_cache.hits{7} 0\n")
 			}
 		}
 		for name, value := range last {

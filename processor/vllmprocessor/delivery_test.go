@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
 
-// fickle is a consumer that refuses when it is told to.
+// fickle is a consumer that refuses on demand.
 type fickle struct {
 	refuses bool
 	// during is called while it consumes.
