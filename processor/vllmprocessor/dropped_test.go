@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // Every way in which servers, and receivers before this processor, name what they drop.
@@ -27,7 +29,7 @@ func TestDroppedRequestsAreHarmInEveryDialect(t *testing.T) {
 			{dropped: 5, severity: 3, want: "failing"},
 		} {
 			t.Run(fmt.Sprintf("%s/%g", name, test.dropped), func(t *testing.T) {
-				p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+				p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 				p.begin(componenttest.NewNopHost())
 				defer p.end()
 				server := steady("one:8000", noon)
@@ -56,7 +58,7 @@ func TestDroppedRequestsAreHarmInEveryDialect(t *testing.T) {
 
 // One server counts what it drops for all engines together.
 func TestWhatAServerDropsIsOfAllItsEngines(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)

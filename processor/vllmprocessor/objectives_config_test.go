@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 )
 
@@ -106,5 +107,5 @@ objectives:
   - {name: h, metric: vllm.request.decode_time, threshold: 1s, target: 0.9}`)
 	require.NoError(t, err)
 	require.NoError(t, confmap.Validate(config))
-	assert.NotNil(t, newInstance(t, config, &archives{}).objectives)
+	assert.NotNil(t, newInstance(t, config, &archive.Shared{}).objectives())
 }

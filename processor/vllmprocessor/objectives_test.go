@@ -313,7 +313,7 @@ func TestPatternsChooseModels(t *testing.T) {
 	assert.Contains(t, got.values, "valid{model_name=meta-llama/L,objective=llama}")
 	assert.Contains(t, got.values, "valid{model_name=meta-llama/L,objective=all}")
 	assert.NotContains(t, got.values, "valid{model_name=meta-llama/L,objective=typo}")
-	assert.Equal(t, 2, p.objectives.trackers.Used())
+	assert.Equal(t, 2, p.objectives().Trackers.Used())
 	for range 5 {
 		p.scrape(engines, "meta-llama/L", 1)
 	}

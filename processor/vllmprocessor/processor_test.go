@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
 
@@ -60,9 +61,8 @@ func (r *rig) tell(text string) {
 
 func create(tb testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
 	tb.Helper()
-	p, err := newProcessor(config, settings, consumertest.NewNop())
+	p, err := newProcessor(config, settings, consumertest.NewNop(), &archive.Shared{})
 	require.NoError(tb, err)
-	require.NoError(tb, p.keep(&archives{}))
 	return p
 }
 
@@ -104,7 +104,7 @@ func TestAStalenessShorterThanTheScrapeIntervalIsToldOnce(t *testing.T) {
 	r := newRig(t, "{window: 10s, max_staleness: 10s}")
 	r.tell(every(0, 15, 30, 45, 60))
 	assert.Equal(t, []string{
-		"warn: a server comes every 15s only, which is longer than max_staleness (10s), so that it is forgotten each time " +
+		"warn: a server is scraped only every 15s, which is longer than max_staleness (10s), so that it is forgotten each time " +
 			"and nothing is derived from it; set window and max_staleness to 30s or more, or scrape more often",
 	}, r.messages())
 }

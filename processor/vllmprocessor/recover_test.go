@@ -184,7 +184,7 @@ func TestAServerWithMadeUpModelsHarmsNoOther(t *testing.T) {
 	}
 	assert.Less(t, last, 4*first+2*time.Second)
 	began := time.Now()
-	p.pools.collect(t.Context())
+	p.pools().Collect(t.Context(), nil)
 	require.NoError(t, pipeline.Shutdown(t.Context()))
 	assert.Less(t, time.Since(began), 5*time.Second)
 	t.Logf("a scrape of the hostile server took %s, later %s; the shutdown %s", first, last, time.Since(began))

@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // A server that restarts once is starting and then well. One that restarts again
 // and again is not starting for ever, and never well.
 func TestAServerThatRestartsAgainAndAgainIsNotStarting(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	server := steady("one:8000", noon)
 	restart := func() { server.requests, server.firstTokens, server.gaps = 0, 0, 0 }

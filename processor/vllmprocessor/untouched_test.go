@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -23,8 +24,8 @@ import (
 func tellingAll(tb testing.TB) *vllmProcessor {
 	tb.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Percentiles.PerEngine = true
-	config.CapacityFromBlocks = true
+	config.Derived.Percentiles.PerEngine = true
+	config.Derived.CapacityFromBlocks = true
 	config.MaxSeries = 2000
 	config.Metrics = map[string]MetricConfig{}
 	on := true
@@ -33,7 +34,7 @@ func tellingAll(tb testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{})
 	require.NoError(tb, err)
 	// Whatever the times of the points are, they are not in the future.
 	p.now = func() time.Time { return time.Unix(0, math.MaxInt64) }

@@ -107,7 +107,7 @@ func TestAServerSaysTheSameByEachWay(t *testing.T) {
 					input := come(t, name, read)
 					want, got := want, derivedBy(t, input)
 					if strings.HasPrefix(name, "deltas") {
-						want, got = withoutAbandoned(want), withoutAbandoned(got)
+						want, got = withoutHistory(want), withoutHistory(got)
 					}
 					sameValues(t, want, got)
 					assert.Equal(t, derivedBy(t, input), derivedBy(t, hopped(t, input)), "after a hop over OTLP")
@@ -124,7 +124,7 @@ func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			input := received(t, answers(t, config, 9), "canonical")
-			want, got := withoutAbandoned(derivedBy(t, input)), withoutAbandoned(derivedBy(t, deltas(input, false)))
+			want, got := withoutHistory(derivedBy(t, input)), withoutHistory(derivedBy(t, deltas(input, false)))
 			for key, value := range want {
 				if _, said := got[key]; !said {
 					assert.Zero(t, value, key)
@@ -170,12 +170,14 @@ func derivedBy(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	return out
 }
 
-// withoutAbandoned leaves out the one value for which a delta tells too little:
-// how long running prompts can be is known from all that have ever finished, and
-// deltas tell only of those since.
-func withoutAbandoned(values map[string]float64) map[string]float64 {
+// withoutHistory leaves out the values that need what was before the first delta: how
+// long running prompts can be, which follows from all that have ever finished, and a
+// standstill that is known from the second scrape on.
+func withoutHistory(values map[string]float64) map[string]float64 {
 	kept := maps.Clone(values)
-	maps.DeleteFunc(kept, func(key string, _ float64) bool { return strings.Contains(key, "reason=abandoned_prefill") })
+	maps.DeleteFunc(kept, func(key string, _ float64) bool {
+		return strings.Contains(key, "reason=abandoned_prefill") || strings.HasPrefix(key, "00:15 ") && strings.Contains(key, "signal=standstill")
+	})
 	return kept
 }
 

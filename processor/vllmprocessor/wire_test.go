@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // wired gives metrics the names that the receiver gives them with naming: wire.
@@ -30,7 +31,7 @@ func wired(t *testing.T, metrics pmetric.Metrics) pmetric.Metrics {
 // incident, of dropped requests, of a stall and of a server that cannot be read.
 func TestTheDiagnosisIsTheSameUnderWireNames(t *testing.T) {
 	incident := func(naming func(pmetric.Metrics) pmetric.Metrics) (told []map[string]float64, changes []string) {
-		p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		defer p.end()
 		server := steady("one:8000", noon)

@@ -219,9 +219,9 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, told []Told) string {
 
 const (
 	simulatorPage = "../../../docs/simulator.md"
-	toldBegin     = "<!-- told: begin -->\n"
-	toldEnd       = "<!-- told: end -->"
-	toldHead      = "| Scenario | What is told | After the onset | Healthy again after its end |\n|---|---|---|---|\n"
+	toldBegin     = "<!-- reported: begin -->\n"
+	toldEnd       = "<!-- reported: end -->"
+	toldHead      = "| Scenario | Reported | After the onset | Healthy again after its end |\n|---|---|---|---|\n"
 )
 
 // Each scenario is scraped by our receiver, and the processor with its defaults tells
