@@ -405,13 +405,13 @@ func TestASeriesThatIsMissingIsPendingForOneBatch(t *testing.T) {
 // One reason of several has ended: what it counted within the window still counts.
 func TestASeriesThatEndedCountsUntilItLeavesTheWindow(t *testing.T) {
 	r := fresh()
-	scrape(r, 0, success("stop", 1), success("abort", 1))
-	scrape(r, 15, success("stop", 3), success("abort", 11))
-	scrape(r, 30, success("stop", 3), gone(success("abort", 0)))
+	scrape(r, 0, success("stop", 1), success("abort", 1), success("length", 4))
+	scrape(r, 15, success("stop", 3), success("abort", 2), success("length", 4))
+	scrape(r, 30, success("stop", 3), gone(success("abort", 0)), gone(success("length", 0)))
 	got, status := only(t, r).Increase(collect.RequestSuccess)
 	assert.Equal(t, Present, status)
-	assert.Equal(t, 12.0, got)
-	assert.Equal(t, map[string]float64{"stop": 2, "abort": 10}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	assert.Equal(t, 3.0, got)
+	assert.Equal(t, map[string]float64{"stop": 2, "abort": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
 	scrape(r, 80, success("stop", 3))
 	got, _ = only(t, r).Increase(collect.RequestSuccess)
 	assert.Equal(t, 0.0, got)
@@ -455,7 +455,7 @@ func TestACounterThatBecomesADeltaBeginsAnew(t *testing.T) {
 	delta := tokens(50)
 	delta.Delta = true
 	for s := 15.0; s < 75; s += 15 {
-		scrape(r, s, delta)
+		assert.Zero(t, scrape(r, s, delta).Resets, "50 after 100 is an increase")
 		_, status := only(t, r).Increase(collect.PromptTokens)
 		assert.Equal(t, First, status, "the window begins before the change")
 	}
