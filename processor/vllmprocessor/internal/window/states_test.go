@@ -68,7 +68,7 @@ func TestABatchWithoutTheGaugeCountsWithTheValueBefore(t *testing.T) {
 }
 
 func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
-	reason := func(label string, value float64) collect.Sample {
+	reason := func(label collect.Label, value float64) collect.Sample {
 		return collect.Sample{Input: collect.WaitingByReason, Label: label, Value: value}
 	}
 	r := fresh()
@@ -76,7 +76,7 @@ func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
 	scrape(r, 15, reason("capacity", 3), reason("deferred", 20), gone(reason("old", 0)))
 	scrape(r, 30, reason("capacity", 5), reason("deferred", 20))
 	view := only(t, r)
-	for label, want := range map[string]struct {
+	for label, want := range map[collect.Label]struct {
 		last, average float64
 		status        Status
 	}{
@@ -93,7 +93,7 @@ func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
 	assert.Equal(t, Gone, status)
 	_, status = view.AverageOf(collect.WaitingByReason, "old")
 	assert.Equal(t, Gone, status)
-	assert.Equal(t, map[string]float64{"capacity": 5, "deferred": 20}, maps.Collect(view.States(collect.WaitingByReason)))
+	assert.Equal(t, map[collect.Label]float64{"capacity": 5, "deferred": 20}, maps.Collect(view.States(collect.WaitingByReason)))
 	for range view.States(collect.WaitingByReason) {
 		break
 	}
