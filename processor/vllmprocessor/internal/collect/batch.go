@@ -1,6 +1,9 @@
 package collect
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // Batch is the points of one resource at one time.
 type Batch struct {
@@ -34,7 +37,7 @@ func (b *Batch) Print() (sum uint64) {
 	for _, samples := range [...][]Sample{b.Samples, b.Unread} {
 		for i := range samples {
 			s := &samples[i]
-			one := b.Groups[s.Group].print ^ maphash.String(printSeed, s.Label)*3 ^ uint64(s.Input)<<1
+			one := b.Groups[s.Group].print ^ maphash.String(printSeed, string(s.Label))*3 ^ uint64(s.Input)<<1
 			if s.Gone {
 				one++
 			}
@@ -59,7 +62,19 @@ type Group struct {
 
 // NewGroup returns the group with some attributes, which must be sorted by name.
 func NewGroup(attributes []Attribute) Group {
-	return Group{Key: string(appendKey(nil, attributes)), Attributes: attributes}
+	return Group{Key: KeyWithout(attributes, ""), Attributes: attributes}
+}
+
+// KeyWithout returns a key that is equal for attributes that are equal except for the one
+// with a name.
+func KeyWithout(attributes []Attribute, name string) string {
+	var key []byte
+	for i, a := range attributes {
+		if a.Name != name {
+			key = appendKey(key, attributes[i:i+1])
+		}
+	}
+	return string(key)
 }
 
 func appendKey(key []byte, attributes []Attribute) []byte {
@@ -97,14 +112,33 @@ func (g *Group) Value(name string) string {
 	return ""
 }
 
+// Label is the values of an input's own attributes, in the order of Definition.Labels.
+// Equal values make equal labels, so it can be the key of a map.
+type Label string
+
+// separator stands between the values of a label. Prometheus's labels cannot contain it.
+const separator = "\x00"
+
+// NewLabel returns the label with these values.
+func NewLabel(values ...string) Label { return Label(strings.Join(values, separator)) }
+
+// Value returns the value of one of the input's own attributes.
+func (l Label) Value(i int) string {
+	rest := string(l)
+	for range i {
+		_, rest, _ = strings.Cut(rest, separator)
+	}
+	value, _, _ := strings.Cut(rest, separator)
+	return value
+}
+
 // Sample is one point.
 type Sample struct {
 	Input Input
 	// Group is an index into the batch's groups.
 	Group int
-	// Label is the values of the input's own attributes, in the order of
-	// Definition.Labels, joined by NUL.
-	Label string
+	// Label is the values of the input's own attributes.
+	Label Label
 	// Delta is true where the point is the change since the previous one.
 	Delta bool
 	// Gone is true where the point ends its series.

@@ -23,7 +23,7 @@ type pending struct {
 type sampleKey struct {
 	input Input
 	group int
-	label string
+	label Label
 }
 
 // add adds a sample to the batch of its time.
@@ -129,13 +129,7 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		c.rest = append(c.rest, Attribute{name, text})
 	}
 	slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
-	switch len(labels) {
-	case 0:
-	case 1:
-		sample.Label = labels[0]
-	default:
-		sample.Label = strings.Join(labels, "\x00")
-	}
+	sample.Label = NewLabel(labels...)
 	return true
 }
 

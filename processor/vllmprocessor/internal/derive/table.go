@@ -2,7 +2,6 @@ package derive
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
@@ -138,7 +137,7 @@ func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, rea
 		return noParts, Because(status)
 	}
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
-		yield(Extra{why}, Parts{Numerator: n, Denominator: all})
+		yield(Extra{why.Value(0)}, Parts{Numerator: n, Denominator: all})
 	}
 	return Parts{Denominator: all}, OK
 }
@@ -167,7 +166,7 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
 		parts := Parts{Numerator: accepted, Denominator: drafts}
 		parts.share()
-		yield(Extra{position}, parts)
+		yield(Extra{position.Value(0)}, parts)
 	}
 	return Parts{Denominator: drafts}, OK
 }
@@ -259,6 +258,12 @@ func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	return noParts, OK
 }
 
+// These are the places of the own attributes of collect.HTTPRequests.
+const (
+	httpStatus = iota
+	httpHandler
+)
+
 // HTTPErrors counts the requests for inference that a server answered over the
 // window, and among them those with a status of 4xx and of 5xx.
 func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) {
@@ -266,8 +271,7 @@ func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) 
 		return 0, errors, Because(status)
 	}
 	for label, n := range v.Increases(collect.HTTPRequests) {
-		status, rest, _ := strings.Cut(label, "\x00")
-		handler, _, _ := strings.Cut(rest, "\x00")
+		status, handler := label.Value(httpStatus), label.Value(httpHandler)
 		if slices.Contains(unserved, handler) || status == "" {
 			continue
 		}

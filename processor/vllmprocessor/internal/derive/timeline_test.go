@@ -138,7 +138,7 @@ func (w *world) batches(scrape int) []*collect.Batch {
 	for _, s := range streams {
 		into := parts[r.IntN(len(parts))]
 		before := scrape > 0 && w.exposed(s, scrape-1)
-		sample := collect.Sample{Input: s.input, Label: s.label}
+		sample := collect.Sample{Input: s.input, Label: collect.Label(s.label)}
 		life := w.life(s.engine, t)
 		if w.startsKnown[s.engine][life] {
 			sample.Start = w.lives[s.engine][life]

@@ -57,7 +57,7 @@ type sample struct {
 }
 
 func number(engine string, in collect.Input, label string, value float64) sample {
-	return sample{collect.Sample{Input: in, Label: label, Value: value}, engine}
+	return sample{collect.Sample{Input: in, Label: collect.Label(label), Value: value}, engine}
 }
 
 func distribution(engine string, in collect.Input, sum float64, bounds []float64, counts ...float64) sample {

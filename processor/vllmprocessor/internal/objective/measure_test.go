@@ -429,6 +429,9 @@ func TestShrinkEndsTheTrackersOfTheNewestModels(t *testing.T) {
 	assert.NotContains(t, got, "valid ttft{b}")
 	all(120, 2)
 	assert.Equal(t, 1.0, s.values()["valid ttft{b}"], "they begin anew with the next step")
+	s.keeper.ended = nil
+	s.state.Shrink(100, &s.keeper)
+	assert.Len(t, s.keeper.ended, 6)
 }
 
 func TestMetricsThatAreSwitchedOffAreNotEmitted(t *testing.T) {

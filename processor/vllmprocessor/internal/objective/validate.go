@@ -111,7 +111,7 @@ func (o *Objective) checkTarget() string {
 	case o.Target == 0:
 		return "the target is missing or 0; write for example target: 0.95"
 	case o.Target == 1 || o.Target == 100:
-		return fmt.Sprintf("the target %s allows not a single failure, so it has no error budget; write for example 0.999", target)
+		return fmt.Sprintf("the target %s allows no single failure, so it has no error budget; write for example 0.999", target)
 	case o.Target > 1 && o.Target < 100:
 		return fmt.Sprintf("the target %s is a percentage; write the share %s", target, strconv.FormatFloat(o.Target/100, 'g', 12, 64))
 	}

@@ -8,13 +8,13 @@ const fewSeries = 16
 // labelled is a series of a group: an input and the values of its labels.
 type labelled struct {
 	input collect.Input
-	label string
+	label collect.Label
 }
 
 // find returns a series of the group; nil where it is new. The points of a metric have
 // the same order in every batch. So the search begins at hint, and hint is then set to
 // the likely place of the next series.
-func (g *Group) find(in collect.Input, label string, hint *int) *series {
+func (g *Group) find(in collect.Input, label collect.Label, hint *int) *series {
 	all := g.inputs[in]
 	for i := range min(len(all), fewSeries) {
 		next := (*hint + i) % len(all)
@@ -47,11 +47,5 @@ func (g *Group) include(in collect.Input, s *series) {
 // engine restarts with all its models. Where several servers share a resource, other
 // attributes distinguish them.
 func process(attributes []collect.Attribute) string {
-	var key []byte
-	for _, a := range attributes {
-		if a.Name != "model_name" {
-			key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
-		}
-	}
-	return string(key)
+	return collect.KeyWithout(attributes, "model_name")
 }

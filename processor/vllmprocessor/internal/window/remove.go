@@ -21,7 +21,7 @@ func (r *Resource) Allow(groups int) { r.allowed = min(groups, maxGroups) }
 const unit = 1024
 
 // sizeOf is what a series takes of the limit.
-func sizeOf(label string, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
+func sizeOf(label collect.Label, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
 
 // resize counts what a series takes once its buckets have changed.
 func (r *Resource) resize(s *series) {

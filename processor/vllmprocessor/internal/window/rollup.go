@@ -2,7 +2,8 @@ package window
 
 import (
 	"iter"
-	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
 // enroll puts a new group into its roll-up.
@@ -11,15 +12,12 @@ func (r *Resource) enroll(g *Group) {
 	if len(without) == len(g.Attributes) {
 		return
 	}
-	var key strings.Builder
-	for _, a := range without {
-		key.WriteString(a.Name + "\x00" + a.Value + "\x00")
-	}
-	up := r.rollupOf[key.String()]
+	key := collect.KeyWithout(g.Attributes, "engine")
+	up := r.rollupOf[key]
 	if up == nil {
-		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key.String()}
+		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key}
 		r.nextRollup++
-		r.rollupOf[key.String()] = up
+		r.rollupOf[key] = up
 		r.rollups = append(r.rollups, up)
 	}
 	up.groups = append(up.groups, g)

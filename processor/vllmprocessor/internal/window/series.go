@@ -1,11 +1,15 @@
 package window
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
 
 // series is one series of a resource. A counter or a gauge has one number. A
 // distribution has the counts of its buckets and then its sum.
 type series struct {
-	label string
+	label collect.Label
 	delta bool
 	// ended is true after a point that ends the series.
 	ended bool

@@ -142,7 +142,7 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 }
 
 // GaugeOf returns the gauge with one value of the input's label.
-func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
+func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
 		if s.label == label {
 			return s.totals.at(s.newest)[0], v.status(s)
@@ -153,8 +153,8 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 
 // States iterates over the values of a gauge in the newest batch, by the input's
 // label.
-func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
+func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
+	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs[in] {
 			if v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
 				return
@@ -168,7 +168,7 @@ func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
 func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.average) }
 
 // AverageOf is Average with one value of the input's label.
-func (v *View) AverageOf(in collect.Input, label string) (float64, Status) {
+func (v *View) AverageOf(in collect.Input, label collect.Label) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
 		if s.label == label {
 			return v.average(s)
@@ -230,7 +230,7 @@ func (v *View) difference(s *series) (float64, Status) {
 
 // IncreaseOf returns the increase with one value of the input's label. A label value
 // without a series has an increase of 0, if the input has other series.
-func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
+func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Status) {
 	_, status := v.Increase(in)
 	if status != Present {
 		return 0, status
@@ -246,8 +246,8 @@ func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
 
 // Increases iterates over the series of a counter by label: those with a value, and
 // those that are gone but grew within the window.
-func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
+func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
+	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs[in] {
 			value, status := v.difference(s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
