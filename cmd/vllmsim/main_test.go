@@ -167,7 +167,7 @@ func TestServeRecordReplay(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "recorded")
 	var stdout, stderr buffer
-	code := run(t.Context(), []string{"record", urls[0], "--for", "300ms", "--every", "50ms", dir}, &stdout, &stderr)
+	code := run(t.Context(), []string{"record", urls[0], "--for", "3s", "--every", "250ms", dir}, &stdout, &stderr)
 	require.Zero(t, code, stderr.String())
 	assert.Regexp(t, `\d+ bodies in`, stdout.String())
 	assert.Zero(t, stop())
