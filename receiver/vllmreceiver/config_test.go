@@ -239,3 +239,13 @@ metrics:
 	assert.True(t, options.KeepFairness)
 	assert.Equal(t, map[string]bool{"vllm_router.current_qps": false}, options.Enabled)
 }
+
+// Each repetition of a server names the first one, so that one edit after another is right.
+func TestEveryRepetitionOfAServerNamesTheFirst(t *testing.T) {
+	cfg, err := decode(t, `{targets: [{endpoint: "http://a:8000"}, {endpoint: "http://b:8000"}, {endpoint: "http://A:8000/metrics"}, {endpoint: "https://a:8000"}]}`)
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.ErrorContains(t, err, "targets::2::endpoint: the same server as targets::0")
+	require.ErrorContains(t, err, "targets::3::endpoint: the same server as targets::0")
+	require.NotContains(t, err.Error(), "targets::1::endpoint")
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -344,4 +346,22 @@ func (h *hanging) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) e
 	h.hangs <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// When discovery stops, a change that is being applied must not start further targets.
+func TestNoTargetIsStartedAfterTheEndOfDiscovery(t *testing.T) {
+	t.Parallel()
+	r := start(t, new(consumertest.MetricsSink), func(*Config) {}, metricsServer(t, quick))
+	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
+	address, err := url.Parse(metricsServer(t, quick) + "/metrics")
+	require.NoError(t, err)
+	wanted := []discover.Target{{URL: address, Interval: time.Second, Timeout: time.Second}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.reconcile(ended, wanted, 0)
+	assert.EqualValues(t, 1, r.targets.Load(), "only the configured one")
+	assert.Empty(t, d.scraped)
+	assert.True(t, d.reconcile(t.Context(), wanted, 3))
+	assert.EqualValues(t, 2, r.targets.Load())
+	assert.EqualValues(t, 3, r.overflow.Load())
 }

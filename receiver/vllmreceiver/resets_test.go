@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // A process that started when it started before has not been restarted, whatever
@@ -135,4 +137,38 @@ func TestAVersionThatIsLateOnceDoesNotRenameAMetric(t *testing.T) {
 	r.scrape(body("2"))
 	r.version = "0.10.2"
 	assert.Len(t, points(r.scrape(body("3")), "vllm.prefix_cache.hits"), 1)
+}
+
+// After an outage the version is asked again. The same answer is not a restart: the series
+// keep their resource and their start times.
+func TestAnOutageOfTheSameReleaseIsNotARestart(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.20.0"
+	counter := func(n int) string {
+		return fmt.Sprintf("# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total %d\n", n)
+	}
+	r.scrape(counter(5))
+	before := r.scrape(counter(6))
+	r.fail(http.StatusInternalServerError)
+	after := r.scrape(counter(7))
+	start := func(m pmetric.Metrics) pcommon.Timestamp {
+		for _, sm := range m.ResourceMetrics().At(0).ScopeMetrics().All() {
+			for _, metric := range sm.Metrics().All() {
+				if metric.Name() == "vllm.prompt_tokens" {
+					return metric.Sum().DataPoints().At(0).StartTimestamp()
+				}
+			}
+		}
+		return 0
+	}
+	require.NotZero(t, start(before))
+	assert.Equal(t, start(before), start(after))
+	assert.Equal(t, 2, r.asked["/version"], "once at the start and once after the outage")
+	r.scrape(counter(8))
+	assert.Equal(t, 2, r.asked["/version"])
+
+	r.version = "0.21.0"
+	r.fail(http.StatusInternalServerError)
+	other := r.scrape(counter(9))
+	assert.Contains(t, render(other), `service.version="0.21.0"`, "another release has another resource")
 }

@@ -223,3 +223,37 @@ func TestShutdownGivesUpAVersionRequest(t *testing.T) {
 	require.NoError(t, ctx.Err())
 	assert.Empty(t, sink.AllMetrics())
 }
+
+// While a target is stopping, one of the same address waits for it and then starts: it is
+// neither dropped nor started too early.
+func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
+	t.Parallel()
+	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = metricsServer(t, quick)
+	cfg.Controller.InitialDelay = 0
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), s.consumer(t))
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	<-s.entered
+	same := configuredTargets(cfg)[0]
+	removed, added := make(chan error, 1), make(chan error, 1)
+	go func() { removed <- r.Remove(context.Background(), same.address) }()
+	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
+
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, r.Add(short, same), context.DeadlineExceeded, "it waits, as long as its context lasts")
+
+	go func() { added <- r.Add(context.Background(), same) }()
+	close(s.release)
+	require.NoError(t, <-removed)
+	require.NoError(t, <-added)
+	assert.EqualValues(t, 1, r.targets.Load())
+	r.mu.Lock()
+	again := r.running[same.address.String()]
+	r.mu.Unlock()
+	require.NotNil(t, again)
+	assert.NoError(t, again.scraper.stopped.Err(), "the new one runs")
+	require.NoError(t, r.Shutdown(t.Context()))
+}
