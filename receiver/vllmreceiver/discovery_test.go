@@ -113,7 +113,7 @@ resource_attributes:
 	}, ends(last[len(last)-1]))
 	count := len(from(sink, "llama-1"))
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-1")) > count+2 }, within, 5*time.Millisecond)
-	assert.Len(t, from(sink, "llama-0"), len(last), "nothing comes after the end")
+	assert.Len(t, from(sink, "llama-0"), len(last), "no point after the end")
 
 	for _, m := range sink.AllMetrics() {
 		attributes := m.ResourceMetrics().At(0).Resource().Attributes().AsRaw()
@@ -173,7 +173,7 @@ func TestATargetThatChangesItsAttributesIsAnother(t *testing.T) {
 	}
 }
 
-func TestDiscoveryLeavesListedTargetsAlone(t *testing.T) {
+func TestDiscoveryIgnoresListedTargets(t *testing.T) {
 	t.Parallel()
 	listed, found := metricsServer(t, quick), metricsServer(t, quick)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -266,21 +266,21 @@ func TestShutdownWhileTheEndOfATargetIsBeingSent(t *testing.T) {
 }
 
 // A certificate may be mounted later than the first target is found.
-func TestATargetThatCannotBeStartedIsSaidOnce(t *testing.T) {
+func TestATargetThatCannotBeStartedIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, `
 tls: {ca_file: doc.go}
 discovery: {static_configs: [{targets: ["127.0.0.1:1", "127.0.0.1:2"], labels: {__scheme__: https}}]}
 `)
-	said := func() int { return logs.FilterMessageSnippet("Discovered targets cannot be started").Len() }
-	assert.Eventually(t, func() bool { return said() > 0 }, within, 5*time.Millisecond)
+	lines := func() int { return logs.FilterMessageSnippet("Discovered targets cannot be started").Len() }
+	assert.Eventually(t, func() bool { return lines() > 0 }, within, 5*time.Millisecond)
 	time.Sleep(100 * time.Millisecond)
-	assert.Equal(t, 1, said())
+	assert.Equal(t, 1, lines())
 	assert.Zero(t, r.targets.Load())
 }
 
-func TestDiscoveryMistakesAreToldWithAllOthers(t *testing.T) {
+func TestDiscoveryMistakesAreReportedWithAllOthers(t *testing.T) {
 	cfg, err := decode(t, `
 naming: otel
 limits: {targets: 0}

@@ -14,7 +14,7 @@ import (
 
 // A process that started when it started before has not been restarted, whatever
 // one of its counters does.
-func TestAnUnmovedProcessStartIsNoRestart(t *testing.T) {
+func TestAnUnchangedProcessStartIsNotARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, other string) string {
 		return counter(tokens) + "# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total " + other + "\n" + process(unix(-200))
@@ -38,9 +38,9 @@ func TestAnUnknownFallingCounterResetsOnlyItself(t *testing.T) {
 	assert.InDelta(t, 0, seconds(start), 0)
 }
 
-// A gauge whose TYPE line says counter passes under a name of its own; its falls
-// are no restarts.
-func TestAGaugeThatCallsItselfACounterIsNoRestart(t *testing.T) {
+// A gauge whose TYPE line says counter is emitted under another name; its falls
+// are not restarts.
+func TestAGaugeTypedAsACounterDoesNotShowARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, running string) string {
 		return counter(tokens) + "# TYPE vllm:num_requests_running counter\nvllm:num_requests_running " + running + "\n"
@@ -51,8 +51,8 @@ func TestAGaugeThatCallsItselfACounterIsNoRestart(t *testing.T) {
 	assert.InDelta(t, 0, seconds(start), 0)
 }
 
-// A histogram that does not add up is dropped; it says nothing about the process.
-func TestAHistogramThatIsDroppedIsNoRestart(t *testing.T) {
+// A histogram that does not add up is dropped; it does not show a restart.
+func TestADroppedHistogramDoesNotShowARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, bucket, count string) string {
 		return counter(tokens) + "# TYPE vllm:request_params_n histogram\n" +
@@ -84,7 +84,7 @@ func TestARedirectsAddressIsNotInTheLog(t *testing.T) {
 }
 
 // A series over the limit that takes the place of one that left must not be
-// pushed out when that one comes back.
+// pushed out when that one returns.
 func TestTheSeriesLimitIsSticky(t *testing.T) {
 	r := newRig(t, func(cfg *Config) { cfg.Limits.Series = 2 })
 	body := func(engines ...string) string {
@@ -126,14 +126,14 @@ func TestASeriesDoesNotEndInTheScrapeThatHasIt(t *testing.T) {
 // Two counts of one family mean different things before and after 0.9. One
 // request for the version that times out must not give the metric another name
 // for a whole life of the process.
-func TestAVersionThatIsLateOnceDoesNotRenameAMetric(t *testing.T) {
+func TestALateVersionDoesNotRenameAMetric(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.10.2"
 	body := func(value string) string {
 		return counter(value) + "# TYPE vllm:gpu_prefix_cache_hits_total counter\nvllm:gpu_prefix_cache_hits_total{engine=\"0\"} " + value + "\n"
 	}
 	r.scrape(body("100"))
-	r.version = "" // The server that has just come back answers 404 or 503 once.
+	r.version = "" // A server that has just started answers 404 or 503 once.
 	r.scrape(body("2"))
 	r.version = "0.10.2"
 	assert.Len(t, points(r.scrape(body("3")), "vllm.prefix_cache.hits"), 1)

@@ -85,8 +85,8 @@ func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
 	assert.Zero(t, s.after.Load(), "a batch was sent after Shutdown had returned")
 }
 
-// What ends a target must come before what a new target of the same address
-// says, or a backend takes the new one for dead until its next scrape.
+// The end of a target must be before the first points of a new target of the same address,
+// or a backend takes the new one for dead until its next scrape.
 func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -141,7 +141,7 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 		}
 	}
 	t.Log(got)
-	assert.False(t, live >= 0 && ended > live, "the end came after the first point of the target that had come back")
+	assert.False(t, live >= 0 && ended > live, "the end was after the first point of the new target")
 }
 
 // Remove has a context: a consumer that hangs must not hold it for ever, as it
@@ -204,7 +204,7 @@ func TestAddRemoveShutdownInAnyOrder(t *testing.T) {
 }
 
 // A version request that hangs does not hold Shutdown.
-func TestShutdownGivesUpAVersionRequest(t *testing.T) {
+func TestShutdownCancelsAVersionRequest(t *testing.T) {
 	asked := make(chan struct{}, 10)
 	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
