@@ -32,23 +32,23 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.DurationVar(&cfg.Period, "period", time.Minute, "length of one wave of load")
 	flags.Float64Var(&cfg.Rate, "rate", 6, "mean arrival rate per engine, requests per second")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of the load")
-	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 0, "capacity of each engine's KV cache in tokens (0: 40960, or what the -hardware holds)")
+	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 0, "capacity of each engine's KV cache in tokens (0: 40960, with -hardware what that holds)")
 	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and output together, in tokens (0: 8192, with -hardware 16384)")
 	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 0, "most requests in one batch (0: 48, with -hardware 1024)")
-	flags.StringVar(&cfg.Hardware, "hardware", "simple", "what computes: simple, a small and fast model of an engine, or a simulation of hardware and model: "+
-		strings.Join(vllmsim.Models()[1:], ", "))
+	flags.StringVar(&cfg.Hardware, "hardware", "", "simulated hardware and model: "+strings.Join(vllmsim.Models(), ", ")+
+		" (default: 8b-h100 with the low limits named above)")
 	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
-	truth := flags.String("truth", "", "with -hardware: file for what became of each request and what was injected when, one JSON object per line")
-	flags.Func("change", "with -hardware: what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
+	truth := flags.String("truth", "", "file for what became of each request and what was injected when, one JSON object per line")
+	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
 		change, err := parseChange(text)
 		cfg.Changes = append(cfg.Changes, change)
 		return err
 	})
-	file := flags.String("scenario", "", "file that says what is simulated, under which load, and what happens when; examples/scenarios has some")
+	file := flags.String("scenario", "", "file with a server, its load, and the changes over time; examples/scenarios has some")
 	speed := flags.Float64("speed", 1, "virtual seconds per second; above 1 timestamps within the metrics lie ahead of the clock")
-	noLoad := flags.Bool("no-load", false, "with -hardware: no requests but those sent to /v1/completions")
+	noLoad := flags.Bool("no-load", false, "no requests but those sent to /v1/completions")
 	rest, err := parse(flags, args)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer out.Close()
-		told := newTruthFile(out, stderr)
-		cfg.Truth, cfg.Injected = told.outcome, told.injected
+		lines := newTruthFile(out, stderr)
+		cfg.Truth, cfg.Injected = lines.outcome, lines.injected
 	}
 	began := time.Now()
 	cfg.Clock = func() time.Time {

@@ -50,7 +50,7 @@ func TestARecordSaysAll(t *testing.T) {
 	assert.Equal(t, epoch.Add(15500*time.Millisecond), record.ObservedTimestamp().AsTime(), "when we saw it")
 	assert.Equal(t, plog.SeverityNumberWarn, record.SeverityNumber())
 	assert.Equal(t, "WARN", record.SeverityText())
-	assert.Regexp(t, `^Users wait .* Prompts take more .* less of them is found in the prefix cache\. The work has changed`, record.Body().AsString())
+	assert.Regexp(t, `^Users wait .* Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
 	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
 	require.True(t, there)
 	assert.Equal(t, 4, next.Slice().Len())

@@ -63,10 +63,10 @@ var Gateway = GatewayRules{
 	},
 }
 
-// Router tells the production stack's router from a vLLM server.
+// Router recognises the router of the vLLM production stack.
 var Router = RouterRules{Families: []string{"vllm:current_qps", "vllm:healthy_pods_total", "vllm:num_incoming_requests_total"}, Label: "server", Prefixes: []string{"vllm:", "router_"}, Name: "vllm_router."}
 
-// Simulator tells the llm-d inference simulator from a vLLM server.
+// Simulator recognises the llm-d inference simulator.
 var Simulator = SimulatorRules{Families: []string{"vllm:max_num_generation_tokens"}, CacheConfigLabels: []string{"block_size", "num_gpu_blocks"}}
 
 // InfoFamilies are the families whose facts are in their labels.
@@ -154,7 +154,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "exceptions_total_counter", Until: "0.3.3"},
 		},
-		Exception: "The wire name has \"total\" inside: a counter of aioprometheus does not end in \"_total\".",
+		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
 		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Enabled: false, Stability: "development", EmittedBy: "receiver",
@@ -173,7 +173,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "http_request_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Duration of HTTP requests by handler, in few buckets.",
+		Description: "Duration of HTTP requests by handler, with few buckets.",
 		Attributes:  []string{"handler", "method"},
 		Sources: []Source{
 			{Family: "http_request_duration_seconds", Since: "0.8.3"},
@@ -181,7 +181,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Duration of all HTTP requests together, in many buckets.",
+		Description: "Duration of all HTTP requests together, with many buckets.",
 		Sources: []Source{
 			{Family: "http_request_duration_highr_seconds", Since: "0.8.3"},
 		},
@@ -257,7 +257,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.datalayer.extract.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Failed attempts to make sense of data about the endpoints.",
+		Description: "Failed attempts to parse data about the endpoints.",
 		Attributes:  []string{"extractor_type", "source_type"},
 		Sources: []Source{
 			{Family: "llm_d_inference_scheduler_datalayer_extract_errors_total"},
@@ -277,7 +277,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.disaggregatedset_revision_gating_share", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Share of requests that a revision may get, from 0 to 1.",
+		Description: "Share of the requests that a revision may get, from 0 to 1.",
 		Attributes:  []string{"mode", "plugin_name", "plugin_type", "revision"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_disaggregatedset_revision_gating_share"},
@@ -305,7 +305,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.encoder_cache_hit_ratio", Unit: "1", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Share of the multi-modal items of a request that an endpoint is thought to have, from 0 to 1.",
+		Description: "Share of the multi-modal items of a request that an endpoint probably has, from 0 to 1.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_encoder_cache_hit_ratio"},
@@ -375,7 +375,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.capacity.byte_utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Use of the room for bytes in the picker's own queue, from 0 to 1.",
+		Description: "Share of the byte limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_capacity_utilization_bytes"},
@@ -384,7 +384,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.capacity.request_utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Use of the room for requests in the picker's own queue, from 0 to 1.",
+		Description: "Share of the request limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_capacity_utilization_requests"},
@@ -421,7 +421,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.pool.saturation", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Saturation of the pool: from 0 to 1 while it takes requests at once, more where it is oversubscribed.",
+		Description: "Saturation of the pool: from 0 to 1 while it takes requests at once, more if it is oversubscribed.",
 		Attributes:  []string{"pool", "stage"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_pool_saturation"},
@@ -431,7 +431,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Time that a request spent in the picker's own queue, from its arrival there to its outcome.",
+		Description: "Time that a request spent in the picker's own queue, from its arrival to its outcome.",
 		Attributes:  []string{"fairness_id", "model_name", "outcome", "pool", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_request_queue_duration_seconds"},
@@ -470,7 +470,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_bytes", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Use of the room for bytes over all priorities, from 0 to 1.",
+		Description: "Share of the byte limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_global_capacity_utilization_bytes"},
@@ -479,7 +479,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_requests", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Use of the room for requests over all priorities, from 0 to 1.",
+		Description: "Share of the request limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_global_capacity_utilization_requests"},
@@ -488,7 +488,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control_pending_reclaim", Unit: "{saturation}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Saturation that evictions under way are meant to free.",
+		Description: "Saturation that evictions in progress should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_pending_reclaim"},
@@ -497,7 +497,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control_reclaim_target", Unit: "{saturation}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Saturation that evictions were last meant to free.",
+		Description: "Saturation that the last evictions should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_reclaim_target"},
@@ -515,7 +515,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.flow_control_revocations", Unit: "{revocation}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Evictions of running requests that came to an end, by their outcome.",
+		Description: "Finished evictions of running requests, by outcome.",
 		Attributes:  []string{"outcome", "pool"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_flow_control_revocations_total"},
@@ -543,7 +543,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.kv_cache_events_active_subscribers", Unit: "{subscriber}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Subscriptions to the cache events of servers, those that try to connect included.",
+		Description: "Subscriptions to the cache events of servers, including those that try to connect.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_active_subscribers"},
 			{Family: "llm_d_epp_kv_cache_events_active_subscribers"},
@@ -560,7 +560,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.kv_cache_events_dedup_removed_hashes_suppressed", Unit: "{block}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Removed blocks that the filter for repeated events kept back.",
+		Description: "Removed blocks that the filter for repeated events dropped.",
 		Sources: []Source{
 			{Family: "kvcache_kvevents_dedup_removed_hashes_suppressed_total"},
 			{Family: "llm_d_router_epp_kv_cache_events_dedup_removed_hashes_suppressed_total"},
@@ -594,7 +594,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.kv_cache_events_removals_skipped", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Removals that the index left out.",
+		Description: "Removals that the index ignored.",
 		Attributes:  []string{"cache_kind", "reason"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_removals_skipped_total"},
@@ -603,7 +603,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.kv_cache_events_stores_skipped", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Stores that the index left out.",
+		Description: "Stores that the index ignored.",
 		Attributes:  []string{"cache_kind", "reason"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_stores_skipped_total"},
@@ -694,7 +694,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.moriio_dns_ip_changed", Unit: "{change}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Lookups by that proxy which gave another address than before.",
+		Description: "Host name lookups by the proxy next to a prefill or decode server that returned a new address.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_ip_changed_total"},
 			{Family: "llm_d_epp_moriio_dns_ip_changed_total"},
@@ -702,7 +702,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.moriio_dns_lookup_failures", Unit: "{lookup}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Lookups by that proxy which failed.",
+		Description: "Failed host name lookups by the proxy next to a prefill or decode server.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_lookup_failures_total"},
 			{Family: "llm_d_epp_moriio_dns_lookup_failures_total"},
@@ -710,7 +710,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.moriio_dns_reresolve", Unit: "{lookup}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Host names looked up again by the proxy beside a prefill or decode server.",
+		Description: "Host names that the proxy next to a prefill or decode server looked up again.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_reresolve_total"},
 			{Family: "llm_d_epp_moriio_dns_reresolve_total"},
@@ -833,7 +833,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.program_aware_attained_service_tokens", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Weighted tokens that a program was served, older ones counting less.",
+		Description: "Weighted tokens served to a program; older tokens count less.",
 		Attributes:  []string{"program_id"},
 		Sources: []Source{
 			{Family: "llm_d_router_epp_program_aware_attained_service_tokens"},
@@ -880,7 +880,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Requests that failed in the endpoint picker, and those that a model server answered with an error.",
+		Description: "Requests that failed in the endpoint picker or that a model server answered with an error.",
 		Attributes:  []string{"error_code", "fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_model_request_error_total"},
@@ -1141,7 +1141,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:chunk_statistics_bloom_filter_fill_rate"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "lmcache.chunk_statistics_bloom_filter_size", Unit: "MiBy", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1159,7 +1159,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:chunk_statistics_current_file_size"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "lmcache.chunk_statistics_enabled", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1184,7 +1184,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:chunk_statistics_reuse_rate"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "lmcache.chunk_statistics_total_chunks", Unit: "{chunk}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1281,7 +1281,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:instrumented_connector_batched_get_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.kv_msg_queue_size", Unit: "{message}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1306,7 +1306,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:local_cache_usage"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "lmcache.local_cpu_evict_count", Unit: "{eviction}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1355,7 +1355,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:local_storage_usage"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "lmcache.lookup_0_hit_requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1372,7 +1372,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:lookup_hit_rate"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "lmcache.num_hit_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1504,7 +1504,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "lmcache.num_stored_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "Tokens stored, those evicted since included.",
+		Description: "Stored tokens, including tokens that were evicted since.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
 			{Family: "lmcache:num_stored_tokens_total"},
@@ -1525,7 +1525,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:p2p_time_to_transfer"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.p2p_transfer_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1534,7 +1534,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:p2p_transfer_speed"},
 		},
-		Exception: "The wire name hides its unit, tokens per second, which translates to \"_per_second\".",
+		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
 		Name: "lmcache.periodic_threads_active_count", Unit: "{thread}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1687,7 +1687,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_backend_batched_get_blocking_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.remote_cache_usage", Unit: "By", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1696,7 +1696,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_cache_usage"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "lmcache.remote_ping_error_code", Unit: "{code}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1721,7 +1721,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_ping_latency"},
 		},
-		Exception: "The wire name hides its unit, milliseconds, which translates to \"_milliseconds\".",
+		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
 		Name: "lmcache.remote_ping_successes", Unit: "{ping}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1746,7 +1746,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_time_to_get"},
 		},
-		Exception: "The wire name hides its unit, milliseconds, which translates to \"_milliseconds\".",
+		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
 		Name: "lmcache.remote_time_to_get_sync", Unit: "ms", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1755,7 +1755,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_time_to_get_sync"},
 		},
-		Exception: "The wire name hides its unit, milliseconds, which translates to \"_milliseconds\".",
+		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
 		Name: "lmcache.remote_time_to_put", Unit: "ms", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1764,7 +1764,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:remote_time_to_put"},
 		},
-		Exception: "The wire name hides its unit, milliseconds, which translates to \"_milliseconds\".",
+		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
 		Name: "lmcache.request_cache_hit_rate", Unit: "1", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1776,12 +1776,12 @@ var metrics = []Metric{
 	},
 	{
 		Name: "lmcache.request_cache_lifespan", Unit: "min", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "How long what a request hit had been cached.",
+		Description: "Time since the tokens that a request hit were cached.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
 			{Family: "lmcache:request_cache_lifespan"},
 		},
-		Exception: "The wire name hides its unit, minutes, which translates to \"_minutes\".",
+		Exception: "The wire name lacks its unit, minutes, which translates to \"_minutes\".",
 	},
 	{
 		Name: "lmcache.retrieve_broadcast_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1790,7 +1790,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:retrieve_broadcast_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.retrieve_hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1799,7 +1799,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:retrieve_hit_rate"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "lmcache.retrieve_process_tokens_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1808,7 +1808,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:retrieve_process_tokens_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.retrieve_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1817,7 +1817,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:retrieve_speed"},
 		},
-		Exception: "The wire name hides its unit, tokens per second, which translates to \"_per_second\".",
+		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
 		Name: "lmcache.retrieve_to_gpu_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1826,7 +1826,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:retrieve_to_gpu_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.scheduler_unfinished_requests_count", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1867,7 +1867,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:store_from_gpu_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.store_process_tokens_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1876,7 +1876,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:store_process_tokens_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.store_put_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1885,7 +1885,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:store_put_time"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.store_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1894,7 +1894,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:store_speed"},
 		},
-		Exception: "The wire name hides its unit, tokens per second, which translates to \"_per_second\".",
+		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
 		Name: "lmcache.time_to_lookup", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1903,7 +1903,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:time_to_lookup"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.time_to_retrieve", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1912,7 +1912,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:time_to_retrieve"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache.time_to_store", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1921,7 +1921,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache:time_to_store"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "lmcache_mp.active_prefetch_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -1998,7 +1998,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache_mp_l0_l1_load_throughput_gbs_GB_per_second"},
 		},
-		Exception: "The wire name carries the unit twice, in forms of its own; GBy/s translates to \"_gigabytes_per_second\".",
+		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
 		Name: "lmcache_mp.l0_l1_store_throughput", Unit: "GBy/s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2007,7 +2007,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache_mp_l0_l1_store_throughput_gbs_GB_per_second"},
 		},
-		Exception: "The wire name carries the unit twice, in forms of its own; GBy/s translates to \"_gigabytes_per_second\".",
+		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
 		Name: "lmcache_mp.l1_chunk_evict_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2094,7 +2094,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_load_throughput_gbs_GB_per_second"},
 		},
-		Exception: "The wire name carries the unit twice, in forms of its own; GBy/s translates to \"_gigabytes_per_second\".",
+		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
 		Name: "lmcache_mp.l2_prefetch_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2188,7 +2188,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_store_throughput_gbs_GB_per_second"},
 		},
-		Exception: "The wire name carries the unit twice, in forms of its own; GBy/s translates to \"_gigabytes_per_second\".",
+		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
 		Name: "lmcache_mp.lookup_hit_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2345,7 +2345,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "requests_total_counter", Until: "0.3.3"},
 		},
-		Exception: "The wire name has \"total\" inside: a counter of aioprometheus does not end in \"_total\".",
+		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
 		Name: "responses_total_counter", Unit: "{response}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2354,7 +2354,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "responses_total_counter", Until: "0.3.3"},
 		},
-		Exception: "The wire name has \"total\" inside: a counter of aioprometheus does not end in \"_total\".",
+		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
 		Name: "status_codes_counter", Unit: "{response}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2375,28 +2375,28 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Requests per second that arrived, as far as they got a first token or wait.",
+		Description: "Requests that arrived per second: those that got a first token, plus the growth of the queue.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Mean rate of output tokens, as the server computed it.",
+		Description: "Mean rate of output tokens, computed by the server.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
 			{Family: "vllm:avg_generation_throughput_toks_per_s", Since: "0.2.0", Until: "0.7.0"},
 		},
-		Exception: "The wire name spells the unit its own way, as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
+		Exception: "The wire name spells the unit as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
 	},
 	{
 		Name: "vllm.avg_prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Mean rate of prompt tokens, as the server computed it.",
+		Description: "Mean rate of prompt tokens, computed by the server.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
 			{Family: "vllm:avg_prompt_throughput_toks_per_s", Since: "0.2.0", Until: "0.7.0"},
 		},
-		Exception: "The wire name spells the unit its own way, as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
+		Exception: "The wire name spells the unit as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
 	},
 	{
 		Name: "vllm.corrupted_requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2422,40 +2422,40 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:cpu_prefix_cache_hit_rate", Since: "0.5.5", Until: "0.9.1"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 		Sentinel:  true,
 	},
 	{
 		Name: "vllm.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Whether a cause is present: 1 while it is, 0 afterwards; from its first time on.",
+		Description: "Whether a cause is present: 1 while it is, 0 afterwards. The series starts when the cause is first present.",
 		Attributes:  []string{"cause", "detail", "engine", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows, else 0",
 	},
 	{
 		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Whether the engine is in a condition: 1 for the present one, 0 for the former; each from its first time on.",
+		Description: "Whether the engine is in a condition: 1 for the present condition, 0 for former ones. Each series starts when the engine is first in the condition.",
 		Attributes:  []string{"condition", "engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows, else 0",
 	},
 	{
 		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "How bad it is: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
+		Description: "Severity of the condition: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition, at least 1 with a notice",
 	},
 	{
 		Name: "vllm.diagnosis.signal", Unit: "{value}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
-		Description: "Value of a signal that the diagnosis goes by, in the unit of that signal.",
+		Description: "Value of a signal of the diagnosis, in the unit of that signal.",
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
-		Formula:     "that of the signal, in docs/diagnosis.md",
+		Formula:     "the formula of the signal, in docs/diagnosis.md",
 	},
 	{
 		Name: "vllm.diagnosis.signal_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
-		Description: "A signal over its reference; can exceed 1.",
+		Description: "A signal divided by its reference; can exceed 1.",
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		Formula:     "signal / reference",
@@ -2562,7 +2562,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the tokens looked up through the KV connector that it had, from 0 to 1.",
+		Description: "Share of the tokens looked up through the KV connector that it found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
@@ -2592,7 +2592,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Mean time that a request spent neither in the queue nor in the engine.",
+		Description: "Mean time that a request spent outside of the queue and the engine.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Formula:     "(sum(e2e_request_latency) - sum(queue_time) - sum(inference_time)) / count(e2e_request_latency)",
@@ -2619,7 +2619,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:gpu_prefix_cache_hit_rate", Since: "0.5.5", Until: "0.9.1"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 		Sentinel:  true,
 	},
 	{
@@ -2729,7 +2729,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:hisparse_host_blocks_usage"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "vllm.hisparse.host_blocks_used", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2764,7 +2764,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Prompt tokens per generated token of the requests that ended; can exceed 1.",
+		Description: "Prompt tokens per generated token of ended requests; can exceed 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.prompt_tokens"},
 		Formula:     "sum(request.prompt_tokens) / sum(request.generation_tokens)",
@@ -2813,7 +2813,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:iteration_tokens_total", Since: "0.6.4"},
 		},
-		Exception: "The wire family is a histogram in spite of its suffix \"_total\", which the name does not keep.",
+		Exception: "The wire family is a histogram although it ends in \"_total\"; the name drops the suffix.",
 	},
 	{
 		Name: "vllm.kv_block.idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2855,7 +2855,7 @@ var metrics = []Metric{
 			{Family: "vllm:cache_config_info", Since: "0.24.0", Label: "kv_cache_size_tokens"},
 		},
 		DerivedFrom: []string{"vllm.kv_cache.block_size", "vllm.kv_cache.num_gpu_blocks"},
-		Formula:     "kv_cache_size_tokens of vllm:cache_config_info, else num_gpu_blocks * block_size where configured",
+		Formula:     "kv_cache_size_tokens of vllm:cache_config_info, else num_gpu_blocks * block_size if configured",
 	},
 	{
 		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2884,7 +2884,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.kv_offload.allocation_failure", Unit: "{failure}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Stores that found no room in offload storage.",
+		Description: "Stores that failed because the offload storage had no room.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:kv_offload_allocation_failure_total", Since: "0.25.0"},
@@ -2940,7 +2940,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_load_size", Since: "0.24.0"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "vllm.kv_offload.load_time", Unit: "s", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2949,7 +2949,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_load_time_total", Since: "0.24.0"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "vllm.kv_offload.lookup_async_delay", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2974,7 +2974,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_size", Since: "0.16.0"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "vllm.kv_offload.store", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2991,7 +2991,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_store_size", Since: "0.24.0"},
 		},
-		Exception: "The wire name hides its unit, bytes, which translates to \"_bytes\".",
+		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
 		Name: "vllm.kv_offload.store_time", Unit: "s", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3000,7 +3000,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_store_time_total", Since: "0.24.0"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "vllm.kv_offload.stores_skipped", Unit: "{store}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3012,7 +3012,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.kv_offload.tiering_active_cascade_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Jobs now passing data down to a secondary tier.",
+		Description: "Running jobs that pass data down to a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
 			{Family: "vllm:kv_offload_tiering_active_cascade_jobs", Since: "0.28.0"},
@@ -3020,7 +3020,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.kv_offload.tiering_active_promotion_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Jobs now bringing data up from a secondary tier.",
+		Description: "Running jobs that bring data up from a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
 			{Family: "vllm:kv_offload_tiering_active_promotion_jobs", Since: "0.28.0"},
@@ -3088,7 +3088,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.kv_offload.tiering_promotion_allocation_failures", Unit: "{failure}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Promotions that found no room in the primary tier.",
+		Description: "Promotions that failed because the primary tier had no room.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:kv_offload_tiering_promotion_allocation_failures_total", Since: "0.28.0"},
@@ -3117,7 +3117,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_tiering_read_time_total", Since: "0.28.0"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "vllm.kv_offload.tiering_write", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3134,7 +3134,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_tiering_write_time_total", Since: "0.28.0"},
 		},
-		Exception: "The wire name hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "vllm.kv_offload.total", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3143,7 +3143,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_total_bytes_total", Since: "0.16.0"},
 		},
-		Exception: "The wire name has \"total\" inside, and the translation removes every such word.",
+		Exception: "The wire name contains \"total\", and the translation removes every such word.",
 	},
 	{
 		Name: "vllm.kv_offload.total_time", Unit: "s", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3152,7 +3152,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:kv_offload_total_time_total", Since: "0.16.0"},
 		},
-		Exception: "The wire name has \"total\" inside, and the translation removes every such word; it also hides its unit, seconds, which translates to \"_seconds\".",
+		Exception: "The wire name contains \"total\", and the translation removes every such word. It also lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
 		Name: "vllm.lora.adapter.running", Unit: "{adapter}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3186,7 +3186,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the looked-up multi-modal items that the cache had, from 0 to 1.",
+		Description: "Share of the looked-up multi-modal items that the cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.mm_cache.hits", "vllm.mm_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
@@ -3328,7 +3328,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.num_dropped", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Requests dropped because the queue was full, as a vendor build counts them.",
+		Description: "Requests dropped because the queue was full, from a vendor build that types the family as a gauge.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:num_dropped"},
@@ -3398,32 +3398,32 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pod.terminating", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "1 from the time on when the pod of the target is being deleted, else 0.",
+		Description: "1 while the pod of the target is being deleted, else 0.",
 	},
 	{
 		Name: "vllm.pool.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Requests per second that arrived in the pool, as far as they got a first token or wait.",
+		Description: "Requests that arrived per second in the pool: those that got a first token, plus the growth of the queues.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of (count(time_to_first_token) + change(waiting)) / elapsed",
 	},
 	{
 		Name: "vllm.pool.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Whether a cause of the pool is present: 1 while it is, 0 afterwards; from its first time on.",
+		Description: "Whether a cause of the pool is present: 1 while it is, 0 afterwards. The series starts when the cause is first present.",
 		Attributes:  []string{"cause", "detail", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows over the servers of the pool, else 0",
 	},
 	{
 		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Whether the pool is in a condition: 1 for the present one, 0 for the former; each from its first time on.",
+		Description: "Whether the pool is in a condition: 1 for the present condition, 0 for former ones. Each series starts when the pool is first in the condition.",
 		Attributes:  []string{"condition", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows over the servers of the pool, else 0",
 	},
 	{
 		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "How bad it is for the pool: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
+		Description: "Severity of the condition of the pool: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition of the pool, at least 1 with a notice",
@@ -3451,7 +3451,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the tokens looked up through KV connectors in the pool that these had, from 0 to 1.",
+		Description: "Share of the tokens looked up through the KV connectors of the pool that they found, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
@@ -3472,14 +3472,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.imbalance.max_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "How far the busiest server of the pool stands out: the greatest value over the mean; can exceed 1.",
+		Description: "Largest value of a server of the pool divided by the mean of the pool; can exceed 1.",
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
 		Formula:     "max over servers / mean over servers",
 	},
 	{
 		Name: "vllm.pool.imbalance.stddev_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "How unequal the servers of the pool are: the population standard deviation over the mean; can exceed 1.",
+		Description: "Population standard deviation over the servers of the pool divided by their mean; can exceed 1.",
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
 		Formula:     "stddev over servers / mean over servers",
@@ -3535,14 +3535,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the prompt tokens looked up in the pool that a prefix cache had, from 0 to 1.",
+		Description: "Share of the prompt tokens looked up in the pool that a prefix cache found, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
 	},
 	{
 		Name: "vllm.pool.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Prompt tokens per second of the pool, those served from a cache included.",
+		Description: "Prompt tokens per second of the pool, including those served from a cache.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Formula:     "sum over servers of increase(prompt_tokens) / elapsed",
@@ -3563,14 +3563,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the latency of requests that ended in the pool that they spent in a queue, from 0 to 1.",
+		Description: "Share of the latency of the pool's ended requests that they spent in a queue, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
 		Formula:     "sum over servers of sum(queue_time) / sum over servers of sum(e2e_request_latency)",
 	},
 	{
 		Name: "vllm.pool.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Time that a request which joins a queue of the pool now will wait, on average.",
+		Description: "Estimated mean wait of a request that joins a queue of the pool now.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of last(waiting) / sum over servers of (count(time_to_first_token) / elapsed)",
@@ -3584,7 +3584,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Requests in execution in the pool.",
+		Description: "Running requests in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Formula:     "sum of last(running) over servers",
@@ -3612,7 +3612,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.pool.waiting", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Requests that wait in the pool.",
+		Description: "Waiting requests in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
 		Formula:     "sum of last(waiting) over servers",
@@ -3633,14 +3633,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Prompt tokens per second that the GPU computed, those served from a cache not included.",
+		Description: "Prompt tokens per second that the GPU computed, without those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens_by_source"},
 		Formula:     "increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed",
 	},
 	{
 		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the looked-up prompt tokens that the prefix cache had, from 0 to 1.",
+		Description: "Share of the looked-up prompt tokens that the prefix cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
@@ -3667,14 +3667,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Prompt tokens per second, those served from a cache included.",
+		Description: "Prompt tokens per second, including those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Formula:     "increase(prompt_tokens) / elapsed",
 	},
 	{
 		Name: "vllm.prompt_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Prompt tokens processed, those served from a cache included.",
+		Description: "Prompt tokens processed, including those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:prompt_tokens_total", Since: "0.3.0"},
@@ -3705,7 +3705,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.prompt_tokens_recomputed", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Prompts that were fully cached, one token of which was computed again.",
+		Description: "Fully cached prompts, of which one token was computed again.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:prompt_tokens_recomputed_total", Since: "0.16.0", Until: "0.20.0"},
@@ -3713,7 +3713,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.request.cancelled_estimate", Unit: "{request}/s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
-		Description: "Requests per second that clients broke off after the first token, by estimate.",
+		Description: "Estimated requests per second that clients cancelled after the first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
@@ -3771,7 +3771,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Time that a request spent running: prefill and decode together.",
+		Description: "Time that a request was running: prefill and decode together.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:request_inference_time_seconds", Since: "0.6.4"},
@@ -3909,14 +3909,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Time that a request which joins the queue now will wait, by the present rate of first tokens.",
+		Description: "Estimated wait of a request that joins the queue now, at the present rate of first tokens.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		Formula:     "last(waiting) / (count(time_to_first_token) / elapsed)",
 	},
 	{
 		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Finished requests by reason, aborted and failed ones included.",
+		Description: "Finished requests by reason, including aborted and failed ones.",
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:request_success_total", Since: "0.4.2"},
@@ -3964,7 +3964,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.scrape.failure", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "1 while the last scrape of the target failed, by how it failed.",
+		Description: "1 while the last scrape of the target failed, by the kind of failure.",
 		Attributes:  []string{"outcome"},
 	},
 	{
@@ -3989,7 +3989,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.simple_kv_offload.pending_store_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "Blocks that the simple CPU offload connector has still to store.",
+		Description: "Blocks that the simple CPU offload connector still has to store.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:simple_kv_offload_pending_store_blocks"},
@@ -4020,17 +4020,17 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.slo.burn_rate", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "How fast the error budget is used up: 1 uses it up exactly by the end of its window; can exceed 1.",
+		Description: "How fast the error budget is used: at 1 it is used up exactly at the end of its window; can exceed 1.",
 		Attributes:  []string{"bound", "model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Formula:     "(1 - attainment) / (1 - target)",
 	},
 	{
 		Name: "vllm.slo.coverage", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of a window for which there are observations to go by, from 0 to 1.",
+		Description: "Share of a window that was observed, from 0 to 1.",
 		Attributes:  []string{"model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.valid"},
-		Formula:     "seconds of the window that were seen / window",
+		Formula:     "seconds of the window that were observed / window",
 	},
 	{
 		Name: "vllm.slo.error_budget_remaining", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4041,7 +4041,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.slo.good", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Observations that certainly were within the threshold of an objective.",
+		Description: "Observations that were certainly within the threshold of an objective.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "observations in buckets that end at or below the threshold",
@@ -4051,18 +4051,18 @@ var metrics = []Metric{
 		Description: "Share of the ended requests within the thresholds of all objectives at once, from 0 to 1.",
 		Attributes:  []string{"bound", "model_name"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
-		Formula:     "lower: max(0, sum of the lower attainments - (n - 1)); upper: the least of the upper attainments",
+		Formula:     "lower: max(0, sum of the lower attainments - (n - 1)); upper: the smallest of the upper attainments",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Observations in the bucket that the threshold of an objective falls into.",
+		Description: "Observations in the bucket that contains the threshold of an objective.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "observations in the bucket that begins below the threshold and ends above it",
 	},
 	{
 		Name: "vllm.slo.valid", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Observations that an objective is about.",
+		Description: "Observations that an objective covers.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "all observations of the histogram of the objective",
@@ -4081,20 +4081,20 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:spec_decode_draft_acceptance_rate", Since: "0.5.3", Until: "0.10.0"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "vllm.spec_decode.efficiency", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Tokens emitted over the most that drafts could have yielded, from 0 to 1.",
+		Description: "Emitted tokens divided by the most that the drafts could have yielded, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
 			{Family: "vllm:spec_decode_efficiency", Since: "0.5.3", Until: "0.10.0"},
 		},
-		Exception: "The wire name hides its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
+		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
 		Name: "vllm.spec_decode.mean_acceptance_length", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Mean number of tokens that a step with a draft brings, the one that is sure included.",
+		Description: "Mean number of tokens that a step with a draft yields, including the one that is always accepted.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"},
 		Formula:     "1 + increase(accepted_tokens) / increase(drafts)",
@@ -4177,7 +4177,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "A counter of tokens that vLLM registered and never raised.",
+		Description: "A counter of tokens that vLLM registered and never increased.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
 			{Family: "vllm:tokens_total", Since: "0.6.4", Until: "0.8.0"},
@@ -4185,7 +4185,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.tokens_per_iteration", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Mean number of tokens that a step of the engine worked on.",
+		Description: "Mean number of tokens that a step of the engine processed.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.iteration_tokens"},
 		Formula:     "sum(iteration_tokens) / count(iteration_tokens)",
@@ -4204,14 +4204,14 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.wasted_tokens_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Share of the tokens worked on that nobody got, by reason, from 0 to 1.",
+		Description: "Share of the processed tokens that no client received, by reason, from 0 to 1.",
 		Attributes:  []string{"bound", "engine", "model_name", "reason"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.prompt_tokens", "vllm.request.prompt_tokens", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "rejected_drafts: (increase(draft) - increase(accepted)) / (increase(draft) + increase(generation_tokens)); abandoned_prefill: (increase(prompt_tokens) - prompts of ended and running requests) / increase(prompt_tokens)",
 	},
 	{
 		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "How long WebSocket connections lasted.",
+		Description: "Duration of WebSocket connections.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connection_duration_seconds", Since: "0.17.0"},
 		},

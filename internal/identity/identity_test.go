@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"strings"
@@ -103,6 +104,25 @@ func TestAKeyIsShortAndStillDiffers(t *testing.T) {
 		assert.NotEqual(t, a, b, name)
 		assert.Equal(t, a, of(t, two[0]), name)
 		assert.LessOrEqual(t, len(a), 1<<10, name)
+	}
+}
+
+// Keys are stored, so their form must not change.
+func TestTheFormOfAKey(t *testing.T) {
+	assert.Equal(t, "\x01host\x00a\x00rack\x001\x00", of(t, map[string]any{"rack": 1, "host": "a"}))
+	long := map[string]any{"service.instance.id": strings.Repeat("a", 1021)}
+	assert.Len(t, of(t, long), 1024)
+	long["service.name"] = "s"
+	hash := sha256.Sum256([]byte("s\x00" + strings.Repeat("a", 1021) + "\x00\x00"))
+	assert.Equal(t, "\x02"+string(hash[:]), of(t, long))
+}
+
+// A key of one byte, and one that ends within the names, are of no resource.
+func TestBeforeRefusesWhatIsNoKey(t *testing.T) {
+	for _, key := range []string{"", "\x01", "\x02", "a", "a\x00b", "a\x00b\x00c"} {
+		before, changed := Before(key)
+		assert.False(t, changed, "%q", key)
+		assert.Empty(t, before)
 	}
 }
 

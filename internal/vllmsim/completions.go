@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// completionRequest is what is read of a request to /v1/completions.
+// completionRequest has the fields of a request to /v1/completions that are used.
 type completionRequest struct {
 	Model string `json:"model"`
 	// Prompt is text, or token numbers.
@@ -32,10 +32,6 @@ const (
 // the time of the servers' clock. The answer has as many tokens as max_tokens
 // allows (16 without), all of them the same word.
 func (t *Target) serveCompletion(w http.ResponseWriter, r *http.Request) {
-	if t.server.cfg.Hardware == simpleModel {
-		apiError(w, http.StatusNotImplemented, "the simple model answers no requests; start with -hardware")
-		return
-	}
 	var asked completionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&asked); err != nil {
 		apiError(w, http.StatusBadRequest, fmt.Sprintf("the body is not what /v1/completions takes: %v", err))
@@ -69,16 +65,15 @@ func (t *Target) send(q engine.Request) (awaitedKey, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.advance()
-	sim, simulated := t.source.(*engine.Server)
-	if err != nil || t.away || !simulated {
+	if err != nil || t.away {
 		return awaitedKey{}, false
 	}
-	key := awaitedKey{sim, sim.Send(q)}
+	key := awaitedKey{t.engine, t.engine.Send(q)}
 	t.awaited[key] = nil
 	return key, true
 }
 
-// follow passes on tokens as they come, until the request or its client is gone.
+// follow passes on tokens as they are generated, until the request or its client ends.
 func (t *Target) follow(r *http.Request, key awaitedKey, answer *completion) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
@@ -156,7 +151,7 @@ type completionBody struct {
 	Usage   *completionUsage   `json:"usage,omitempty"`
 }
 
-// show sends what is new to a client that wants a stream.
+// show sends new tokens to a client that wants a stream.
 func (c *completion) show(tokens int) {
 	if !c.stream || tokens <= c.shown {
 		return

@@ -111,12 +111,11 @@ func TestFaultsThatCannotBe(t *testing.T) {
 	work, waves := engine.Chat(1), engine.Chat(1)
 	waves.Swing, waves.Period = 0.5, 60
 	for want, cfg := range map[string]Config{
-		"has no workload, changes, faults": {Faults: []Fault{{1, 2, FaultUnreachable}}},
-		`unknown fault "fire"`:             {Hardware: "8b-h100", Faults: []Fault{{1, 2, "fire"}}},
-		"must end later than it begins":    {Hardware: "8b-h100", Faults: []Fault{{2, 2, FaultUnreachable}}},
-		"must come one after the other":    {Hardware: "8b-h100", Workload: &work, Faults: []Fault{{1, 3, FaultUnreachable}, {2, 4, FaultRestart}}},
-		"without waves":                    {Hardware: "8b-h100", Workload: &waves, Faults: []Fault{{1, 2, FaultRestart}}},
-		"workload without waves":           {Hardware: "8b-h100", Faults: []Fault{{1, 2, FaultRestart}}},
+		`unknown fault "fire"`:          {Hardware: "8b-h100", Faults: []Fault{{1, 2, "fire"}}},
+		"must end later than it begins": {Hardware: "8b-h100", Faults: []Fault{{2, 2, FaultUnreachable}}},
+		"must not overlap":              {Hardware: "8b-h100", Workload: &work, Faults: []Fault{{1, 3, FaultUnreachable}, {2, 4, FaultRestart}}},
+		"without waves":                 {Hardware: "8b-h100", Workload: &waves, Faults: []Fault{{1, 2, FaultRestart}}},
+		"workload without waves":        {Hardware: "8b-h100", Faults: []Fault{{1, 2, FaultRestart}}},
 	} {
 		_, err := New(cfg)
 		require.ErrorContains(t, err, want)

@@ -2,12 +2,10 @@
 // in their dialects, with numbers that move like theirs under a changing load.
 // It needs no GPU and no model; it exists for tests and for a first look.
 //
-// The package has three parts with one seam each: a model turns time into the
+// The package has three parts: engine simulates vLLM and turns time into the
 // numbers of engines (observed), surface turns those into metric families as a
 // given vLLM version has them, and wire writes the families as one kind of
-// server does. This package puts them behind HTTP. There are two models: load is
-// small and drives the bodies in testdata, engine is a simulation whose truth
-// is known.
+// server does. This package puts them behind HTTP.
 package vllmsim
 
 import (
@@ -26,7 +24,7 @@ type Server struct {
 	cfg     Config
 	version surface.Version
 	targets []*Target
-	// injections are what happens to each target.
+	// injections are the changes and faults of each target.
 	injections []Injection
 
 	mu  sync.Mutex
@@ -43,17 +41,17 @@ type Target struct {
 	mu sync.Mutex
 	// started is when this process began, ready when it could answer.
 	started, ready time.Time
-	source         source
+	engine         *engine.Server
 	// awaited are requests of clients that are connected, with their outcome once
 	// there is one.
 	awaited map[awaitedKey]*engine.Outcome
 	at      float64 // How far the engines are, in seconds since ready.
 
 	turns    []turn    // Those to come.
-	away     bool      // Nobody answers.
-	frozen   []float64 // What is shown as the use of each engine's KV cache.
+	away     bool      // It does not answer.
+	frozen   []float64 // Shown as the KV cache usage of each engine.
 	restarts int
-	told     int // How many of the server's injections Config.Injected knows of.
+	reported int // How many injections were passed to Config.Injected.
 	// firstID is the number of this process's first request among those of all,
 	// nextID the least that is free.
 	firstID, nextID int
@@ -65,7 +63,7 @@ type awaitedKey struct {
 	id      int
 }
 
-// errAway is the answer of a server that gives none.
+// errAway is the error of a server that does not answer.
 var errAway = errors.New("the server does not answer at this moment")
 
 const (
@@ -75,8 +73,7 @@ const (
 	stagger = 11 * time.Second
 )
 
-// New returns stand-in servers, or an error that says which setting cannot
-// work. They listen only once Serve is called; tests can use the targets as
+// New returns stand-in servers, or an error that names the invalid setting. They listen only once Serve is called; tests can use the targets as
 // handlers.
 func New(cfg Config) (*Server, error) {
 	cfg, version, err := cfg.withDefaults()
@@ -94,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 			server: s, index: i, born: born, started: started, ready: born,
 			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults),
 		}
-		if t.source, err = cfg.newSource(i, version); err != nil {
+		if t.engine, err = cfg.newEngine(i, version); err != nil {
 			return nil, err
 		}
 		s.targets = append(s.targets, t)
@@ -142,18 +139,18 @@ func (t *Target) Body() (body []byte, contentType string, err error) {
 	return out.Bytes(), encoder.ContentType(), nil
 }
 
-// tick lets the engines catch up with the clock, so that a server that nobody
-// scrapes does not have hours to make up for.
+// tick lets the engines catch up with the clock, so that the first scrape after hours
+// does not take long.
 func (t *Target) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.advance() // Who asks next gets the error.
+	_ = t.advance() // The next request gets the error.
 }
 
-// advance lets the engines work up to the present, with what happens on the way.
+// advance lets the engines work up to the present, with all faults on the way.
 func (t *Target) advance() error {
 	now := t.server.clock().Sub(t.born).Seconds()
-	t.tell(now)
+	t.reportInjections(now)
 	for len(t.turns) > 0 && t.turns[0].at <= now {
 		t.work(t.turns[0].at)
 		if err := t.turn(t.turns[0]); err != nil {
@@ -172,11 +169,9 @@ func (t *Target) work(until float64) {
 		return
 	}
 	t.at = max(t.at, until-t.ready.Sub(t.born).Seconds())
-	t.source.AdvanceTo(t.at)
-	if sim, ok := t.source.(*engine.Server); ok {
-		for _, o := range sim.Outcomes() {
-			t.ended(sim, o)
-		}
+	t.engine.AdvanceTo(t.at)
+	for _, o := range t.engine.Outcomes() {
+		t.ended(o)
 	}
 }
 
@@ -185,9 +180,9 @@ func (t *Target) restarting() bool {
 	return len(t.turns) > 0 && t.turns[0].fault.Kind == FaultRestart && !t.turns[0].begin
 }
 
-// ended passes on what became of a request.
-func (t *Target) ended(sim *engine.Server, o engine.Outcome) {
-	key := awaitedKey{sim, o.ID}
+// ended passes on the outcome of a request.
+func (t *Target) ended(o engine.Outcome) {
+	key := awaitedKey{t.engine, o.ID}
 	if _, waits := t.awaited[key]; waits {
 		t.awaited[key] = &o
 	}

@@ -314,7 +314,6 @@ func TestMistakenConfigurationsAreExplained(t *testing.T) {
 		"rate -1":                 {Rate: -1},
 		"period":                  {Period: -time.Second},
 		"unknown hardware":        {Hardware: "abacus"},
-		"simple has no workload":  {Changes: []engine.Change{{At: 1, Value: 1}}},
 		"cannot hold":             {Hardware: "8b-h100", KVCacheTokens: 1000},
 		"unknown parameter":       {Hardware: "8b-h100", Changes: []engine.Change{{Parameter: -1}}},
 	} {

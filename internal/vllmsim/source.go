@@ -8,59 +8,15 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
-// source makes the numbers of one server's engines.
-type source interface {
-	// AdvanceTo works until so many seconds after the start; time that has
-	// passed already changes nothing.
-	AdvanceTo(seconds float64)
-	// Stats returns the numbers of each engine, which change with AdvanceTo.
-	Stats() []*observed.Stats
-}
-
-// simpleModel is the name of the model in package load.
-const simpleModel = "simple"
-
 // Models are the names that Config.Hardware can have.
-func Models() []string {
-	return append([]string{simpleModel}, slices.Sorted(maps.Keys(engine.Models()))...)
-}
+func Models() []string { return slices.Sorted(maps.Keys(engine.Models())) }
 
-// newSource returns what computes of server number i.
-func (c Config) newSource(i int, version surface.Version) (source, error) {
-	if c.Hardware != simpleModel {
-		return engine.New(c.simulation(i, version))
-	}
-	var engines loadEngines
-	for e := range c.Engines {
-		one, err := load.New(c.engine(i*c.Engines + e))
-		if err != nil {
-			return nil, fmt.Errorf("engine %d: %w", e, err)
-		}
-		engines = append(engines, one)
-	}
-	return engines, nil
-}
-
-// loadEngines are engines of package load, each with a load of its own.
-type loadEngines []*load.Engine
-
-func (l loadEngines) AdvanceTo(seconds float64) {
-	for _, e := range l {
-		e.AdvanceTo(seconds)
-	}
-}
-
-func (l loadEngines) Stats() []*observed.Stats {
-	var out []*observed.Stats
-	for _, e := range l {
-		out = append(out, e.Stats())
-	}
-	return out
+// newEngine returns the engines of server number i.
+func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error) {
+	return engine.New(c.simulation(i, version))
 }
 
 // simulation returns the configuration of package engine for server number i.
@@ -111,25 +67,34 @@ func (c Config) prefixCaching() bool {
 	return c.Dialect != string(surface.V0) && c.Dialect != string(surface.RayOld)
 }
 
-// checkModel completes what depends on the model.
+const (
+	defaultHardware = "8b-h100"
+	// formerDefault was the name of a second, smaller model. It is read as the default.
+	formerDefault = "simple"
+)
+
+// smallServer are the limits of a server whose hardware is not configured. They are
+// low, so that a few requests per second keep it busy.
+var smallServer = limits{kvTokens: 40960, modelLen: 8192, seqs: 48}
+
+type limits struct{ kvTokens, modelLen, seqs int }
+
+// checkModel completes what depends on the hardware.
 func (c *Config) checkModel() error {
-	if c.Hardware == "" {
-		c.Hardware = simpleModel
-	}
-	kv, length, seqs := 40960, 8192, 48
-	if c.Hardware != simpleModel {
+	preset := smallServer
+	if c.Hardware == "" || c.Hardware == formerDefault {
+		c.Hardware = defaultHardware
+	} else {
 		hardware, known := engine.Models()[c.Hardware]
 		if !known {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
-		kv, length, seqs = hardware.Blocks*blockSize, 16384, 1024
-	} else if c.Workload != nil || len(c.Changes) > 0 || len(c.Faults) > 0 || len(c.Weights) > 0 || len(c.Shares) > 0 || c.Transfer.Share > 0 || c.NaNCounter || c.FollowBlocks > 0 || c.Truth != nil {
-		return fmt.Errorf("hardware %s has no workload, changes, faults, weights, shares, transfers, corrupted requests, followed blocks or truth", simpleModel)
+		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: 1024}
 	}
 	for _, n := range []struct {
 		field  *int
 		preset int
-	}{{&c.KVCacheTokens, kv}, {&c.MaxModelLen, length}, {&c.MaxSeqs, seqs}} {
+	}{{&c.KVCacheTokens, preset.kvTokens}, {&c.MaxModelLen, preset.modelLen}, {&c.MaxSeqs, preset.seqs}} {
 		if *n.field == 0 {
 			*n.field = n.preset
 		}
@@ -137,7 +102,7 @@ func (c *Config) checkModel() error {
 	return nil
 }
 
-// checkShares says what cannot work of servers behind one router.
+// checkShares checks the shares of servers behind one router.
 func (c *Config) checkShares() error {
 	if len(c.Shares) == 0 {
 		return nil

@@ -57,7 +57,9 @@ func TestASimulatedServerBringsTheLimitsOfItsHardware(t *testing.T) {
 	assert.Contains(t, body, `num_gpu_blocks="28500"`)
 	assert.Contains(t, body, `kv_cache_size_tokens="456000"`)
 	assert.Contains(t, bodyOf(t, Config{Hardware: "8b-h100", KVCacheTokens: 32768}), `num_gpu_blocks="2048"`)
-	assert.Contains(t, bodyOf(t, Config{}), `num_gpu_blocks="2560"`)
+	for _, name := range []string{"", "simple"} {
+		assert.Contains(t, bodyOf(t, Config{Hardware: name}), `num_gpu_blocks="2560"`, "the small server is the default")
+	}
 }
 
 func TestAWorkloadOfTheCallersOwnIsServed(t *testing.T) {

@@ -85,10 +85,13 @@ func growHistogram(from, to pmetric.HistogramDataPoint, batches int) {
 	to.SetSum(from.Sum() * float64(count) / max(float64(from.Count()), 1))
 }
 
-func benchProcessor(b *testing.B) *vllmProcessor {
+func benchProcessor(b *testing.B, changes ...func(*Config)) *vllmProcessor {
 	b.Helper()
 	config := createDefaultConfig().(*Config)
 	config.MaxSeries = 1_000_000 // a thousand servers of eight engines have more than the default
+	for _, change := range changes {
+		change(config)
+	}
 	return create(b, config, processortest.NewNopSettings(metadata.Type))
 }
 
@@ -238,8 +241,7 @@ func BenchmarkDiagnosis(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			const servers = 100
-			with, without := benchProcessor(b), benchProcessor(b)
-			without.diagnosis = nil
+			with, without := benchProcessor(b), benchProcessor(b, func(c *Config) { c.Diagnosis.Enabled = false })
 			one, other := newFleet(b, servers, engines), newFleet(b, servers, engines)
 			for range 25 {
 				one.pass(b, with)

@@ -15,11 +15,10 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// diagnosis is the real processor, and what it passed on last.
+// diagnosis is the real processor and its last output.
 type diagnosis struct {
 	processor.Metrics
 	last pmetric.Metrics
@@ -27,7 +26,7 @@ type diagnosis struct {
 
 func (d *diagnosis) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// passed takes what the processor passes on.
+// passed receives the output of the processor.
 type passed struct{ *diagnosis }
 
 func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
@@ -35,12 +34,11 @@ func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 	return nil
 }
 
-// configuration is what the processor is told of a story, and with all the
-// signals switched on.
+// configuration returns the processor's configuration for a story, with all signals
+// enabled if asked for.
 func configuration(s *Story, signals bool) map[string]any {
 	out := map[string]any{}
-	_, diagnoses := catalog.ByName(metricSeverity)
-	if signals && diagnoses {
+	if signals {
 		out["metrics"] = map[string]any{
 			metricSignal: map[string]any{"enabled": true}, metricSignalRatio: map[string]any{"enabled": true},
 		}
@@ -55,7 +53,7 @@ func configuration(s *Story, signals bool) map[string]any {
 	if len(objectives) > 0 {
 		out["objectives"] = objectives
 	}
-	if s.BreakEven > 0 && diagnoses {
+	if s.BreakEven > 0 {
 		out["diagnosis"] = map[string]any{"speculation_break_even": s.BreakEven}
 	}
 	return out
@@ -74,14 +72,14 @@ func diagnose(t *testing.T, settings map[string]any) *diagnosis {
 	return d
 }
 
-// watched is a story with what the diagnosis told about it.
+// watched is a story with the reported diagnosis.
 type watched struct {
-	story  *Story
-	actual []minute
-	told   []Told
+	story    *Story
+	actual   []minute
+	reported []Reported
 }
 
-// watch lets a story happen, in virtual time, before the eyes of the processor.
+// watch runs a story in virtual time and sends its scrapes to the processor.
 func watch(t *testing.T, s *Story, signals bool) watched {
 	t.Helper()
 	out := watched{story: s}
@@ -102,7 +100,7 @@ func watch(t *testing.T, s *Story, signals bool) watched {
 				continue
 			}
 			require.NoError(t, d.ConsumeMetrics(t.Context(), metrics))
-			out.told = append(out.told, listen(d.last, "0", at))
+			out.reported = append(out.reported, readReported(d.last, "0", at))
 		}
 		out.actual = w.close()
 		require.NoError(t, d.Shutdown(t.Context()))

@@ -20,8 +20,8 @@ func (s *Scenario) read(n *node) error {
 		field{"length", func(n *node) (err error) { s.Length, err = n.duration(time.Minute, week); return err }},
 		integer("seed", &seed, 0, 1<<31),
 		field{"hardware", func(n *node) (err error) {
-			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models()[1:], c.Hardware) {
-				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models()[1:], ", "))
+			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models(), c.Hardware) {
+				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models(), ", "))
 			}
 			return err
 		}},
@@ -46,9 +46,9 @@ func (s *Scenario) read(n *node) error {
 	case err != nil:
 		return err
 	case s.About == "":
-		return n.errorf("about: missing; say in a sentence what happens")
+		return n.errorf("about: missing; describe in a sentence what happens")
 	case s.Length == 0:
-		return n.errorf("length: missing; say how long the story takes")
+		return n.errorf("length: missing; give the length of the story")
 	case c.Workload == nil:
 		return n.errorf("workload: missing; want at least its rate")
 	case (c.Targets > 0) != (len(c.Shares) > 0):
@@ -138,9 +138,9 @@ func (s *Scenario) readChanges(n *node) error {
 		case err != nil:
 			return err
 		case at < 0:
-			return n.errorf("at: missing; say when")
+			return n.errorf("at: missing; give the time")
 		case len(set) == 0:
-			return n.errorf("set: missing; say what changes")
+			return n.errorf("set: missing; give the parameters that change")
 		case len(*changes) > 0 && at < (*changes)[len(*changes)-1].At:
 			return n.errorf("at: earlier than the change before")
 		}

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/load"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
@@ -25,14 +24,20 @@ func server(t *testing.T, dialect Dialect, version string, change ...func(*Serve
 	for _, c := range change {
 		c(s)
 	}
-	e, err := load.New(load.Config{
-		Seed: 3, Rate: 6, Period: 60, PromptMedian: 520, OutputMedian: 129, KVTokens: s.KVTokens, BlockSize: s.BlockSize,
-		MaxSeqs: 48, MaxBatchedTokens: 2048, MaxModelLen: s.MaxModelLen, MaxLoRAs: s.MaxLoRAs,
-		LoRA: s.LoRA, SpecDecode: s.SpecDecode, PrefixCaching: s.PrefixCaching,
-	})
+	cfg := engine.Config{
+		Seed: 3, Model: engine.Llama8B(), Workload: engine.Chat(6), Blocks: s.KVTokens / s.BlockSize, BlockSize: s.BlockSize,
+		MaxSeqs: 48, MaxModelLen: s.MaxModelLen, NoPrefixCaching: !s.PrefixCaching,
+	}
+	if s.LoRA {
+		cfg.MaxLoRAs, cfg.Workload.Adapters, cfg.Workload.AdapterShare = s.MaxLoRAs, 3, 0.7
+	}
+	if s.SpecDecode {
+		cfg.Speculation = engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
+	}
+	e, err := engine.New(cfg)
 	require.NoError(t, err)
 	e.AdvanceTo(s.Now - s.Ready)
-	s.Engines = []*observed.Stats{e.Stats()}
+	s.Engines = e.Stats()
 	return s
 }
 
@@ -227,11 +232,9 @@ func TestCacheSettingsGrowWithTheVersion(t *testing.T) {
 
 func TestAFreshV0ServerShowsItsFamiliesWithoutValues(t *testing.T) {
 	s := server(t, V0, "0.5.0")
-	e, err := load.New(load.Config{
-		Rate: 1, Period: 60, PromptMedian: 9, OutputMedian: 9, KVTokens: 9000, BlockSize: 16, MaxSeqs: 4, MaxBatchedTokens: 64, MaxModelLen: 64,
-	})
+	e, err := engine.New(engine.Config{Model: engine.Llama8B(), Workload: engine.Chat(1)})
 	require.NoError(t, err)
-	s.Engines = []*observed.Stats{e.Stats()}
+	s.Engines = e.Stats()
 	assert.Empty(t, find(t, s, "vllm:num_requests_running").Points)
 	assert.Empty(t, find(t, s, "vllm:time_to_first_token_seconds").Points)
 	s.Dialect, s.Version = V1, Version{0, 20, 0}

@@ -92,7 +92,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorVllmDiagnosisDroppedEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_dropped_events",
-		metric.WithDescription("Log records that are lost, because the next component refused them for good, or more than can be kept. [Development]"),
+		metric.WithDescription("Log records that were dropped, because the next component refused them permanently or because too many were kept. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -104,19 +104,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_events",
-		metric.WithDescription("Log records that the next component took, by the severity of the diagnosis. [Development]"),
+		metric.WithDescription("Log records that the next component accepted, by the severity of the diagnosis. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisExpiredEngines, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_expired_engines",
-		metric.WithDescription("Engines and pools that were forgotten because nothing came from them for max_staleness. [Development]"),
+		metric.WithDescription("Engines and pools whose diagnosis was dropped because they sent no data for max_staleness. [Development]"),
 		metric.WithUnit("{engine}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisFailedEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_failed_events",
-		metric.WithDescription("Log records that the next component refused. They are kept and delivered with the next points. [Development]"),
+		metric.WithDescription("Log records that the next component refused. They are kept and sent again with the next points. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

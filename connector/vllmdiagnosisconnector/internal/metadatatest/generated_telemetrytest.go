@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorVllmDiagnosisDroppedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_dropped_events",
-		Description: "Log records that are lost, because the next component refused them for good, or more than can be kept. [Development]",
+		Description: "Log records that were dropped, because the next component refused them permanently or because too many were kept. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualConnectorVllmDiagnosisEngines(t *testing.T, tt *componenttest.Te
 func AssertEqualConnectorVllmDiagnosisEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_events",
-		Description: "Log records that the next component took, by the severity of the diagnosis. [Development]",
+		Description: "Log records that the next component accepted, by the severity of the diagnosis. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualConnectorVllmDiagnosisEvents(t *testing.T, tt *componenttest.Tel
 func AssertEqualConnectorVllmDiagnosisExpiredEngines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_expired_engines",
-		Description: "Engines and pools that were forgotten because nothing came from them for max_staleness. [Development]",
+		Description: "Engines and pools whose diagnosis was dropped because they sent no data for max_staleness. [Development]",
 		Unit:        "{engine}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualConnectorVllmDiagnosisExpiredEngines(t *testing.T, tt *component
 func AssertEqualConnectorVllmDiagnosisFailedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_failed_events",
-		Description: "Log records that the next component refused. They are kept and delivered with the next points. [Development]",
+		Description: "Log records that the next component refused. They are kept and sent again with the next points. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

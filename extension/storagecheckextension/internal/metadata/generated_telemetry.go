@@ -60,7 +60,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionStorageCheckDamagedFiles, err = builder.meter.Int64Counter(
 		"otelcol_extension_storage_check_damaged_files",
-		metric.WithDescription("Files of file_storage that were found damaged at the start and set aside. [Development]"),
+		metric.WithDescription("Files of file_storage that were damaged at the start and were moved aside. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

@@ -1,5 +1,7 @@
 package diagnose
 
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+
 // Cause is a reason for harm.
 type Cause uint8
 
@@ -58,16 +60,16 @@ func (c Cause) String() string { return causeNames[c] }
 // all of it is explained.
 type Shares [NumCauses]float64
 
-// scale multiplies all shares.
-func (s Shares) scale(by float64) Shares {
+// Scale multiplies all shares.
+func (s Shares) Scale(by float64) Shares {
 	for i := range s {
 		s[i] *= by
 	}
 	return s
 }
 
-// plus adds shares.
-func (s Shares) plus(others Shares) Shares {
+// Plus adds shares.
+func (s Shares) Plus(others Shares) Shares {
 	for i := range s {
 		s[i] += others[i]
 	}
@@ -77,7 +79,7 @@ func (s Shares) plus(others Shares) Shares {
 // known tells whether all shares are numbers.
 func (s *Shares) known() bool {
 	for _, share := range s {
-		if !known(share) {
+		if !signal.Known(share) {
 			return false
 		}
 	}
@@ -93,5 +95,5 @@ func (s Shares) whole() Shares {
 	if total <= 0 {
 		return s
 	}
-	return s.scale(1 / total)
+	return s.Scale(1 / total)
 }

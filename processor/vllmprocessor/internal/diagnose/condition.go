@@ -3,6 +3,8 @@ package diagnose
 import (
 	"math"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Condition is how an engine is: exactly one holds.
@@ -60,10 +62,10 @@ func (p *progress) observe(r *reading) {
 	moved := p.at == 0
 	for i, now := range r.progress {
 		// Two numbers that are not known are the same.
-		moved = moved || now != p.was[i] && (known(now) || known(p.was[i]))
+		moved = moved || now != p.was[i] && (signal.Known(now) || signal.Known(p.was[i]))
 	}
 	if moved {
-		*p = progress{was: r.progress, at: r.at}
+		*p = progress{was: r.progress, at: r.At}
 		return
 	}
 	p.scrapes++
@@ -72,13 +74,13 @@ func (p *progress) observe(r *reading) {
 // none tells whether nothing has moved for long enough. Where the server does not
 // tell the tokens that it generates, nobody can say so.
 func (p *progress) none(at int64) bool {
-	return known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
 }
 
 // standstill is for how many seconds nothing has moved; NaN where the server does not
 // tell the tokens that it generates.
 func (p *progress) standstill(at int64) float64 {
-	if !known(p.was[0]) {
+	if !signal.Known(p.was[0]) {
 		return math.NaN()
 	}
 	return float64(at-p.at) / float64(time.Second)
@@ -104,19 +106,19 @@ func (x *restarts) observe(s *Settings, r *reading) {
 }
 
 func (*restarts) recent(s *Settings, r *reading) bool {
-	return r.restarted > 0 && r.at-r.restarted < s.warmUp()
+	return r.restarted > 0 && r.At-r.restarted < s.warmUp()
 }
 
 // again tells whether an engine restarts again and again and so never works for
 // long: every restart ends the requests that it holds.
 func (x *restarts) again(s *Settings, r *reading) bool {
-	return x.since > 0 && r.at-x.since >= max(s.warmUp(), int64(startingFor))
+	return x.since > 0 && r.At-x.since >= max(s.warmUp(), int64(startingFor))
 }
 
 // judge returns the condition that a reading alone shows. The order of the cases
 // is the precedence.
 func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
-	age := r.at - max(r.restarted, e.first)
+	age := r.At - max(r.restarted, e.first)
 	demand := r.runningNow > 0 || r.waitingNow > 0
 	switch {
 	case r.healthy == 0 && age < int64(s.StartTimeout):
@@ -125,7 +127,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Starting
 	case r.awake == 0:
 		return Asleep
-	case demand && e.progress.none(r.at):
+	case demand && e.progress.none(r.At):
 		return Stalled
 	case r.healthy == 0 || felt.failing:
 		return Failing
@@ -133,7 +135,7 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
-	case !demand && !(r.Signals[Running] > 0) && !(r.firstTokens > 0) && !(r.generation > 0):
+	case !demand && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0):
 		return Idle
 	case r.lacks:
 		return Unknown
@@ -145,5 +147,5 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 // although nothing runs and nothing moves. Nobody is harmed unless a router
 // believes them.
 func (e *engine) frozen(r *reading) bool {
-	return r.Signals[KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.at)
+	return r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.At)
 }

@@ -1,6 +1,10 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 // reuseLost is the fall of the logarithm of the reuses per eviction that says that prompts
 // do not repeat any more: to a quarter. A window has few reuses while a cache thrashes, so
@@ -14,43 +18,43 @@ const reuseLost = 1.386
 func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 	b, s := e.baseline, &r.Signals
 	// more and less compare with what is usual. Where that is not known they are false.
-	more := func(signal Signal) bool { return b.growth(r, signal) > 0 }
-	less := func(signal Signal, by float64) bool { return b.growth(r, signal) < -max(by, b.spread(signal)) }
-	has := func(signal Signal) bool { return known(b.growth(r, signal)) }
+	more := func(of signal.Signal) bool { return b.Growth(&r.Window, of) > 0 }
+	less := func(of signal.Signal, by float64) bool { return b.Growth(&r.Window, of) < -max(by, b.Spread(of)) }
+	has := func(of signal.Signal) bool { return signal.Known(b.Growth(&r.Window, of)) }
 	switch c {
 	case DemandExceedsCapacity:
 		// An engine that makes no progress has no demand that is too high for it. Where
 		// less than usual comes, and less than usual gets its first token, it is not
 		// the demand: a queue that is worked off gives more first tokens than usual.
-		return e.standing(r) || less(ArrivalRate, quiet) && less(FirstTokenRate, quiet)
+		return e.standing(r) || less(signal.ArrivalRate, quiet) && less(signal.FirstTokenRate, quiet)
 	case PrefillHeavy:
-		return e.standing(r) || has(ComputedTokens) && b.growth(r, ComputedTokens) < quiet && !(b.growth(r, PromptTokens) >= quiet)
+		return e.standing(r) || has(signal.ComputedTokens) && b.Growth(&r.Window, signal.ComputedTokens) < quiet && !(b.Growth(&r.Window, signal.PromptTokens) >= quiet)
 	case DecodeLoad:
-		return e.standing(r) || has(Running) && !more(Running) && !more(OutputTokens)
+		return e.standing(r) || has(signal.Running) && !more(signal.Running) && !more(signal.OutputTokens)
 	case CacheThrash:
 		// A cache that is too small evicts blocks before they are used again, so what is
 		// evicted has been used less than usual, too. Where it has been used far less,
 		// prompts do not repeat any more.
-		return !(s[KVBlockReuses] > thrashing) || less(KVBlockReuses, reuseLost)
+		return !(s[signal.KVBlockReuses] > thrashing) || less(signal.KVBlockReuses, reuseLost)
 	case KVPressure:
-		full := s[KVUtilization] > full || s[Preemptions] > preempting
-		return known(s[KVUtilization]) && !full && !more(KVUtilization) && !more(KVPerToken) && !(s[Preemptions] > 0)
+		full := s[signal.KVUtilization] > full || s[signal.Preemptions] > preempting
+		return signal.Known(s[signal.KVUtilization]) && !full && !more(signal.KVUtilization) && !more(signal.KVPerToken) && !(s[signal.Preemptions] > 0)
 	case SlowSteps:
-		return (known(s[StepFactor]) || known(s[PrefillFactor])) && !(s[StepFactor] > 1) && !(s[PrefillFactor] > 1)
+		return (signal.Known(s[signal.StepFactor]) || signal.Known(s[signal.PrefillFactor])) && !(s[signal.StepFactor] > 1) && !(s[signal.PrefillFactor] > 1)
 	case FrontendBound:
-		return !(s[FrontEnd] > math.Max(orZero(b.usual(FrontEnd)), 0))
+		return !(s[signal.FrontEnd] > math.Max(signal.OrZero(b.Usual(signal.FrontEnd)), 0))
 	case SpeculationWasteful:
-		return !(s[AcceptanceLength] < settings.SpeculationBreakEven) && !(b.growth(r, AcceptanceLength) < 0)
+		return !(s[signal.AcceptanceLength] < settings.SpeculationBreakEven) && !(b.Growth(&r.Window, signal.AcceptanceLength) < 0)
 	case AdmissionDeferred:
-		return !(s[Deferred] > math.Max(orZero(b.usual(Deferred)), 0))
+		return !(s[signal.Deferred] > math.Max(signal.OrZero(b.Usual(signal.Deferred)), 0))
 	case KVTransferFailing:
-		return !(s[FailedTransfers] > 0)
+		return !(s[signal.FailedTransfers] > 0)
 	case CorruptedOutput:
-		return !(s[CorruptedRatio] > 0)
+		return !(s[signal.CorruptedRatio] > 0)
 	case RequestsDropped:
 		return !(r.dropped > 0)
 	case Erroring:
-		return !(s[ErrorRatio] > 0) && r.healthy != 0
+		return !(s[signal.ErrorRatio] > 0) && r.healthy != 0
 	}
 	return false
 }
@@ -66,12 +70,12 @@ func (e *engine) workedOff(r *reading, c Cause) bool {
 	}
 	b := e.baseline
 	reported := e.told.Explained && e.told.Primary == c || e.told.Contributing[c]
-	queue := b.growth(r, QueueWait) > quiet || b.growth(r, QueueTime) > quiet
-	return reported && queue && !e.standing(r) && b.growth(r, FirstTokenRate) > 0
+	queue := b.Growth(&r.Window, signal.QueueWait) > quiet || b.Growth(&r.Window, signal.QueueTime) > quiet
+	return reported && queue && !e.standing(r) && b.Growth(&r.Window, signal.FirstTokenRate) > 0
 }
 
 // standing reports whether an engine has requests and nothing of it has moved since
 // the previous scrape. Whether it has stalled shows later.
 func (e *engine) standing(r *reading) bool {
-	return (r.runningNow > 0 || r.waitingNow > 0) && known(e.progress.was[0]) && e.progress.scrapes > 0
+	return (r.runningNow > 0 || r.waitingNow > 0) && signal.Known(e.progress.was[0]) && e.progress.scrapes > 0
 }

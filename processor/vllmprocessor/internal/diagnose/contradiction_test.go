@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // What healthyReading shows is usual: a request a second, 500 prompt tokens, 2 running.
@@ -17,59 +20,63 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 		contradicted bool
 		change       func(e *engine, r *reading)
 	}{
-		"demand: more arrives": {DemandExceedsCapacity, false, func(_ *engine, r *reading) { r.Signals[ArrivalRate] = 3 }},
+		"demand: more arrives": {DemandExceedsCapacity, false, func(_ *engine, r *reading) { r.Signals[signal.ArrivalRate] = 3 }},
 		"demand: a queue is worked off after the burst": {DemandExceedsCapacity, false, func(_ *engine, r *reading) {
-			r.Signals[ArrivalRate], r.Signals[FirstTokenRate], r.Signals[Waiting] = 0.2, 3, 50
+			r.Signals[signal.ArrivalRate], r.Signals[signal.FirstTokenRate], r.Signals[signal.Waiting] = 0.2, 3, 50
 		}},
 		"demand: less arrives and less is served": {DemandExceedsCapacity, true, func(_ *engine, r *reading) {
-			r.Signals[ArrivalRate], r.Signals[FirstTokenRate], r.Signals[Waiting] = 0.17/5.9, 0.17/5.9, 8
+			r.Signals[signal.ArrivalRate], r.Signals[signal.FirstTokenRate], r.Signals[signal.Waiting] = 0.17/5.9, 0.17/5.9, 8
 		}},
 		"demand: nothing moves": {DemandExceedsCapacity, true, func(e *engine, r *reading) {
-			r.waitingNow, r.Signals[ArrivalRate] = 8, 3
+			r.waitingNow, r.Signals[signal.ArrivalRate] = 8, 3
 			e.progress = progress{scrapes: 1}
 		}},
-		"prefill: prompts grew by a half":                        {PrefillHeavy, false, func(_ *engine, r *reading) { r.Signals[PromptTokens], r.Signals[ComputedTokens] = 750, 750 }},
-		"prefill: reuse fell":                                    {PrefillHeavy, false, func(_ *engine, r *reading) { r.Signals[ComputedTokens] = 900 }},
-		"prefill: prompts grew by 1 %":                           {PrefillHeavy, true, func(_ *engine, r *reading) { r.Signals[PromptTokens], r.Signals[ComputedTokens] = 505, 505 }},
-		"thrash: what is evicted had been used":                  {CacheThrash, false, func(_ *engine, r *reading) { r.Signals[KVBlockReuses] = 0.9 }},
-		"thrash: what is evicted had been used a fifth as often": {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[KVBlockReuses] = 0.1 }},
-		"thrash: not measured":                                   {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[KVBlockReuses] = unknown()[0] }},
-		"slow steps: slower":                                     {SlowSteps, false, func(_ *engine, r *reading) { r.Signals[StepFactor] = 1.5 }},
-		"slow steps: faster":                                     {SlowSteps, true, func(_ *engine, r *reading) { r.Signals[StepFactor], r.Signals[PrefillFactor] = 0.9, 0.8 }},
-		"decode: more run":                                       {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[Running] = 5 }},
-		"decode: longer outputs":                                 {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[OutputTokens] = 300 }},
-		"decode: less of both":                                   {DecodeLoad, true, func(_ *engine, r *reading) { r.Signals[Running], r.Signals[OutputTokens] = 1, 60 }},
-		"kv: preemptions":                                        {KVPressure, false, func(_ *engine, r *reading) { r.Signals[Preemptions] = 0.1 }},
-		"kv: an empty cache":                                     {KVPressure, true, func(_ *engine, r *reading) { r.Signals[KVUtilization] = 0.05 }},
-		"front end: slower":                                      {FrontendBound, false, func(_ *engine, r *reading) { r.Signals[FrontEnd] = 1 }},
+		"prefill: prompts grew by a half": {PrefillHeavy, false, func(_ *engine, r *reading) {
+			r.Signals[signal.PromptTokens], r.Signals[signal.ComputedTokens] = 750, 750
+		}},
+		"prefill: reuse fell": {PrefillHeavy, false, func(_ *engine, r *reading) { r.Signals[signal.ComputedTokens] = 900 }},
+		"prefill: prompts grew by 1 %": {PrefillHeavy, true, func(_ *engine, r *reading) {
+			r.Signals[signal.PromptTokens], r.Signals[signal.ComputedTokens] = 505, 505
+		}},
+		"thrash: what is evicted had been used":                  {CacheThrash, false, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.9 }},
+		"thrash: what is evicted had been used a fifth as often": {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.1 }},
+		"thrash: not measured":                                   {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = signal.Unknown()[0] }},
+		"slow steps: slower":                                     {SlowSteps, false, func(_ *engine, r *reading) { r.Signals[signal.StepFactor] = 1.5 }},
+		"slow steps: faster":                                     {SlowSteps, true, func(_ *engine, r *reading) { r.Signals[signal.StepFactor], r.Signals[signal.PrefillFactor] = 0.9, 0.8 }},
+		"decode: more run":                                       {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.Running] = 5 }},
+		"decode: longer outputs":                                 {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.OutputTokens] = 300 }},
+		"decode: less of both":                                   {DecodeLoad, true, func(_ *engine, r *reading) { r.Signals[signal.Running], r.Signals[signal.OutputTokens] = 1, 60 }},
+		"kv: preemptions":                                        {KVPressure, false, func(_ *engine, r *reading) { r.Signals[signal.Preemptions] = 0.1 }},
+		"kv: an empty cache":                                     {KVPressure, true, func(_ *engine, r *reading) { r.Signals[signal.KVUtilization] = 0.05 }},
+		"front end: slower":                                      {FrontendBound, false, func(_ *engine, r *reading) { r.Signals[signal.FrontEnd] = 1 }},
 		"front end: not measured":                                {FrontendBound, true, func(*engine, *reading) {}},
-		"deferred: some":                                         {AdmissionDeferred, false, func(_ *engine, r *reading) { r.Signals[Deferred] = 3 }},
+		"deferred: some":                                         {AdmissionDeferred, false, func(_ *engine, r *reading) { r.Signals[signal.Deferred] = 3 }},
 		"deferred: none":                                         {AdmissionDeferred, true, func(*engine, *reading) {}},
-		"transfers: some fail":                                   {KVTransferFailing, false, func(_ *engine, r *reading) { r.Signals[FailedTransfers] = 1 }},
+		"transfers: some fail":                                   {KVTransferFailing, false, func(_ *engine, r *reading) { r.Signals[signal.FailedTransfers] = 1 }},
 		"transfers: none fail":                                   {KVTransferFailing, true, func(*engine, *reading) {}},
 		"dropped: some":                                          {RequestsDropped, false, func(_ *engine, r *reading) { r.dropped = 1 }},
 		"dropped: none":                                          {RequestsDropped, true, func(*engine, *reading) {}},
-		"errors: some":                                           {Erroring, false, func(_ *engine, r *reading) { r.Signals[ErrorRatio] = 0.1 }},
+		"errors: some":                                           {Erroring, false, func(_ *engine, r *reading) { r.Signals[signal.ErrorRatio] = 0.1 }},
 		"errors: none":                                           {Erroring, true, func(*engine, *reading) {}},
 		"corrupted: none":                                        {CorruptedOutput, true, func(*engine, *reading) {}},
-		"speculation: fewer":                                     {SpeculationWasteful, false, func(_ *engine, r *reading) { r.Signals[AcceptanceLength] = 1.5 }},
-		"speculation: more":                                      {SpeculationWasteful, true, func(_ *engine, r *reading) { r.Signals[AcceptanceLength] = 3 }},
+		"speculation: fewer":                                     {SpeculationWasteful, false, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 1.5 }},
+		"speculation: more":                                      {SpeculationWasteful, true, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 3 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &engine{baseline: newBaseline()}
+			e := &engine{baseline: learn.NewBaseline()}
 			for n := range 10 {
 				r := healthyReading(int64(n+1) * int64(time.Minute))
-				r.Signals[KVBlockReuses], r.Signals[AcceptanceLength] = 0.5, 2
-				e.baseline.learn(&r, time.Minute)
+				r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2
+				e.baseline.Learn(&r.Window, time.Minute)
 			}
 			r := healthyReading(int64(time.Hour))
-			r.Signals[KVBlockReuses], r.Signals[AcceptanceLength] = 0.5, 2
+			r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2
 			test.change(e, &r)
 			e.last = r
 			assert.Equal(t, test.contradicted, e.contradicted(settings(2), &r, test.cause))
 			// What was found a moment ago does not outlast evidence against it.
-			e.shares[test.cause], e.sharesAt = 0.9, r.at-1
+			e.shares[test.cause], e.sharesAt = 0.9, r.At-1
 			e.explain(settings(2), &r, &symptoms{firstToken: true, reference: Learned}, Degraded)
 			if test.contradicted {
 				assert.Zero(t, e.shares[test.cause])
@@ -99,8 +106,8 @@ func TestACauseLastsWhileItsQueueIsWorkedOff(t *testing.T) {
 			e.told.Explained, e.told.Primary = test.reported, PrefillHeavy
 			e.shares[PrefillHeavy] = 0.9
 			r := healthyReading(int64(time.Hour))
-			r.Signals[FirstTokenRate], r.Signals[QueueWait] = test.served, test.waits
-			e.last, e.sharesAt = r, r.at-1
+			r.Signals[signal.FirstTokenRate], r.Signals[signal.QueueWait] = test.served, test.waits
+			e.last, e.sharesAt = r, r.At-1
 			assert.True(t, e.contradicted(settings(2), &r, PrefillHeavy), "prompts are as long as ever")
 			e.explain(settings(2), &r, &symptoms{firstToken: true, reference: Learned}, Degraded)
 			assert.Equal(t, test.want, e.shares[PrefillHeavy] > 0)
@@ -119,7 +126,7 @@ func TestADetailNeedsItsOwnEvidence(t *testing.T) {
 	} {
 		e := &engine{baseline: learned(10)}
 		e.last = healthyReading(int64(time.Hour))
-		e.last.Signals[PromptTokens], e.last.Signals[ComputedTokens] = test.prompt, test.computed
+		e.last.Signals[signal.PromptTokens], e.last.Signals[signal.ComputedTokens] = test.prompt, test.computed
 		assert.Equal(t, test.want, e.detail(PrefillHeavy), test)
 	}
 }
@@ -167,7 +174,7 @@ func TestNothingGoodIsReportedWhileHarmIsPending(t *testing.T) {
 	step := func(raw Condition, arrivals float64) {
 		at += scrape
 		e.last = healthyReading(at)
-		e.last.Signals[ArrivalRate] = arrivals
+		e.last.Signals[signal.ArrivalRate] = arrivals
 		e.settle(c, s, raw, at, &symptoms{})
 	}
 	step(Healthy, 1)

@@ -1,6 +1,10 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 // explain keeps the shares of the causes, smoothed over a window.
 func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Condition) {
@@ -14,17 +18,17 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 	if weight > 0 {
 		latency = e.before(r, latency)
 	}
-	now := e.others(settings, r, felt, latency.scale(weight), weight)
+	now := e.others(settings, r, felt, latency.Scale(weight), weight)
 	if !now.known() {
 		// Nothing can be made of such numbers, and what is smoothed would keep them.
 		now = Shares{}
 	}
 	keep := 0.0
 	if e.sharesAt > 0 {
-		keep = math.Exp(-float64(r.at-e.sharesAt) / float64(settings.Window))
+		keep = math.Exp(-float64(r.At-e.sharesAt) / float64(settings.Window))
 	}
-	e.shares = e.shares.scale(keep).plus(now.scale(1 - keep))
-	e.sharesAt = r.at
+	e.shares = e.shares.Scale(keep).Plus(now.Scale(1 - keep))
+	e.sharesAt = r.At
 	for c := range NumCauses {
 		if !e.contradicted(settings, r, c) || e.workedOff(r, c) {
 			continue
@@ -47,11 +51,11 @@ func (e *engine) before(r *reading, s Shares) Shares {
 	}
 	switch {
 	case rest <= 0:
-	case e.resumed > 0 && r.at-e.resumed < int64(startingFor):
+	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
 		s[Restarting] += rest
 	case e.told.Explained:
-		s = s.plus(e.shares.whole().scale(rest))
-	case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
+		s = s.Plus(e.shares.whole().Scale(rest))
+	case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 		s[KVPressure] += rest
 	}
 	return s
@@ -61,14 +65,14 @@ func (e *engine) before(r *reading, s Shares) Shares {
 // which there is so much. Together they are at most 1.
 func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
 	if felt.dropped {
-		lost := weight(r.Signals[DroppedRatio], harmfulErrors)
+		lost := weight(r.Signals[signal.DroppedRatio], harmfulErrors)
 		s[RequestsDropped] += lost
 		all += lost
 	}
 	// A request that was dropped may be an error at the front end as well.
-	if wrong := max(orZero(r.Signals[ErrorRatio])-orZero(r.Signals[DroppedRatio]), orZero(r.Signals[CorruptedRatio])); felt.errors && wrong > 0 {
+	if wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio])-signal.OrZero(r.Signals[signal.DroppedRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio])); felt.errors && wrong > 0 {
 		cause := Erroring
-		if r.Signals[CorruptedRatio] >= orZero(r.Signals[ErrorRatio]) {
+		if r.Signals[signal.CorruptedRatio] >= signal.OrZero(r.Signals[signal.ErrorRatio]) {
 			cause = CorruptedOutput
 		}
 		s[cause] += weight(wrong, harmfulErrors)
@@ -87,10 +91,10 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
-	if length := r.Signals[AcceptanceLength]; length < settings.SpeculationBreakEven {
+	if length := r.Signals[signal.AcceptanceLength]; length < settings.SpeculationBreakEven {
 		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
-	if since := max(r.restarted, e.resumed); since > 0 && r.at-since < int64(startingFor) {
+	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache, and what has queued meanwhile: all of it seems to come at once.
 		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
 			s[Restarting] += s[c]
@@ -100,5 +104,5 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 	if all <= 0 {
 		return Shares{}
 	}
-	return s.scale(1 / all)
+	return s.Scale(1 / all)
 }

@@ -3,6 +3,9 @@ package diagnose
 import (
 	"math"
 	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // learn takes a reading into the baseline where nothing is wrong. What looks wrong
@@ -10,7 +13,7 @@ import (
 func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
 	length := settings.Window
 	switch {
-	case e.told.Severity >= 2, felt.beyond && raw == Healthy && e.baseline.ready():
+	case e.told.Severity >= 2, felt.beyond && raw == Healthy && e.baseline.Ready():
 		// In the second case an objective says that it is no harm. It is not what was
 		// usual all the same.
 		e.unlearned = e.unlearned[:0]
@@ -18,18 +21,18 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms,
 		return
 	case raw != Healthy && raw != Degraded:
 		return
-	case !e.baseline.ready():
+	case !e.baseline.Ready():
 		if raw == Healthy {
-			e.baseline.learn(r, length)
+			e.baseline.Learn(&r.Window, length)
 		}
 		return
 	}
 	e.next = nil
-	if n := len(e.unlearned); n == 0 || r.at-e.unlearned[n-1].at >= int64(length) {
+	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, *r)
 	}
-	for len(e.unlearned) > 0 && raw == Healthy && r.at-e.unlearned[0].at > int64(settings.Hold)*int64(length) {
-		e.baseline.learn(&e.unlearned[0], length)
+	for len(e.unlearned) > 0 && raw == Healthy && r.At-e.unlearned[0].At > int64(settings.Hold)*int64(length) {
+		e.baseline.Learn(&e.unlearned[0].Window, length)
 		e.unlearned = slices.Delete(e.unlearned, 0, 1)
 	}
 	if most := 2 * settings.Hold; len(e.unlearned) > most {
@@ -45,15 +48,15 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptom
 		e.next = nil
 		return
 	}
-	stable := func(s Signal) bool {
-		growth := e.next.growth(r, s)
-		return !known(growth) || math.Abs(growth) < math.Log(1.5)
+	stable := func(s signal.Signal) bool {
+		growth := e.next.Growth(&r.Window, s)
+		return !signal.Known(growth) || math.Abs(growth) < math.Log(1.5)
 	}
-	if e.next == nil || !stable(TimeToFirstToken) || !stable(InterTokenLatency) {
-		e.next, e.nextSince = newBaseline(), r.at
+	if e.next == nil || !stable(signal.TimeToFirstToken) || !stable(signal.InterTokenLatency) {
+		e.next, e.nextSince = learn.NewBaseline(), r.At
 	}
-	e.next.learn(r, settings.Window)
-	if r.at-e.nextSince < int64(settings.RelearnAfter) || !e.next.ready() {
+	e.next.Learn(&r.Window, settings.Window)
+	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}
 	before := e.told
@@ -62,7 +65,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptom
 		return
 	}
 	e.told = Verdict{Condition: Healthy}
-	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.at, false, r.at, Shares{}
+	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.At, false, r.At, Shares{}
 	e.memory.see(e)
 	t := e.transition(s, before, &symptoms{})
 	t.Relearned = true

@@ -7,21 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // What is told has the names of the catalogue, no more and no less.
-
-func TestSignalNames(t *testing.T) {
-	t.Parallel()
-	var want, got []string
-	for _, s := range catalog.Signals() {
-		want = append(want, s.Name)
-	}
-	for s := range NumSignals {
-		got = append(got, s.String())
-	}
-	assert.ElementsMatch(t, want, got)
-}
 
 func TestConditionsAreTheCataloguesInItsOrder(t *testing.T) {
 	t.Parallel()
@@ -68,10 +57,10 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 				for _, prompt := range []float64{1, 1e5} {
 					e := &engine{baseline: learned(1)}
 					e.last = healthyReading(0)
-					e.last.Signals[KVUtilization], e.last.Signals[Waiting] = kv, waiting
-					e.last.Signals[OutputTokens] *= growth
-					e.last.Signals[PromptTokens] /= growth
-					e.last.computed *= prompt
+					e.last.Signals[signal.KVUtilization], e.last.Signals[signal.Waiting] = kv, waiting
+					e.last.Signals[signal.OutputTokens] *= growth
+					e.last.Signals[signal.PromptTokens] /= growth
+					e.last.Computed *= prompt
 					for c := range NumCauses {
 						if said[c] == nil {
 							said[c] = map[string]bool{}

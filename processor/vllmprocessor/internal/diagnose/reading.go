@@ -5,29 +5,27 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // reading is what an engine says over the window that ends now.
 type reading struct {
-	Signals
+	learn.Window
 
-	// at is the end of the window in nanoseconds, elapsed its length in seconds.
-	at      int64
+	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
-	// The latest states; NaN where they are not told.
+	// The latest states; NaN where the server does not report them.
 	runningNow, waitingNow, awake, healthy float64
-	// firstTokens and gaps are numbers of observations in the window.
-	firstTokens, gaps, finished float64
+	// gaps is the number of intervals between outputs in the window, finished that of
+	// requests that ended.
+	gaps, finished float64
 	// dropped is how many requests the server dropped in the window; NaN where it
 	// does not count them.
 	dropped float64
-	// generation and computed are rates in tokens per second; computed counts what
-	// was computed of prompts, also again after a preemption.
-	generation, computed float64
-	// progress grows with whatever an engine does: it stands still only in one that
-	// does nothing. The tokens that are generated come first; NaN is what the server
-	// does not tell.
+	// progress has numbers that change whenever an engine works, generated tokens
+	// first; NaN for those that the server does not report.
 	progress [numProgress]float64
 	// restarted is when the engine began anew last, 0 where it did not.
 	restarted int64
@@ -51,7 +49,7 @@ type missed struct {
 
 // transfersFail tells whether transfers of KV blocks fail more than now and then.
 func (r *reading) transfersFail() bool {
-	return r.Signals[FailedTransfers] > failingTransfers*r.Signals[FirstTokenRate]
+	return r.Signals[signal.FailedTransfers] > failingTransfers*r.Signals[signal.FirstTokenRate]
 }
 
 // reader reads views. The error share of the server before the engines holds for
@@ -75,7 +73,7 @@ func value(v float64, status window.Status) float64 {
 }
 
 func (r *reader) read(v *window.View, at int64) reading {
-	out := reading{Signals: unknown(), at: at, elapsed: v.Elapsed}
+	out := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
@@ -88,69 +86,69 @@ func (r *reader) read(v *window.View, at int64) reading {
 		value(v.Total(collect.PromptTokens)),
 	}
 	s := &out.Signals
-	s[Running] = value(v.Average(collect.Running))
-	s[KVUtilization] = value(v.Average(collect.KVCacheUtilization))
-	s[Waiting] = value(v.Average(collect.Waiting))
-	s[Deferred] = value(v.AverageOf(collect.WaitingByReason, "deferred"))
-	capacity := s[Waiting] - orZero(s[Deferred])
+	s[signal.Running] = value(v.Average(collect.Running))
+	s[signal.KVUtilization] = value(v.Average(collect.KVCacheUtilization))
+	s[signal.Waiting] = value(v.Average(collect.Waiting))
+	s[signal.Deferred] = value(v.AverageOf(collect.WaitingByReason, "deferred"))
+	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
 
 	firstTokens, ttft := moments(v, collect.TimeToFirstToken)
 	gaps, step := moments(v, collect.InterTokenLatency)
 	finished, output := moments(v, collect.RequestGenerationTokens)
 	out.lacks = r.lacks(v)
-	out.firstTokens, out.gaps = firstTokens, gaps
-	s[TimeToFirstToken], s[StepTime] = ttft, step
+	out.FirstTokens, out.gaps = firstTokens, gaps
+	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
-	s[FirstTokenRate] = rate
+	s[signal.FirstTokenRate] = rate
 	admitted := max(firstTokens+value(v.Change(collect.Waiting)), 0)
-	s[ArrivalRate] = admitted / v.Elapsed
+	s[signal.ArrivalRate] = admitted / v.Elapsed
 	generated := value(v.Increase(collect.GenerationTokens))
-	out.generation = generated / v.Elapsed
-	s[GenerationRate] = out.generation
+	out.Generation = generated / v.Elapsed
+	s[signal.GenerationRate] = out.Generation
 
 	prompt := value(v.Increase(collect.PromptTokens))
-	s[PromptTokens] = prompt / firstTokens
-	s[ComputedTokens] = s[PromptTokens] * computedShare(v)
+	s[signal.PromptTokens] = prompt / firstTokens
+	s[signal.ComputedTokens] = s[signal.PromptTokens] * computedShare(v)
 	// What finished is exact; what is generated per first token is not delayed, but
 	// lags when lengths or rates change.
-	s[OutputTokens] = or(output, generated/firstTokens)
+	s[signal.OutputTokens] = signal.Or(output, generated/firstTokens)
 	preempted := value(v.Increase(collect.Preemptions))
-	s[Preemptions] = preempted / firstTokens
+	s[signal.Preemptions] = preempted / firstTokens
 	// A preempted request computes its prompt and what it had generated again.
-	again := orZero(preempted) / v.Elapsed * (s[PromptTokens] + orZero(s[OutputTokens])/2)
-	out.computed = s[ComputedTokens]*rate + orZero(again)
+	again := signal.OrZero(preempted) / v.Elapsed * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2)
+	out.Computed = s[signal.ComputedTokens]*rate + signal.OrZero(again)
 
-	s[AcceptanceLength] = acceptance(v)
-	s[InterTokenLatency] = step
-	if tokens := generated - firstTokens; known(s[AcceptanceLength]) && tokens > 0 {
-		s[InterTokenLatency] = step * gaps / tokens
+	s[signal.AcceptanceLength] = acceptance(v)
+	s[signal.InterTokenLatency] = step
+	if tokens := generated - firstTokens; signal.Known(s[signal.AcceptanceLength]) && tokens > 0 {
+		s[signal.InterTokenLatency] = step * gaps / tokens
 	}
-	s[QueueWait] = capacity / rate
+	s[signal.QueueWait] = capacity / rate
 	queued, queue := moments(v, collect.QueueTime)
 	prefilled, prefill := moments(v, collect.PrefillTime)
-	s[PrefillTime] = prefill
+	s[signal.PrefillTime] = prefill
 	if queued == prefilled {
 		// Some servers observe only who had to queue; their mean is another one.
-		s[QueueTime] = queue
+		s[signal.QueueTime] = queue
 	}
-	s[KVBlockReuses] = reuses(v)
-	s[FrontEnd] = frontEnd(v)
-	s[KVPerToken] = s[KVUtilization] / (s[Running] * (s[PromptTokens] + s[OutputTokens]/2))
-	s[KVPerComputed] = s[KVUtilization] / (s[Running] * (s[ComputedTokens] + s[OutputTokens]/2))
+	s[signal.KVBlockReuses] = reuses(v)
+	s[signal.FrontEnd] = frontEnd(v)
+	s[signal.KVPerToken] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.PromptTokens] + s[signal.OutputTokens]/2))
+	s[signal.KVPerComputed] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.ComputedTokens] + s[signal.OutputTokens]/2))
 	ended := value(v.Increase(collect.RequestSuccess))
-	s[ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
-	s[CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
-	out.finished = or(finished, ended)
-	if known(r.errors) && !(s[ErrorRatio] >= r.errors) {
+	s[signal.ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
+	s[signal.CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
+	out.finished = signal.Or(finished, ended)
+	if signal.Known(r.errors) && !(s[signal.ErrorRatio] >= r.errors) {
 		// What the front end refuses never ends in an engine.
-		s[ErrorRatio], out.finished = r.errors, max(orZero(out.finished), orZero(r.answered))
+		s[signal.ErrorRatio], out.finished = r.errors, max(signal.OrZero(out.finished), signal.OrZero(r.answered))
 	}
-	if out.dropped = value(v.Increase(collect.Dropped)); known(out.dropped) {
-		s[DroppedRatio] = out.dropped / (out.dropped + orZero(or(admitted, ended)))
-	} else if out.dropped = r.dropped; known(out.dropped) {
-		s[DroppedRatio] = out.dropped / (out.dropped + r.arrived)
+	if out.dropped = value(v.Increase(collect.Dropped)); signal.Known(out.dropped) {
+		s[signal.DroppedRatio] = out.dropped / (out.dropped + signal.OrZero(signal.Or(admitted, ended)))
+	} else if out.dropped = r.dropped; signal.Known(out.dropped) {
+		s[signal.DroppedRatio] = out.dropped / (out.dropped + r.arrived)
 	}
-	s[FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
+	s[signal.FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
 	for i := range s {
 		if math.IsInf(s[i], 0) {
 			s[i] = math.NaN()
@@ -159,7 +157,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	if r.settings != nil {
 		out.objective, out.mostMissed = r.settings.missed(v)
 		if out.mostMissed.name != "" {
-			s[MissedRatio] = out.mostMissed.share
+			s[signal.MissedRatio] = out.mostMissed.share
 		}
 	}
 	return out

@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -41,7 +43,7 @@ var blocking = map[string]Because{
 
 // observe takes what a group without an engine says.
 func (s *server) observe(v *window.View) {
-	if terminating := value(v.Gauge(collect.PodTerminating)); known(terminating) {
+	if terminating := value(v.Gauge(collect.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
 	}
 	for label, is := range v.States(collect.ScrapeFailure) {
@@ -54,7 +56,7 @@ func (s *server) observe(v *window.View) {
 // count takes the outcome of a scrape: whether it succeeded, 1 or 0. A batch can come
 // again, or in parts; it is one scrape.
 func (s *server) count(up float64, at int64) {
-	if !known(up) || at == s.counted {
+	if !signal.Known(up) || at == s.counted {
 		return
 	}
 	s.counted = at
@@ -119,18 +121,18 @@ func (s *State) restore(r *window.Resource) {
 // unreachable judges the engines of a server that does not answer.
 func (s *State) unreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: serverOnly, first: at, baseline: newBaseline(), follows: unheard})
+		s.include(&engine{number: ServerOnly, first: at, baseline: learn.NewBaseline(), follows: unheard})
 	}
 	for _, e := range s.engines {
-		e.listed = true
+		e.listed, e.waits = true, false
 		condition := Unreachable
-		if e.number == serverOnly {
+		if e.number == ServerOnly {
 			condition = s.server.unread(settings, at-e.first)
 		}
 		if s.server.draining {
 			condition = Draining
 		}
-		e.last.at, e.last.Signals = at, unknown()
+		e.last.At, e.last.Signals = at, signal.Unknown()
 		e.last.runningNow, e.last.waitingNow = 0, 0
 		e.settle(settings, s, condition, at, &symptoms{})
 	}

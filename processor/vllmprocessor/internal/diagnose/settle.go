@@ -1,6 +1,10 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 // reuseFell is the detail of prompts that are computed more and are not longer.
 const reuseFell = "reuse_fell"
@@ -20,7 +24,7 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 		e.bad, e.badSince = bad, at
 	}
 	before := e.told
-	span := settings.span()
+	span := settings.HoldTime()
 	switch {
 	case !e.memory.any():
 		// The first word; harm has to last all the same.
@@ -70,14 +74,14 @@ func (e *engine) settle(settings *Settings, s *State, raw Condition, at int64, f
 func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
 func (e *engine) transition(s *State, before Verdict, felt *symptoms) Transition {
-	t := Transition{At: e.last.at, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: unknown(), Missed: felt.objective.share}
+	t := Transition{At: e.last.At, Attributes: e.attributes, From: before, To: e.told, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: felt.objective.share}
 	switch e.told.Condition {
 	case Unreachable, Unknown, Starting:
 		t.Failure = s.server.failure
 	default:
 	}
-	for signal := range NumSignals {
-		t.Usual[signal] = e.baseline.usual(signal)
+	for s := range signal.Count {
+		t.Usual[s] = e.baseline.Usual(s)
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
@@ -98,7 +102,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, felt *symptoms) {
 	}
 	switch {
 	case e.shares[largest] < e.explains() && !e.told.Explained:
-	case e.shares[largest] < e.explains()*stillHarm:
+	case e.shares[largest] < e.explains()*StillHarm:
 		e.told.Explained = false
 	case !e.told.Explained, e.shares[largest] > overtakes*e.shares[e.told.Primary]:
 		e.told.Primary, e.told.Explained = largest, true
@@ -117,11 +121,11 @@ func (e *engine) causes(settings *Settings, before *Verdict, felt *symptoms) {
 			continue
 		}
 		if e.since[c] == 0 {
-			e.since[c] = e.last.at
+			e.since[c] = e.last.At
 		}
 		// A cause that becomes the primary one, or was it, changes its role at once.
 		role := primary || before.Explained && before.Primary == c
-		if first || role || e.last.at-e.since[c] >= settings.span() {
+		if first || role || e.last.At-e.since[c] >= settings.HoldTime() {
 			e.told.Contributing[c], e.since[c] = now, 0
 		}
 	}
@@ -130,7 +134,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, felt *symptoms) {
 // explains is the least share of the harm that makes a cause the primary one. With
 // nothing to compare with it has to be most of it. A pool compares nothing itself.
 func (e *engine) explains() float64 {
-	if e.described == nil && e.baseline != nil && !e.baseline.ready() {
+	if e.described == nil && e.baseline != nil && !e.baseline.Ready() {
 		return explainsAlone
 	}
 	return explains
@@ -142,7 +146,7 @@ func (e *engine) notices() {
 	if (e.bad || e.standing(&e.last)) && (e.told.Condition == Healthy || e.told.Condition == Idle) {
 		return
 	}
-	if !known(e.last.Signals[Running]) || e.last.elapsed == 0 {
+	if !signal.Known(e.last.Signals[signal.Running]) || e.last.elapsed == 0 {
 		// A scrape that failed, or the first after a gap, says nothing about them.
 		e.told.Notices[FrozenGauges] = e.told.Notices[FrozenGauges] && e.told.Condition == Idle
 		e.told.Notices[WorkloadShift] = e.told.Notices[WorkloadShift] && e.told.Condition == Healthy
@@ -150,12 +154,12 @@ func (e *engine) notices() {
 	}
 	e.told.Notices[FrozenGauges] = e.told.Condition == Idle && e.frozen(&e.last)
 	grown := 0.0
-	if e.told.Condition == Healthy && e.baseline.ready() && e.last.firstTokens >= leastObjectiveSeen {
-		for _, s := range []Signal{ArrivalRate, PromptTokens, OutputTokens} {
-			grown = max(grown, math.Abs(orZero(e.baseline.growth(&e.last, s)))/max(shifted, deviations*e.baseline.spread(s)))
+	if e.told.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
+		for _, s := range []signal.Signal{signal.ArrivalRate, signal.PromptTokens, signal.OutputTokens} {
+			grown = max(grown, math.Abs(signal.OrZero(e.baseline.Growth(&e.last.Window, s)))/max(shifted, deviations*e.baseline.Spread(s)))
 		}
 	}
-	e.told.Notices[WorkloadShift] = grown >= 1 || (e.told.Notices[WorkloadShift] && grown >= stillHarm)
+	e.told.Notices[WorkloadShift] = grown >= 1 || (e.told.Notices[WorkloadShift] && grown >= StillHarm)
 }
 
 // detail says more about a cause.
@@ -166,18 +170,18 @@ func (e *engine) detail(c Cause) string {
 	r, b := &e.last, e.baseline
 	switch c {
 	case DemandExceedsCapacity:
-		queued := orZero(r.Signals[Waiting]) - orZero(r.Signals[Deferred])
+		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
 		switch {
-		case r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting:
+		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 			return "kv"
-		case queued >= 1 && b.Step.N > 0 && b.promptShare(r) > 0.5:
+		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
 			return "tokens"
-		case queued >= 1 && r.Signals[KVUtilization] <= full:
+		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
 			return "seqs"
 		}
 		return "unknown"
 	case PrefillHeavy:
-		prompt, computed := orZero(b.growth(r, PromptTokens)), orZero(b.growth(r, ComputedTokens))
+		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
 		switch {
 		case prompt >= quiet && prompt >= computed-prompt:
 			return "prompts_grew"
@@ -186,7 +190,7 @@ func (e *engine) detail(c Cause) string {
 		}
 		return ""
 	case DecodeLoad:
-		if orZero(b.growth(r, OutputTokens)) >= orZero(b.growth(r, ArrivalRate)) {
+		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
 			return "longer_outputs"
 		}
 		return "more_sequences"

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Where no window has two scrapes nothing can be judged, and somebody is told why;
@@ -13,7 +16,7 @@ import (
 func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: newBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
+	e := &engine{baseline: learn.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
 	take := func(at int64, elapsed float64, raw Condition) (news []Transition) {
 		s.transitions = s.transitions[:0]
 		e.last, e.at = healthyReading(at), at
@@ -48,9 +51,9 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	s.engines = []*engine{e}
 	take := func(n int) {
 		r := healthyReading(int64(time.Hour) + int64(n)*scrape)
-		r.Signals[ArrivalRate] = 3
-		e.last, e.at = r, r.at
-		e.settle(c, s, Healthy, r.at, &symptoms{})
+		r.Signals[signal.ArrivalRate] = 3
+		e.last, e.at = r, r.At
+		e.settle(c, s, Healthy, r.At, &symptoms{})
 	}
 	take(0)
 	take(1)
@@ -59,8 +62,8 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	s.unreachable(c, int64(time.Hour)+2*scrape)
 	take(3)
 	e.last = healthyReading(int64(time.Hour) + 20*scrape)
-	e.last.elapsed, e.last.firstTokens, e.last.Signals[ArrivalRate] = 0, math.NaN(), math.NaN()
-	e.settle(c, s, Unknown, e.last.at, &symptoms{})
+	e.last.elapsed, e.last.FirstTokens, e.last.Signals[signal.ArrivalRate] = 0, math.NaN(), math.NaN()
+	e.settle(c, s, Unknown, e.last.At, &symptoms{})
 	take(21)
 	assert.True(t, e.told.Notices[WorkloadShift])
 	assert.Empty(t, s.transitions, "nothing has changed")

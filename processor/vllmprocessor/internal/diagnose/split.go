@@ -1,6 +1,11 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 const (
 	// full is the utilization of the KV cache from which on it is what limits an
@@ -30,32 +35,32 @@ type growths struct {
 
 // beyond is the part of a growth that is more than varies from window to window.
 func beyond(growth, spread float64) float64 {
-	if !known(growth) {
+	if !signal.Known(growth) {
 		return 0
 	}
 	return max(growth-max(quiet, spread), 0)
 }
 
-func (b *baseline) growths(r *reading) growths {
+func newGrowths(r *reading, b *learn.Baseline) growths {
 	g := growths{
-		arrivals: beyond(b.growth(r, ArrivalRate), b.spread(ArrivalRate)),
-		prompt:   beyond(b.growth(r, PromptTokens), b.spread(PromptTokens)),
-		computed: beyond(b.growth(r, ComputedTokens), b.spread(ComputedTokens)),
-		output:   beyond(b.growth(r, OutputTokens), b.spread(OutputTokens)),
-		wasted:   beyond(-b.growth(r, AcceptanceLength), b.spread(AcceptanceLength)),
-		blocks:   min(beyond(b.growth(r, KVPerToken), max(b.spread(KVPerToken), 0.2)), beyond(b.growth(r, KVPerComputed), max(b.spread(KVPerComputed), 0.2))),
-		kvFull:   r.Signals[KVUtilization] > full || r.Signals[Preemptions] > preempting,
+		arrivals: beyond(b.Growth(&r.Window, signal.ArrivalRate), b.Spread(signal.ArrivalRate)),
+		prompt:   beyond(b.Growth(&r.Window, signal.PromptTokens), b.Spread(signal.PromptTokens)),
+		computed: beyond(b.Growth(&r.Window, signal.ComputedTokens), b.Spread(signal.ComputedTokens)),
+		output:   beyond(b.Growth(&r.Window, signal.OutputTokens), b.Spread(signal.OutputTokens)),
+		wasted:   beyond(-b.Growth(&r.Window, signal.AcceptanceLength), b.Spread(signal.AcceptanceLength)),
+		blocks:   min(beyond(b.Growth(&r.Window, signal.KVPerToken), max(b.Spread(signal.KVPerToken), 0.2)), beyond(b.Growth(&r.Window, signal.KVPerComputed), max(b.Spread(signal.KVPerComputed), 0.2))),
+		kvFull:   r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting,
 	}
-	if own := r.Signals[ComputedTokens] * r.Signals[FirstTokenRate]; own > 0 {
-		g.again = math.Log(max(r.computed/own, 1))
+	if own := r.Signals[signal.ComputedTokens] * r.Signals[signal.FirstTokenRate]; own > 0 {
+		g.again = math.Log(max(r.Computed/own, 1))
 	}
-	g.slow = beyond(math.Log(r.Signals[StepFactor]), b.Step.doubt(r.Signals[StepTime]/r.Signals[StepFactor]))
-	g.prefillSlow = beyond(math.Log(r.Signals[PrefillFactor]), b.Prefill.doubt(r.Signals[PrefillTime]/r.Signals[PrefillFactor]))
+	g.slow = beyond(math.Log(r.Signals[signal.StepFactor]), b.Step.Doubt(r.Signals[signal.StepTime]/r.Signals[signal.StepFactor]))
+	g.prefillSlow = beyond(math.Log(r.Signals[signal.PrefillFactor]), b.Prefill.Doubt(r.Signals[signal.PrefillTime]/r.Signals[signal.PrefillFactor]))
 	if g.blocks > fewerBlocks {
 		// A cache that holds less forgets sooner what could be found again.
 		g.forgotten = max(g.computed-g.prompt, 0)
 		g.computed -= g.forgotten
-		g.kvFull = g.kvFull || r.Signals[Waiting] > 0
+		g.kvFull = g.kvFull || r.Signals[signal.Waiting] > 0
 	}
 	return g
 }
@@ -74,7 +79,7 @@ func explained(s Shares) Shares {
 	for _, growth := range s {
 		total += growth
 	}
-	return s.scale(1 / max(total, enough))
+	return s.Scale(1 / max(total, enough))
 }
 
 // split says how much of the harm each cause explains: first the excess is divided
@@ -83,26 +88,26 @@ func explained(s Shares) Shares {
 // has queued before is still worked off.
 //
 // The weight is how much harm by latency there is, see weight.
-func split(r *reading, b *baseline, felt *symptoms) (shares Shares, all float64) {
-	if !b.ready() {
+func split(r *reading, b *learn.Baseline, felt *symptoms) (shares Shares, all float64) {
+	if !b.Ready() {
 		return withoutBaseline(r, felt), 1
 	}
-	g := b.growths(r)
+	g := newGrowths(r, b)
 	var total Shares
 	if felt.firstToken {
-		excess := max(r.Signals[TimeToFirstToken], orZero(r.Signals[QueueWait])) - b.usual(TimeToFirstToken)
-		w := weight(excess, b.harm(TimeToFirstToken, harmFirstToken, false))
-		total, all = total.plus(firstTokenShares(r, b, &g).scale(w)), all+w
+		excess := max(r.Signals[signal.TimeToFirstToken], signal.OrZero(r.Signals[signal.QueueWait])) - b.Usual(signal.TimeToFirstToken)
+		w := weight(excess, harm(b, signal.TimeToFirstToken, harmFirstToken, false))
+		total, all = total.Plus(firstTokenShares(r, b, &g).Scale(w)), all+w
 	}
 	if felt.tokenGap {
-		excess := r.Signals[InterTokenLatency] - b.usual(InterTokenLatency)
-		w := weight(excess, b.harm(InterTokenLatency, harmTokenGap, false))
-		total, all = total.plus(decodeShares(r, b, &g).scale(w)), all+w
+		excess := r.Signals[signal.InterTokenLatency] - b.Usual(signal.InterTokenLatency)
+		w := weight(excess, harm(b, signal.InterTokenLatency, harmTokenGap, false))
+		total, all = total.Plus(decodeShares(r, b, &g).Scale(w)), all+w
 	}
 	if all == 0 {
 		return total, 0
 	}
-	return total.scale(1 / all), all
+	return total.Scale(1 / all), all
 }
 
 // weight is how much an excess counts beside another kind of harm: it grows with
@@ -115,26 +120,26 @@ func weight(excess, harm float64) float64 {
 }
 
 // firstTokenShares splits what the time to the first token has in excess.
-func firstTokenShares(r *reading, b *baseline, g *growths) Shares {
-	part := func(s Signal) float64 {
-		excess := r.Signals[s] - b.usual(s)
+func firstTokenShares(r *reading, b *learn.Baseline, g *growths) Shares {
+	part := func(s signal.Signal) float64 {
+		excess := r.Signals[s] - b.Usual(s)
 		if !(excess > 0) {
 			return 0
 		}
 		return excess
 	}
 	var total Shares
-	total[FrontendBound] = part(FrontEnd)
-	queue, prefill := max(part(QueueWait), part(QueueTime)), part(PrefillTime)
-	total = total.plus(queueShares(r, b, g).scale(queue))
-	deferred := max(orZero(r.Signals[Deferred]/r.Signals[FirstTokenRate])-orZero(b.usual(Deferred)/b.usual(FirstTokenRate)), 0)
+	total[FrontendBound] = part(signal.FrontEnd)
+	queue, prefill := max(part(signal.QueueWait), part(signal.QueueTime)), part(signal.PrefillTime)
+	total = total.Plus(queueShares(r, b, g).Scale(queue))
+	deferred := max(signal.OrZero(r.Signals[signal.Deferred]/r.Signals[signal.FirstTokenRate])-signal.OrZero(b.Usual(signal.Deferred)/b.Usual(signal.FirstTokenRate)), 0)
 	total[AdmissionDeferred] += deferred
-	total = total.plus(prefillShares(r, b, g).scale(prefill))
+	total = total.Plus(prefillShares(r, b, g).Scale(prefill))
 	all := total[FrontendBound] + queue + deferred + prefill
 	if all <= 0 {
 		return Shares{}
 	}
-	return failedTransfers(r, total).scale(1 / all)
+	return failedTransfers(r, total).Scale(1 / all)
 }
 
 // failedTransfers gives to failed transfers what they explain: prompts that are
@@ -162,27 +167,27 @@ func (g *growths) workload(s *Shares, by, arrivals, computed, output float64) {
 // decodeShares splits what the time between tokens has in excess. In logarithms
 // it is what speculative decoding gives less, what steps take longer at the same
 // load, and what the load explains.
-func decodeShares(r *reading, b *baseline, g *growths) Shares {
+func decodeShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	var total Shares
 	total[SpeculationWasteful] = g.wasted
 	total[SlowSteps] = g.slow
-	sequences, tokens, prompt := stepLoad(r)
-	expected := b.Step.expect(sequences, tokens, prompt)
-	load := math.Log(expected) - math.Log(b.Step.mean())
+	sequences, tokens, prompt := r.StepLoad()
+	expected := b.Step.Expect(sequences, tokens, prompt)
+	load := math.Log(expected) - math.Log(b.Step.Mean())
 	if load > quiet {
 		var because Shares
-		g.workload(&because, b.Step.more(0, sequences), g.arrivals, 0, g.output)
-		g.workload(&because, b.Step.more(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
-		g.prefills(&because, b.Step.more(2, prompt))
-		total = total.plus(because.whole().scale(load))
+		g.workload(&because, b.Step.More(0, sequences), g.arrivals, 0, g.output)
+		g.workload(&because, b.Step.More(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
+		g.prefills(&because, b.Step.More(2, prompt))
+		total = total.Plus(because.whole().Scale(load))
 	}
 	return failedTransfers(r, total).whole()
 }
 
 // promptPart is the share of the prompt in what a request holds of the KV cache.
 func promptPart(r *reading) float64 {
-	prompt, output := r.Signals[PromptTokens], orZero(r.Signals[OutputTokens])
-	return orZero(prompt / (prompt + output/2))
+	prompt, output := r.Signals[signal.PromptTokens], signal.OrZero(r.Signals[signal.OutputTokens])
+	return signal.OrZero(prompt / (prompt + output/2))
 }
 
 // prefills gives a part that depends on the prompt tokens computed per second.
@@ -195,7 +200,7 @@ func (g *growths) prefills(s *Shares, by float64) {
 	s[DemandExceedsCapacity] += by * g.arrivals / total
 	s[PrefillHeavy] += by * g.computed / total
 	s[KVPressure] += by * g.forgotten / total
-	*s = s.plus(g.filled().scale(by * g.again / total))
+	*s = s.Plus(g.filled().Scale(by * g.again / total))
 }
 
 // filled says what fills the KV cache: more requests, longer ones, ones that stay
@@ -212,32 +217,32 @@ func (g *growths) filled() Shares {
 }
 
 // prefillShares splits what prefills have in excess.
-func prefillShares(r *reading, b *baseline, g *growths) Shares {
+func prefillShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	var total Shares
 	total[SlowSteps] = g.prefillSlow
-	own, others := prefillLoad(r)
-	expected := b.Prefill.expect(own, others)
-	load := math.Log(expected) - math.Log(b.Prefill.mean())
+	own, others := r.PrefillLoad()
+	expected := b.Prefill.Expect(own, others)
+	load := math.Log(expected) - math.Log(b.Prefill.Mean())
 	if load > quiet {
 		var because Shares
-		by := b.Prefill.more(0, own) / (g.computed + g.forgotten)
-		if known(by) {
+		by := b.Prefill.More(0, own) / (g.computed + g.forgotten)
+		if signal.Known(by) {
 			because[PrefillHeavy], because[KVPressure] = by*g.computed, by*g.forgotten
 		}
-		g.prefills(&because, b.Prefill.more(1, others))
-		total = total.plus(because.whole().scale(load))
+		g.prefills(&because, b.Prefill.More(1, others))
+		total = total.Plus(because.whole().Scale(load))
 	}
 	return total.whole()
 }
 
 // queueShares says why requests queue.
-func queueShares(r *reading, b *baseline, g *growths) Shares {
+func queueShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	if g.kvFull {
 		return g.filled()
 	}
 	var s Shares
 	// What a step is made of says what counts: prompts or sequences.
-	prefill := b.promptShare(r)
+	prefill := b.PromptShare(&r.Window)
 	s[DemandExceedsCapacity] = g.arrivals
 	s[PrefillHeavy] = g.computed * prefill
 	s[DecodeLoad] = g.output * (1 - prefill)
@@ -253,10 +258,10 @@ func withoutBaseline(r *reading, felt *symptoms) Shares {
 	if !felt.firstToken {
 		return s
 	}
-	queue := max(orZero(r.Signals[QueueWait]), orZero(r.Signals[QueueTime]))
-	deferred := orZero(r.Signals[Deferred] / r.Signals[FirstTokenRate])
-	front := orZero(r.Signals[FrontEnd])
-	whole := max(orZero(r.Signals[TimeToFirstToken]), queue+deferred+front)
+	queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]))
+	deferred := signal.OrZero(r.Signals[signal.Deferred] / r.Signals[signal.FirstTokenRate])
+	front := signal.OrZero(r.Signals[signal.FrontEnd])
+	whole := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), queue+deferred+front)
 	if whole <= 0 {
 		return s
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -27,8 +29,8 @@ type Settings struct {
 	Objectives           []Objective
 }
 
-// span is how long a state has to last beyond the first window that shows it.
-func (s *Settings) span() int64 { return int64(s.Window) * int64(s.Hold-1) }
+// HoldTime is how long a state has to last beyond the first window that shows it.
+func (s *Settings) HoldTime() int64 { return int64(s.Window) * int64(s.Hold-1) }
 
 const (
 	// explains is the least share of the harm of a primary cause: with less the
@@ -85,9 +87,9 @@ type engine struct {
 	// first is the time of its first batch, also before the collector restarted, began
 	// that of its first batch since, and at that of its newest reading.
 	first, began, at int64
-	baseline         *baseline
+	baseline         *learn.Baseline
 	// next is what becomes the baseline if it lasts, since a time.
-	next      *baseline
+	next      *learn.Baseline
 	nextSince int64
 	// unlearned are readings that nobody knows yet whether they are healthy.
 	unlearned []reading
@@ -109,7 +111,8 @@ type engine struct {
 	sharesAt int64
 	told     Verdict
 	memory   toldSeries
-	// waits is true where the newest batch has only a part of the engine, so far.
+	// waits is true where the newest batch has nothing of the engine, or only a part of
+	// it, so far.
 	waits bool
 	// follows is what was reported before the first word about it: of the server, before
 	// any engine of it was known, or nothing.
@@ -128,7 +131,7 @@ type Transition struct {
 	// Details say more about a cause, by cause; empty where there is no more to say.
 	Details [NumCauses]string
 	// Signals are what was found, Usual what the baseline says of the same.
-	Signals, Usual Signals
+	Signals, Usual signal.Values
 	// Failure is how the last scrape failed; empty where it is not reported.
 	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
@@ -146,19 +149,12 @@ type State struct {
 	// byNumber finds an engine by the number of its group.
 	byNumber map[int]*engine
 	// queues are the requests that wait at a gateway, where the resource is one.
-	queues []queue
+	queues []Queue
 	// server is what is known of the server before the engines.
 	server      server
 	views       []window.View
 	reader      reader
 	transitions []Transition
-}
-
-// queue is what waits at a gateway in the mean over the window, by the gateway's
-// attributes.
-type queue struct {
-	attributes []collect.Attribute
-	requests   float64
 }
 
 // Observe takes the newest batch of a resource and returns what has changed. The
@@ -179,23 +175,23 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			continue
 		}
 		s.server.observe(v)
-		if waiting := value(v.Average(collect.GatewayQueue)); known(waiting) {
-			s.queues = append(s.queues, queue{v.Group().Attributes, waiting})
+		if waiting := value(v.Average(collect.GatewayQueue)); signal.Known(waiting) {
+			s.queues = append(s.queues, Queue{v.Group().Attributes, waiting})
 		}
-		up = or(value(v.Gauge(collect.Up)), up)
-		s.reader.healthy = or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		if share, answered := serverErrors(v); known(share) {
+		up = signal.Or(value(v.Gauge(collect.Up)), up)
+		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
+		if share, answered := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered = share, answered
 		}
-		s.reader.dropped = or(value(v.Increase(collect.Dropped)), s.reader.dropped)
+		s.reader.dropped = signal.Or(value(v.Increase(collect.Dropped)), s.reader.dropped)
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
-		s.reader.healthy = or(s.reader.healthy, before.healthy)
-		if !known(s.reader.errors) {
+		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
+		if !signal.Known(s.reader.errors) {
 			s.reader.errors, s.reader.answered = before.errors, before.answered
 		}
-		if !known(s.reader.dropped) {
+		if !signal.Known(s.reader.dropped) {
 			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
 		}
 	}
@@ -210,7 +206,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	for number := range r.PendingGroups() {
 		if e := s.byNumber[number]; e != nil {
-			e.listed = true
+			e.listed, e.waits = true, true
 		}
 	}
 	if up == 0 {
@@ -222,7 +218,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
-			s.end(e)
+			s.endBaseline(e)
 			delete(s.byNumber, e.number)
 		}
 		return !e.listed
@@ -253,7 +249,7 @@ func isEngine(v *window.View) bool {
 // does not say.
 func arrived(v *window.View) float64 {
 	first, _ := moments(v, collect.TimeToFirstToken)
-	return max(orZero(first+value(v.Change(collect.Waiting))), 0)
+	return max(signal.OrZero(first+value(v.Change(collect.Waiting))), 0)
 }
 
 func (s *State) engine(g *window.Group, at int64) *engine {
@@ -261,8 +257,8 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.begin(g.Attributes, at), listed: true, follows: unheard}
-	if server := s.byNumber[serverOnly]; server != nil {
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.beginBaseline(g.Attributes, at), listed: true, follows: unheard}
+	if server := s.byNumber[ServerOnly]; server != nil {
 		e.follows = server.told
 	}
 	s.include(e)
@@ -277,8 +273,8 @@ func (s *State) include(e *engine) {
 	s.engines = append(s.engines, e)
 }
 
-// serverOnly is the number of a server of which no engine is known.
-const serverOnly = math.MaxInt32
+// ServerOnly is the group number of a server without a known engine.
+const ServerOnly = math.MaxInt32
 
 // observe takes a reading of an engine.
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {
@@ -293,9 +289,9 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	e.at = at
 	r := s.reader.read(v, at)
-	e.baseline.compare(&r)
+	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
-	r.Signals[Standstill] = e.progress.standstill(at)
+	r.Signals[signal.Standstill] = e.progress.standstill(at)
 	e.restarts.observe(settings, &r)
 	felt := feel(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.told.Severity >= 2)
 	e.last = r

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 const scrape = int64(15 * time.Second)
@@ -19,24 +21,24 @@ func settings(hold int) *Settings {
 
 // healthyReading is one of an engine that serves a request a second.
 func healthyReading(at int64) reading {
-	r := reading{Signals: unknown(), at: at, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	r := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
 	s := &r.Signals
-	s[Running], s[KVUtilization], s[Waiting], s[Deferred] = 2, 0.1, 0, 0
-	s[TimeToFirstToken], s[StepTime], s[InterTokenLatency] = 0.1, 0.02, 0.02
-	s[FirstTokenRate], s[ArrivalRate] = 1, 1
-	s[PromptTokens], s[ComputedTokens], s[OutputTokens] = 500, 500, 100
-	s[QueueWait], s[Preemptions] = 0, 0
-	r.firstTokens, r.gaps, r.finished = 60, 5940, 60
-	r.generation, r.computed = 100, 500
+	s[signal.Running], s[signal.KVUtilization], s[signal.Waiting], s[signal.Deferred] = 2, 0.1, 0, 0
+	s[signal.TimeToFirstToken], s[signal.StepTime], s[signal.InterTokenLatency] = 0.1, 0.02, 0.02
+	s[signal.FirstTokenRate], s[signal.ArrivalRate] = 1, 1
+	s[signal.PromptTokens], s[signal.ComputedTokens], s[signal.OutputTokens] = 500, 500, 100
+	s[signal.QueueWait], s[signal.Preemptions] = 0, 0
+	r.FirstTokens, r.gaps, r.finished = 60, 5940, 60
+	r.Generation, r.Computed = 100, 500
 	return r
 }
 
 // learned is a baseline of some healthy windows.
-func learned(windows int) *baseline {
-	b := newBaseline()
-	for n := range max(windows, leastWindows) {
+func learned(windows int) *learn.Baseline {
+	b := learn.NewBaseline()
+	for n := range max(windows, 5) {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
-		b.learn(&r, time.Minute)
+		b.Learn(&r.Window, time.Minute)
 	}
 	return b
 }
@@ -45,7 +47,7 @@ func learned(windows int) *baseline {
 // after each.
 func told(hold int, raw []Condition) (all []Condition) {
 	s := &State{}
-	e := &engine{baseline: newBaseline()}
+	e := &engine{baseline: learn.NewBaseline()}
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)
@@ -163,7 +165,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		relearned := int64(0)
 		for at := began; at < began+int64(2*time.Hour) && relearned == 0; at += scrape {
 			r := healthyReading(at)
-			r.Signals[TimeToFirstToken] = 0.5
+			r.Signals[signal.TimeToFirstToken] = 0.5
 			e.last = r
 			e.learn(c, s, &r, &test.felt, Degraded)
 			if len(s.transitions) > 0 {
@@ -178,7 +180,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		assert.True(t, s.transitions[0].Relearned)
 		assert.Equal(t, Healthy, e.told.Condition)
 		assert.Zero(t, e.told.Severity)
-		assert.InEpsilon(t, 0.5, e.baseline.usual(TimeToFirstToken), 0.01)
+		assert.InEpsilon(t, 0.5, e.baseline.Usual(signal.TimeToFirstToken), 0.01)
 	}
 }
 
@@ -194,42 +196,12 @@ func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
 		if n%80 == 0 { // every 20 minutes
 			slow *= 1.6
 		}
-		r.Signals[TimeToFirstToken] = slow
+		r.Signals[signal.TimeToFirstToken] = slow
 		e.last = r
 		e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
 	}
 	assert.Empty(t, s.transitions)
-	assert.InEpsilon(t, 0.1, e.baseline.usual(TimeToFirstToken), 0.01)
-}
-
-func TestABaselineSurvivesItsEncoding(t *testing.T) {
-	t.Parallel()
-	b := learned(50)
-	again, sound := decode(b.encode())
-	require.True(t, sound)
-	assert.Equal(t, b.Levels, again.Levels)
-	assert.Equal(t, b.Windows, again.Windows)
-	want := b.Step.expect(3, 2000, 10)
-	got := again.Step.expect(3, 2000, 10)
-	assert.InEpsilon(t, want, got, 1e-12)
-	at, sound := Age(b.encode())
-	assert.True(t, sound)
-	assert.Equal(t, 50*int64(time.Minute), at)
-	assert.Nil(t, newBaseline().encode(), "nothing learned, nothing to keep")
-}
-
-func FuzzDecodeBaseline(f *testing.F) {
-	f.Add(learned(20).encode())
-	f.Add([]byte(`{"version":1,"baseline":{"step":{"xx":[[1]]}}}`))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		b, sound := decode(data)
-		if !sound {
-			return
-		}
-		r := healthyReading(b.Learned)
-		b.compare(&r)
-		b.learn(&r, time.Minute)
-	})
+	assert.InEpsilon(t, 0.1, e.baseline.Usual(signal.TimeToFirstToken), 0.01)
 }
 
 // A clock that was set back since does not stop the learning.
@@ -237,11 +209,11 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 	t.Parallel()
 	b := learned(20)
 	b.Learned = int64(10 * time.Hour)
-	s := &State{Keeper: kept(b.encode())}
-	again := s.begin(nil, int64(time.Hour))
+	s := &State{Keeper: kept(b.Encode())}
+	again := s.beginBaseline(nil, int64(time.Hour))
 	require.Equal(t, 20, again.Windows)
 	r := healthyReading(int64(time.Hour + time.Minute))
-	again.learn(&r, time.Minute)
+	again.Learn(&r.Window, time.Minute)
 	assert.Equal(t, 21, again.Windows)
 }
 

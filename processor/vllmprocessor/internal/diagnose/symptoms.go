@@ -5,6 +5,8 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -41,7 +43,7 @@ const (
 	harmRatio          = 1.28
 	harmFirstToken     = 0.09
 	harmTokenGap       = 0.0045
-	stillHarm          = 0.75
+	StillHarm          = 0.75
 	deviations         = 4
 	defaultFirstToken  = 2.0
 	defaultTokenGap    = 0.1
@@ -79,15 +81,15 @@ func (s *symptoms) any() bool {
 // limit is how long a latency may be by the baseline: its usual length, and more
 // than what varies from window to window. What is already told to be harmful
 // counts until it is well below.
-func (b *baseline) limit(s Signal, least float64, already bool) float64 {
-	return max(b.usual(s)+b.harm(s, least, already), b.usual(s)*math.Exp(deviations*b.spread(s)))
+func limit(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
+	return max(b.Usual(s)+harm(b, s, least, already), b.Usual(s)*math.Exp(deviations*b.Spread(s)))
 }
 
 // harm is by how much a latency has to be longer than usual to be harmful.
-func (b *baseline) harm(s Signal, least float64, already bool) float64 {
-	harm := max(b.usual(s)*(harmRatio-1), least)
+func harm(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
+	harm := max(b.Usual(s)*(harmRatio-1), least)
 	if already {
-		harm *= stillHarm
+		harm *= StillHarm
 	}
 	return harm
 }
@@ -97,64 +99,64 @@ func (b *baseline) harm(s Signal, least float64, already bool) float64 {
 // less, after transfers that failed, and in steps that are slower than their load
 // explains. These vary far less from window to window than the latencies, of which
 // most of the variation comes from the lengths of prompts.
-func (b *baseline) certain(r *reading, already bool) (firstToken, tokenGap bool) {
-	g := b.growths(r)
-	excess := func(s Signal) float64 {
-		if usual := b.usual(s); r.Signals[s] > usual*math.Exp(deviations*b.spread(s)) {
+func certain(r *reading, b *learn.Baseline, already bool) (firstToken, tokenGap bool) {
+	g := newGrowths(r, b)
+	excess := func(s signal.Signal) float64 {
+		if usual := b.Usual(s); r.Signals[s] > usual*math.Exp(deviations*b.Spread(s)) {
 			return r.Signals[s] - usual
 		}
 		return 0
 	}
-	first := excess(FrontEnd)
-	if deferred := excess(Deferred); deferred >= 1 {
-		first += orZero(deferred / r.Signals[FirstTokenRate])
+	first := excess(signal.FrontEnd)
+	if deferred := excess(signal.Deferred); deferred >= 1 {
+		first += signal.OrZero(deferred / r.Signals[signal.FirstTokenRate])
 	}
-	prefill := orZero(r.Signals[PrefillTime])
+	prefill := signal.OrZero(r.Signals[signal.PrefillTime])
 	slow := prefill * (1 - math.Exp(-g.prefillSlow))
 	if r.transfersFail() {
-		slow = max(slow, prefill-b.usual(PrefillTime))
+		slow = max(slow, prefill-b.Usual(signal.PrefillTime))
 	}
 	first += slow
 	if g.blocks > fewerBlocks {
-		first += max(orZero(r.Signals[QueueTime]-b.usual(QueueTime)), 0)
+		first += max(signal.OrZero(r.Signals[signal.QueueTime]-b.Usual(signal.QueueTime)), 0)
 	}
-	gap := orZero(r.Signals[InterTokenLatency]) * (1 - math.Exp(-g.slow-g.wasted))
-	return first > b.harm(TimeToFirstToken, harmFirstToken, already), gap > b.harm(InterTokenLatency, harmTokenGap, already)
+	gap := signal.OrZero(r.Signals[signal.InterTokenLatency]) * (1 - math.Exp(-g.slow-g.wasted))
+	return first > harm(b, signal.TimeToFirstToken, harmFirstToken, already), gap > harm(b, signal.InterTokenLatency, harmTokenGap, already)
 }
 
 // feel finds the symptoms of an engine. measured tells which latencies have an
 // objective, which goes before the baseline.
-func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
+func feel(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
 	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
-	if b.ready() {
+	if b.Ready() {
 		s.reference = Learned
-		limitFirst = b.limit(TimeToFirstToken, harmFirstToken, already)
-		limitGap = b.limit(InterTokenLatency, harmTokenGap, already)
+		limitFirst = limit(b, signal.TimeToFirstToken, harmFirstToken, already)
+		limitGap = limit(b, signal.InterTokenLatency, harmTokenGap, already)
 	}
 	switch {
-	case r.firstTokens >= leastFirstTokens || (already && r.firstTokens > 0):
-		first, gap := r.Signals[TimeToFirstToken] > limitFirst, r.Signals[InterTokenLatency] > limitGap
-		if b.ready() {
-			certainFirst, certainGap := b.certain(r, already)
+	case r.FirstTokens >= learn.LeastFirstTokens || (already && r.FirstTokens > 0):
+		first, gap := r.Signals[signal.TimeToFirstToken] > limitFirst, r.Signals[signal.InterTokenLatency] > limitGap
+		if b.Ready() {
+			certainFirst, certainGap := certain(r, b, already)
 			first, gap = first || certainFirst, gap || certainGap
 		}
 		s.beyond = first || gap
 		s.firstToken = first && !measured[collect.TimeToFirstToken]
 		s.tokenGap = gap && !measured[collect.InterTokenLatency]
-	case r.firstTokens >= fewFirstTokens:
+	case r.FirstTokens >= fewFirstTokens:
 		// So few vary a lot. What nobody wants to wait is too long all the same.
-		s.firstToken = r.Signals[TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
-		s.tokenGap = r.Signals[InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
+		s.firstToken = r.Signals[signal.TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
+		s.tokenGap = r.Signals[signal.InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
 	}
 	// Who waits now has not had a first token yet.
 	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
 		// What usually queues is in the usual time to the first token already.
-		wait := r.Signals[QueueWait] - max(orZero(b.usual(QueueWait)), 0)
-		s.firstToken = s.firstToken || wait+orZero(b.usual(TimeToFirstToken)) > limitFirst || r.firstTokens == 0
+		wait := r.Signals[signal.QueueWait] - max(signal.OrZero(b.Usual(signal.QueueWait)), 0)
+		s.firstToken = s.firstToken || wait+signal.OrZero(b.Usual(signal.TimeToFirstToken)) > limitFirst || r.FirstTokens == 0
 	}
 	s.objective = r.objective
-	lost := r.Signals[MissedRatio] - b.usual(MissedRatio)
-	if s.objective.name == "" && b.ready() && lost > harmfulErrors && b.growth(r, MissedRatio) > deviations*b.spread(MissedRatio) {
+	lost := r.Signals[signal.MissedRatio] - b.Usual(signal.MissedRatio)
+	if s.objective.name == "" && b.Ready() && lost > harmfulErrors && b.Growth(&r.Window, signal.MissedRatio) > deviations*b.Spread(signal.MissedRatio) {
 		// Each objective by itself is met; what fewer requests meet is the answer.
 		s.objective = r.mostMissed
 	}
@@ -165,10 +167,10 @@ func feel(r *reading, b *baseline, measured [collect.NumInputs]bool, already boo
 		s.tokenGap = s.tokenGap || s.objective.input != collect.TimeToFirstToken && s.objective.input != collect.QueueTime &&
 			s.objective.input != collect.PrefillTime
 	}
-	wrong := max(orZero(r.Signals[ErrorRatio]), orZero(r.Signals[CorruptedRatio]))
+	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
 	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
 	s.dropped = r.dropped > 0
-	s.failing = s.errors && wrong >= failingErrors || r.dropped >= leastErrors && r.Signals[DroppedRatio] >= failingErrors
+	s.failing = s.errors && wrong >= failingErrors || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 	return s
 }
 

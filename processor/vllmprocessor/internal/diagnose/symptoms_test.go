@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // queueing is a reading of a server whose clients always keep some requests
@@ -17,7 +19,7 @@ func queueing(at int64) reading {
 	r := healthyReading(at)
 	r.waitingNow = 4
 	s := &r.Signals
-	s[TimeToFirstToken], s[Waiting], s[QueueWait], s[QueueTime] = 1, 0.9, 0.9, 0.9
+	s[signal.TimeToFirstToken], s[signal.Waiting], s[signal.QueueWait], s[signal.QueueTime] = 1, 0.9, 0.9, 0.9
 	return r
 }
 
@@ -25,16 +27,16 @@ func queueing(at int64) reading {
 // and does not count twice.
 func TestAQueueThatIsUsualIsNoHarm(t *testing.T) {
 	t.Parallel()
-	b := newBaseline()
+	b := learn.NewBaseline()
 	for n := range 10 {
 		r := queueing(int64(n+1) * int64(time.Minute))
-		b.learn(&r, time.Minute)
+		b.Learn(&r.Window, time.Minute)
 	}
-	require.True(t, b.ready())
+	require.True(t, b.Ready())
 	r := queueing(int64(time.Hour))
 	felt := feel(&r, b, [collect.NumInputs]bool{}, false)
 	assert.False(t, felt.any(), "%+v", felt)
-	r.Signals[QueueWait] = 3
+	r.Signals[signal.QueueWait] = 3
 	felt = feel(&r, b, [collect.NumInputs]bool{}, false)
 	assert.True(t, felt.firstToken, "a longer one does")
 }

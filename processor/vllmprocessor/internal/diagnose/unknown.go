@@ -59,7 +59,7 @@ func (e *engine) because(s *State) Because {
 	switch {
 	case e.told.Condition != Unknown:
 		return Judged
-	case e.number == serverOnly && s.server.because() != Judged:
+	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies

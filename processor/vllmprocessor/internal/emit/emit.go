@@ -1,6 +1,6 @@
-// Package emit writes derived values as metrics beside the input that they come
-// from, and ends the series that have no value any more. It is the last step of
-// the way and, with collect, the only one that knows pdata.
+// Package emit writes derived values as metrics next to their input, and ends the series
+// that no longer have a value. It is the last step of the processor. Only emit and
+// collect use pdata.
 package emit
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// Memory is what the derived series of one resource said last.
+// Memory has the derived series of one resource that were written and have not ended.
 type Memory struct {
-	// Marks returns what the points of a group are marked with; nil: nothing is.
+	// Marks returns the mark of the points of a group. Without it no point is marked.
 	Marks func(group int) Mark
 
-	said map[series]saying
+	written map[series]written
 	// writes counts the calls.
 	writes int64
-	// marked are the marks of the groups at the newest time.
+	// marked are the marks of the groups at the time markedOf, in Unix nanoseconds.
 	marked   map[int]Mark
 	markedOf int64
 }
 
-// Mark is what the diagnosis adds to the attributes of a series, and so a part of
-// its identity; empty parts are left out.
+// Mark is the attributes that the diagnosis adds to a series. They are a part of its
+// identity. Empty ones are left out.
 type Mark struct{ Condition, Cause string }
 
 // Put sets the attributes of a mark.
@@ -44,38 +44,45 @@ func (m Mark) Put(to pcommon.Map) {
 	}
 }
 
-// saying is when a series had a value last: at which time, and in which call.
-// attributes are those of its group, for its end.
-type saying struct {
+// written is the last value of a series: its time in Unix nanoseconds and the number of
+// the call. attributes are those of its group, for its end.
+type written struct {
 	of, write  int64
 	attributes []collect.Attribute
 }
 
 type series struct {
 	row   *derive.Row
-	group int
-	extra string
+	group group
+	extra derive.Extra
 	mark  Mark
 }
+
+// group is an engine and model, or a roll-up over engines.
+type group struct {
+	number int
+	rollup bool
+}
+
+func groupOf(v *derive.Value) group { return group{v.Group, v.Rollup} }
 
 // Point is a point to write: a value, or the end of a series.
 type Point struct {
 	derive.Value
-	// Mark is nil where there is none.
+	// Mark is nil for a point without a mark.
 	Mark *Mark
-	// End is true for a point that says that its series has ended.
+	// End is true for a point that ends its series.
 	End bool
 }
 
-// Write returns the points that say values. They hold for a time in nanoseconds,
-// which is earlier than that of the batch where the batch only says what has
-// ended: then no value is repeated. A series that was written before and has no
-// value now ends with one point that says so; the ends come last. One that was
-// written at the same time already, by another part of the same batch, is left as
-// it is.
+// Write returns the points for values. of is the time of the values and at the time of
+// the batch, in Unix nanoseconds. In a batch that only ends series, of is the earlier
+// one; then no value is repeated. A series that was written before and has no value now
+// gets one point that ends it. The ends are last. A series that another part of the same
+// batch has written is not written again.
 func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
-	if m.said == nil {
-		m.said = make(map[series]saying, len(values))
+	if m.written == nil {
+		m.written = make(map[series]written, len(values))
 	}
 	m.writes++
 	points := make([]Point, 0, len(values))
@@ -86,63 +93,75 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 			if pending == nil {
 				pending = map[series]bool{}
 			}
-			pending[series{row: v.Row, group: v.Group}] = true
+			pending[series{row: v.Row, group: groupOf(v)}] = true
 			continue
 		}
-		key := series{v.Row, v.Group, v.Extra, m.mark(v.Group, of)}
-		said, known := m.said[key]
+		key := series{v.Row, groupOf(v), v.Extra, m.mark(groupOf(v), of)}
+		last, known := m.written[key]
 		switch {
-		case known && said.of == of:
+		case known && last.of == of:
 		case of != at:
-			// What has become tellable by the end of something else is told with the
-			// next values.
+			// A value that only an end has made known is written with the next batch.
 			continue
 		default:
 			points = append(points, Point{Value: *v, Mark: key.mark.pointer()})
 		}
-		m.said[key] = saying{of, m.writes, v.Attributes}
+		m.written[key] = written{of, m.writes, v.Attributes}
 	}
 	return m.ends(points, pending, at)
 }
 
-// ends appends the ends of the series that the newest call has not written. Of a
-// group or of a series of which a part may still come there is none.
+// ends appends the ends of the series that the newest call has not written. A pending
+// group or metric does not end.
 func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point {
 	first := len(points)
-	for key, said := range m.said {
-		if said.write == m.writes || said.of == at || pending[series{group: key.group}] || pending[series{row: key.row, group: key.group}] {
+	for key, last := range m.written {
+		if last.write == m.writes || last.of == at || pending[series{group: key.group}] || pending[series{row: key.row, group: key.group}] {
 			continue
 		}
-		delete(m.said, key)
+		delete(m.written, key)
 		points = append(points, Point{
-			Value: derive.Value{Row: key.row, Group: key.group, Extra: key.extra, Attributes: said.attributes},
+			Value: derive.Value{Row: key.row, Group: key.group.number, Rollup: key.group.rollup, Extra: key.extra, Attributes: last.attributes},
 			Mark:  key.mark.pointer(), End: true,
 		})
 	}
 	slices.SortFunc(points[first:], func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(a.Row.Metric, b.Row.Metric), strings.Compare(a.Extra, b.Extra),
+		return cmp.Or(compareGroups(groupOf(&a.Value), groupOf(&b.Value)), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]),
 			strings.Compare(a.mark().Condition, b.mark().Condition), strings.Compare(a.mark().Cause, b.mark().Cause))
 	})
 	return points
 }
 
-// Forget forgets all that was written, so that nothing of it ends.
-func (m *Memory) Forget() { clear(m.said) }
+// compareGroups puts roll-ups, the newest first, before the engines.
+func compareGroups(a, b group) int {
+	switch {
+	case a.rollup && b.rollup:
+		return cmp.Compare(b.number, a.number)
+	case a.rollup:
+		return -1
+	case b.rollup:
+		return 1
+	}
+	return cmp.Compare(a.number, b.number)
+}
 
-// Live are the series that have a value which has not ended, by what a consumer knows
-// them by: a group can have got another number since an earlier point.
+// Forget drops all series without ending them.
+func (m *Memory) Forget() { clear(m.written) }
+
+// Live is the series that have not ended, by the identity that a consumer sees. The
+// number of a group is not a part of it, because a group can get another number.
 type Live map[identity]struct{}
 
 type identity struct {
 	row        *derive.Row
-	extra      string
+	extra      derive.Extra
 	mark       Mark
 	attributes uint64
 }
 
 var attributesSeed = maphash.MakeSeed()
 
-func identityOf(row *derive.Row, extra string, mark Mark, attributes []collect.Attribute) identity {
+func identityOf(row *derive.Row, extra derive.Extra, mark Mark, attributes []collect.Attribute) identity {
 	sum := uint64(len(attributes))
 	for i := range attributes {
 		sum = sum*31 + maphash.Comparable(attributesSeed, attributes[i])
@@ -150,16 +169,16 @@ func identityOf(row *derive.Row, extra string, mark Mark, attributes []collect.A
 	return identity{row, extra, mark, sum}
 }
 
-// Live returns the series that live.
+// Live returns the series that have not ended.
 func (m *Memory) Live() Live {
-	live := make(Live, len(m.said))
-	for key, said := range m.said {
-		live[identityOf(key.row, key.extra, key.mark, said.attributes)] = struct{}{}
+	live := make(Live, len(m.written))
+	for key, last := range m.written {
+		live[identityOf(key.row, key.extra, key.mark, last.attributes)] = struct{}{}
 	}
 	return live
 }
 
-// Has reports whether the series of a point is one of them.
+// Has reports whether the series of a point has not ended.
 func (l Live) Has(p *Point) bool {
 	_, has := l[identityOf(p.Row, p.Extra, p.mark(), p.Attributes)]
 	return has
@@ -172,7 +191,7 @@ func (p *Point) mark() Mark {
 	return *p.Mark
 }
 
-// pointer is nil for a mark without parts.
+// pointer returns nil for an empty mark.
 func (m Mark) pointer() *Mark {
 	if m == (Mark{}) {
 		return nil
@@ -190,28 +209,29 @@ func Ends(points []Point) (n int) {
 	return n
 }
 
-// mark returns the mark of a group at a time. The first part of a batch decides
-// for all of it: a series does not change its identity within one time.
-func (m *Memory) mark(group int, of int64) Mark {
-	if m.Marks == nil {
+// mark returns the mark of a group at a time. A roll-up has no mark, because the
+// conditions of its engines differ. The first part of a batch decides for the whole
+// batch: a series must not change its identity within one time.
+func (m *Memory) mark(of group, at int64) Mark {
+	if m.Marks == nil || of.rollup {
 		return Mark{}
 	}
-	if m.markedOf != of {
+	if m.markedOf != at {
 		clear(m.marked)
-		m.markedOf = of
+		m.markedOf = at
 	}
-	mark, known := m.marked[group]
+	mark, known := m.marked[of.number]
 	if !known {
 		if m.marked == nil {
 			m.marked = map[int]Mark{}
 		}
-		mark = m.Marks(group)
-		m.marked[group] = mark
+		mark = m.Marks(of.number)
+		m.marked[of.number] = mark
 	}
 	return mark
 }
 
-// Put appends points of one time to metrics.
+// Put appends points to metrics. at is their time in Unix nanoseconds.
 func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
 	for i := range all {
@@ -226,7 +246,7 @@ func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 type writer struct {
 	metrics pmetric.MetricSlice
 	at      pcommon.Timestamp
-	// index has the place of each row's metric.
+	// index is the place of the metric of each row.
 	index map[*derive.Row]int
 }
 
@@ -250,11 +270,10 @@ func (w *writer) value(p *Point) {
 	p.mark().Put(point.Attributes())
 }
 
-// end writes the end of a series. It is a metric of its own: the Prometheus
-// exporter of the collector's contrib distribution reads no further in a metric
-// after the first point without a value, and would keep the other series. Because
-// there can be many of them they have no description; name, unit and type are
-// what the series is found by.
+// end writes the end of a series as a metric of its own. The Prometheus exporter of the
+// collector's contrib distribution stops reading a metric at the first point without a
+// value, so other ends in the same metric would be lost. There can be many ends, so they
+// have no description. Name, unit and type identify the series.
 func (w *writer) end(p *Point) {
 	w.metric(p.Row)
 	point := points(w.metrics.At(w.metrics.Len() - 1)).AppendEmpty()
@@ -264,8 +283,7 @@ func (w *writer) end(p *Point) {
 	p.mark().Put(point.Attributes())
 }
 
-// metric adds the metric of a row, as the catalogue describes it, but without the
-// description.
+// metric appends the metric of a row as in the catalogue, without the description.
 func (w *writer) metric(row *derive.Row) *catalog.Metric {
 	metric := w.metrics.AppendEmpty()
 	described, _ := catalog.ByName(row.Metric)
@@ -281,7 +299,7 @@ func (w *writer) metric(row *derive.Row) *catalog.Metric {
 	return described
 }
 
-// points are those of a metric that metric has made.
+// points returns the points of a metric that writer.metric has created.
 func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
 	if metric.Type() == pmetric.MetricTypeSum {
 		return metric.Sum().DataPoints()
@@ -289,18 +307,16 @@ func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
 	return metric.Gauge().DataPoints()
 }
 
-// label sets the attributes of a point. A row's own attribute without a value is
+// label sets the attributes of a point. Own attributes of the row without a value are
 // left out.
-func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra string) {
+func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra derive.Extra) {
 	to.EnsureCapacity(len(attributes) + len(row.Extra))
 	for _, a := range attributes {
 		to.PutStr(a.Name, a.Value)
 	}
-	for _, name := range row.Extra {
-		var value string
-		value, extra, _ = strings.Cut(extra, "\x00")
-		if value != "" {
-			to.PutStr(name, value)
+	for i, name := range row.Extra {
+		if extra[i] != "" {
+			to.PutStr(name, extra[i])
 		}
 	}
 }

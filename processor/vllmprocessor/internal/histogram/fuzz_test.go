@@ -89,6 +89,5 @@ func FuzzAdd(f *testing.F) {
 		if exact := h.RemoveZeros(n); exact && !(n >= 0) {
 			t.Fatalf("removed %v observations", n)
 		}
-		Nearest(h.Bounds, threshold)
 	})
 }

@@ -59,7 +59,7 @@ func TestAMalformedPartTakesTheBucketsWithIt(t *testing.T) {
 	}
 }
 
-func TestAnIdlePartHasNoSay(t *testing.T) {
+func TestAPartWithoutObservationsIsIgnored(t *testing.T) {
 	busy := Histogram{Bounds: []float64{1, 2}, Counts: []float64{1, 2, 3}, Count: 6, Sum: 12, HasSum: true}
 	idle := Histogram{Bounds: []float64{7}, Counts: []float64{0, 0}} // nor has its missing sum
 	for name, parts := range map[string][]Histogram{"last": {busy, idle}, "first": {idle, busy}} {
@@ -251,17 +251,40 @@ func TestWithin(t *testing.T) {
 	assert.Equal(t, []float64{0, 7}, []float64{good, undecided}, "without buckets nothing can be said")
 }
 
-func TestNearestBounds(t *testing.T) {
-	bounds := []float64{1, 2.5, 5}
-	for threshold, want := range map[float64][2]float64{
-		2.5: {2.5, 2.5},
-		3:   {2.5, 5},
-		0.5: {math.Inf(-1), 1},
-		9:   {5, math.Inf(1)},
-	} {
-		below, above := Nearest(bounds, threshold)
-		assert.Equal(t, want, [2]float64{below, above}, "%v", threshold)
+// The width of the bucket is more than a float64 holds.
+func TestAQuantileInAHugeBucketStaysInIt(t *testing.T) {
+	h := Histogram{Bounds: []float64{-1.5e308, 1.5e308}, Counts: []float64{0, 4, 0}, Count: 4}
+	for q, want := range map[float64]float64{0: -1.5e308, 0.25: -0.75e308, 0.5: 0, 1: 1.5e308} {
+		got, ok := h.Quantile(q)
+		require.True(t, ok)
+		assert.InDelta(t, want, got, 1e299)
 	}
-	below, above := Nearest(nil, 1)
-	assert.Equal(t, [2]float64{math.Inf(-1), math.Inf(1)}, [2]float64{below, above})
+}
+
+// A histogram that is not one answers as one without buckets.
+func TestWhatIsMalformed(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for name, h := range map[string]Histogram{
+		"no bucket for the rest": {Bounds: []float64{1, 2}, Counts: []float64{1, 1}},
+		"a bucket too many":      {Bounds: []float64{1}, Counts: []float64{1, 1, 1}},
+		"equal bounds":           {Bounds: []float64{1, 1}, Counts: []float64{1, 1, 1}},
+		"falling bounds":         {Bounds: []float64{2, 1}, Counts: []float64{1, 1, 1}},
+		"a bound at infinity":    {Bounds: []float64{1, inf}, Counts: []float64{1, 1, 1}},
+		"a bound below all":      {Bounds: []float64{math.Inf(-1), 1}, Counts: []float64{1, 1, 1}},
+		"no number as a bound":   {Bounds: []float64{nan}, Counts: []float64{1, 1}},
+		"an infinite count":      {Bounds: []float64{1}, Counts: []float64{1, inf}},
+		"no number as a count":   {Bounds: []float64{1}, Counts: []float64{nan, 1}},
+	} {
+		h.Count, h.Sum, h.HasSum = 3, 6, true
+		_, ok := h.Quantile(0.5)
+		assert.False(t, ok, name)
+		good, undecided := h.Within(1)
+		assert.Equal(t, []float64{0, 3}, []float64{good, undecided}, name)
+		mean, ok := h.Mean()
+		assert.True(t, ok, name)
+		assert.Equal(t, 2.0, mean, name)
+		sum := Histogram{}
+		sum.Add(&h)
+		assert.Equal(t, []float64{3}, sum.Counts, name)
+	}
 }

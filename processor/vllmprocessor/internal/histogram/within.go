@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Within returns how many observations are certainly at most threshold, and how
-// many lie in the bucket that the threshold cuts, of which nothing can be said. On
-// a bound nothing is undecided. Without buckets all are undecided.
+// Within returns how many observations are certainly at most threshold. undecided is the
+// number in the bucket that the threshold splits; it is 0 where the threshold is a bound.
+// Without buckets all are undecided.
 func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	if math.IsNaN(threshold) || !h.wellFormed() {
 		return 0, h.Count
@@ -23,21 +23,4 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 		return good + h.Counts[i], 0
 	}
 	return good, h.Counts[i]
-}
-
-// Nearest returns the greatest of the ascending bounds that is at most threshold
-// and the least that is at least threshold: -Inf and +Inf where there is none.
-func Nearest(bounds []float64, threshold float64) (below, above float64) {
-	below, above = math.Inf(-1), math.Inf(1)
-	i, exact := slices.BinarySearch(bounds, threshold)
-	if exact {
-		return threshold, threshold
-	}
-	if smaller := bounds[:i]; len(smaller) > 0 {
-		below = smaller[len(smaller)-1]
-	}
-	if i < len(bounds) {
-		above = bounds[i]
-	}
-	return below, above
 }

@@ -133,37 +133,37 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorVllmAbsentValues, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_absent_values",
-		metric.WithDescription("Derived values that could not be told for a batch, by reason. [Development]"),
+		metric.WithDescription("Derived values that could not be computed for a batch, by reason. [Development]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDerivedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_derived_points",
-		metric.WithDescription("Points of derived metrics that were added. [Development]"),
+		metric.WithDescription("Points of derived metrics that were emitted. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_ends",
-		metric.WithDescription("Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource or because the resource was forgotten. [Development]"),
+		metric.WithDescription("Ends of derived series that no consumer accepted and that are not sent again, because a resource had more than 10000 of them or because its state was dropped. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedStates, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_states",
-		metric.WithDescription("States of objectives and baselines of servers that are gone which were forgotten because there were more than 10000 of a kind. [Development]"),
+		metric.WithDescription("States of objectives and baselines of servers that disappeared. They were dropped because there were more than 10000 of a kind. [Development]"),
 		metric.WithUnit("{state}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmEndedSeries, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ended_series",
-		metric.WithDescription("Derived series that had no value any more and were ended with a point that says so. [Development]"),
+		metric.WithDescription("Derived series that no longer had a value and were ended with a point without a value. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmExpiredResources, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_expired_resources",
-		metric.WithDescription("Resources that were forgotten because nothing came from them for max_staleness. [Development]"),
+		metric.WithDescription("Resources whose state was dropped because they sent no data for max_staleness. [Development]"),
 		metric.WithUnit("{resource}"),
 	)
 	errs = errors.Join(errs, err)
@@ -175,31 +175,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmIgnoredPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ignored_points",
-		metric.WithDescription("Points of known metrics that no value is derived from, by reason. They pass through all the same. [Development]"),
+		metric.WithDescription("Points of known metrics from which no value is derived, by reason. They are passed on. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmObjectiveTrackers, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_objective_trackers",
-		metric.WithDescription("Pairs of an objective and a model of a resource that are counted. At most 10000 for each processor. [Development]"),
+		metric.WithDescription("Trackers of objectives: one for each objective and each model of a resource. At most 10000 for each processor. [Development]"),
 		metric.WithUnit("{tracker}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmPoolLeftOut, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_pool_left_out",
-		metric.WithDescription("Times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]"),
+		metric.WithDescription("Number of times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]"),
 		metric.WithUnit("{replica}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmPoolLostPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_pool_lost_points",
-		metric.WithDescription("Points of pools that the next component did not take. [Development]"),
+		metric.WithDescription("Points of pools that the next component refused. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmResets, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_resets",
-		metric.WithDescription("Restarts of engines that were seen, by a falling counter or a newer start time. [Development]"),
+		metric.WithDescription("Restarts of engines, detected by a counter that fell or by a newer start time. [Development]"),
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
@@ -217,19 +217,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmSkippedTimes, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_skipped_times",
-		metric.WithDescription("Times of a server that were counted and from which no value was derived, because the same request had many later ones. [Development]"),
+		metric.WithDescription("Times of a server that were counted but from which no value was derived, because the same request had many later times. [Development]"),
 		metric.WithUnit("{time}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUncountedSteps, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_uncounted_steps",
-		metric.WithDescription("Increases of histograms that did not count for an objective, by reason. [Development]"),
+		metric.WithDescription("Increases of histograms that were not counted for an objective, by reason. [Development]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUnloggedChanges, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_unlogged_changes",
-		metric.WithDescription("Changes of a diagnosis that have no line of their own in the log, because there were more than 100 within a minute. [Development]"),
+		metric.WithDescription("Changes of a diagnosis without a line in the log, because there were more than 100 within a minute. [Development]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorVllmAbsentValues(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_absent_values",
-		Description: "Derived values that could not be told for a batch, by reason. [Development]",
+		Description: "Derived values that could not be computed for a batch, by reason. [Development]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorVllmAbsentValues(t *testing.T, tt *componenttest.Teleme
 func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_derived_points",
-		Description: "Points of derived metrics that were added. [Development]",
+		Description: "Points of derived metrics that were emitted. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_ends",
-		Description: "Ends of derived series that no consumer took and that are not sent again any more, because there were more than 10000 of a resource or because the resource was forgotten. [Development]",
+		Description: "Ends of derived series that no consumer accepted and that are not sent again, because a resource had more than 10000 of them or because its state was dropped. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmDroppedStates(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_states",
-		Description: "States of objectives and baselines of servers that are gone which were forgotten because there were more than 10000 of a kind. [Development]",
+		Description: "States of objectives and baselines of servers that disappeared. They were dropped because there were more than 10000 of a kind. [Development]",
 		Unit:        "{state}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorVllmDroppedStates(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmEndedSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_ended_series",
-		Description: "Derived series that had no value any more and were ended with a point that says so. [Development]",
+		Description: "Derived series that no longer had a value and were ended with a point without a value. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualProcessorVllmEndedSeries(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmExpiredResources(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_expired_resources",
-		Description: "Resources that were forgotten because nothing came from them for max_staleness. [Development]",
+		Description: "Resources whose state was dropped because they sent no data for max_staleness. [Development]",
 		Unit:        "{resource}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -136,7 +136,7 @@ func AssertEqualProcessorVllmFailedSaves(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmIgnoredPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_ignored_points",
-		Description: "Points of known metrics that no value is derived from, by reason. They pass through all the same. [Development]",
+		Description: "Points of known metrics from which no value is derived, by reason. They are passed on. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -152,7 +152,7 @@ func AssertEqualProcessorVllmIgnoredPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmObjectiveTrackers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_objective_trackers",
-		Description: "Pairs of an objective and a model of a resource that are counted. At most 10000 for each processor. [Development]",
+		Description: "Trackers of objectives: one for each objective and each model of a resource. At most 10000 for each processor. [Development]",
 		Unit:        "{tracker}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -168,7 +168,7 @@ func AssertEqualProcessorVllmObjectiveTrackers(t *testing.T, tt *componenttest.T
 func AssertEqualProcessorVllmPoolLeftOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_pool_left_out",
-		Description: "Times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]",
+		Description: "Number of times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]",
 		Unit:        "{replica}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -184,7 +184,7 @@ func AssertEqualProcessorVllmPoolLeftOut(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmPoolLostPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_pool_lost_points",
-		Description: "Points of pools that the next component did not take. [Development]",
+		Description: "Points of pools that the next component refused. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -200,7 +200,7 @@ func AssertEqualProcessorVllmPoolLostPoints(t *testing.T, tt *componenttest.Tele
 func AssertEqualProcessorVllmResets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_resets",
-		Description: "Restarts of engines that were seen, by a falling counter or a newer start time. [Development]",
+		Description: "Restarts of engines, detected by a counter that fell or by a newer start time. [Development]",
 		Unit:        "{reset}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -248,7 +248,7 @@ func AssertEqualProcessorVllmSeries(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualProcessorVllmSkippedTimes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_skipped_times",
-		Description: "Times of a server that were counted and from which no value was derived, because the same request had many later ones. [Development]",
+		Description: "Times of a server that were counted but from which no value was derived, because the same request had many later times. [Development]",
 		Unit:        "{time}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -264,7 +264,7 @@ func AssertEqualProcessorVllmSkippedTimes(t *testing.T, tt *componenttest.Teleme
 func AssertEqualProcessorVllmUncountedSteps(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_uncounted_steps",
-		Description: "Increases of histograms that did not count for an objective, by reason. [Development]",
+		Description: "Increases of histograms that were not counted for an objective, by reason. [Development]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -280,7 +280,7 @@ func AssertEqualProcessorVllmUncountedSteps(t *testing.T, tt *componenttest.Tele
 func AssertEqualProcessorVllmUnloggedChanges(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_unlogged_changes",
-		Description: "Changes of a diagnosis that have no line of their own in the log, because there were more than 100 within a minute. [Development]",
+		Description: "Changes of a diagnosis without a line in the log, because there were more than 100 within a minute. [Development]",
 		Unit:        "{change}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -32,20 +32,18 @@ func TestJointAttainmentIsAbsentWithAReason(t *testing.T) {
 	for _, c := range []struct {
 		parts  []JointPart
 		reason JointReason
-		want   string
 	}{
-		{nil, JointSingle, "there are less than two objectives"},
-		{[]JointPart{{e2e, ten}}, JointSingle, "there are less than two objectives"},
-		{[]JointPart{{e2e, ten}, {"vllm.time_to_first_token", ten}}, JointUnfinished, "one of the metrics does not count each request once at its end (vllm.time_to_first_token and vllm.inter_token_latency do not)"},
-		{[]JointPart{{"vllm.inter_token_latency", ten}, {e2e, ten}}, JointUnfinished, JointUnfinished.String()},
-		{[]JointPart{{"other", ten}, {e2e, ten}}, JointUnfinished, JointUnfinished.String()},
-		{[]JointPart{{e2e, ten}, {queue, requests(11, 1, 0)}}, JointCountsDiffer, "the metrics did not count the same number of requests"},
-		{[]JointPart{{e2e, Counts{}}, {queue, Counts{}}}, JointIdle, "no request finished"},
-		{[]JointPart{{e2e, Counts{}}, {queue, ten}}, JointCountsDiffer, JointCountsDiffer.String()},
+		{nil, JointSingle},
+		{[]JointPart{{e2e, ten}}, JointSingle},
+		{[]JointPart{{e2e, ten}, {"vllm.time_to_first_token", ten}}, JointUnfinished},
+		{[]JointPart{{"vllm.inter_token_latency", ten}, {e2e, ten}}, JointUnfinished},
+		{[]JointPart{{"other", ten}, {e2e, ten}}, JointUnfinished},
+		{[]JointPart{{e2e, ten}, {queue, requests(11, 1, 0)}}, JointCountsDiffer},
+		{[]JointPart{{e2e, Counts{}}, {queue, Counts{}}}, JointIdle},
+		{[]JointPart{{e2e, Counts{}}, {queue, ten}}, JointCountsDiffer},
 	} {
 		_, reason := JointAttainment(c.parts)
 		assert.Equal(t, c.reason, reason)
-		assert.Equal(t, c.want, reason.String())
 	}
 }
 

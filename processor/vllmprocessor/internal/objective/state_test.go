@@ -218,7 +218,7 @@ func TestStateOlderThanTheBudgetWindowIsNothing(t *testing.T) {
 	assert.Equal(t, last, age)
 }
 
-func TestStateOfAnotherVersionIsToldFromADamagedOne(t *testing.T) {
+func TestStateOfAnotherVersionIsNotReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	before, now := lived(usual())
 	state := before.Encode()
@@ -298,4 +298,29 @@ func FuzzRestore(f *testing.F) {
 			t.Fatalf("what was restored and saved again: %s", outcome)
 		}
 	})
+}
+
+// What is forgotten after a time that the ring has not reached is nothing.
+func TestForgettingTheFutureChangesNothing(t *testing.T) {
+	r := newRing(time.Hour)
+	for i := range int64(120) {
+		r.count(epoch+i*30*second, requests(1, 0, 0))
+	}
+	now := epoch + 119*30*second
+	before := r.over(now)
+	r.forget(now)
+	r.forget(now + hour)
+	assert.Equal(t, before, r.over(now))
+	assert.Equal(t, 120.0, before.Valid)
+	r.count(now+30*second, requests(5, 0, 0))
+	assert.Equal(t, 125.0, r.over(now+30*second).Valid, "the slot at the edge counts whole")
+	r.forget(now - 30*second)
+	assert.Equal(t, 119.0, r.over(now).Valid, "the slot that lies after the time is empty")
+}
+
+// A slot is a 120th of its window, rounded up where that is no whole number.
+func TestASlotIsA120thOfItsWindow(t *testing.T) {
+	assert.Equal(t, 30*second, newRing(time.Hour).width)
+	assert.Equal(t, 6*hour, newRing(30*24*time.Hour).width)
+	assert.Equal(t, 30*second+1, newRing(time.Hour+1).width)
 }

@@ -256,7 +256,7 @@ func (p *Pools) tell(g *group) {
 				return
 			}
 			p.out = append(p.out, derive.Value{
-				Row: &row.Row, Group: g.number, Extra: extra, Attributes: g.attributes, Number: number,
+				Row: &row.Row, Group: g.number, Extra: derive.Extra{extra}, Attributes: g.attributes, Number: number,
 			})
 		})
 	}

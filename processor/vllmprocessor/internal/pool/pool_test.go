@@ -144,8 +144,8 @@ func (f *fleet) read(values []derive.Value) map[string]float64 {
 		for _, a := range v.Attributes {
 			words = append(words, a.Value)
 		}
-		if v.Extra != "" {
-			words = append(words, v.Extra)
+		if v.Extra[0] != "" {
+			words = append(words, v.Extra[0])
 		}
 		key := strings.Join(words, " ")
 		assert.NotContains(f.t, all, key)

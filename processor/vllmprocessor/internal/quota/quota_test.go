@@ -145,3 +145,47 @@ func TestTheDivisionIsMaxMinFair(t *testing.T) {
 		}
 	}
 }
+
+// One gives something to another only where it then still holds as many.
+func TestMostIsFairWhereTheOtherHoldsFewer(t *testing.T) {
+	for name, c := range map[string]struct {
+		held map[string]int
+		most string
+		fair bool
+	}{
+		"nothing is held":      {map[string]int{}, "", false},
+		"much more":            {map[string]int{"a": 5, "b": 2, "to": 1}, "a", true},
+		"two more":             {map[string]int{"a": 3, "to": 1}, "a", true},
+		"one more":             {map[string]int{"a": 2, "to": 1}, "a", false},
+		"it holds most itself": {map[string]int{"a": 2, "to": 9}, "to", false},
+		"it holds nothing":     {map[string]int{"a": 2, "b": 1}, "a", true},
+		"one holds one":        {map[string]int{"a": 1}, "a", false},
+	} {
+		most, fair := quota.Most(c.held, "to")
+		assert.Equal(t, c.most, most, name)
+		assert.Equal(t, c.fair, fair, name)
+	}
+}
+
+// Many shares are sorted once for several questions; what a share takes and gives back
+// counts at once.
+func TestASharesOwnRoomIsNeverStale(t *testing.T) {
+	q := quota.New(4)
+	a, b := q.Open(), q.Open()
+	for range 4 {
+		assert.True(t, a.Take())
+	}
+	assert.Equal(t, 0, a.Room())
+	assert.False(t, a.Take())
+	assert.Equal(t, 0, a.Excess(), "the limit is not exceeded")
+	assert.Equal(t, 2, b.Room(), "half of the limit, whatever the other holds")
+	assert.True(t, b.Take())
+	assert.Equal(t, 1, a.Excess())
+	a.Give()
+	assert.Equal(t, 4, q.Used())
+	assert.Equal(t, 0, a.Excess())
+	b.Close()
+	assert.Equal(t, 3, q.Used())
+	assert.Equal(t, 1, a.Room())
+	(*quota.Share)(nil).Close()
+}

@@ -9,40 +9,36 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// adopt makes the plan of a scrape the target's own: series that both plans have
-// keep their history, those that only the old one has end. In the steady state the
-// plan is the same and this costs nothing.
+// adopt replaces the plan of the target with that of a scrape. Series in both plans
+// keep their history; series that only the old plan has end. In the steady state the
+// plan is the same and adopt does nothing.
 func (t *Target) adopt(s Scrape) {
 	plan := s.Plan
 	if plan == t.plan {
 		return
 	}
 	held := t.vanished
-	t.vanished = map[uint64]vanished{}
+	t.vanished = map[normalize.SeriesKey]vanished{}
 	old := t.byKey()
 	absent := t.provenAbsent(s)
 	t.states = make([]state, 0, plan.Points)
 	admitted := 0
-	for m := range plan.Metrics {
-		metric := &plan.Metrics[m]
-		for p := range metric.Points {
-			point := &metric.Points[p]
-			var st state
-			if series, ok := old[point.Key]; ok {
-				st = series.state
-				delete(old, point.Key)
-			} else if returned, ok := held[point.Key]; ok {
-				st = returned.state
-				st.admitted = false
-				delete(held, point.Key)
-			} else {
-				st = t.unseen(metric, point, absent)
-			}
-			if st.admitted {
-				admitted++
-			}
-			t.states = append(t.states, st)
+	for metric, point := range plan.All() {
+		var st state
+		if series, ok := old[point.Key]; ok {
+			st = series.state
+			delete(old, point.Key)
+		} else if returned, ok := held[point.Key]; ok {
+			st = returned.state
+			st.admitted = false
+			delete(held, point.Key)
+		} else {
+			st = t.unseen(metric, point, absent)
 		}
+		if st.admitted {
+			admitted++
+		}
+		t.states = append(t.states, st)
 	}
 	// Series that were within the limit stay; new ones fill what is left.
 	for i := range t.states {
@@ -59,9 +55,9 @@ func (t *Target) adopt(s Scrape) {
 	t.plan = plan
 }
 
-// provenAbsent is the time of the last scrape, where what it lacked did not exist;
-// 0 where that is not known: a body whose end may be missing lacks series that
-// exist, and a line that could not be read then and can be read now was one.
+// provenAbsent returns the time of the last scrape if a series that it lacked did not
+// exist then, else 0. A body whose end may be missing proves nothing. Neither does a
+// body with more unreadable lines than this one: one of them may have been the series.
 func (t *Target) provenAbsent(s Scrape) pcommon.Timestamp {
 	if t.last.partial || t.last.badLines > s.badLines() {
 		return 0
@@ -69,10 +65,10 @@ func (t *Target) provenAbsent(s Scrape) pcommon.Timestamp {
 	return t.lastTime
 }
 
-// unseen is the state of a series of which nothing is remembered. It is new where
-// the last scrape proves it absent; else its start is unknown. The series may have
-// been there and not been usable, or under another name, or be one that was
-// forgotten.
+// unseen returns the state of a series of which nothing is remembered. The series is
+// new if the last scrape proves that it was absent. Otherwise its start is unknown: it
+// may have been present without a usable value, or under another name, or may have
+// been forgotten.
 func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent pcommon.Timestamp) state {
 	switch {
 	case metric.Kind == catalog.KindGauge || !t.Known():
@@ -85,41 +81,36 @@ func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent
 	return state{absent: absent}
 }
 
-// byKey has the series of the current plan.
-func (t *Target) byKey() map[uint64]oldSeries {
-	series := make(map[uint64]oldSeries, len(t.states))
+// byKey returns the series of the current plan.
+func (t *Target) byKey() map[normalize.SeriesKey]oldSeries {
+	series := make(map[normalize.SeriesKey]oldSeries, len(t.states))
 	if t.plan == nil {
 		return series
 	}
-	i := 0
-	for m := range t.plan.Metrics {
-		metric := &t.plan.Metrics[m]
-		for p := range metric.Points {
-			series[metric.Points[p].Key] = oldSeries{t.states[i], metric, &metric.Points[p]}
-			i++
-		}
+	for metric, point := range t.plan.All() {
+		series[point.Key] = oldSeries{t.states[point.Index], metric, point}
 	}
 	return series
 }
 
-// oldSeries is a series of the plan before.
+// oldSeries is a series of the previous plan.
 type oldSeries struct {
 	state
 	metric *normalize.Metric
 	point  *normalize.Point
 }
 
-// vanished is a series that the plan lacks. It holds no text, so that the memory
-// of what vanished is bounded in bytes by its number of entries.
+// vanished is a series that an earlier plan had and the current one lacks. It holds no
+// text, so a limit on the number of entries is a limit in bytes.
 type vanished struct {
 	state
 	// process is the hash of the point's process.
 	process uint64
 }
 
-// retire ends the series that left and remembers their numbers for a while. A
-// gauge has no history to go on with.
-func (t *Target) retire(old map[uint64]oldSeries, held map[uint64]vanished) {
+// retire ends the series that left the plan, and remembers the state of those that are
+// cumulative. A gauge has no history.
+func (t *Target) retire(old map[normalize.SeriesKey]oldSeries, held map[normalize.SeriesKey]vanished) {
 	for key, series := range old {
 		if series.live {
 			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
@@ -134,9 +125,9 @@ func (t *Target) retire(old map[uint64]oldSeries, held map[uint64]vanished) {
 	}
 }
 
-// remember keeps a series that vanished, if there is room. What finds none is
-// forgotten, and from then on a series that nothing is known of may be that one.
-func (t *Target) remember(key uint64, v vanished) {
+// remember stores a series that vanished, if there is room. Once one was forgotten, any
+// series without a state may be that one.
+func (t *Target) remember(key normalize.SeriesKey, v vanished) {
 	if t.settings.MaxSeries > 0 && len(t.vanished) >= t.settings.MaxSeries {
 		t.forgot = true
 		return
@@ -144,8 +135,8 @@ func (t *Target) remember(key uint64, v vanished) {
 	t.vanished[key] = v
 }
 
-// forgetVanished drops what is remembered of processes that restarted: what
-// vanished from them before began anew if it comes back.
+// forgetVanished drops the vanished series of processes that restarted: a series of
+// theirs that appears again began anew.
 func (t *Target) forgetVanished(r resets) {
 	switch {
 	case r.all:
@@ -161,7 +152,7 @@ func (t *Target) forgetVanished(r resets) {
 				delete(t.vanished, key)
 			}
 		}
-		// Where there is one process, it is the one that restarted.
+		// A body of a single process names none: then it is that one that restarted.
 		t.forgot = t.forgot && !restarted[processHash("")]
 	}
 }

@@ -21,15 +21,10 @@ type endedSeries struct {
 // endPoints ends every series of the plan that is live.
 func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
 	if t.plan != nil {
-		i := 0
-		for m := range t.plan.Metrics {
-			metric := &t.plan.Metrics[m]
-			for p := range metric.Points {
-				if st := &t.states[i]; st.live {
-					st.live = false
-					t.ended = append(t.ended, endedSeries{metric, &metric.Points[p], st.start})
-				}
-				i++
+		for metric, point := range t.plan.All() {
+			if st := &t.states[point.Index]; st.live {
+				st.live = false
+				t.ended = append(t.ended, endedSeries{metric, point, st.start})
 			}
 		}
 	}
@@ -46,7 +41,7 @@ func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, r
 		t.appendEnd(emptyMetric(e.metric, metrics), e, now)
 	}
 	report.Ended += len(t.ended)
-	// Not kept for the next end: there may never be as many again.
+	// Freed, because there may never be as many again.
 	t.ended = nil
 }
 

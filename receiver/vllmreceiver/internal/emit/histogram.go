@@ -31,8 +31,8 @@ func (s *scratch) setBounds(point *normalize.Point) {
 	clear(s.counts)
 }
 
-// histogram checks the buckets of a point and appends it. A histogram that does
-// not add up is dropped with its reason: to repair it would be to invent data.
+// histogram checks the buckets of a point and appends it. An inconsistent histogram is
+// dropped with its reason, because a repair would invent data.
 func (b *builder) histogram(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
 	total, sum, hasSum := uint64(0), 0.0, true
 	for i := range point.Parts {
@@ -100,8 +100,8 @@ func checkBuckets(series *exposition.Series, values []float64) (uint64, normaliz
 	return count, normalize.ReasonNone
 }
 
-// wholeCount converts a count; false for what is negative, fractional, not a
-// number or more than a float64 counts exactly.
+// wholeCount converts a count. It returns false for a value that is negative,
+// fractional, NaN, or more than a float64 counts exactly.
 func wholeCount(value float64) (uint64, bool) {
 	const most = 1 << 53
 	if !(value >= 0 && value <= most) || value != math.Trunc(value) {
@@ -132,11 +132,11 @@ func (b *builder) fold(point *normalize.Point) {
 }
 
 // currentAdapterSets marks, for each process, the label set of
-// vllm:lora_requests_info that was written last. The value of each is the
-// wall-clock time of its writing, in Unix seconds; in multi-process mode the
-// times of several API servers are added up, so a value near a multiple of now
-// is divided by it first. Imitators that write 0 or 1 are taken as they are. Of
-// equals the later line wins.
+// vllm:lora_requests_info that was written last. The value of a set is the time at
+// which it was written, in Unix seconds. In multi-process mode vLLM adds up the times
+// of its API servers, so a value near a multiple of now is divided by that multiple
+// first. Other programs write 0 or 1, which are used as they are. Among equal times
+// the later line wins.
 func currentAdapterSets(s Scrape) []bool {
 	if len(s.Plan.Adapters) == 0 {
 		return nil

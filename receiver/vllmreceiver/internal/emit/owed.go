@@ -3,18 +3,19 @@ package emit
 import (
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Owed are ends of series that no consumer has taken yet, as bytes, so that what
-// they take up is known.
+// Owed are ends of series that no consumer has accepted yet. They are stored as bytes,
+// so that their size is known.
 type Owed []byte
 
-// EndsOf returns the ends of a batch, as many as have room, and the number of the
-// others.
+// EndsOf returns the ends of a batch that fit into room bytes, and the number of those
+// that do not fit.
 func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 	var sizer pmetric.ProtoMarshaler
 	ends := pmetric.NewMetrics()
@@ -31,7 +32,7 @@ func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 					to = copyScope(rm, sm, ends)
 					room -= sizer.ResourceMetricsSize(ends.ResourceMetrics().At(ends.ResourceMetrics().Len() - 1))
 				}
-				// With what each message costs around it.
+				// Eight bytes for the framing of the message.
 				if size := sizer.MetricSize(m) + 8; size <= room {
 					room -= size
 					m.CopyTo(to.AppendEmpty())
@@ -80,15 +81,15 @@ func (o Owed) Count() int {
 	return ends.DataPointCount()
 }
 
-// AppendTo appends the ends to a batch, at its time, without those of series that
-// have a point in it. A batch without points has no time and stays as it is.
+// AppendTo appends the ends to a batch, with the time of the batch. It omits the ends of
+// series that have a point in the batch. A batch without points does not change.
 func (o Owed) AppendTo(out pmetric.Metrics) {
 	if at := timeOf(out); at != 0 {
 		o.AppendAt(at, out)
 	}
 }
 
-// AppendAt is AppendTo with the time of the batch.
+// AppendAt is AppendTo with a given time.
 func (o Owed) AppendAt(at pcommon.Timestamp, out pmetric.Metrics) {
 	if len(o) == 0 {
 		return
@@ -105,7 +106,7 @@ func (o Owed) AppendAt(at pcommon.Timestamp, out pmetric.Metrics) {
 			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
 				for p := range pointsOf(m) {
 					p.SetTimestamp(max(at, p.Timestamp()))
-					return there[seriesKey(m, p)]
+					return there[idOf(m, p)]
 				}
 				return true
 			})
@@ -139,8 +140,8 @@ func namesOf(metrics pmetric.MetricSlice) map[string]bool {
 }
 
 // seriesOf returns the series of these names that have a point.
-func seriesOf(resources []pmetric.ResourceMetrics, names map[string]bool) map[string]bool {
-	series := map[string]bool{}
+func seriesOf(resources []pmetric.ResourceMetrics, names map[string]bool) map[seriesID]bool {
+	series := map[seriesID]bool{}
 	for _, rm := range resources {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -148,7 +149,7 @@ func seriesOf(resources []pmetric.ResourceMetrics, names map[string]bool) map[st
 					continue
 				}
 				for p := range pointsOf(m) {
-					series[seriesKey(m, p)] = true
+					series[idOf(m, p)] = true
 				}
 			}
 		}
@@ -156,14 +157,21 @@ func seriesOf(resources []pmetric.ResourceMetrics, names map[string]bool) map[st
 	return series
 }
 
-// seriesKey identifies a series within its resource.
-func seriesKey(m pmetric.Metric, p point) string {
-	labels := make([]string, 0, p.Attributes().Len())
+// seriesID identifies a series within its resource.
+type seriesID struct {
+	kind       pmetric.MetricType
+	name, unit string
+	// attributes are the quoted names and values, in order.
+	attributes string
+}
+
+func idOf(m pmetric.Metric, p point) seriesID {
+	pairs := make([]string, 0, p.Attributes().Len())
 	for name, value := range p.Attributes().All() {
-		labels = append(labels, name+"\x00"+value.AsString())
+		pairs = append(pairs, strconv.Quote(name)+"="+strconv.Quote(value.AsString()))
 	}
-	slices.Sort(labels)
-	return m.Type().String() + "\x00" + m.Name() + "\x00" + m.Unit() + "\x00" + strings.Join(labels, "\x00")
+	slices.Sort(pairs)
+	return seriesID{m.Type(), m.Name(), m.Unit(), strings.Join(pairs, ",")}
 }
 
 // timeOf is the time of a batch: its newest; 0 without points.

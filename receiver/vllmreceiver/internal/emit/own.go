@@ -33,7 +33,7 @@ const failureAttribute = "outcome"
 // Own are the numbers about the scrape itself.
 type Own struct {
 	Up bool
-	// Duration is from the request to the points, without sending them.
+	// Duration is the time from the request until the points exist.
 	Duration time.Duration
 	// Samples is the number of lines with a number in the body.
 	Samples int
@@ -70,8 +70,8 @@ func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.Metric
 	o.emitFailure(own.Failure, now, metrics)
 }
 
-// optional emits a metric that not every scrape has, and ends it where it is
-// missing now.
+// optional emits a metric that not every scrape has, or ends it if this scrape lacks
+// it.
 func (o *ownMetrics) optional(name string, value *bool, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	if value != nil {
 		o.put(name, truth(*value), now, metrics)

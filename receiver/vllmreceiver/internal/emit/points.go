@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// sentinel is what a V0 server reports for a hit rate that it does not have.
+// sentinel is the value that a V0 server reports for a hit rate that it does not have.
 const sentinel = -1
 
 // builder builds the points of one scrape.
@@ -35,18 +35,17 @@ type builder struct {
 
 // build appends every metric of the plan that has a point.
 func (b *builder) build() {
-	i := 0
 	for m := range b.plan.Metrics {
 		metric := &b.plan.Metrics[m]
 		open := openMetric{metric: metric, metrics: b.metrics}
 		for p := range metric.Points {
-			b.point(&open, &metric.Points[p], &b.target.states[i])
-			i++
+			point := &metric.Points[p]
+			b.point(&open, point, &b.target.states[point.Index])
 		}
 	}
 }
 
-// openMetric is created in the output when its first point comes.
+// openMetric is a metric that is created in the output with its first point.
 type openMetric struct {
 	metric  *normalize.Metric
 	metrics pmetric.MetricSlice
@@ -65,8 +64,8 @@ func (o *openMetric) get() pmetric.Metric {
 // point appends one point, or the end of its series, or counts why neither.
 func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if !st.admitted {
-		// What is refused has no known start when it is let in.
-		b.unusable(st, point)
+		// A series that is admitted later has no known start.
+		b.resetUnusable(st, point)
 		st.absent = 0
 		b.report.Dropped[normalize.ReasonSeriesLimit]++
 		return
@@ -88,7 +87,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	}
 	if reason != normalize.ReasonNone {
 		b.report.Dropped[reason]++
-		b.unusable(st, point)
+		b.resetUnusable(st, point)
 		b.absent(open.metric, point, st)
 		return
 	}
@@ -96,8 +95,8 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	b.report.Points++
 }
 
-// admitAdapter tells whether an adapter is in use and within the limit. Those
-// that had a point in the last scrape keep it.
+// admitAdapter reports whether an adapter is in use and within the limit. Adapters
+// that had a point in the last scrape stay admitted.
 func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point, st *state) bool {
 	if !b.current(point) {
 		return false
@@ -121,32 +120,31 @@ func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point,
 	return true
 }
 
-// current tells whether one of the label sets that name an adapter is in force.
+// current reports whether one of the label sets that name an adapter is the newest of
+// its process.
 func (b *builder) current(point *normalize.Point) bool {
 	return slices.ContainsFunc(point.AdapterSets, func(set int) bool { return b.adapterSets[set] })
 }
 
-// liveAdapters counts the adapters of a metric that keep their place.
+// liveAdapters counts the adapters of a metric that stay admitted.
 func (b *builder) liveAdapters(metric *normalize.Metric) int {
-	live, i := 0, 0
-	for m := range b.plan.Metrics {
-		for p := range b.plan.Metrics[m].Points {
-			if &b.plan.Metrics[m] == metric && b.target.states[i].live && b.current(&metric.Points[p]) {
-				live++
-			}
-			i++
+	live := 0
+	for p := range metric.Points {
+		point := &metric.Points[p]
+		if b.target.states[point.Index].live && b.current(point) {
+			live++
 		}
 	}
 	return live
 }
 
-// unusable notes a restart for a series that has no value in the scrape that shows
-// the restart: its next value is the new process's, however large it is.
-func (b *builder) unusable(st *state, point *normalize.Point) {
-	if !b.resets.of(point.Process) {
+// resetUnusable resets a series that has no value in the scrape that shows a restart.
+// Its next value is the new process's, even if it is larger than the old one.
+func (b *builder) resetUnusable(st *state, point *normalize.Point) {
+	if !b.resets.include(point.Process) {
 		return
 	}
-	// A start that stays would say that nothing happened.
+	// The start must move: an unchanged start means that there was no restart.
 	st.absent = max(b.target.lastTime, st.start+1)
 	st.seen, st.forgotten, st.created = false, false, 0
 }

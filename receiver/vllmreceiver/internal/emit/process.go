@@ -10,7 +10,7 @@ import (
 
 // process identifies a server process by when it started.
 type process struct {
-	// named is the start in the words of the server, by its own clock; 0 if unknown.
+	// named is the start that the server reports, by its own clock; 0 if unknown.
 	named pcommon.Timestamp
 	// start is the start by our clock; 0 where it would be after the scrape.
 	start pcommon.Timestamp
@@ -18,7 +18,7 @@ type process struct {
 
 func (p process) known() bool { return p.named != 0 }
 
-// moment is the best that is known of when the process started.
+// moment is the best known time at which the process started.
 func (p process) moment() pcommon.Timestamp {
 	if p.start != 0 {
 		return p.start
@@ -26,10 +26,10 @@ func (p process) moment() pcommon.Timestamp {
 	return p.named
 }
 
-// behind is by how much the server's clock is behind ours; 0 where the server does
-// not report its time, or may have the same. The server reports whole seconds,
-// and the time is one between the request and the answer. The value is the least
-// that agrees with this, so that nothing begins later than it did.
+// behind returns by how much the server's clock is behind ours. It returns 0 if the
+// server does not report its time, or if both clocks may agree. The server reports
+// whole seconds, at some time between the request and the answer. The result is the
+// least value that agrees with this, so that no start time is too late.
 func (s Scrape) behind() time.Duration {
 	until := s.ServerTime.Add(time.Second)
 	if s.ServerTime.IsZero() || s.Time.Before(until) && !s.ServerTime.After(s.Answered) {
@@ -38,7 +38,7 @@ func (s Scrape) behind() time.Duration {
 	return s.Time.Sub(until)
 }
 
-// ours converts a time of the server's clock to ours; 0 for what is no time.
+// ours converts a time of the server's clock to ours. It returns 0 for 0.
 func (s Scrape) ours(at pcommon.Timestamp) pcommon.Timestamp {
 	if at == 0 {
 		return 0
@@ -46,8 +46,8 @@ func (s Scrape) ours(at pcommon.Timestamp) pcommon.Timestamp {
 	return pcommon.Timestamp(max(0, int64(at)+int64(s.behind())))
 }
 
-// process returns the process that answered; none where the page does not name its
-// start, or names one that lies too far ahead to be one.
+// process returns the process that answered. It is unknown if the body does not name
+// its start, or names one too far in the future.
 func (s Scrape) process() process {
 	if s.Plan.ProcessStart == exposition.NoSlot {
 		return process{}
@@ -72,9 +72,9 @@ const (
 	unrelated relation = iota
 	// same: the start is the same.
 	same
-	// unsure: the server names the same start, and its clock has moved meanwhile. That
-	// is the same process after its clock was set, or another one of a machine whose
-	// clock begins anew at each boot.
+	// unsure: the server names the same start, but its clock has moved. Either this is
+	// the same process and its clock was set, or it is another process on a machine
+	// whose clock begins anew at each boot.
 	unsure
 	// successor: it started after the target's own.
 	successor
@@ -88,8 +88,8 @@ const (
 	startJitter = pcommon.Timestamp(time.Second)
 	// convertedJitter is the same for starts that were converted to our clock.
 	convertedJitter = pcommon.Timestamp(2 * time.Second)
-	// clockMoved is how much a clock must have moved so that this explains why a start
-	// is another one. An answer that takes long looks like a clock that moved less.
+	// clockMoved is by how much a clock must have moved before that explains a changed
+	// start. A slow answer looks like a smaller move.
 	clockMoved = pcommon.Timestamp(time.Minute)
 )
 
@@ -117,9 +117,9 @@ func (t *Target) relate(p process) relation {
 
 func apart(a, b pcommon.Timestamp) pcommon.Timestamp { return max(a, b) - min(a, b) }
 
-// settleProcess returns the process of a scrape as it is remembered: the start of
-// one that is the same stays where it was.
-func (t *Target) settleProcess(p process, r resets) process {
+// resolveProcess returns the process of a scrape for the next comparison. If it is the
+// same process as before, it keeps the start from before.
+func (t *Target) resolveProcess(p process, r resets) process {
 	switch t.relate(p) {
 	case same:
 		p.start = t.process.start

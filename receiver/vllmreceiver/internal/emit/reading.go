@@ -2,7 +2,7 @@ package emit
 
 import "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 
-// reading says how far a scrape can be believed about what it lacks.
+// reading records how complete a scrape was: whether a series that it lacks is absent.
 type reading struct {
 	// partial is true where the end of the body may be missing.
 	partial bool
@@ -10,7 +10,7 @@ type reading struct {
 	badLines int
 }
 
-// reading returns how far the scrape can be believed.
+// reading returns how complete the scrape is.
 func (s Scrape) reading() reading {
 	r := reading{partial: s.Open, badLines: s.badLines()}
 	for _, problem := range s.Snapshot.Problems {

@@ -11,10 +11,10 @@ import (
 
 // Several server processes may answer at one address, as behind a load balancer or
 // a Service. Under one identity their counters would fall and rise, and every rise
-// would be read as an increase that did not happen. Where the bodies name the start
-// of their process, the answers are distinguished by it: those of one process are
-// emitted, those of the others are dropped, until the one has been silent for so
-// long that it must be gone.
+// would be read as an increase that did not happen. The answers are distinguished by
+// the start of their process, if the bodies name it. The answers of one process are
+// emitted and those of the others dropped, until that process has been silent for
+// patience.
 
 const (
 	// skew is by how much the clocks of a server and of the collector may differ. Where
@@ -24,9 +24,9 @@ const (
 	patience = pcommon.Timestamp(5 * time.Minute)
 )
 
-// Foreign reports whether a scrape is the answer of another process than the one
-// whose points are emitted, which still runs as far as can be known: it started
-// earlier, or it ran already when the other one answered last.
+// Foreign reports whether another process answered than the one whose points are
+// emitted, although that one probably still runs. The other process started earlier, or
+// it already ran when the target's own answered last.
 func (t *Target) Foreign(s Scrape) bool {
 	return t.coexists(s) && !t.silent(pcommon.NewTimestampFromTime(s.Time))
 }
@@ -38,9 +38,9 @@ func (t *Target) coexists(s Scrape) bool { return t.relate(s.process()) == neigh
 // that another one takes its place.
 func (t *Target) silent(now pcommon.Timestamp) bool { return now >= t.lastTime+patience }
 
-// pass appends what is known from an answer of another process: that something
-// answers. The series of the target's own process stay as they are.
-func (t *Target) pass(s Scrape, own Own, out pmetric.Metrics) Report {
+// emitForeign appends only the points about the scrape itself: another process
+// answered. The series of the target's own process do not change.
+func (t *Target) emitForeign(s Scrape, own Own, out pmetric.Metrics) Report {
 	t.resets.foreign = true
 	t.own.emit(own, pcommon.NewTimestampFromTime(s.Time), t.scope(out))
 	report := Report{}
@@ -48,8 +48,8 @@ func (t *Target) pass(s Scrape, own Own, out pmetric.Metrics) Report {
 	return report
 }
 
-// takeOver makes the process of a scrape the target's own in place of one that is
-// gone. Nothing is known of when its series began.
+// takeOver prepares for another process in place of the target's own, which is gone.
+// The start of each of its series is unknown.
 func (t *Target) takeOver() {
 	for i := range t.states {
 		st := &t.states[i]

@@ -21,14 +21,14 @@ type resets struct {
 	fell bool
 }
 
-// of tells whether the process of a series restarted.
-func (r resets) of(process string) bool { return r.all || r.processes[process] }
+// include reports whether the process of a series restarted.
+func (r resets) include(process string) bool { return r.all || r.processes[process] }
 
-// any tells whether there was a restart.
+// any reports whether there was a restart.
 func (r resets) any() bool { return r.all || len(r.processes) > 0 }
 
-// Restarted tells whether a scrape shows that a server process is another one
-// than in the last scrape. It changes nothing.
+// Restarted reports whether a scrape shows that a server process was replaced since the
+// last scrape. It changes nothing.
 func (t *Target) Restarted(s Scrape) bool {
 	if !t.Known() {
 		return false
@@ -39,32 +39,28 @@ func (t *Target) Restarted(s Scrape) bool {
 	if s.Plan == t.plan {
 		return t.detect(s, t.states).any()
 	}
-	// The plan may not be the one that is emitted in the end: it may depend on the
-	// version, which is asked after a restart. So the target does not adopt it yet.
+	// The target does not adopt this plan yet: the plan may depend on the version, which
+	// is requested again after a restart.
 	known := t.byKey()
 	states := make([]state, 0, s.Plan.Points)
-	for m := range s.Plan.Metrics {
-		for p := range s.Plan.Metrics[m].Points {
-			key := s.Plan.Metrics[m].Points[p].Key
-			if series, ok := known[key]; ok {
-				states = append(states, series.state)
-			} else {
-				states = append(states, t.vanished[key].state)
-			}
+	for _, point := range s.Plan.All() {
+		if series, ok := known[point.Key]; ok {
+			states = append(states, series.state)
+		} else {
+			states = append(states, t.vanished[point.Key].state)
 		}
 	}
 	return t.detect(s, states).any()
 }
 
-// Restart tells the target that the next scrape is of another process than the
-// last one, where the points alone do not show it.
+// Restart marks the next scrape as one of another process, which the points alone may
+// not show.
 func (t *Target) Restart() { t.restarted = true }
 
-// detect compares a scrape with the last one. A restart of a process resets all
-// its series together, so that a series which has already grown past its old
-// number is known to be new as well. Only vLLM's own counters speak for the
-// process: a single misbehaving counter of a plug-in does not. And where the
-// process itself says that it started when it did before, it was not restarted.
+// detect compares a scrape with the last one. A restart of a process resets all its
+// series together, including those that have already grown past their old value. Only
+// vLLM's own counters show a restart; a faulty counter of a plug-in does not. There was
+// no restart if the process reports the same start as before.
 func (t *Target) detect(s Scrape, states []state) resets {
 	r := resets{all: t.restarted}
 	if !t.Known() {
@@ -76,31 +72,25 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	case successor, neighbor:
 		r.all = true
 	}
-	i := 0
-	for m := range s.Plan.Metrics {
-		metric := &s.Plan.Metrics[m]
+	for metric, point := range s.Plan.All() {
 		if metric.Kind == catalog.KindGauge || !metric.Engine {
-			i += len(metric.Points)
 			continue
 		}
-		for p := range metric.Points {
-			st, point := &states[i], &metric.Points[p]
-			i++
-			if !st.seen || !fell(metric.Kind, point, s.Snapshot.Values, st.last) {
-				continue
-			}
-			r.fell = true
-			if r.processes == nil {
-				r.processes = map[string]bool{}
-			}
-			r.processes[point.Process] = true
+		st := &states[point.Index]
+		if !st.seen || !fell(metric.Kind, point, s.Snapshot.Values, st.last) {
+			continue
 		}
+		r.fell = true
+		if r.processes == nil {
+			r.processes = map[string]bool{}
+		}
+		r.processes[point.Process] = true
 	}
 	return r
 }
 
-// fell tells whether a point's number is less than it was. Not a number is no
-// fall, and neither is the count of a histogram that does not add up.
+// fell reports whether a point's number is less than before. NaN does not count as a
+// fall, and neither does the count of an inconsistent histogram.
 func fell(kind catalog.Kind, point *normalize.Point, values []float64, last float64) bool {
 	if !(number(kind, point, values) < last) {
 		return false
@@ -150,7 +140,7 @@ func created(point *normalize.Point, values []float64) pcommon.Timestamp {
 	return earliest
 }
 
-// unixTime converts seconds; 0 for what is not a time.
+// unixTime converts Unix seconds. It returns 0 for a value that is not a time.
 func unixTime(seconds float64) pcommon.Timestamp {
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > math.MaxInt64/1e9 {
 		return 0
@@ -162,8 +152,8 @@ func unixTime(seconds float64) pcommon.Timestamp {
 // advance updates the start time of a cumulative series that has a value now.
 func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	raw := created(point, b.values)
-	// A created time after the scrape is a skewed clock's. It says nothing about
-	// when the series began, but a newer one still says that it began anew.
+	// A created time after the scrape comes from a skewed clock. It does not show when
+	// the series began, but a newer one still shows that it began anew.
 	at := b.scrape.ours(raw)
 	if at > b.now {
 		at = 0
@@ -171,7 +161,7 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	switch {
 	case !st.seen:
 		st.start = b.firstStart(st, at, point.Process)
-	case st.created != 0 && raw > st.created, value < st.last, raw == 0 && b.resets.of(point.Process):
+	case st.created != 0 && raw > st.created, value < st.last, raw == 0 && b.resets.include(point.Process):
 		st.start = b.resetStart(at, st.start)
 	}
 	if raw != 0 {
@@ -181,18 +171,18 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	st.seen = true
 }
 
-// startOf is the start time to write: not after the point's own time, which a
-// wall clock that is set back would cause.
+// startOf returns the start time to emit. It is not after the point's own time, even if
+// the clock was set back.
 func (b *builder) startOf(st *state) pcommon.Timestamp { return min(st.start, b.now) }
 
-// firstStart is the start of a series that had no value before. The first value of
-// a series that was proven absent is an increase since then. What is only known
-// to have begun with the process starts with it. Of anything else the first value
-// is a baseline: its start is its own time, from which no consumer counts.
+// firstStart returns the start of a series that had no value before. If the series was
+// proven absent, its first value is an increase since then. Otherwise it starts with
+// its process, if that start is known. Otherwise the first value is a baseline: its
+// start is its own time, and no consumer counts it as an increase.
 func (b *builder) firstStart(st *state, created pcommon.Timestamp, process string) pcommon.Timestamp {
 	absent := st.absent
-	if b.resets.of(process) && absent == 0 {
-		// What the new process counts began after the last scrape of the old one.
+	if b.resets.include(process) && absent == 0 {
+		// The new process began after the last scrape of the old one.
 		absent = b.target.lastTime
 	}
 	switch {
@@ -206,16 +196,16 @@ func (b *builder) firstStart(st *state, created pcommon.Timestamp, process strin
 	return b.now
 }
 
-// resetStart is the start of a series after a reset: the server's own word if
-// it is newer than the old start, else the last time before the reset. That may
-// be the old start itself, where the first point's own time had to serve; then it
-// is the moment after, because a start that stays says that nothing happened.
+// resetStart returns the start of a series after a reset: the server's own created
+// time if it is newer than the old start, else the last scrape before the reset. The
+// last scrape may equal the old start, if that was the first point's own time. The
+// result is then a nanosecond later, because an unchanged start means no reset.
 func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
 	if created > old {
 		return created
 	}
 	if b.process.start > old && b.process.start > b.target.process.start {
-		// Not before the last scrape of the old process, as with clocks that differ.
+		// Clocks differ: the start is not before the last scrape of the old process.
 		return max(b.process.start, b.target.lastTime)
 	}
 	return max(b.target.lastTime, old+1)
@@ -226,29 +216,29 @@ type resetHistory struct {
 	recent uint8
 	warned bool
 	// foreign is true once an answer of another process was dropped.
-	foreign, said bool
+	foreign, reported bool
 }
 
-// replicas is true, once, when an answer of another process was dropped.
+// replicas reports, once, that an answer of another process was dropped.
 func (h *resetHistory) replicas() bool {
-	if !h.foreign || h.said {
+	if !h.foreign || h.reported {
 		return false
 	}
-	h.said = true
+	h.reported = true
 	return true
 }
 
-// note records one scrape.
-func (h *resetHistory) note(fell bool) {
+// record adds one scrape.
+func (h *resetHistory) record(fell bool) {
 	h.recent <<= 1
 	if fell {
 		h.recent |= 1
 	}
 }
 
-// balanced is true, once, when counters fell in at least three of the last
-// eight scrapes: a crash loop does not come back that fast, a load balancer
-// that picks one of several replicas does.
+// balanced reports, once, that counters fell in at least three of the last eight
+// scrapes. A crash loop is slower than that; a load balancer in front of several
+// replicas is not.
 func (h *resetHistory) balanced() bool {
 	if h.warned || bits.OnesCount8(h.recent) < 3 {
 		return false

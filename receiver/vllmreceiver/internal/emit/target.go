@@ -39,7 +39,7 @@ type Scrape struct {
 	ServerTime, Answered time.Time
 }
 
-// Report says what became of a scrape besides its points.
+// Report counts what became of the series of a scrape.
 type Report struct {
 	// Points is the number of points with a value, without those about the
 	// scrape itself.
@@ -56,31 +56,31 @@ type Target struct {
 	settings Settings
 	resource pcommon.Resource
 	plan     *normalize.Plan
-	// states are parallel to the points of plan, in its order.
+	// states are those of the points of plan, by their index.
 	states []state
-	// vanished are series that the plan had and lacks now, by their keys, so that one
-	// that comes back goes on where it was. It has at most MaxSeries entries.
-	vanished map[uint64]vanished
-	// forgot is true once a series found no room among the vanished.
+	// vanished are series that an earlier plan had and this one lacks, by their keys. One
+	// that appears again continues from its old state. There are at most MaxSeries.
+	vanished map[normalize.SeriesKey]vanished
+	// forgot is true once there was no room for a vanished series.
 	forgot bool
 	// ended are series that left the plan and whose end is not yet sent.
 	ended []endedSeries
 	// lastTime is the time of the last successful scrape; 0 before the first.
 	lastTime pcommon.Timestamp
-	// last says how far the last successful scrape can be believed.
+	// last records how complete the last successful scrape was.
 	last reading
 	// process is the process whose points are emitted.
 	process process
-	// restarted is true where the next scrape is known to be another process's.
+	// restarted is true if the next scrape is known to be of another process.
 	restarted bool
 	own       ownMetrics
 	resets    resetHistory
 	scratch   scratch
 }
 
-// state is what is remembered of one series. A series is absent, or present and
-// not usable (neither seen nor live), or live. Only of one that was absent is the
-// first value an increase from 0.
+// state is what is remembered of one series. A series is absent, or present without a
+// usable value (neither seen nor live), or live. Only if a series was absent, its first
+// value is an increase from 0.
 type state struct {
 	// start is the start time of a cumulative series.
 	start pcommon.Timestamp
@@ -88,12 +88,12 @@ type state struct {
 	created pcommon.Timestamp
 	// last is the last number: a counter's value, a histogram's count.
 	last float64
-	// absent is the time of the last scrape before the series' first that proves
-	// that it did not exist; 0 where none does.
+	// absent is the time of the last scrape that proves that the series did not exist; 0
+	// if none does.
 	absent pcommon.Timestamp
 	// seen is true once the series had a value.
 	seen bool
-	// forgotten is true for a series that may have had a value, which was forgotten.
+	// forgotten is true for a series whose earlier state may have been forgotten.
 	forgotten bool
 	// live is true while the series' last point had a value, so that it needs an
 	// end when it vanishes.
@@ -107,16 +107,16 @@ func New(settings Settings) *Target {
 	return &Target{
 		settings: settings,
 		resource: pcommon.NewResource(),
-		vanished: map[uint64]vanished{},
+		vanished: map[normalize.SeriesKey]vanished{},
 		own:      ownMetrics{metrics: settings.Own, live: map[string]bool{}},
 	}
 }
 
-// Known tells whether the target has had a successful scrape.
+// Known reports whether the target has had a successful scrape.
 func (t *Target) Known() bool { return t.lastTime != 0 }
 
-// SetResource sets the resource of the points to come. Where it differs from
-// the one before, all series end under the old resource, in out.
+// SetResource sets the resource of later points. If it differs from the previous one,
+// the ends of all series are appended to out under the previous resource.
 func (t *Target) SetResource(resource pcommon.Resource, at time.Time, out pmetric.Metrics) {
 	if t.resource.Attributes().Equal(resource.Attributes()) {
 		return
@@ -128,7 +128,7 @@ func (t *Target) SetResource(resource pcommon.Resource, at time.Time, out pmetri
 // Emit appends the points of a successful scrape to out.
 func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	if t.Foreign(s) {
-		return t.pass(s, own, out)
+		return t.emitForeign(s, own, out)
 	}
 	now := pcommon.NewTimestampFromTime(s.Time)
 	displaced := t.coexists(s)
@@ -147,12 +147,12 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 		adapterSets: currentAdapterSets(s),
 		exemplars:   exemplarsBySlot(s.Snapshot.Exemplars),
 	}
-	b.process = t.settleProcess(s.process(), b.resets)
+	b.process = t.resolveProcess(s.process(), b.resets)
 	b.build()
 	t.emitEnded(now, metrics, &report)
 	t.own.emit(own, now, metrics)
 	t.forgetVanished(b.resets)
-	t.resets.note(b.resets.fell)
+	t.resets.record(b.resets.fell)
 	t.restarted = false
 	t.lastTime = now
 	t.last = s.reading()
@@ -172,8 +172,8 @@ func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) Report {
 	return report
 }
 
-// End appends the end of every series, for a target that is scraped no more or
-// whose resource changes. It appends nothing where nothing is live.
+// End appends the end of every live series, for a target that is no longer scraped or
+// whose resource changes.
 func (t *Target) End(at time.Time, out pmetric.Metrics) {
 	now := pcommon.NewTimestampFromTime(at)
 	part := pmetric.NewMetrics()
@@ -190,15 +190,15 @@ func (t *Target) End(at time.Time, out pmetric.Metrics) {
 // were dropped.
 func (t *Target) Replicas() bool { return t.resets.replicas() }
 
-// Forget drops what is remembered of the target's series, all of which have ended.
-// What it shows next is of unknown age.
+// Forget drops the state of the target's series, all of which have ended. The start of
+// each series that it exposes next is unknown.
 func (t *Target) Forget() {
 	t.plan, t.states = nil, nil
 	t.takeOver()
 }
 
-// Balanced tells, once in the target's life, that its counters fall so often
-// that several replicas must answer at one address.
+// Balanced reports, once in the target's life, that its counters fall so often that
+// several replicas must answer at one address.
 func (t *Target) Balanced() bool { return t.resets.balanced() }
 
 // scope appends the target's resource and scope to out.

@@ -22,13 +22,13 @@ type server struct {
 	random  *rand.Rand
 	now     time.Time
 	created time.Time
-	// withCreated makes it tell its own start times.
+	// withCreated makes it expose its own start times.
 	withCreated bool
 	// events counts since the last restart, by engine; an engine shows its series
 	// only after its first event, as lazily created ones do.
 	events []int
 	// worked is true once a scrape has seen it work since the last restart. Two
-	// restarts without that between them could not be told from work.
+	// restarts without that between them could not be distinguished from work.
 	worked bool
 }
 

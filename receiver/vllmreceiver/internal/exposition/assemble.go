@@ -38,7 +38,7 @@ type assembler struct {
 	result   *assembled
 }
 
-// declaration is what HELP, TYPE and UNIT lines say about one name.
+// declaration collects the HELP, TYPE and UNIT lines of one name.
 type declaration struct {
 	name, help, unit string
 	kind             Kind
@@ -46,14 +46,14 @@ type declaration struct {
 	// order is the place of the first mention in the body.
 	order    int
 	families int
-	// other is what a later TYPE line says differently, and laterHelp the HELP
-	// line with it. client_golang writes a gauge x and a counter x_total as two
+	// other is the declaration of a later TYPE line with another kind, and laterHelp the
+	// HELP line before it. client_golang writes a gauge x and a counter x_total as two
 	// OpenMetrics families x; only the second explains the sample x_total.
 	other     *declaration
 	laterHelp string
 }
 
-// growing is a family while samples are added.
+// growing is a family to which samples are still added.
 type growing struct {
 	family      Family
 	declaration *declaration
@@ -64,7 +64,7 @@ type growing struct {
 	// last is the series of the last sample, and index finds others by key once
 	// there are many.
 	last  int
-	index map[string]int
+	index map[labelSet]int
 }
 
 // place is where the samples of one name belong.
@@ -81,7 +81,7 @@ const (
 	roleQuantile
 	roleSum
 	roleCount
-	// roleNone is a name that a family's kind has no use for, as that of a
+	// roleNone is a name without a meaning for the family's kind, such as that of a
 	// histogram without a suffix.
 	roleNone
 )
@@ -102,7 +102,7 @@ func assemble(blocks []*block, d Dialect) *assembled {
 		for j := range b.metas {
 			a.declare(&b.metas[j])
 		}
-		// The samples' turn comes later; their place in the order is kept.
+		// The samples are added later; their places in the order are reserved.
 		orders[i] = a.order
 		a.order += len(b.samples)
 	}
@@ -120,8 +120,8 @@ func assemble(blocks []*block, d Dialect) *assembled {
 	return a.result
 }
 
-// declare notes a HELP, TYPE or UNIT line. The first of each counts, as in
-// Prometheus; repeated ones are common behind Ray's agents.
+// declare records a HELP, TYPE or UNIT line. The first of each counts, as in
+// Prometheus. Ray's agents repeat them.
 func (a *assembler) declare(m *meta) {
 	d := a.declarations[m.name]
 	if d == nil {
@@ -171,7 +171,7 @@ const (
 	infoSuffix    = "_info"
 )
 
-// hasCreated says whether series of this kind have a creation time.
+// hasCreated reports whether series of this kind have a creation time.
 func hasCreated(kind Kind) bool {
 	return kind == KindCounter || kind == KindHistogram || kind == KindSummary
 }
@@ -286,11 +286,11 @@ func (a *assembler) add(s *sample, slot int) {
 			series.Quantiles = append(series.Quantiles, Quantile{Quantile: quantile, Slot: slot})
 		}
 	case roleSum:
-		a.count(take(&p.family.seriesOf(s.all(true, true)).Sum, slot))
+		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Sum, slot))
 	case roleCount:
-		a.count(take(&p.family.seriesOf(s.all(true, true)).Count, slot))
+		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Count, slot))
 	default:
-		a.count(take(&p.family.seriesOf(s.all(true, true)).Value, slot))
+		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Value, slot))
 	}
 	if !fits {
 		a.result.misfits = append(a.result.misfits, misfit{slot, ReasonWrongType})
@@ -318,7 +318,7 @@ func (a *assembler) finish(slots int, d Dialect) {
 	a.result.layout.Families = make([]Family, len(a.families))
 	for i, g := range a.families {
 		for j := range g.family.Series {
-			a.result.duplicates += g.family.Series[j].settle()
+			a.result.duplicates += g.family.Series[j].sortBounds()
 		}
 		a.result.layout.Families[i] = g.family
 	}

@@ -66,7 +66,7 @@ func BenchmarkExpfmt(b *testing.B) {
 	})
 }
 
-// BenchmarkFirstRead reads a body whose layout nobody has seen. The metric
+// BenchmarkFirstRead reads a body whose layout is not remembered. The metric
 // times-expfmt is how many times as long as expfmt alone it takes.
 func BenchmarkFirstRead(b *testing.B) {
 	eachBenchBody(b, func(b *testing.B, bodies [2][]byte) {

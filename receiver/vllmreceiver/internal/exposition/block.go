@@ -28,8 +28,7 @@ func (b *block) equal(o *block) bool {
 		slices.Equal(b.cuts, o.cuts) && bytes.Equal(b.text, o.text)
 }
 
-// maxBlockLines bounds a block, so that a body without any structure is not read
-// in one go.
+// maxBlockLines bounds a block, so that a body without structure is not one block.
 const maxBlockLines = 1024
 
 // scanBlock finds the family block that begins at pos, appends its lines to raws,
@@ -65,9 +64,9 @@ func scanBlock(raws []rawLine, body []byte, pos int, d Dialect, limits *Limits) 
 	return raws, pos
 }
 
-// steady says whether a block may be remembered: all its lines are good and the
-// place of each number can be told from the bytes before it.
-func steady(raws []rawLine) bool {
+// replayable reports whether a block may be remembered: all its lines are good, and the
+// bytes before each number determine its place.
+func replayable(raws []rawLine) bool {
 	for i := range raws {
 		if raws[i].reason != ReasonNone || raws[i].loose || raws[i].exemplar != nil {
 			return false
@@ -76,8 +75,8 @@ func steady(raws []rawLine) bool {
 	return true
 }
 
-// newBlock makes the block of the lines that were good. Where all lines are
-// steady, its text is the body's own from begin to end; else the text is that of
+// newBlock makes the block of the lines that were good. If the block is
+// replayable, its text is the body's own from begin to end; else the text is that of
 // the good lines alone, so that the block, and with it the layout, is the same
 // from scrape to scrape even though it has to be read each time.
 func newBlock(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d Dialect) *block {
@@ -93,7 +92,7 @@ func newBlock(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d 
 	}
 	b.metas, b.samples = make([]meta, 0, metas), make([]sample, 0, samples)
 	b.text, b.cuts = make([]byte, 0, end-begin), make([]int, 0, samples)
-	plain := !steady(raws)
+	plain := !replayable(raws)
 	from := begin
 	for i := range raws {
 		raw := &raws[i]

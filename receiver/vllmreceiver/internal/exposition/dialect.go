@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Dialect says which grammar a body follows.
+// Dialect is the grammar of a body.
 type Dialect uint8
 
 // The dialects.
@@ -16,7 +16,7 @@ const (
 	DialectOpenMetrics
 )
 
-// DialectOf tells the dialect from a response's Content-Type. Whatever is not
+// DialectOf returns the dialect of a response by its Content-Type. Anything but
 // OpenMetrics is read as text, because servers name the text format in many
 // ways: without a version, as 1.0.0 (prometheus_client since 0.23), or not at
 // all.
@@ -82,8 +82,8 @@ func Reasons() []Reason {
 	return out
 }
 
-// kindOf maps the word of a TYPE line to a kind. Like expfmt it does not mind
-// the case, and it knows the words of both dialects, because OpenMetrics bodies
+// kindOf maps the word of a TYPE line to a kind. Like expfmt it ignores
+// case. It knows the words of both dialects, because OpenMetrics bodies
 // are also served as text.
 func kindOf(word string) (Kind, bool) {
 	switch strings.ToLower(word) {

@@ -172,7 +172,7 @@ func TestReadsWhatExpfmtReads(t *testing.T) {
 }
 
 // flattenTextparse reads all series of a body with Prometheus's own parsers, and
-// the TYPE lines that come first.
+// the first TYPE line of each name.
 func flattenTextparse(t *testing.T, b namedBody) (samples, map[string]string) {
 	t.Helper()
 	parser := textparse.NewPromParser(slices.Clone(b.text), nil, false)

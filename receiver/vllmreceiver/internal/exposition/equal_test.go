@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// difference says how two snapshots differ, or nothing where they are equal to
-// the last bit.
+// difference describes how two snapshots differ. It is empty where they are equal to the
+// last bit.
 func difference(got, want *Snapshot) string {
 	if !reflect.DeepEqual(got.Layout, want.Layout) {
 		return fmt.Sprintf("layouts differ:\ngot:\n%s\nwant:\n%s",

@@ -103,12 +103,12 @@ type Exemplar struct {
 	Slot   int
 	Labels []Label
 	Value  float64
-	// Timestamp is a Unix time in milliseconds; HasTimestamp tells a real zero.
+	// Timestamp is a Unix time in milliseconds; HasTimestamp distinguishes a real 0.
 	Timestamp    int64
 	HasTimestamp bool
 }
 
-// Reason says why a line was dropped.
+// Reason is why a line was dropped.
 type Reason uint8
 
 // The reasons for a bad line.

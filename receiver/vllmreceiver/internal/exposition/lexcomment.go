@@ -61,13 +61,13 @@ func (l *commentLexer) flush(body []byte, raws []rawLine) {
 		if raw.kind == lineType {
 			raw.meta.text = strings.TrimRight(raw.meta.text, " \t")
 		}
-		settleComment(raw)
+		checkComment(raw)
 	}
 	l.buffer, l.lines, l.starts = l.buffer[:0], l.lines[:0], l.starts[:0]
 }
 
-// settleComment checks a comment's name and the word of a TYPE line.
-func settleComment(raw *rawLine) {
+// checkComment checks a comment's name, and the word of a TYPE line.
+func checkComment(raw *rawLine) {
 	raw.meta.line = raw.kind
 	if !model.UTF8Validation.IsValidMetricName(raw.meta.name) {
 		raw.reason = ReasonBadComment
@@ -81,7 +81,7 @@ func settleComment(raw *rawLine) {
 		return
 	}
 	if raw.meta.text == "" {
-		// As with expfmt, a TYPE line without a type is no mistake: it says nothing.
+		// As with expfmt, a TYPE line without a type is a plain comment, not an error.
 		raw.kind = linePlain
 		return
 	}

@@ -40,7 +40,7 @@ func (l *openMetricsLexer) parse(line []byte, want textparse.Entry) textparse.Pa
 func (l *openMetricsLexer) sampleLine(body []byte, raw *rawLine) {
 	parser := l.parse(body[raw.start:raw.end], textparse.EntrySeries)
 	if parser == nil {
-		raw.reason = l.blame(body, raw)
+		raw.reason = l.reasonOf(body, raw)
 		return
 	}
 	var set labels.Labels
@@ -89,13 +89,13 @@ func (l *openMetricsLexer) take(set labels.Labels, s *sample) Reason {
 	if reason == ReasonNone && !model.UTF8Validation.IsValidMetricName(s.name) {
 		reason = ReasonBadName
 	}
-	l.last = s.settle(l.last)
+	l.last = s.sortLabels(l.last)
 	return reason
 }
 
-// blame tells what is wrong with a line whose value is right, by trying its
+// reasonOf finds out what is wrong with a line whose value is right, by parsing its
 // parts.
-func (l *openMetricsLexer) blame(body []byte, raw *rawLine) Reason {
+func (l *openMetricsLexer) reasonOf(body []byte, raw *rawLine) Reason {
 	good := func(parts ...[]byte) bool {
 		return l.parse(bytes.Join(parts, nil), textparse.EntrySeries) != nil
 	}
@@ -110,7 +110,7 @@ func (l *openMetricsLexer) blame(body []byte, raw *rawLine) Reason {
 	case len(set) > 0 && !good([]byte("x"), set, value):
 		return ReasonBadLabels
 	}
-	// What is left are blanks where there should be one or none.
+	// The remaining cause is a wrong number of blanks.
 	return ReasonBadValue
 }
 
@@ -141,11 +141,11 @@ func (l *openMetricsLexer) comment(line []byte, raw *rawLine) {
 	}
 	raw.meta.name = commentName(name, line[raw.name-raw.start] == '"')
 	raw.meta.text = cutHelp(text)
-	settleComment(raw)
+	checkComment(raw)
 }
 
-// endsWithEOF says whether the body's last line is OpenMetrics' end mark. Blank
-// lines after it are forgiven.
+// endsWithEOF reports whether the body's last line is OpenMetrics' end mark. Blank lines
+// after it are ignored.
 func endsWithEOF(body []byte) bool {
 	body = bytes.TrimRight(body, " \t\r\n")
 	return bytes.HasSuffix(body, eofLine) &&

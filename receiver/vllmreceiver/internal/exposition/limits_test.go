@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A text at its limit is read, one byte more drops the line and says which text it
-// was. All other lines are delivered.
+// A text at its limit is read. One byte more drops the line, with the reason that
+// names the text. All other lines are delivered.
 func TestLongTextsDropTheirLine(t *testing.T) {
 	limits := Limits{Name: 10, LabelName: 8, LabelValue: 6}
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -100,7 +100,7 @@ func TestLargeLayoutsShareTheMemory(t *testing.T) {
 	}
 	// Some 700 bytes a line: 20,000 lines are 14 MB.
 	require.True(t, read("large", lines("l", 20_000)))
-	assert.True(t, read("large", lines("l", 20_000)), "what is known needs no room")
+	assert.True(t, read("large", lines("l", 20_000)), "a known layout needs no room")
 	assert.True(t, read("replica", lines("l", 20_000)), "equal ones count once")
 	assert.False(t, read("as large", lines("m", 20_000)))
 	assert.True(t, read("small", lines("s", 3_000)), "small ones are never refused")
@@ -110,7 +110,7 @@ func TestLargeLayoutsShareTheMemory(t *testing.T) {
 	assert.False(t, read("large", lines("l", 20_000)))
 	assert.False(t, read("replica", lines("l", 20_000)))
 	assert.True(t, read("smaller", lines("n", 12_000)))
-	// What is released is free again.
+	// Released room is free again.
 	readers["smaller"].Release()
 	assert.True(t, read("as large", lines("m", 20_000)))
 	// A target that becomes small is read again, and one that grows leaves.

@@ -9,7 +9,7 @@ type lineKind uint8
 
 const (
 	lineBlank lineKind = iota
-	// linePlain is a comment that says nothing to a parser.
+	// linePlain is a comment without a meaning for parsers.
 	linePlain
 	lineHelp
 	lineType
@@ -30,16 +30,12 @@ type rawLine struct {
 	// that change from scrape to scrape end: after the timestamp, if there is one.
 	number, numberEnd, hole int
 	value                   float64
-	// loose lines are good, but their value's place cannot be told from the bytes
-	// before it alone.
+	// loose lines are good, but the bytes before the value do not determine its place.
 	loose bool
 	// sample is what the parser made of a sample line, and meta of a comment.
 	sample   sample
 	meta     meta
 	exemplar *Exemplar
-	// nameToken and setToken are what the text lexer knows about the line.
-	nameToken *nameToken
-	setToken  *setToken
 }
 
 // maxLabels bounds the labels of one line, because expfmt's check for duplicate
@@ -75,8 +71,8 @@ func skipWord(b []byte, i int) int {
 	return i
 }
 
-// classify tells what kind of line this is and, for HELP, TYPE and UNIT, where
-// the metric's name begins. It draws the line between comments that mean
+// classify returns the kind of a line and, for HELP, TYPE and UNIT, where the metric's
+// name begins. It draws the line between comments that mean
 // something and others as expfmt does.
 func classify(line []byte, d Dialect) (kind lineKind, name int) {
 	i := skipBlanks(line, 0)
@@ -147,7 +143,7 @@ func scanQuoted(line []byte, i int) int {
 	return len(line) + 1
 }
 
-// braces is what is seen of a label set before it is read.
+// braces measures a label set before it is read.
 type braces struct {
 	// end is the index after it, or 0 where it does not end.
 	end int
@@ -157,7 +153,7 @@ type braces struct {
 	name, value int
 }
 
-// scanBraces looks over the label set that opens at i.
+// scanBraces measures the label set that opens at i.
 func scanBraces(line []byte, i int) braces {
 	var b braces
 	i++
@@ -188,7 +184,7 @@ func scanBraces(line []byte, i int) braces {
 	return b
 }
 
-// tooLong says which part of a line is beyond the limits.
+// tooLong returns the reason if a part of a line is beyond the limits.
 func (l *Limits) tooLong(name int, b braces) Reason {
 	switch {
 	case name > l.Name:

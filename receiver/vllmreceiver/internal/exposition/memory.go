@@ -46,7 +46,7 @@ func (m *Memory) hold(hash uint64, cost int) bool {
 }
 
 // fits reports whether there is room for a layout of this cost, in an empty memory
-// or, now, beside those that are held.
+// or, if now is set, in addition to those that are held.
 func (m *Memory) fits(cost int, now bool) bool {
 	if m == nil {
 		return true
@@ -114,9 +114,9 @@ func (m *Memory) find(hash uint64) []*block {
 	return found
 }
 
-// keep remembers a block and returns the one to use: an equal one if there is
-// one already.
-func (m *Memory) keep(b *block) *block {
+// share remembers a block. It returns the one to use: the equal one that is remembered
+// already, if there is one.
+func (m *Memory) share(b *block) *block {
 	if m == nil {
 		return b
 	}
@@ -133,7 +133,8 @@ func (m *Memory) keep(b *block) *block {
 	return b
 }
 
-// layout returns the layout of a sequence of blocks and makes it if need be.
+// layout returns the layout of a sequence of blocks. It assembles one if none is
+// remembered.
 func (m *Memory) layout(blocks []*block, d Dialect) *assembled {
 	if m == nil {
 		return assemble(blocks, d)
@@ -163,15 +164,15 @@ func (m *Memory) known(hash uint64, blocks []*block, d Dialect) *assembled {
 
 func (m *Memory) knownLocked(hash uint64, blocks []*block, d Dialect) *assembled {
 	for _, p := range m.layouts.byHash[hash] {
-		if known := p.Value(); known != nil && known.is(blocks, d) {
+		if known := p.Value(); known != nil && known.isOf(blocks, d) {
 			return known
 		}
 	}
 	return nil
 }
 
-// is says whether this is the layout of these blocks.
-func (a *assembled) is(blocks []*block, d Dialect) bool {
+// isOf reports whether this is the layout of these blocks.
+func (a *assembled) isOf(blocks []*block, d Dialect) bool {
 	return a.dialect == d && slices.EqualFunc(a.blocks, blocks, (*block).equal)
 }
 
@@ -189,8 +190,8 @@ func (m *Memory) sequence(blocks []*block, d Dialect) uint64 {
 // index finds values by hash without keeping them alive.
 type index[T any] struct {
 	byHash map[uint64][]weak.Pointer[T]
-	// size counts the entries, dead ones included until the next sweep, which
-	// comes when it reaches limit.
+	// size counts the entries. Dead ones are included until the next sweep, which runs
+	// when size reaches limit.
 	size, limit int
 }
 

@@ -33,7 +33,7 @@ func TestDialectsDoNotShareLayouts(t *testing.T) {
 	require.Same(t, text, reader.Read(body, DialectText).Layout)
 }
 
-// What is parsed at every scrape must not make a new layout at every scrape.
+// Lines that are parsed at every scrape must not make a new layout at every scrape.
 func TestLayoutStaysWhereLinesCannotBeRemembered(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -45,7 +45,7 @@ func TestLayoutStaysWhereLinesCannotBeRemembered(t *testing.T) {
 			"# TYPE a gauge\na{x=\"1\"} 1\nbad bad 1\na{x=\"2\"} 2\n", "# TYPE a gauge\na{x=\"1\"} 3\nbad line 22\na{x=\"2\"} 4\n",
 		},
 		{
-			"a bad line that comes and goes", DialectText,
+			"a bad line in every other body", DialectText,
 			"# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 2\n", "# TYPE a gauge\na{x=\"1\"} 1\n} 7\na{x=\"2\"} 2\n",
 		},
 		{
@@ -53,7 +53,7 @@ func TestLayoutStaysWhereLinesCannotBeRemembered(t *testing.T) {
 			"# TYPE a counter\na_total 1 # {trace_id=\"a\"} 1\n# EOF\n", "# TYPE a counter\na_total 2 # {trace_id=\"b\"} 1 5\n# EOF\n",
 		},
 		{
-			"timestamps that come and go", DialectText,
+			"timestamps in every other body", DialectText,
 			"a 1\nb 2 1700000000000\nc 3", "a 1 1700000000001\nb 22\nc 4",
 		},
 		{
@@ -82,7 +82,7 @@ func TestValueThatTouchesItsNameIsNotReplayed(t *testing.T) {
 func parsedLines(r *Reader, body []byte, d Dialect) int {
 	r.walk(body, d)
 	defer func() {
-		r.tidy()
+		r.freeScratch()
 		r.pieces = r.pieces[:0]
 	}()
 	if r.parsing == nil {
@@ -109,11 +109,11 @@ func TestOnlyChangedBlocksAreParsed(t *testing.T) {
 	}{
 		{"nothing changed", body, 0},
 		{"numbers changed", string(vllmBody("some/model", 2)), 0},
-		{"a family came", body[:at] + family + body[at:], 2},
-		{"families came", body[:at] + family + strings.ReplaceAll(family, "new", "newer") + body[at:], 4},
-		{"a family came last", body + family, 2},
-		{"a family went, with its creation times", body[:at] + body[after:], 0},
-		{"half of the families went", body[at:], 0},
+		{"a new family", body[:at] + family + body[at:], 2},
+		{"new families", body[:at] + family + strings.ReplaceAll(family, "new", "newer") + body[at:], 4},
+		{"a new family at the end", body + family, 2},
+		{"a family is gone, with its creation times", body[:at] + body[after:], 0},
+		{"half of the families are gone", body[at:], 0},
 		{"a family changed", body[:at] + strings.Replace(body[at:], `,le="0.1"`, `,le="0.12"`, 1), 22},
 		{"the order changed", body[at:] + body[:at], 0},
 	} {
@@ -206,7 +206,7 @@ func TestManySeriesAreFoundByIndex(t *testing.T) {
 		require.Equal(t, i, g.seriesOf([]Label{{"i", strings.Repeat("x", i)}}).Value)
 	}
 	require.Equal(t, -1, g.find([]Label{{"i", "y"}}))
-	require.NotEqual(t, labelKey([]Label{{"a", "b1 c"}}), labelKey([]Label{{"a", "b"}, {"c", ""}}))
+	require.NotEqual(t, labelSetOf([]Label{{"a", "b1 c"}}), labelSetOf([]Label{{"a", "b"}, {"c", ""}}))
 }
 
 func TestFullMemoryIsCountedAndHarmless(t *testing.T) {
@@ -228,7 +228,7 @@ func TestFullMemoryIsCountedAndHarmless(t *testing.T) {
 	}
 }
 
-// Many targets read through one memory at once, while others come and go.
+// Many targets read through one memory at once, while others begin and end.
 func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
 	memory := NewMemory(300)
 	base := vllmBody("some/model", 1)

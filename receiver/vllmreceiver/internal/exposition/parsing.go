@@ -48,8 +48,7 @@ func (p *parsing) lex(body []byte, from int, d Dialect) {
 	}
 }
 
-// tooBad says that so many lines are bad that what follows will not be read,
-// whatever it is.
+// tooBad reports whether so many lines are bad that the rest of the body is dropped.
 func (p *parsing) tooBad() bool { return p.bad > maxBadLines || p.text.failures > maxBadLines }
 
 // flush finishes the lines that wait for a parser.

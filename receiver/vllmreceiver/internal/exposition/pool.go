@@ -1,11 +1,11 @@
 package exposition
 
 // pool bounds what the layouts of all readers of a Memory cost together. A small
-// layout is never refused, so that what large ones take is no loss to the others.
-// Where there is no room for a large one, a larger one has to leave; where none is
+// layout is never refused, so large ones take nothing from the others.
+// Where there is no room for a large one, a larger one is displaced; where none is
 // larger, it is refused. Layouts that are equal count once.
 type pool struct {
-	// size is the most that large layouts may cost together; 0 is no limit.
+	// size is the most that large layouts may cost together; 0 means no limit.
 	size, used int
 	held       map[uint64]*holding
 }

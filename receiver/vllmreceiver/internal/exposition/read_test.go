@@ -64,7 +64,7 @@ var readCases = []struct {
 		want: []string{"histogram h", "  {} <=1: 1 <=+Inf: 2 sum 1 count 2", "duplicates: 2"},
 	},
 	{
-		name: "buckets come in any order",
+		name: "buckets in any order",
 		body: "# TYPE h histogram\nh_sum 1\nh_bucket{le=\"+Inf\"} 4\nh_bucket{le=\"10.0\"} 3\nh_bucket{le=\"2\"} 1\nh_bucket{le=\"10\"} 9\nh_count 4\n",
 		want: []string{"histogram h", "  {} <=2: 1 <=10: 3 <=+Inf: 4 sum 1 count 4", "duplicates: 1"},
 	},

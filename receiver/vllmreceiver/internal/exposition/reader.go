@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// maxBadLines is how many lines of one body may be bad before the rest is
-	// given up.
+	// maxBadLines is how many lines of one body may be bad before the rest is dropped.
 	maxBadLines = 10_000
 	// maxLines is how many lines of a body are read. A body within the receiver's
 	// default limit of 8 MiB reaches it only with lines of less than 64 bytes on
@@ -64,7 +63,6 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
 	readable := limitLines(body)
 	if cost := estimate(readable); cost > smallCost && !r.memory.fits(cost, r.refused) {
-		// To read it would only cost time and memory.
 		return r.refuse()
 	}
 	r.walk(readable, d)
@@ -81,7 +79,7 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	}
 	current := r.layout(d)
 	if current == nil {
-		r.tidy()
+		r.freeScratch()
 		return r.refuse()
 	}
 	r.refused = false
@@ -98,7 +96,7 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	case d == DialectOpenMetrics && !endsWithEOF(body):
 		s.Problems = append(s.Problems, Problem{Line: max(1, countLines(body)), Reason: ReasonMissingEOF})
 	}
-	r.tidy()
+	r.freeScratch()
 	return s
 }
 
@@ -162,7 +160,7 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 				break
 			}
 		}
-		p.block = r.memory.keep(newBlock(r.memory.hashSeed(), r.parsing.raws[p.from:p.to], body, p.begin, p.end, d))
+		p.block = r.memory.share(newBlock(r.memory.hashSeed(), r.parsing.raws[p.from:p.to], body, p.begin, p.end, d))
 		r.blocks = append(r.blocks, p.block)
 		if !complete {
 			return false
@@ -182,7 +180,7 @@ func (r *Reader) layout(d Dialect) *assembled {
 		r.Release()
 	}
 	for i, known := range r.recent {
-		if known != nil && known.is(r.blocks, d) {
+		if known != nil && known.isOf(r.blocks, d) {
 			copy(r.recent[1:i+1], r.recent[:i])
 			r.recent[0] = known
 			return known
@@ -206,8 +204,7 @@ func (r *Reader) layout(d Dialect) *assembled {
 	return current
 }
 
-// refuse gives up a body for which there is no room, and what is remembered of the
-// ones before.
+// refuse drops a body for which there is no room, and the layouts of earlier bodies.
 func (r *Reader) refuse() *Snapshot {
 	r.Release()
 	r.values, r.matched, r.refused = nil, nil, true
@@ -215,8 +212,8 @@ func (r *Reader) refuse() *Snapshot {
 	return &r.snapshot
 }
 
-// Release gives up the layouts that the reader keeps alive, for a target that is
-// read no more.
+// Release frees the layouts that the reader keeps alive, for a target that is no longer
+// read.
 func (r *Reader) Release() {
 	clear(r.recent[:])
 	if r.holds {
@@ -266,8 +263,8 @@ func (r *Reader) lineOf(p *piece, n int) int {
 // spare is how many elements a slice may hold without ever being given back.
 const spare = 1 << 12
 
-// tidy hands back what one unusually large body needed.
-func (r *Reader) tidy() {
+// freeScratch ends the work on a body, and frees what an unusually large one needed.
+func (r *Reader) freeScratch() {
 	if r.parsing != nil {
 		r.parsing.release()
 		r.parsing = nil

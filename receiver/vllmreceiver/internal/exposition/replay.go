@@ -1,20 +1,18 @@
 package exposition
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // This file is the fast path: a body that looks like the last one costs a
 // comparison and a number per line. Everything here is an optimisation. Replay
 // accepts only what the parsers would have read the same way, and what it does
 // not accept goes to them.
 
-const (
-	// lookAhead is how many blocks that vanished from one body to the next are
-	// stepped over by trying their successors.
-	lookAhead = 8
-	// lookFurther is how far behind the expected block one that was found by its
-	// content is searched in the last sequence.
-	lookFurther = 256
-)
+// lookAhead is how many blocks after the expected one are searched for a block that
+// was found by its content.
+const lookAhead = 256
 
 // walk cuts a body into pieces: blocks that replay knows, with their numbers in
 // r.matched, and blocks for the parsers, whose lines are in r.parsing.
@@ -26,43 +24,32 @@ func (r *Reader) walk(body []byte, d Dialect) {
 	}
 	next := 0
 	for pos := 0; pos < len(body); {
-		begin := len(r.matched)
-		end, at := r.expect(body, pos, expected, next)
-		if at >= 0 {
-			r.pieces = append(r.pieces, piece{block: expected[at], begin: pos, end: end, from: begin, to: len(r.matched)})
-			next, pos = at+1, end
+		if next < len(expected) {
+			begin := len(r.matched)
+			if end := r.match(expected[next], body, pos); end >= 0 {
+				r.pieces = append(r.pieces, piece{block: expected[next], begin: pos, end: end, from: begin, to: len(r.matched)})
+				next, pos = next+1, end
+				continue
+			}
+		}
+		known, end := r.parse(body, pos, d)
+		pos = end
+		if known == nil {
+			if r.parsing.tooBad() {
+				return
+			}
 			continue
 		}
-		var known *block
-		known, end = r.parse(body, pos, d)
-		if known != nil {
-			for i := next; i < min(next+lookFurther, len(expected)); i++ {
-				if expected[i] == known {
-					next = i + 1
-					break
-				}
-			}
-		} else if r.parsing.tooBad() {
-			return
+		// Blocks before it vanished, or changed. The ones after it are expected now.
+		if i := slices.Index(expected[next:min(next+lookAhead, len(expected))], known); i >= 0 {
+			next += i + 1
 		}
-		pos = end
 	}
 }
 
-// expect tries the blocks that came here in the last body. It returns the end of
-// the one that matched and its index, or -1.
-func (r *Reader) expect(body []byte, pos int, expected []*block, next int) (end, at int) {
-	for i := next; i < min(next+lookAhead, len(expected)); i++ {
-		if end := r.match(expected[i], body, pos); end >= 0 {
-			return end, i
-		}
-	}
-	return 0, -1
-}
-
-// parse takes the block at pos, which was not expected, and adds its piece:
-// another target may have shown the same block, else the parsers get it. It
-// returns the block in the former case, and its end.
+// parse reads the block at pos, which was not the expected one, and appends its
+// piece. A block that the memory has, from this target or another, is replayed and
+// returned with its end. The lines of any other go to the parsers.
 func (r *Reader) parse(body []byte, pos int, d Dialect) (*block, int) {
 	if r.parsing == nil {
 		r.parsing = parsingPool.Get().(*parsing)
@@ -70,7 +57,7 @@ func (r *Reader) parse(body []byte, pos int, d Dialect) (*block, int) {
 	p := r.parsing
 	from, end := len(p.raws), 0
 	p.raws, end = scanBlock(p.raws, body, pos, d, r.memory.lineLimits())
-	if r.memory != nil && steady(p.raws[from:]) {
+	if r.memory != nil && replayable(p.raws[from:]) {
 		begin := len(r.matched)
 		for _, known := range r.memory.find(sumOf(r.memory.seed, p.raws[from:], body, pos, end, d)) {
 			if known.dialect == d && r.match(known, body, pos) == end {
@@ -126,12 +113,12 @@ func (r *Reader) match(b *block, body []byte, pos int) int {
 	return end
 }
 
-// maxTimestampDigits keeps a timestamp within an int64, whatever its digits.
+// maxTimestampDigits is how many digits always fit an int64.
 const maxTimestampDigits = 18
 
 // afterTimestamp skips a timestamp at pos and compares what follows with the
-// constant. It returns the end of the constant in the body, or -1. It knows the
-// usual form of timestamps only; others are the parsers' business.
+// constant. It returns the end of the constant in the body, or -1. It knows only
+// the usual form of timestamps; blocks with others go to the parsers.
 func afterTimestamp(body []byte, pos int, constant []byte, d Dialect) int {
 	if pos == len(body) || body[pos] != ' ' {
 		return -1

@@ -13,8 +13,8 @@ type sample struct {
 	// labels are sorted by name, without empty values, which mean that the label
 	// is absent, and without le and quantile. Neighbours share the slice.
 	labels []Label
-	// le and quantile stand apart because only the family's kind tells whether
-	// they are part of the series. Empty means absent.
+	// le and quantile are separate because the family's kind decides whether they are
+	// part of the series. Empty means absent.
 	le, quantile string
 	// line is the sample's line in its block, from 0.
 	line int32
@@ -60,9 +60,9 @@ func (s *sample) add(w words, name, value string) {
 	}
 }
 
-// settle sorts the labels, and shares last, those of the line before, if they
-// are equal. It returns the labels for the next line.
-func (s *sample) settle(last []Label) []Label {
+// sortLabels sorts the labels. If they equal last, the labels of the line before, both
+// share one slice. It returns the labels for the next line.
+func (s *sample) sortLabels(last []Label) []Label {
 	if !slices.IsSortedFunc(s.labels, compareLabels) {
 		slices.SortFunc(s.labels, compareLabels)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fewSeries is up to how many series a family is searched one by one.
+// fewSeries is the number of series up to which a family is searched one by one.
 const fewSeries = 8
 
 // seriesOf returns the series with these labels and makes it if need be. The
@@ -21,12 +21,12 @@ func (g *growing) seriesOf(labels []Label) *Series {
 	g.last = len(series)
 	if len(series) >= fewSeries {
 		if g.index == nil {
-			g.index = make(map[string]int, 2*fewSeries)
+			g.index = make(map[labelSet]int, 2*fewSeries)
 			for i := range series {
-				g.index[labelKey(series[i].Labels)] = i
+				g.index[labelSetOf(series[i].Labels)] = i
 			}
 		}
-		g.index[labelKey(labels)] = len(series)
+		g.index[labelSetOf(labels)] = len(series)
 	}
 	g.family.Series = append(g.family.Series, Series{
 		Labels: labels, Value: NoSlot, Sum: NoSlot, Count: NoSlot, Created: NoSlot,
@@ -41,7 +41,7 @@ func (g *growing) find(labels []Label) int {
 		return g.last
 	}
 	if g.index != nil {
-		if i, ok := g.index[labelKey(labels)]; ok {
+		if i, ok := g.index[labelSetOf(labels)]; ok {
 			return i
 		}
 		return -1
@@ -49,8 +49,11 @@ func (g *growing) find(labels []Label) int {
 	return slices.IndexFunc(series, func(s Series) bool { return slices.Equal(s.Labels, labels) })
 }
 
-// labelKey writes labels so that different ones differ: lengths come first.
-func labelKey(labels []Label) string {
+// labelSet identifies a set of labels. Each name and value is preceded by its length, so
+// different sets differ.
+type labelSet string
+
+func labelSetOf(labels []Label) labelSet {
 	var b strings.Builder
 	for _, l := range labels {
 		for _, s := range [2]string{l.Name, l.Value} {
@@ -59,11 +62,11 @@ func labelKey(labels []Label) string {
 			b.WriteString(s)
 		}
 	}
-	return b.String()
+	return labelSet(b.String())
 }
 
-// take sets a slot that is still free and says whether it was.
-func take(at *int, slot int) bool {
+// setOnce sets a slot that is not yet set, and reports whether it did.
+func setOnce(at *int, slot int) bool {
 	if *at != NoSlot {
 		return false
 	}
@@ -71,10 +74,10 @@ func take(at *int, slot int) bool {
 	return true
 }
 
-// settle sorts the buckets and quantiles and drops the later of equal ones. It
+// sortBounds sorts the buckets and quantiles and drops the later of equal ones. It
 // returns how many it dropped. Bounds are compared as numbers: "1" and "1.0" are
 // the same.
-func (s *Series) settle() (dropped int) {
+func (s *Series) sortBounds() (dropped int) {
 	before := len(s.Buckets) + len(s.Quantiles)
 	s.Buckets = ascending(s.Buckets, func(b Bucket) float64 { return b.UpperBound })
 	s.Quantiles = ascending(s.Quantiles, func(q Quantile) float64 { return q.Quantile })
@@ -98,8 +101,8 @@ func ascending[E any](list []E, key func(E) float64) []E {
 // foldCreated turns "_created" samples into creation times. In OpenMetrics they
 // are part of their family. In the text format prometheus_client gives them a
 // gauge family of their own, which folds into the counter, histogram or summary
-// that its name points at if any of its label sets is there; a gauge that only
-// happens to be called so is left alone.
+// that its name points at if any of its label sets is there; a gauge
+// whose name has this ending by accident stays a gauge.
 func (a *assembler) foldCreated() {
 	a.families = slices.DeleteFunc(a.families, func(g *growing) bool {
 		base, ok := strings.CutSuffix(g.family.Name, createdSuffix)
@@ -131,7 +134,7 @@ func (a *assembler) foldCreated() {
 			if owners[i] == nil {
 				a.result.misfits = append(a.result.misfits, misfit{slot, ReasonOrphanCreated})
 			} else {
-				a.count(take(&owners[i].Created, slot))
+				a.count(setOnce(&owners[i].Created, slot))
 			}
 		}
 		return true

@@ -146,7 +146,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverVllmBadLines, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_bad_lines",
-		metric.WithDescription("Lines of metrics bodies that could not be read, by reason; everything else in the body was delivered. [Development]"),
+		metric.WithDescription("Lines of metrics bodies that could not be parsed, by reason; all other lines of the body were delivered. [Development]"),
 		metric.WithUnit("{line}"),
 	)
 	errs = errors.Join(errs, err)
@@ -159,13 +159,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_ends",
-		metric.WithDescription("Ends of series that the next consumer refused and that were not stored to be sent again, because there were too many. [Development]"),
+		metric.WithDescription("Ends of series that the next consumer refused and that are not sent again, because there were too many. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_points",
-		metric.WithDescription("Series of a body that a scrape could not emit, by reason. It does not increase for a healthy server within the limits. [Development]"),
+		metric.WithDescription("Series of a body that were lost in a scrape, by reason. It does not increase for a healthy server within the limits. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -177,7 +177,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmLayoutOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_vllm_layout_overflow",
-		metric.WithDescription("Layouts that were not remembered because the memory was full; such bodies are parsed completely in each scrape. [Development]"),
+		metric.WithDescription("Layouts that were not remembered because the memory was full; their bodies are parsed more slowly. [Development]"),
 		metric.WithUnit("{layout}"),
 	)
 	errs = errors.Join(errs, err)
@@ -189,7 +189,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmOmittedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_omitted_points",
-		metric.WithDescription("Series that a body had and that were left out of a scrape on purpose, by reason: metrics that are switched off, older names and twins of series that are there, info families that became attributes, marks for a value that is not available. [Development]"),
+		metric.WithDescription("Series of a body that were left out of a scrape on purpose, by reason: disabled metrics, older names and twins of series that are present, info families that became attributes, and marks for an unavailable value. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -202,7 +202,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmResets, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_resets",
-		metric.WithDescription("Restarts of server processes that were seen, by a falling counter or a newer start time. [Development]"),
+		metric.WithDescription("Restarts of server processes, detected by a counter that fell or by a newer start time. [Development]"),
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
@@ -226,7 +226,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmTypeConflicts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_type_conflicts",
-		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauges that repeat a counter are dropped, others are emitted under other names. [Development]"),
+		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)

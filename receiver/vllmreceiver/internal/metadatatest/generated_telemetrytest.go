@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverVllmBadLines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_bad_lines",
-		Description: "Lines of metrics bodies that could not be read, by reason; everything else in the body was delivered. [Development]",
+		Description: "Lines of metrics bodies that could not be parsed, by reason; all other lines of the body were delivered. [Development]",
 		Unit:        "{line}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -55,7 +55,7 @@ func AssertEqualReceiverVllmBodySize(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_ends",
-		Description: "Ends of series that the next consumer refused and that were not stored to be sent again, because there were too many. [Development]",
+		Description: "Ends of series that the next consumer refused and that are not sent again, because there were too many. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -71,7 +71,7 @@ func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualReceiverVllmDroppedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_points",
-		Description: "Series of a body that a scrape could not emit, by reason. It does not increase for a healthy server within the limits. [Development]",
+		Description: "Series of a body that were lost in a scrape, by reason. It does not increase for a healthy server within the limits. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -103,7 +103,7 @@ func AssertEqualReceiverVllmDuplicateSamples(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverVllmLayoutOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_layout_overflow",
-		Description: "Layouts that were not remembered because the memory was full; such bodies are parsed completely in each scrape. [Development]",
+		Description: "Layouts that were not remembered because the memory was full; their bodies are parsed more slowly. [Development]",
 		Unit:        "{layout}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -133,7 +133,7 @@ func AssertEqualReceiverVllmLayouts(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmOmittedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_omitted_points",
-		Description: "Series that a body had and that were left out of a scrape on purpose, by reason: metrics that are switched off, older names and twins of series that are there, info families that became attributes, marks for a value that is not available. [Development]",
+		Description: "Series of a body that were left out of a scrape on purpose, by reason: disabled metrics, older names and twins of series that are present, info families that became attributes, and marks for an unavailable value. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -164,7 +164,7 @@ func AssertEqualReceiverVllmParseDuration(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmResets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_resets",
-		Description: "Restarts of server processes that were seen, by a falling counter or a newer start time. [Development]",
+		Description: "Restarts of server processes, detected by a counter that fell or by a newer start time. [Development]",
 		Unit:        "{reset}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -224,7 +224,7 @@ func AssertEqualReceiverVllmTargets(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_type_conflicts",
-		Description: "Families per scrape whose TYPE contradicts the catalogue; gauges that repeat a counter are dropped, others are emitted under other names. [Development]",
+		Description: "Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -62,7 +62,7 @@ func (b *builder) addInfo(i infoBody) {
 		}
 	}
 	if len(i.info.Lists) > 0 {
-		processes := map[uint64]int{}
+		processes := map[SeriesKey]int{}
 		for set := range i.family.Series {
 			series := &i.family.Series[set]
 			process := pointKey("", 0, b.ray.identity(i.family, series.Labels))
@@ -84,7 +84,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 		return
 	}
 	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
-	seen := map[uint64]bool{}
+	seen := map[SeriesKey]bool{}
 	for i := range family.Series {
 		labels := family.Series[i].Labels
 		value, ok := numberLabel(labels, number.Label)
@@ -149,7 +149,7 @@ func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 		return
 	}
 	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
-	index := map[uint64]int{}
+	index := map[SeriesKey]int{}
 	for set := range family.Series {
 		labels := family.Series[set].Labels
 		identity := b.ray.identity(family, labels)

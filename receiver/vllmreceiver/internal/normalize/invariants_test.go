@@ -75,12 +75,13 @@ func slotsOf(s *exposition.Series) string {
 // checkPoints checks that package emit can read every point: slots that exist,
 // attributes that a map can hold, keys that are different for all points.
 func checkPoints(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
-	keys, series := map[uint64]bool{}, map[string]bool{}
+	keys, series := map[SeriesKey]bool{}, map[string]bool{}
 	points := 0
 	for _, m := range plan.Metrics {
 		assert.NotEmpty(t, m.Points, "metric %q", m.Name)
 		for i := range m.Points {
 			p := &m.Points[i]
+			assert.Equal(t, points, p.Index, "the index of a point of %s", m.Name)
 			points++
 			assert.False(t, keys[p.Key], "the key %x of %s is not unique", p.Key, m.Name)
 			keys[p.Key] = true
@@ -98,6 +99,13 @@ func checkPoints(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
 		}
 	}
 	assert.Equal(t, points, plan.Points)
+	yielded := 0
+	for m, p := range plan.All() {
+		assert.Equal(t, yielded, p.Index)
+		assert.Contains(t, m.Points, *p)
+		yielded++
+	}
+	assert.Equal(t, points, yielded)
 	for _, slot := range plan.Adapters {
 		assert.True(t, slot.Slot >= 0 && slot.Slot < layout.Slots, "the adapter set's slot %d does not exist", slot)
 	}

@@ -185,7 +185,7 @@ func TestHasReportsWhetherABodyStillHasASeries(t *testing.T) {
 // label or value.
 func TestTheKeyOfASeriesIsItsIdentity(t *testing.T) {
 	type labels = []exposition.Label
-	seen := map[uint64]string{}
+	seen := map[SeriesKey]string{}
 	for _, tt := range []struct {
 		what, name string
 		kind       uint8

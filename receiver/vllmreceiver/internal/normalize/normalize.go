@@ -29,8 +29,9 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 		b.plan.ProcessStart = exposition.NoSlot
 	}
 	b.plan.present = presence(layout)
-	for i := range b.plan.Metrics {
-		b.plan.Points += len(b.plan.Metrics[i].Points)
+	for _, point := range b.plan.All() {
+		point.Index = b.plan.Points
+		b.plan.Points++
 	}
 	return b.plan
 }

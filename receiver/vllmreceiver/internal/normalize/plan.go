@@ -1,6 +1,8 @@
 package normalize
 
 import (
+	"iter"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
@@ -102,7 +104,22 @@ type Plan struct {
 	// Dropped counts the series that do not become points.
 	Dropped [NumReasons]int
 	// present are the hashes of all series of the body, sorted.
-	present []uint64
+	present []SeriesKey
+}
+
+// All yields every point with its metric, in the order of the metrics. The n-th
+// point has the index n.
+func (p *Plan) All() iter.Seq2[*Metric, *Point] {
+	return func(yield func(*Metric, *Point) bool) {
+		for m := range p.Metrics {
+			metric := &p.Metrics[m]
+			for i := range metric.Points {
+				if !yield(metric, &metric.Points[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // AdapterSet is one label set of vllm:lora_requests_info.
@@ -127,12 +144,17 @@ type Metric struct {
 	Points []Point
 }
 
+// SeriesKey identifies a series over scrapes and plans. It is a hash of the metric's
+// name and kind and of the attributes: what is remembered of a series must not grow
+// with its labels.
+type SeriesKey uint64
+
 // Point is one data point to emit.
 type Point struct {
-	// Key identifies the point's series over scrapes: a hash of the metric's name
-	// and kind and the attributes. It is a hash so that the memory for a series does
-	// not grow with its labels.
-	Key        uint64
+	// Key identifies the point's series.
+	Key SeriesKey
+	// Index is the place of the point among all points of its plan, from 0.
+	Index      int
 	Attributes []exposition.Label
 	// Parts are the series that add up to this point: usually one.
 	Parts []exposition.Series

@@ -46,8 +46,8 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	m.Family = family.Name
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
-	at := make(map[uint64]int, len(series))
-	var seen map[uint64]bool
+	at := make(map[SeriesKey]int, len(series))
+	var seen map[SeriesKey]bool
 	for i := range series {
 		s := &series[i]
 		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
@@ -57,7 +57,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		key := pointKey(m.Name, m.Kind, s.labels)
 		if isGateway {
 			if seen == nil {
-				seen = map[uint64]bool{}
+				seen = map[SeriesKey]bool{}
 			}
 			if seen[key] {
 				b.plan.Dropped[ReasonDuplicate]++
@@ -127,7 +127,7 @@ func (b *builder) unify(family *exposition.Family) []unified {
 	out := make([]unified, 0, len(family.Series))
 	// For each set of attributes without pid: how many series have it, and whether one
 	// of them has no pid.
-	equals, twins := map[uint64]int{}, map[uint64]bool{}
+	equals, twins := map[SeriesKey]int{}, map[SeriesKey]bool{}
 	pids := !pidless(family)
 	for i := range family.Series {
 		labels := family.Series[i].Labels

@@ -14,7 +14,7 @@ var seed = maphash.MakeSeed()
 // pointKey identifies a series by the name and kind of its metric and its labels. It
 // is a hash, so that its size does not depend on the labels. The separator is the byte
 // 0xff: it is not valid UTF-8, so no label contains it.
-func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 {
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) SeriesKey {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	_, _ = h.WriteString(name)
@@ -25,7 +25,7 @@ func pointKey(name string, kind catalog.Kind, labels []exposition.Label) uint64 
 		_ = h.WriteByte(0xff)
 		_, _ = h.WriteString(labels[i].Value)
 	}
-	return h.Sum64()
+	return SeriesKey(h.Sum64())
 }
 
 // wireSeries is the kind in the keys of series as the body has them, without regard to
@@ -34,12 +34,12 @@ const wireSeries catalog.Kind = 0xff
 
 // presence returns the sorted hashes of all series of a layout, including those that
 // do not become points, such as a histogram without its last bucket.
-func presence(layout *exposition.Layout) []uint64 {
+func presence(layout *exposition.Layout) []SeriesKey {
 	n := 0
 	for i := range layout.Families {
 		n += len(layout.Families[i].Series)
 	}
-	present := make([]uint64, 0, n)
+	present := make([]SeriesKey, 0, n)
 	for i := range layout.Families {
 		family := &layout.Families[i]
 		for j := range family.Series {

@@ -1,0 +1,87 @@
+package diagnose
+
+import (
+	"iter"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+)
+
+// Keeper keeps what was learned of engines that have gone, for when they come back. Its
+// methods are called while a State observes or ends.
+type Keeper interface {
+	// Begin returns the baseline of an engine with these attributes, as End got it last;
+	// nil without one.
+	Begin(attributes []collect.Attribute) []byte
+	// End gets the baseline of an engine that has gone; nil where nothing was learned.
+	End(attributes []collect.Attribute, baseline []byte)
+	// BeginServer returns the server of these engines, as EndServer got it last; nil
+	// without one.
+	BeginServer() []byte
+	// EndServer gets a server that has gone; nil where there is nothing to keep.
+	EndServer(server []byte)
+}
+
+// BaselineMemory is how long a baseline of an engine that has gone is kept. Traffic and
+// versions change within weeks; a wrong reference is worse than some windows of learning.
+const BaselineMemory = 7 * 24 * time.Hour
+
+// Age returns the time of a stored state, in Unix nanoseconds, and whether the state can
+// be used: of a baseline the end of the newest window that it has learned.
+func Age(data []byte) (at int64, sound bool) {
+	if saved, sound := decodeServer(data); sound {
+		return saved.At, true
+	}
+	b, sound := learn.Decode(data)
+	if !sound {
+		return 0, false
+	}
+	return b.Learned, true
+}
+
+// beginBaseline returns the baseline of an engine that is seen for the first time: the
+// stored one, else a new one. Where the clock was set back since it was stored, it counts
+// as learned now, or nothing would be learned until the old time comes again.
+func (s *State) beginBaseline(attributes []collect.Attribute, now int64) *learn.Baseline {
+	if s.Keeper != nil {
+		if b, sound := learn.Decode(s.Keeper.Begin(attributes)); sound {
+			b.Learned = min(b.Learned, now)
+			return b
+		}
+	}
+	return learn.NewBaseline()
+}
+
+// endBaseline hands the baseline of an engine that has gone to the keeper.
+func (s *State) endBaseline(e *engine) {
+	if s.Keeper == nil || e.number == ServerOnly {
+		return
+	}
+	s.Keeper.End(e.attributes, e.baseline.Encode())
+}
+
+// End hands over everything that is to be kept. No more will be observed.
+func (s *State) End() {
+	if s.server.begun && s.Keeper != nil {
+		s.Keeper.EndServer(s.Server())
+	}
+	for _, e := range s.engines {
+		s.endBaseline(e)
+	}
+	s.engines, s.byNumber = nil, nil
+}
+
+// Baselines goes through the baselines of the engines, in the form that Keeper takes.
+func (s *State) Baselines() iter.Seq2[[]collect.Attribute, []byte] {
+	return func(yield func([]collect.Attribute, []byte) bool) {
+		for _, e := range s.engines {
+			if e.number == ServerOnly {
+				continue
+			}
+			if data := e.baseline.Encode(); data != nil && !yield(e.attributes, data) {
+				return
+			}
+		}
+	}
+}

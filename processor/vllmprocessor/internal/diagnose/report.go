@@ -1,0 +1,95 @@
+package diagnose
+
+import (
+	"iter"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// Member is an engine as its pool sees it: its reported diagnosis and the signals of its
+// newest reading.
+type Member struct {
+	Attributes []collect.Attribute
+	Verdict    Verdict
+	Shares     Shares
+	Signals    signal.Values
+	// Details are those of the causes, where the engine is degraded or failing.
+	Details [NumCauses]string
+}
+
+// Harmed reports whether users of the engine are served worse than they should be.
+func (m *Member) Harmed() bool {
+	return m.Verdict.Condition == Degraded || m.Verdict.Condition == Failing
+}
+
+// Members goes through the engines of the resource.
+func (s *State) Members() iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		for _, e := range s.engines {
+			if e.number == ServerOnly {
+				continue
+			}
+			m := Member{Attributes: e.attributes, Verdict: e.told, Shares: e.shares, Signals: e.last.Signals}
+			if m.Harmed() {
+				for c := range NumCauses {
+					m.Details[c] = e.detail(c)
+				}
+			}
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// Queue is what waits at a gateway in the mean over the window, by the gateway's
+// attributes.
+type Queue struct {
+	Attributes []collect.Attribute
+	Requests   float64
+}
+
+// Queues are the requests that wait at a gateway, where the resource is one.
+func (s *State) Queues() []Queue { return s.queues }
+
+// Report holds and reports the diagnosis of something that was judged elsewhere: of a
+// pool.
+type Report struct{ engine }
+
+// Judgement is what one evaluation alone shows.
+type Judgement struct {
+	// At is its time in Unix nanoseconds.
+	At        int64
+	Condition Condition
+	Shares    Shares
+	Details   [NumCauses]string
+	Reference Reference
+	Signals   signal.Values
+}
+
+// NewReport returns the report of a pool with a number and attributes.
+func NewReport(number int, attributes []collect.Attribute) *Report {
+	r := &Report{engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: unheard}}
+	r.described = new([NumCauses]string)
+	return r
+}
+
+// Observe takes a judgement and returns the changes that follow from it. There is no hold.
+func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
+	r.shares, *r.described, r.told.Reference = j.Shares, j.Details, j.Reference
+	r.last.At, r.last.Signals = j.At, j.Signals
+	var s State
+	r.settle(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
+	return s.transitions
+}
+
+// Values appends the values to report.
+func (r *Report) Values(enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
+	return r.values(poolRows, enabled, values)
+}
+
+// Verdict is the reported diagnosis.
+func (r *Report) Verdict() *Verdict { return &r.told }

@@ -1,0 +1,118 @@
+package diagnose
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+const (
+	// serverVersion goes up when the form of a saved server changes.
+	serverVersion = 1
+	// maxSavedServer bounds the saved form of a server, in bytes. Engines beyond it are
+	// left out: after a restart of the collector they are known when they are seen.
+	maxSavedServer = 32 << 10
+)
+
+// savedServer is what is kept of a server that was read, so that a collector which
+// restarts while the server is down does not take it for a new one.
+type savedServer struct {
+	Version int `json:"server"`
+	// At is the time up to which this holds, in nanoseconds.
+	At      int64         `json:"at"`
+	Engines []savedEngine `json:"engines,omitempty"`
+}
+
+// savedEngine is an engine of a server.
+type savedEngine struct {
+	Attributes []collect.Attribute `json:"attributes"`
+	// First is when it was seen first, in nanoseconds.
+	First int64 `json:"first"`
+	// Unreachable is true where that was reported, and Since since when the server
+	// could not be read, in nanoseconds, 0 where it could.
+	Unreachable bool  `json:"unreachable,omitempty"`
+	Since       int64 `json:"since,omitempty"`
+}
+
+// first returns when an engine was seen first: before the collector restarted, or now.
+func (s *server) first(attributes []collect.Attribute, now int64) int64 {
+	for i := range s.restored {
+		if saved := &s.restored[i]; saved.First > 0 && slices.Equal(saved.Attributes, attributes) {
+			return min(saved.First, now)
+		}
+	}
+	return now
+}
+
+// resume gives an engine what was reported of it before the restart.
+func (e *savedEngine) resume(to *engine) {
+	if e.Since > 0 {
+		to.raw, to.rawSince, to.bad, to.badSince = Unreachable, min(e.Since, to.at), true, min(e.Since, to.at)
+	}
+	to.lost, to.told.Condition, to.told.Because = e.Unreachable, Unknown, JustSeen
+}
+
+// Server returns what is to be kept of the server; nil where it was never read.
+func (s *State) Server() []byte {
+	if !s.server.read {
+		return nil
+	}
+	saved := savedServer{Version: serverVersion, Engines: s.server.restored}
+	size := 0
+	for _, e := range s.engines {
+		saved.At = max(saved.At, e.last.At)
+		if e.number == ServerOnly {
+			continue
+		}
+		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.told.Condition == Unreachable}
+		if e.raw == Unreachable {
+			one.Since = e.rawSince
+		}
+		for _, a := range e.attributes {
+			size += 2 * (len(a.Name) + len(a.Value) + 32)
+		}
+		if size += 128; size > maxSavedServer {
+			break
+		}
+		saved.Engines = append(saved.Engines, one)
+	}
+	if saved.At == 0 {
+		return nil
+	}
+	data, err := json.Marshal(saved)
+	if len(data) > maxSavedServer {
+		// Characters that JSON escapes take more. That the server was read is what counts.
+		saved.Engines = nil
+		data, err = json.Marshal(saved)
+	}
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// decodeServer returns what Server gave; false where it is something else.
+func decodeServer(data []byte) (saved savedServer, sound bool) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if len(data) == 0 || decoder.Decode(&saved) != nil || saved.Version != serverVersion || saved.At <= 0 {
+		return savedServer{}, false
+	}
+	return saved, true
+}
+
+// begin takes what was kept of the server, once.
+func (s *server) begin(keeper Keeper) {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	if keeper == nil {
+		return
+	}
+	if saved, sound := decodeServer(keeper.BeginServer()); sound {
+		s.read, s.restored = true, saved.Engines
+	}
+}

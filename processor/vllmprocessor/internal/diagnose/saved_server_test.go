@@ -1,0 +1,87 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+)
+
+// seen is a server that was read, with engines of some attributes.
+func seen(attributes ...[]collect.Attribute) *State {
+	s := &State{server: server{begun: true, read: true}}
+	for n, a := range attributes {
+		e := &engine{number: n, attributes: a, first: 5, baseline: learn.NewBaseline()}
+		e.last.At = int64(time.Hour)
+		s.engines = append(s.engines, e)
+	}
+	return s
+}
+
+func TestAServerSurvivesItsEncoding(t *testing.T) {
+	t.Parallel()
+	s := seen([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
+	s.engines[1].raw, s.engines[1].rawSince, s.engines[1].told.Condition = Unreachable, int64(time.Minute), Unreachable
+	at, sound := Age(s.Server())
+	assert.True(t, sound)
+	assert.Equal(t, int64(time.Hour), at)
+	saved, sound := decodeServer(s.Server())
+	require.True(t, sound)
+	assert.Equal(t, []savedEngine{
+		{Attributes: s.engines[0].attributes, First: 5},
+		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
+	}, saved.Engines)
+	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
+	_, sound = learn.Decode(s.Server())
+	assert.False(t, sound, "it is no baseline")
+	_, sound = decodeServer(learned(10).Encode())
+	assert.False(t, sound, "and a baseline is no server")
+}
+
+// However many engines a server has and whatever they are called, what is kept is
+// bounded, and that it was read is kept.
+func TestASavedServerIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, model := range map[string]string{"many": "m", "long": strings.Repeat("m", 10_000), "escaped": strings.Repeat("\x01", 3000), "huge": strings.Repeat("m", 1<<20)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var engines [][]collect.Attribute
+			for n := range 2000 {
+				engines = append(engines, []collect.Attribute{{Name: "engine", Value: fmt.Sprint(n)}, {Name: "model_name", Value: model}})
+			}
+			data := seen(engines...).Server()
+			assert.LessOrEqual(t, len(data), maxSavedServer)
+			_, sound := decodeServer(data)
+			assert.True(t, sound)
+		})
+	}
+}
+
+func FuzzDecodeServer(f *testing.F) {
+	f.Add(seen([]collect.Attribute{{Name: "engine", Value: "0"}}).Server())
+	f.Add([]byte(`{"server":1,"at":1,"engines":[{"attributes":null,"since":-1}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		saved, sound := decodeServer(data)
+		if !sound {
+			return
+		}
+		s := &State{server: server{begun: true, read: true, restored: saved.Engines}}
+		for i := range s.server.restored {
+			one := &s.server.restored[i]
+			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: learn.NewBaseline(), at: saved.At}
+			one.resume(e)
+			s.engines = append(s.engines, e)
+		}
+		s.server.restored = nil
+		s.unreachable(settings(2), saved.At)
+		if len(s.engines) > 0 {
+			require.LessOrEqual(t, s.engines[0].first, saved.At)
+		}
+	})
+}

@@ -1,0 +1,335 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// values are those of an engine, by metric and own attributes, joined by spaces.
+func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float64 {
+	r.t.Helper()
+	all := map[string]float64{}
+	for _, v := range r.state.Values(r.window, rows, nil) {
+		require.False(r.t, v.Pending)
+		if (&collect.Group{Attributes: v.Attributes}).Engine() != engine {
+			continue
+		}
+		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.Join(v.Extra[:], " "))
+		require.NotContains(r.t, all, name)
+		all[name] = v.Number
+	}
+	return all
+}
+
+// A condition and a cause that an engine has had keep reporting 0, so that its end is a
+// number and not a gap.
+func TestInactiveSeriesKeepReporting0(t *testing.T) {
+	t.Parallel()
+	rows := map[*derive.Row]bool{engineRows.severity: true, engineRows.condition: true, engineRows.cause: true}
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	assert.Equal(t, map[string]float64{"severity": 0, "condition healthy": 1, "condition unknown": 0}, r.values("0", rows))
+	dropping := serves("0")
+	dropping.counts[collect.Dropped] = 2
+	r.minutes(3, answers(1), dropping)
+	assert.Equal(t, map[string]float64{
+		"severity": 2, "condition healthy": 0, "condition unknown": 0, "condition degraded": 1, "cause requests_dropped primary": 1,
+	}, r.values("0", rows))
+	well := serves("0")
+	well.counts[collect.Dropped] = 0
+	r.minutes(4, answers(1), well)
+	assert.Equal(t, map[string]float64{
+		"severity": 0, "condition healthy": 1, "condition unknown": 0, "condition degraded": 0, "cause requests_dropped primary": 0,
+	}, r.values("0", rows))
+	frozen := rests("0")
+	frozen.gauges[collect.KVCacheUtilization] = 0.9
+	r.minutes(5, answers(1), frozen)
+	got := r.values("0", rows)
+	assert.Equal(t, 1., got["cause frozen_gauges notice"])
+	assert.Equal(t, 1., got["condition idle"])
+	assert.Equal(t, 1., got["severity"])
+}
+
+// Signals are reported where they are enabled and known, and their ratio where what is
+// usual is known.
+func TestSignalsAreReportedWhereTheyAreEnabled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	slow := serves("0")
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	r.minutes(2, answers(1), slow)
+	all := r.values("0", allRows())
+	assert.InDelta(t, 0.3, all["signal time_to_first_token_mean"], 1e-9)
+	assert.InDelta(t, 3, all["signal_ratio time_to_first_token_mean"], 0.01)
+	assert.InDelta(t, 2, all["signal running"], 1e-9)
+	assert.NotContains(t, all, "signal kv_transfer_failures", "the server does not report it")
+	assert.NotContains(t, all, "signal_ratio queue_wait_estimate", "what is usual is 0")
+	only := r.values("0", map[*derive.Row]bool{engineRows.signal: true})
+	assert.Contains(t, only, "signal running")
+	assert.NotContains(t, only, "signal_ratio running")
+	assert.NotContains(t, only, "severity")
+	only = r.values("0", map[*derive.Row]bool{engineRows.ratio: true})
+	assert.Contains(t, only, "signal_ratio time_to_first_token_mean")
+	assert.NotContains(t, only, "signal running")
+}
+
+// Of several engines the worst is the one with the highest severity; among these the
+// condition that stands first in the catalogue.
+func TestTheWorstEngineStandsForItsServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, judged := r.state.Worst()
+	assert.False(t, judged)
+	asleep := serves("2")
+	asleep.labelled[collect.SleepState] = map[string]float64{"awake": 0}
+	r.minutes(12, answers(1), serves("0"), serves("1"), asleep)
+	worst, judged := r.state.Worst()
+	require.True(t, judged)
+	assert.Equal(t, Asleep, worst.Condition)
+	dropping := serves("1")
+	dropping.counts[collect.Dropped] = 2
+	r.minutes(3, answers(1), serves("0"), dropping, asleep)
+	worst, _ = r.state.Worst()
+	assert.Equal(t, Degraded, worst.Condition)
+	told, judged := r.state.Told(r.engine("1").number)
+	assert.True(t, judged)
+	assert.Same(t, worst, told)
+	_, judged = r.state.Told(12345)
+	assert.False(t, judged)
+}
+
+// An operator is informed of a change of the condition, the primary cause, the notices or
+// the reason, and of an engine that is seen first only where it is harmed.
+func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
+	t.Parallel()
+	healthy, degraded := Verdict{Condition: Healthy}, Verdict{Condition: Degraded, Severity: 2}
+	slow, other := degraded, degraded
+	slow.Explained, slow.Primary = true, SlowSteps
+	other.Explained, other.Primary = true, DecodeLoad
+	contributing := slow
+	contributing.Contributing[DecodeLoad] = true
+	notice := Verdict{Condition: Healthy, Severity: 1}
+	notice.Notices[WorkloadShift] = true
+	new, farApart := unheard, Verdict{Condition: Unknown, Because: FarApart, Severity: 1}
+	for _, test := range []struct {
+		from, to  Verdict
+		relearned bool
+		want      bool
+	}{
+		{from: healthy, to: healthy}, {from: healthy, to: degraded, want: true}, {from: degraded, to: healthy, want: true},
+		{from: degraded, to: slow, want: true}, {from: slow, to: other, want: true}, {from: slow, to: contributing},
+		{from: healthy, to: notice, want: true}, {from: notice, to: healthy, want: true},
+		{from: new, to: healthy}, {from: new, to: degraded, want: true}, {from: new, to: notice, want: true},
+		{from: healthy, to: new}, {from: new, to: farApart, want: true}, {from: farApart, to: healthy, want: true},
+		{from: healthy, to: healthy, relearned: true, want: true},
+	} {
+		transition := Transition{From: test.from, To: test.to, Relearned: test.relearned}
+		assert.Equal(t, test.want, transition.News(), "%+v", test)
+	}
+}
+
+// store is a Keeper in memory.
+type store struct {
+	baselines map[string][]byte
+	server    []byte
+	ended     int
+}
+
+func storeKey(attributes []collect.Attribute) string {
+	group := collect.NewGroup(attributes)
+	return group.Key
+}
+
+func (s *store) Begin(attributes []collect.Attribute) []byte {
+	return s.baselines[storeKey(attributes)]
+}
+func (s *store) End(attributes []collect.Attribute, baseline []byte) {
+	s.ended++
+	s.baselines[storeKey(attributes)] = baseline
+}
+func (s *store) BeginServer() []byte     { return s.server }
+func (s *store) EndServer(server []byte) { s.server = server }
+
+// restartCollector begins with a new state and what was stored of the old one.
+func (r *rig) restartCollector(s *store) {
+	for attributes, baseline := range r.state.Baselines() {
+		s.baselines[storeKey(attributes)] = baseline
+	}
+	s.server = r.state.Server()
+	r.state = &State{Keeper: s}
+	r.window = newRig(r.t).window
+}
+
+// What was learned is there again after a restart of the collector: the first window is
+// compared with it. So is when the server was seen first.
+func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
+	t.Parallel()
+	s := &store{baselines: map[string][]byte{}}
+	r := newRig(t)
+	r.state.Keeper = s
+	r.minutes(12, answers(1), serves("0"), serves("1"))
+	first := r.engine("0").first
+	r.restartCollector(s)
+	slow := serves("0")
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	r.minutes(5, answers(1), slow, serves("1"))
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+	assert.Equal(t, Learned, r.verdict("0").Reference)
+	assert.Equal(t, first, r.engine("0").first)
+	assert.Nil(t, r.state.server.restored, "it has been seen what the server has now")
+
+	// An engine that is there no more leaves its baseline in the store, and so does a
+	// server that is forgotten.
+	delete(s.baselines, storeKey(r.engine("1").attributes))
+	s.ended = 0
+	r.minutes(1, answers(1), slow)
+	assert.Equal(t, 1, s.ended)
+	assert.Nil(t, r.engine("1"))
+	assert.NotEmpty(t, s.baselines)
+	s.server = nil
+	r.state.End()
+	assert.Equal(t, 2, s.ended)
+	_, sound := decodeServer(s.server)
+	assert.True(t, sound)
+}
+
+// A collector that restarts while a server is down reports its engines as unreachable once
+// more, without a second transition into harm, after the hold.
+func TestAServerThatIsDownWhileTheCollectorRestartsIsNotNew(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]bool{"down before": true, "up before": false} {
+		s := &store{baselines: map[string][]byte{}}
+		r := newRig(t)
+		r.state.Keeper = s
+		r.minutes(12, answers(1), serves("0"))
+		if down {
+			r.minutes(5, answers(0))
+			require.Equal(t, Unreachable, r.verdict("0").Condition)
+		}
+		r.restartCollector(s)
+		r.changes = nil
+		r.scrape(answers(0))
+		want := Unknown
+		if down {
+			want = Unreachable
+		}
+		assert.Equal(t, want, r.verdict("0").Condition, name)
+		r.minutes(3, answers(0))
+		assert.Equal(t, Unreachable, r.verdict("0").Condition, name)
+		r.minutes(3, answers(1), serves("0"))
+		assert.Equal(t, Healthy, r.verdict("0").Condition, name)
+		assert.Len(t, r.state.engines, 1)
+	}
+}
+
+// A server that was never read is starting, then unreachable; at once where waiting does
+// not mend it.
+func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
+	t.Parallel()
+	failed := func(outcome string) scraped {
+		s := answers(0)
+		s.labelled = map[collect.Input]map[string]float64{collect.ScrapeFailure: {outcome: 1}}
+		return s
+	}
+	for outcome, because := range map[string]Because{
+		"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted,
+		"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
+	} {
+		r := newRig(t)
+		r.scrape(failed(outcome))
+		r.scrape(failed("connection_refused")) // This mends nothing.
+		r.scrape(failed(outcome))
+		assert.Equal(t, Unknown, r.verdict("").Condition, outcome)
+		assert.Equal(t, because, r.verdict("").Because, outcome)
+		assert.NotEmpty(t, because.Sentence())
+		change := r.scrape(failed(outcome))
+		assert.Equal(t, Unreachable, r.verdict("").Condition, outcome)
+		require.Len(t, change, 1, outcome)
+		assert.Equal(t, because.Sentence(), change[0].Unreadable())
+		assert.Equal(t, outcome, change[0].Failure)
+		r.minutes(3, answers(1), serves("0"))
+		assert.Equal(t, Healthy, r.verdict("0").Condition)
+		assert.Nil(t, r.engine(""), "it has engines now")
+	}
+	r := newRig(t)
+	for n := range 60 {
+		r.scrape(failed("connection_refused"))
+		want := Starting
+		if time.Duration(n)*15*time.Second >= r.settings.StartTimeout+time.Minute {
+			want = Unreachable
+		}
+		if age := time.Duration(n) * 15 * time.Second; age < r.settings.StartTimeout || want == Unreachable {
+			assert.Equal(t, want, r.verdict("").Condition, age)
+		}
+	}
+	// Three scrapes that fail for another reason end the count.
+	r = newRig(t)
+	r.scrape(failed("tls"))
+	r.scrape(failed("tls"))
+	for range 3 {
+		r.scrape(failed("timeout"))
+	}
+	r.scrape(failed("tls"))
+	assert.NotEqual(t, Unreachable, r.verdict("").Condition)
+}
+
+// The gateway's queue is read in the mean over the window.
+func TestTheQueueOfAGatewayIsReadAsAMean(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 8 {
+		gateway := scraped{labelled: map[collect.Input]map[string]float64{collect.GatewayQueue: {"0\x00m": float64(2 * (n % 2))}}}
+		r.scrape(gateway)
+	}
+	require.Len(t, r.state.queues, 1)
+	assert.InDelta(t, 1, r.state.queues[0].Requests, 1e-9)
+	assert.Empty(t, r.state.engines)
+}
+
+// A server without a known engine is a member of no pool.
+func TestAServerWithoutEnginesHasNoMembers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(20, answers(0))
+	require.Equal(t, Unreachable, r.verdict("").Condition)
+	for range r.state.Members() {
+		assert.Fail(t, "a member")
+	}
+}
+
+// A member has the reported diagnosis of its engine, and the details of its causes where
+// users are harmed.
+func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	slow := serves("0")
+	slow.counts[collect.PromptTokens] *= 3
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	for _, step := range []struct {
+		scraped scraped
+		detail  string
+	}{{serves("0"), ""}, {slow, "prompts_grew"}} {
+		r.minutes(4, answers(1), step.scraped)
+		n := 0
+		for m := range r.state.Members() {
+			n++
+			assert.Equal(t, *r.verdict("0"), m.Verdict)
+			assert.Equal(t, r.engine("0").shares, m.Shares)
+			assert.Equal(t, "0", (&collect.Group{Attributes: m.Attributes}).Engine())
+			assert.InDelta(t, 2, m.Signals[signal.Running], 1e-9)
+			assert.Equal(t, step.detail, m.Details[PrefillHeavy])
+			assert.Equal(t, step.detail != "", m.Harmed())
+		}
+		assert.Equal(t, 1, n)
+	}
+}

@@ -1,0 +1,244 @@
+package emit
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+)
+
+var (
+	rate     = &derive.Row{Metric: "vllm.prompt_throughput"}
+	valid    = &derive.Row{Metric: "vllm.slo.valid", Extra: []string{"objective"}}
+	quantile = &derive.Row{Metric: "vllm.time_to_first_token_quantile_bound", Extra: []string{"quantile", "bound"}}
+	engine0  = []collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}
+	engine1  = []collect.Attribute{{Name: "engine", Value: "1"}, {Name: "model_name", Value: "m"}}
+)
+
+func put(points ...Point) pmetric.MetricSlice {
+	metrics := pmetric.NewMetricSlice()
+	Put(points, 1000, metrics)
+	return metrics
+}
+
+func described(t *testing.T, name string) *catalog.Metric {
+	t.Helper()
+	metric, known := catalog.ByName(name)
+	require.True(t, known)
+	return metric
+}
+
+func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
+	metrics := put(
+		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
+		Point{Value: derive.Value{Row: quantile, Attributes: engine0, Extra: derive.Extra{"0.5", "lower"}, Number: 2}},
+		Point{Value: derive.Value{Row: rate, Attributes: engine1, Number: 3}},
+	)
+	require.Equal(t, 2, metrics.Len())
+	first := metrics.At(0)
+	assert.Equal(t, "vllm.prompt_throughput", first.Name())
+	assert.Equal(t, described(t, "vllm.prompt_throughput").Unit, first.Unit())
+	assert.Equal(t, described(t, "vllm.prompt_throughput").Description, first.Description())
+	require.Equal(t, pmetric.MetricTypeGauge, first.Type())
+	require.Equal(t, 2, first.Gauge().DataPoints().Len())
+	for i, want := range []struct {
+		engine string
+		value  float64
+	}{{"0", 1}, {"1", 3}} {
+		point := first.Gauge().DataPoints().At(i)
+		assert.Equal(t, want.value, point.DoubleValue())
+		assert.EqualValues(t, 1000, point.Timestamp())
+		assert.Zero(t, point.StartTimestamp())
+		assert.Equal(t, map[string]any{"engine": want.engine, "model_name": "m"}, point.Attributes().AsRaw())
+	}
+	assert.Equal(t, map[string]any{"engine": "0", "model_name": "m", "quantile": "0.5", "bound": "lower"},
+		metrics.At(1).Gauge().DataPoints().At(0).Attributes().AsRaw())
+}
+
+func TestASumIsCumulativeAndHasAStart(t *testing.T) {
+	metrics := put(Point{Value: derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}})
+	require.Equal(t, 1, metrics.Len())
+	require.Equal(t, pmetric.MetricTypeSum, metrics.At(0).Type())
+	sum := metrics.At(0).Sum()
+	assert.True(t, sum.IsMonotonic())
+	assert.Equal(t, pmetric.AggregationTemporalityCumulative, sum.AggregationTemporality())
+	point := sum.DataPoints().At(0)
+	assert.EqualValues(t, 400, point.StartTimestamp())
+	assert.EqualValues(t, 1000, point.Timestamp())
+	assert.Equal(t, 7.0, point.DoubleValue())
+	assert.Equal(t, "ttft", point.Attributes().AsRaw()["objective"])
+}
+
+// The Prometheus exporter reads no further in a metric after a point without a value.
+func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
+	metrics := put(
+		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
+		Point{Value: derive.Value{Row: rate, Attributes: engine1}, End: true},
+		Point{Value: derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}}, End: true, Mark: &Mark{Condition: "degraded", Cause: "kv_cache"}},
+		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
+	)
+	require.Equal(t, 3, metrics.Len())
+	assert.Equal(t, 2, metrics.At(0).Gauge().DataPoints().Len())
+	end := metrics.At(1)
+	assert.Empty(t, end.Description())
+	assert.Equal(t, "vllm.prompt_throughput", end.Name())
+	require.Equal(t, 1, end.Gauge().DataPoints().Len())
+	point := end.Gauge().DataPoints().At(0)
+	assert.True(t, point.Flags().NoRecordedValue())
+	assert.EqualValues(t, 1000, point.Timestamp())
+	assert.Equal(t, pmetric.NumberDataPointValueTypeEmpty, point.ValueType())
+	assert.Equal(t, map[string]any{"engine": "1", "model_name": "m"}, point.Attributes().AsRaw())
+	point = metrics.At(2).Sum().DataPoints().At(0)
+	assert.Equal(t, map[string]any{
+		"engine": "1", "model_name": "m", "objective": "ttft",
+		"vllm.diagnosis.condition": "degraded", "vllm.diagnosis.cause": "kv_cache",
+	}, point.Attributes().AsRaw())
+}
+
+func TestAnAttributeWithoutAValueIsLeftOut(t *testing.T) {
+	metrics := put(
+		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}},
+		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.9"}}, Mark: &Mark{Condition: "healthy"}},
+	)
+	points := metrics.At(0).Gauge().DataPoints()
+	assert.Equal(t, map[string]any{"quantile": "0.5"}, points.At(0).Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"quantile": "0.9", "vllm.diagnosis.condition": "healthy"}, points.At(1).Attributes().AsRaw())
+}
+
+func value(group int, number float64) derive.Value {
+	return derive.Value{Row: rate, Group: group, Attributes: engine0, Number: number}
+}
+
+// The first part of a batch decides the mark of a group for the whole batch.
+func TestAMarkHoldsForAWholeBatch(t *testing.T) {
+	condition, asked := "healthy", 0
+	m := Memory{Marks: func(int) Mark { asked++; return Mark{Condition: condition} }}
+	points := m.Write([]derive.Value{value(0, 1)}, 10, 10)
+	require.Len(t, points, 1)
+	assert.Equal(t, "healthy", points[0].Mark.Condition)
+	condition = "degraded"
+	second := derive.Value{Row: valid, Extra: derive.Extra{"x"}, Attributes: engine0}
+	points = m.Write([]derive.Value{value(0, 1), second}, 10, 10)
+	require.Len(t, points, 1, "the first was written at this time")
+	assert.Equal(t, "healthy", points[0].Mark.Condition)
+	assert.Equal(t, 1, asked)
+	points = m.Write([]derive.Value{value(0, 1)}, 20, 20)
+	require.Len(t, points, 3, "the mark is a part of the series: both end, one begins")
+	assert.Equal(t, "degraded", points[0].Mark.Condition)
+	assert.False(t, points[0].End)
+	assert.True(t, points[1].End)
+	assert.True(t, points[2].End)
+	assert.Equal(t, "vllm.prompt_throughput", points[1].Row.Metric)
+	assert.Equal(t, "vllm.slo.valid", points[2].Row.Metric)
+	assert.Equal(t, "healthy", points[2].Mark.Condition)
+	assert.Equal(t, 2, Ends(points))
+	assert.Equal(t, 2, asked)
+}
+
+func TestWithoutMarksThereIsNone(t *testing.T) {
+	for _, m := range []*Memory{{}, {Marks: func(int) Mark { return Mark{} }}} {
+		points := m.Write([]derive.Value{value(0, 1)}, 10, 10)
+		require.Len(t, points, 1)
+		assert.Nil(t, points[0].Mark)
+	}
+}
+
+func TestAValueIsWrittenOncePerTime(t *testing.T) {
+	var m Memory
+	assert.Len(t, m.Write([]derive.Value{value(0, 1)}, 10, 10), 1)
+	assert.Empty(t, m.Write([]derive.Value{value(0, 2)}, 10, 10))
+	assert.Len(t, m.Write([]derive.Value{value(0, 2)}, 20, 20), 1)
+	// The batch only has ends: its values hold for an earlier time and are not repeated.
+	assert.Empty(t, m.Write([]derive.Value{value(0, 2), value(1, 3)}, 20, 30))
+	points := m.Write(nil, 20, 31)
+	require.Len(t, points, 1)
+	assert.True(t, points[0].End)
+	assert.Equal(t, engine0, points[0].Attributes)
+	assert.Empty(t, m.Write(nil, 40, 40), "a series ends once")
+}
+
+// Nothing ends at the time at which another part of the batch has written it.
+func TestAnotherPartOfTheBatchEndsNothing(t *testing.T) {
+	var m Memory
+	m.Write([]derive.Value{value(0, 1)}, 10, 10)
+	assert.Empty(t, m.Write([]derive.Value{}, 10, 10))
+	assert.Equal(t, 1, Ends(m.Write(nil, 20, 20)))
+}
+
+func TestWhatIsPendingDoesNotEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		pending derive.Value
+		ends    int
+	}{
+		"the group":           {derive.Value{Group: 0, Pending: true}, 1},
+		"a metric of it":      {derive.Value{Row: rate, Group: 0, Pending: true}, 2},
+		"another metric":      {derive.Value{Row: quantile, Group: 0, Pending: true}, 3},
+		"nothing of a group":  {derive.Value{Group: 7, Pending: true}, 3},
+		"the group's roll-up": {derive.Value{Group: 1, Pending: true}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m Memory
+			m.Write([]derive.Value{value(0, 1), {Row: valid, Extra: derive.Extra{"a"}, Attributes: engine0}, value(1, 1)}, 10, 10)
+			assert.Equal(t, c.ends, Ends(m.Write([]derive.Value{c.pending}, 20, 20)))
+		})
+	}
+}
+
+func TestTheEndsAreInOrder(t *testing.T) {
+	var m Memory
+	var values []derive.Value
+	for _, group := range []int{3, 1, 2} {
+		for _, extra := range []string{"c", "a", "b"} {
+			values = append(values, derive.Value{Row: valid, Group: group, Extra: derive.Extra{extra}})
+		}
+		values = append(values, value(group, 1))
+	}
+	m.Write(values, 10, 10)
+	points := m.Write(nil, 20, 20)
+	require.Len(t, points, 12)
+	for i := range points {
+		assert.Equal(t, i/4+1, points[i].Group)
+		if i%4 == 0 {
+			assert.Equal(t, rate, points[i].Row)
+		} else {
+			assert.Equal(t, string(rune('a'+i%4-1)), points[i].Extra[0])
+		}
+	}
+}
+
+func TestWhatIsForgottenDoesNotEnd(t *testing.T) {
+	var m Memory
+	m.Write([]derive.Value{value(0, 1)}, 10, 10)
+	m.Forget()
+	assert.Empty(t, m.Write(nil, 20, 20))
+}
+
+// A consumer knows a series by its attributes, whatever number its group has.
+func TestLiveSeriesAreKnownByTheirAttributes(t *testing.T) {
+	var m Memory
+	points := m.Write([]derive.Value{value(4, 1)}, 10, 10)
+	live := m.Live()
+	assert.Len(t, live, 1)
+	assert.True(t, live.Has(&points[0]))
+	same := points[0]
+	same.Group, same.End = 9, true
+	assert.True(t, live.Has(&same))
+	for _, change := range []func(p *Point){
+		func(p *Point) { p.Attributes = engine1 },
+		func(p *Point) { p.Attributes = engine0[:1] },
+		func(p *Point) { p.Extra[0] = "x" },
+		func(p *Point) { p.Row = valid },
+		func(p *Point) { p.Mark = &Mark{Condition: "degraded"} },
+	} {
+		other := points[0]
+		change(&other)
+		assert.False(t, live.Has(&other))
+	}
+	m.Write(nil, 20, 20)
+	assert.Empty(t, m.Live())
+}

@@ -1,0 +1,162 @@
+// Package learn keeps what is usual for one engine: the level of each signal, and how the
+// times of a step and of a prefill depend on the load. It is pure: time comes with the
+// windows.
+package learn
+
+import (
+	"math"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+const (
+	// leastWindows is how many windows without harm a baseline needs before anything is
+	// compared with it.
+	leastWindows = 5
+	// levelMemory is how many windows a level remembers: it follows the time of day,
+	// and a change within minutes stands out.
+	levelMemory = 20
+	// LeastFirstTokens is how many requests a window needs to be learned.
+	LeastFirstTokens = 5
+)
+
+// Window is what is learned from one window.
+type Window struct {
+	Signals signal.Values
+
+	// At is the end of the window in Unix nanoseconds.
+	At int64
+	// FirstTokens is the number of requests that got their first token.
+	FirstTokens float64
+	// Generation and Computed are rates in tokens per second. Computed counts the
+	// prompt tokens that were computed, also those that a preemption made necessary again.
+	Generation, Computed float64
+}
+
+// level is the mean and the variance of a signal's logarithm. Newer windows count more.
+type level struct {
+	N        float64 `json:"n"`
+	Mean     float64 `json:"mean"`
+	Variance float64 `json:"variance"`
+}
+
+// floor is added to signals that can be 0 before the logarithm is taken, so that small
+// values differ little.
+var floor = [signal.Count]float64{
+	signal.QueueWait: 0.01, signal.QueueTime: 0.01, signal.FrontEnd: 0.002, signal.Preemptions: 0.01, signal.Waiting: 0.5,
+	signal.Deferred: 0.5, signal.KVUtilization: 0.01, signal.ErrorRatio: 0.01, signal.CorruptedRatio: 0.01,
+	signal.DroppedRatio: 0.01, signal.FailedTransfers: 0.01, signal.MissedRatio: 0.02, signal.ArrivalRate: 0.01,
+	signal.ComputedTokens: 1, signal.Running: 0.1,
+}
+
+func (l *level) learn(logarithm float64) {
+	if !signal.Known(logarithm) {
+		return
+	}
+	l.N = min(l.N+1, levelMemory)
+	difference := logarithm - l.Mean
+	l.Mean += difference / l.N
+	if l.N > 1 {
+		l.Variance += (difference*difference*(1-1/l.N) - l.Variance) / l.N
+	}
+}
+
+// Baseline is what is usual for an engine, learned while nothing was wrong with it.
+type Baseline struct {
+	Levels [signal.Count]level `json:"levels"`
+	// Step is the time between outputs as a function of the sequences in a step, their
+	// tokens in the KV cache and the prompt tokens in a step. Prefill is the time of a
+	// prefill as a function of the tokens of its prompt and of the prompts computed at the same time.
+	Step    fit `json:"step"`
+	Prefill fit `json:"prefill"`
+	// Windows is how many windows it has learned. Learned is the end of the last of them
+	// in Unix nanoseconds.
+	Windows int   `json:"windows"`
+	Learned int64 `json:"learned"`
+}
+
+// NewBaseline returns a baseline that has learned nothing.
+func NewBaseline() *Baseline {
+	return &Baseline{Step: newFit(0.05, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
+}
+
+// Ready reports whether the baseline has learned enough to compare with.
+func (b *Baseline) Ready() bool { return b.Windows >= leastWindows }
+
+// Usual returns the usual value of a signal; NaN where it is not known.
+func (b *Baseline) Usual(s signal.Signal) float64 {
+	if b.Levels[s].N < leastWindows {
+		return math.NaN()
+	}
+	return math.Exp(b.Levels[s].Mean) - floor[s]
+}
+
+// Spread is the standard deviation of a signal's logarithm from window to window.
+func (b *Baseline) Spread(s signal.Signal) float64 { return math.Sqrt(b.Levels[s].Variance) }
+
+// Growth is the logarithm of a signal's value divided by its usual one; NaN where either
+// is not known.
+func (b *Baseline) Growth(w *Window, s signal.Signal) float64 {
+	if b.Levels[s].N < leastWindows {
+		return math.NaN()
+	}
+	return math.Log(w.Signals[s]+floor[s]) - b.Levels[s].Mean
+}
+
+// StepLoad is what the time of a step depends on.
+func (w *Window) StepLoad() (sequences, tokens, prompt float64) {
+	sequences = w.Generation * w.Signals[signal.InterTokenLatency]
+	tokens = sequences * (w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2)
+	return sequences, tokens, w.Computed * w.Signals[signal.StepTime]
+}
+
+// PrefillLoad is what the time of a prefill depends on.
+func (w *Window) PrefillLoad() (own, others float64) {
+	return w.Signals[signal.ComputedTokens], w.Computed * w.Signals[signal.PrefillTime]
+}
+
+// PromptShare is the share of a step's time that prompts take.
+func (b *Baseline) PromptShare(w *Window) float64 {
+	sequences, tokens, prompt := w.StepLoad()
+	expected := b.Step.Expect(sequences, tokens, prompt)
+	return signal.Or(b.Step.Part(2, prompt)/expected, 0.5)
+}
+
+// Compare sets the signals that need the baseline: by what factor steps and prefills take
+// longer than their load explains.
+func (b *Baseline) Compare(w *Window) {
+	if !b.Ready() {
+		return
+	}
+	w.Signals[signal.StepFactor] = w.Signals[signal.StepTime] / b.Step.Expect(w.StepLoad())
+	w.Signals[signal.PrefillFactor] = w.Signals[signal.PrefillTime] / b.Prefill.Expect(w.PrefillLoad())
+}
+
+// Learn adds a window of some length in which nothing was wrong. A window that overlaps
+// the previous one teaches nothing new.
+func (b *Baseline) Learn(w *Window, length time.Duration) {
+	if w.At-b.Learned < int64(length) || !(w.FirstTokens >= LeastFirstTokens) {
+		return
+	}
+	b.Learned = w.At
+	b.Windows++
+	for s := range signal.Count {
+		b.Levels[s].learn(math.Log(w.Signals[s] + floor[s]))
+	}
+	sequences, tokens, prompt := w.StepLoad()
+	b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
+	own, others := w.PrefillLoad()
+	b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)
+}
+
+// sound reports whether a baseline that was stored can be used.
+func (b *Baseline) sound() bool {
+	for i := range b.Levels {
+		l := &b.Levels[i]
+		if !signal.Known(l.Mean) || !(l.Variance >= 0) || !(l.N >= 0) {
+			return false
+		}
+	}
+	return b.Windows >= 0 && b.Step.sound() && b.Prefill.sound()
+}

@@ -1,0 +1,245 @@
+package learn
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// fit learns how a time depends on the load, as a sum of a constant and of
+// non-negative multiples of some numbers, from one observation per window. It is
+// a regression that begins with a guess: that so much of the time belongs to each
+// number. The guess counts until the observations say otherwise; a server whose
+// load never changes teaches nothing about it.
+//
+// A line is what the physics of a step gives (weights are read once, the KV cache
+// of each sequence once, each computed token costs the same), so it may be
+// continued beyond what was seen.
+type fit struct {
+	// Shares are the guess for each number; what they leave is the constant's.
+	Shares []float64 `json:"-"`
+
+	// N is the number of observations, older ones counting less, and XX, XY and YY
+	// are the sums of products of (1, numbers...) and of the time.
+	N  float64     `json:"n"`
+	XX [][]float64 `json:"xx"`
+	XY []float64   `json:"xy"`
+	YY float64     `json:"yy"`
+
+	coefficients []float64
+	// deviation is the standard deviation of the relative error.
+	deviation float64
+}
+
+const (
+	// memory is how many windows a fit remembers, roughly.
+	memory = 240
+	// guessNoise is the relative error of one window that the guess is weighed by.
+	guessNoise = 0.05
+	// guessWidth is how far a share may be from its guess, as a standard deviation.
+	guessWidth = 0.2
+	// beyondLearned is how much of the way from what was learned may be wrong.
+	beyondLearned = 0.1
+	// unbelievable is more than any time, or number of tokens, can be.
+	unbelievable = 1e30
+	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
+	leastDeviation = 0.04
+)
+
+func newFit(shares ...float64) fit {
+	k := len(shares) + 1
+	f := fit{Shares: shares, XX: make([][]float64, k), XY: make([]float64, k)}
+	for i := range f.XX {
+		f.XX[i] = make([]float64, k)
+	}
+	return f
+}
+
+// sound tells whether a fit that was stored has the shape of one.
+func (f *fit) sound() bool {
+	k := len(f.Shares) + 1
+	if len(f.XX) != k || len(f.XY) != k || !(f.N >= 0) || !signal.Known(f.YY) {
+		return false
+	}
+	for i := range f.XX {
+		if len(f.XX[i]) != k || !signal.Known(f.XY[i]) {
+			return false
+		}
+		for _, x := range f.XX[i] {
+			if !signal.Known(x) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// learn takes one observation. Numbers that are not known teach nothing, nor do
+// those whose squares are none: what is summed up would never be a number again.
+func (f *fit) learn(y float64, xs ...float64) {
+	if !(y > 0 && y < unbelievable) {
+		return
+	}
+	row := append([]float64{1}, xs...)
+	for _, x := range row {
+		if !(math.Abs(x) < unbelievable) {
+			return
+		}
+	}
+	const keep = 1 - 1.0/memory
+	f.N = f.N*keep + 1
+	f.YY = f.YY*keep + y*y
+	for i := range row {
+		f.XY[i] = f.XY[i]*keep + row[i]*y
+		for j := range row {
+			f.XX[i][j] = f.XX[i][j]*keep + row[i]*row[j]
+		}
+	}
+	f.coefficients = nil
+}
+
+// Expect returns the time that is expected for the numbers; NaN before anything is
+// learned.
+func (f *fit) Expect(xs ...float64) (y float64) {
+	if f.N == 0 {
+		return math.NaN()
+	}
+	if f.coefficients == nil {
+		f.solve()
+	}
+	y = f.coefficients[0]
+	for i, x := range xs {
+		y += f.coefficients[i+1] * x
+	}
+	return y
+}
+
+// Doubt is the error that the logarithm of an expected time may have: twice what
+// it varies by, and more the farther it is from what was learned.
+func (f *fit) Doubt(expected float64) float64 {
+	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
+}
+
+// Part returns what one of the numbers contributes to the expected time.
+func (f *fit) Part(i int, x float64) float64 {
+	if f.coefficients == nil {
+		f.solve()
+	}
+	return f.coefficients[i+1] * x
+}
+
+// Mean is that of the times that were learned.
+func (f *fit) Mean() float64 { return f.XY[0] / f.N }
+
+// More returns what one of the numbers contributes beyond what it does in the mean of
+// what was learned, 0 where that is less.
+func (f *fit) More(i int, x float64) float64 { return max(f.Part(i, x-f.XX[0][i+1]/f.N), 0) }
+
+// solve finds the coefficients: those with the least squares of the errors and of
+// the distance from the guess, none below zero.
+func (f *fit) solve() {
+	k := len(f.XY)
+	f.coefficients = make([]float64, k)
+	mean := f.Mean()
+	rest := 1.0
+	guess, width := make([]float64, k), make([]float64, k)
+	for i, share := range f.Shares {
+		x := f.XX[0][i+1] / f.N
+		if x > 0 {
+			guess[i+1], width[i+1] = share*mean/x, guessWidth*mean/x
+			rest -= share
+		}
+	}
+	guess[0], width[0] = rest*mean, guessWidth*mean
+	free := make([]bool, k)
+	for i := range free {
+		free[i] = width[i] > 0
+	}
+	for range k {
+		f.ridge(guess, width, free, guessNoise*mean)
+		negative := -1
+		for i := 1; i < k; i++ {
+			if free[i] && f.coefficients[i] < 0 && (negative < 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
+				negative = i
+			}
+		}
+		if negative < 0 {
+			break
+		}
+		free[negative] = false
+	}
+	f.coefficients[0] = max(f.coefficients[0], 0)
+	f.deviation = max(f.residual()/mean, leastDeviation)
+}
+
+// ridge solves for the coefficients that are free; the others are 0.
+func (f *fit) ridge(guess, width []float64, free []bool, noise float64) {
+	k := len(f.XY)
+	a, b := make([][]float64, k), make([]float64, k)
+	for i := range k {
+		a[i] = make([]float64, k)
+		if !free[i] {
+			a[i][i] = 1
+			continue
+		}
+		for j := range k {
+			if free[j] {
+				a[i][j] = f.XX[i][j] / (noise * noise)
+			}
+		}
+		weight := 1 / (width[i] * width[i])
+		a[i][i] += weight
+		b[i] = f.XY[i]/(noise*noise) + weight*guess[i]
+	}
+	copy(f.coefficients, eliminate(a, b))
+}
+
+// residual is the root of the mean square error over what was learned.
+func (f *fit) residual() float64 {
+	total := f.YY
+	for i, c := range f.coefficients {
+		total -= 2 * c * f.XY[i]
+		for j, d := range f.coefficients {
+			total += c * d * f.XX[i][j]
+		}
+	}
+	return math.Sqrt(max(total, 0) / f.N)
+}
+
+// eliminate solves a symmetric positive definite system by Gauss's elimination
+// with pivots. The systems have at most four unknowns, which is too few for a
+// library.
+func eliminate(a [][]float64, b []float64) []float64 {
+	k := len(b)
+	for i := range k {
+		pivot := i
+		for j := i + 1; j < k; j++ {
+			if math.Abs(a[j][i]) > math.Abs(a[pivot][i]) {
+				pivot = j
+			}
+		}
+		a[i], a[pivot], b[i], b[pivot] = a[pivot], a[i], b[pivot], b[i]
+		if a[i][i] == 0 {
+			continue
+		}
+		for j := i + 1; j < k; j++ {
+			factor := a[j][i] / a[i][i]
+			for n := i; n < k; n++ {
+				a[j][n] -= factor * a[i][n]
+			}
+			b[j] -= factor * b[i]
+		}
+	}
+	x := make([]float64, k)
+	for i := k - 1; i >= 0; i-- {
+		if a[i][i] == 0 {
+			continue
+		}
+		x[i] = b[i]
+		for j := i + 1; j < k; j++ {
+			x[i] -= a[i][j] * x[j]
+		}
+		x[i] /= a[i][i]
+	}
+	return x
+}
