@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -311,4 +312,21 @@ func TestEndsOfRemovedTargetsAreBounded(t *testing.T) {
 	p.receiver.storeOwed("another", owed)
 	assert.LessOrEqual(t, len(p.receiver.owed), before+1)
 	assert.Equal(t, 1, countLogged(p.rig, "The pipeline refuses points"))
+}
+
+// The bound is 8 MiB, exactly.
+func TestTheBoundOfTheEndsOfRemovedTargets(t *testing.T) {
+	p := newDelivery(t)
+	p.deliver(gaugeOf("num_requests_running", "1"))
+	p.to.refuse(true)
+	p.deliverFailure()
+	owed := p.running.sink.owed
+	require.NotEmpty(t, owed)
+	p.receiver.owed["others"] = make(emit.Owed, 8<<20-len(owed)+1)
+	p.receiver.storeOwed("too much", owed)
+	assert.NotContains(t, p.receiver.owed, "too much")
+	p.receiver.owed["others"] = make(emit.Owed, 8<<20-len(owed))
+	p.receiver.storeOwed("enough", owed)
+	assert.Contains(t, p.receiver.owed, "enough")
+	clear(p.receiver.owed)
 }
