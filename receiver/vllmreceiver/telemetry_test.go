@@ -25,7 +25,7 @@ import (
 )
 
 // One body with a bit of everything, read twice, and one failure.
-func TestTelemetryCountsWhatHappened(t *testing.T) {
+func TestSelfTelemetryCounts(t *testing.T) {
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
 	cfg := createDefaultConfig().(*Config)
@@ -42,7 +42,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 		"vllm:num_requests_running{engine=\"2\" 1\n" + // bad labels
 		counter("5") +
 		"# TYPE vllm:brand_new gauge\nvllm:brand_new 1\n" + // unknown
-		"# TYPE ray_vllm_num_preemptions_total counter\nray_vllm_num_preemptions_total NaN\n" + // a counter that is no number
+		"# TYPE ray_vllm_num_preemptions_total counter\nray_vllm_num_preemptions_total NaN\n" + // a counter without a number
 		"# TYPE ray_vllm_num_preemptions gauge\nray_vllm_num_preemptions 5\n" + // and Ray's gauge twin of it
 		"# TYPE python_info gauge\npython_info 1\n" + // off by default
 		"# TYPE http_requests_total counter\nhttp_requests_total{status=\"2xx\"} 1\n" +
