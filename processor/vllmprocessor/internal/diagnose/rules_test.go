@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Each condition follows from what docs/diagnosis.md says about it. What happens begins
