@@ -41,6 +41,27 @@ func TestTheRunbookOfEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
 	}
 }
 
+// What the README shows of "make run" has the sentences of today.
+func TestTheReadmeShowsTheSentencesOfTheDiagnosis(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "internal", "catalog", "diagnosis.yaml"))
+	require.NoError(t, err)
+	var g diagnosis
+	require.NoError(t, yaml.Unmarshal(content, &g))
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	shown := strings.Join(strings.Fields(string(readme)), " ")
+	found := false
+	for _, s := range g.statements() {
+		if s.Name == "slow_steps" {
+			found = true
+			for _, sentence := range append([]string{s.Sentence}, s.Next[:2]...) {
+				assert.Contains(t, shown, strings.ReplaceAll(sentence, "`", ""), "run make run, and put what it shows into the README")
+			}
+		}
+	}
+	require.True(t, found)
+}
+
 // The alerts use metrics and attributes of the catalogue.
 func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
