@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 )
 
@@ -111,7 +112,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 					check(c.Name, c.Next)
 				}
 			}
-			for _, c := range catalog.Causes() {
+			for _, c := range causes.All(t) {
 				check(c.Name, c.Next)
 			}
 		})
