@@ -102,7 +102,7 @@ func (c *Config) checkModel() error {
 	return nil
 }
 
-// checkShares says what cannot work of servers behind one router.
+// checkShares checks the shares of servers behind one router.
 func (c *Config) checkShares() error {
 	if len(c.Shares) == 0 {
 		return nil

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // What is too old is not continued, also where nothing is ever saved and so nothing
@@ -19,7 +21,7 @@ func TestABaselineIsForgottenAfterAWeekWithoutAStorage(t *testing.T) {
 		"six days":   {6 * 24 * time.Hour, true},
 		"eight days": {8 * 24 * time.Hour, false},
 	} {
-		p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		server, other := steady("one:8000", noon), steady("other:8000", noon)
 		p.watch(server, 8*time.Minute)
@@ -30,18 +32,4 @@ func TestABaselineIsForgottenAfterAWeekWithoutAStorage(t *testing.T) {
 		assert.Equal(t, test.want, p.continues(server), name)
 		p.end()
 	}
-}
-
-// An engine that comes and goes without being of any use leaves nothing behind.
-func TestAnEngineOfWhichNothingIsLearnedLeavesNothing(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
-	p.begin(componenttest.NewNopHost())
-	server, other := steady("one:8000", noon), steady("other:8000", noon)
-	p.watch(server, time.Minute)
-	require.NotEmpty(t, p.diagnosis.archive.owners)
-	other.at = server.at
-	p.watch(other, 30*time.Minute)
-	require.Len(t, p.resources, 1, "the first is forgotten")
-	assert.Len(t, p.diagnosis.archive.owners, 2, "the other's engine and server")
-	p.end()
 }

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 )
 
 // decode reads a configuration as the collector does.
@@ -51,10 +53,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 	on, off := true, false
 	want := createDefaultConfig().(*Config)
 	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
-	want.Quantiles, want.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
-	want.CapacityFromBlocks = true
-	want.Percentiles = PercentilesConfig{Interpolation: MeanConstrained, PerEngine: true}
-	want.Hardware = []HardwareConfig{
+	want.Derived.Quantiles, want.Derived.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
+	want.Derived.CapacityFromBlocks = true
+	want.Derived.Percentiles = derived.Percentiles{Interpolation: derived.MeanConstrained, PerEngine: true}
+	want.Derived.Hardware = []derived.Hardware{
 		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
 		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
 		{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
@@ -62,9 +64,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Metrics = map[string]MetricConfig{
 		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
 	}
-	want.Diagnosis = DiagnosisConfig{
+	want.Diagnosis = diagnosis.Config{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
-		Attributes: DiagnosisAttributes{On: OnDerived},
+		Attributes: diagnosis.Attributes{On: diagnosis.OnDerived},
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }
@@ -73,14 +75,14 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	cfg := fromFile(t, "vllm/empty")
 	assert.Equal(t, createDefaultConfig(), cfg)
 	assert.Equal(t, time.Minute, cfg.Window)
-	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Quantiles)
-	assert.Equal(t, 1, cfg.MinCount)
+	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Derived.Quantiles)
+	assert.Equal(t, 1, cfg.Derived.MinCount)
 	assert.Equal(t, 5*time.Minute, cfg.MaxStaleness)
 	assert.Equal(t, 100_000, cfg.MaxSeries)
-	assert.Equal(t, PercentilesConfig{Interpolation: Linear}, cfg.Percentiles)
-	assert.False(t, cfg.CapacityFromBlocks)
-	assert.Equal(t, DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: DiagnosisAttributes{On: OnNone}}, cfg.Diagnosis)
-	assert.Empty(t, cfg.Hardware)
+	assert.Equal(t, derived.Percentiles{Interpolation: derived.Linear}, cfg.Derived.Percentiles)
+	assert.False(t, cfg.Derived.CapacityFromBlocks)
+	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: diagnosis.Attributes{On: diagnosis.OnNone}}, cfg.Diagnosis)
+	assert.Empty(t, cfg.Derived.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }
 
@@ -101,7 +103,7 @@ func TestDurationsHaveDays(t *testing.T) {
 	assert.Equal(t, 72*time.Hour, long.MaxStaleness)
 	assert.Equal(t, 14*24*time.Hour, long.Diagnosis.RelearnAfter)
 	assert.Equal(t, 24*time.Hour, long.Diagnosis.StartTimeout)
-	assert.Equal(t, 2, long.Diagnosis.Hold, "what stands beside a duration keeps its default")
+	assert.Equal(t, 2, long.Diagnosis.Hold, "a setting next to a duration keeps its default")
 	assert.Equal(t, 48*time.Hour, configured(t, "window: 1d").MaxStaleness)
 	for _, text := range []string{"window: 1 day", "diagnosis: {start_timeout: soon}", `pool: {interval: ""}`} {
 		_, err := decode(t, text)
@@ -110,11 +112,11 @@ func TestDurationsHaveDays(t *testing.T) {
 }
 
 func TestNoQuantilesAndTheUtmostQuantilesAreAllowed(t *testing.T) {
-	assert.Empty(t, configured(t, "quantiles: []").Quantiles)
-	assert.Equal(t, []float64{0, 1}, configured(t, "quantiles: [0, 1]").Quantiles)
+	assert.Empty(t, configured(t, "quantiles: []").Derived.Quantiles)
+	assert.Equal(t, []float64{0, 1}, configured(t, "quantiles: [0, 1]").Derived.Quantiles)
 }
 
-// Each mistake is told by its key and says what to write instead.
+// Each invalid value is reported with its key and with what to write instead.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ config, want string }{
 		{`window: 0`, "window: must be more than 0; write for example 1m"},
@@ -149,19 +151,19 @@ func TestMistakes(t *testing.T) {
 		{`metrics: {vllm.prompt_throughput: {}}`, "metrics::vllm.prompt_throughput: write {enabled: true} or {enabled: false}"},
 		{
 			`metrics: {vllm.pool.replicas: {enabled: true}}`,
-			"metrics::vllm.pool.replicas: is told only where there are pools; write pool: {} beside metrics, or remove the switch",
+			"metrics::vllm.pool.replicas: is emitted only where there are pools; write pool: {} next to metrics, or remove the switch",
 		},
 		{
 			`metrics: {vllm.slo.burn_rate: {enabled: true}}`,
-			"metrics::vllm.slo.burn_rate: is told only where there are objectives; write objectives beside metrics, or remove the switch",
+			"metrics::vllm.slo.burn_rate: is emitted only where there are objectives; write objectives next to metrics, or remove the switch",
 		},
 		{
 			`metrics: {vllm.model_flops_utilization: {enabled: true}}`,
-			"metrics::vllm.model_flops_utilization: is told only where hardware says what the GPUs can do; write hardware beside metrics, or remove the switch",
+			"metrics::vllm.model_flops_utilization: is emitted only where hardware says what the GPUs can do; write hardware next to metrics, or remove the switch",
 		},
 		{
 			`{quantiles: [], metrics: {vllm.request.queue_time_quantile_bound: {enabled: true}}}`,
-			"metrics::vllm.request.queue_time_quantile_bound: is told only where there are quantiles, and the list is empty; write for example quantiles: [0.95], or remove the switch",
+			"metrics::vllm.request.queue_time_quantile_bound: is emitted only where there are quantiles, and the list is empty; write for example quantiles: [0.95], or remove the switch",
 		},
 		{
 			`{storage: file_storage, diagnosis: {enabled: false}}`,
@@ -178,24 +180,24 @@ func TestMistakes(t *testing.T) {
 		{`diagnosis: {relearn_after: 60}`, "diagnosis::relearn_after: 60 has no unit; write 60s"},
 		{
 			`diagnosis: {relearn_after: 5m}`,
-			"diagnosis::relearn_after: 5m0s is too short: harm would be taken as usual as soon as it is told; write at least 10m0s, five times hold times window",
+			"diagnosis::relearn_after: 5m0s is too short: harm would be taken as usual as soon as it is reported; write at least 10m0s, five times hold times window",
 		},
 		{
 			`diagnosis: {speculation_break_even: 0.5}`,
-			"diagnosis::speculation_break_even: 0.5 is no number of tokens per step; write for example 1.5, or leave it out",
+			"diagnosis::speculation_break_even: 0.5 is not a number of tokens per step; write for example 1.5, or leave it out",
 		},
 		{
 			`diagnosis: {speculation_break_even: .nan}`,
-			"diagnosis::speculation_break_even: NaN is no number of tokens per step; write for example 1.5, or leave it out",
+			"diagnosis::speculation_break_even: NaN is not a number of tokens per step; write for example 1.5, or leave it out",
 		},
 		{`diagnosis: {attributes: {on: gauges}}`, `diagnosis::attributes::on: "gauges" is not known; write none, derived or resource`},
 		{
 			`diagnosis: {enabled: false, attributes: {on: derived}}`,
-			"diagnosis::attributes::on: there is nothing to tell, because the diagnosis is switched off; write none, or leave out enabled: false",
+			"diagnosis::attributes::on: needs the diagnosis, which is switched off; write none, or leave out enabled: false",
 		},
 		{
 			`{diagnosis: {enabled: false}, metrics: {vllm.diagnosis.signal: {enabled: true}}}`,
-			"metrics::vllm.diagnosis.signal: is told only where there is a diagnosis; leave out diagnosis::enabled, or remove the switch",
+			"metrics::vllm.diagnosis.signal: is emitted only where there is a diagnosis; leave out diagnosis::enabled, or remove the switch",
 		},
 		{
 			`hardware: [{gpu: H100, dtype: bf16}]`,
@@ -205,10 +207,10 @@ func TestMistakes(t *testing.T) {
 		{`hardware: [{gpu: H100-SXM, flops: 989e12}]`, "hardware::0: gives gpu as well as numbers; write either gpu, or flops and memory_bandwidth"},
 		{`hardware: [{match: {host.name: a}}]`, "hardware::0: write gpu, one of V100-PCIe, "},
 		{`hardware: [{dtype: bf16, flops: 989e12}]`, "hardware::0::dtype: belongs to gpu; flops are already those of one type, so remove it"},
-		{`hardware: [{flops: 989}]`, "hardware::0::flops: 989 is too small or no number; write operations per second, for example 989e12"},
-		{`hardware: [{flops: .nan}]`, "hardware::0::flops: NaN is too small or no number; write operations per second, for example 989e12"},
-		{`hardware: [{memory_bandwidth: 3.35}]`, "hardware::0::memory_bandwidth: 3.35 is too small or no number; write bytes per second, for example 3.35e12"},
-		{`hardware: [{memory_bandwidth: .inf}]`, "hardware::0::memory_bandwidth: +Inf is too small or no number; write bytes per second, for example 3.35e12"},
+		{`hardware: [{flops: 989}]`, "hardware::0::flops: 989 is too small or not a number; write operations per second, for example 989e12"},
+		{`hardware: [{flops: .nan}]`, "hardware::0::flops: NaN is too small or not a number; write operations per second, for example 989e12"},
+		{`hardware: [{memory_bandwidth: 3.35}]`, "hardware::0::memory_bandwidth: 3.35 is too small or not a number; write bytes per second, for example 3.35e12"},
+		{`hardware: [{memory_bandwidth: .inf}]`, "hardware::0::memory_bandwidth: +Inf is too small or not a number; write bytes per second, for example 3.35e12"},
 		{
 			`hardware: [{flops: 989e12, match: {host.name: ""}}]`,
 			`hardware::0::match: "host.name": "" matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*`,
@@ -220,19 +222,19 @@ func TestMistakes(t *testing.T) {
 			require.NoError(t, err)
 			err = confmap.Validate(cfg)
 			require.Error(t, err)
-			told := strings.Split(err.Error(), "\n")
-			assert.Len(t, told, 1, "one mistake, one sentence")
+			lines := strings.Split(err.Error(), "\n")
+			assert.Len(t, lines, 1, "one invalid value, one sentence")
 			if strings.HasSuffix(c.want, ", ") {
-				assert.Contains(t, told[0], c.want)
-				assert.Contains(t, told[0], "H100-SXM, H100-NVL")
+				assert.Contains(t, lines[0], c.want)
+				assert.Contains(t, lines[0], "H100-SXM, H100-NVL")
 			} else {
-				assert.Equal(t, c.want, told[0])
+				assert.Equal(t, c.want, lines[0])
 			}
 		})
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestAllInvalidValuesAreReportedTogether(t *testing.T) {
 	cfg, err := decode(t, "{window: -1s, quantiles: [50], max_series: -1}")
 	require.NoError(t, err)
 	err = confmap.Validate(cfg)

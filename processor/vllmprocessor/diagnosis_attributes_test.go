@@ -13,7 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 )
 
 // markedPoint is a derived point: its series without the mark of the diagnosis, and
@@ -85,11 +87,11 @@ func parts(metrics pmetric.Metrics, n int) (all []pmetric.Metrics) {
 
 // incident passes a server through that becomes slow, recovers and is removed, and
 // returns all derived points.
-func incident(t *testing.T, on AttributesOn, split int) []markedPoint {
+func incident(t *testing.T, on diagnosis.AttributesOn, split int) []markedPoint {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Diagnosis.Attributes.On = on
-	p := newInstance(t, config, &archives{})
+	p := newInstance(t, config, &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
@@ -144,27 +146,27 @@ func markAllEnds(metrics pmetric.Metrics) {
 func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 	for _, split := range []int{1, 3} {
 		plain := map[string]float64{}
-		for _, p := range incident(t, OnNone, split) {
+		for _, p := range incident(t, diagnosis.OnNone, split) {
 			require.Empty(t, p.mark)
 			if !p.end {
 				plain[fmt.Sprint(p.series, p.at)] = p.value
 			}
 		}
 		require.NotEmpty(t, plain)
-		for _, on := range []AttributesOn{OnDerived, OnResource} {
+		for _, on := range []diagnosis.AttributesOn{diagnosis.OnDerived, diagnosis.OnResource} {
 			t.Run(fmt.Sprintf("%s in %d parts", on, split), func(t *testing.T) {
 				live := map[string]map[emit.Mark]bool{}
 				said := map[string]float64{}
 				seen := map[emit.Mark]bool{}
 				var at pcommon.Timestamp
-				settled := func() {
+				checkMarks := func() {
 					for series, marks := range live {
 						assert.LessOrEqual(t, len(marks), 1, "%s at %s: %v", series, at.AsTime(), marks)
 					}
 				}
 				for _, p := range incident(t, on, split) {
 					if p.at != at {
-						settled()
+						checkMarks()
 						at = p.at
 					}
 					if live[p.series] == nil {
@@ -180,14 +182,14 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 					assert.NotContains(t, said, key, "two points under one identity or another")
 					said[key] = p.value
 					rollup := !strings.Contains(p.series, "engine=")
-					if on == OnDerived && rollup {
+					if on == diagnosis.OnDerived && rollup {
 						assert.Empty(t, p.mark, p.series)
 					} else {
 						assert.NotEmpty(t, p.mark, p.series)
 						seen[p.mark] = true
 					}
 				}
-				settled()
+				checkMarks()
 				for series, marks := range live {
 					assert.Empty(t, marks, "%s has no end", series)
 				}
@@ -229,7 +231,7 @@ func TestTheWorstEngineNamesTheResource(t *testing.T) {
 
 // Under a new version of the resource the marked series end where they were.
 func TestMarkedSeriesEndUnderTheOldVersionOfTheResource(t *testing.T) {
-	for _, on := range []AttributesOn{OnDerived, OnResource} {
+	for _, on := range []diagnosis.AttributesOn{diagnosis.OnDerived, diagnosis.OnResource} {
 		r := newRig(t, "{quantiles: [], diagnosis: {attributes: {on: "+string(on)+"}}}")
 		const body = `
 			gauge vllm.num_requests.running{0} 0

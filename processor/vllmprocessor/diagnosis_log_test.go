@@ -5,23 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // What an operator reads about an incident, from the first word to the last.
-func TestAnIncidentIsToldInSentences(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+func TestAnIncidentIsLoggedInSentences(t *testing.T) {
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
@@ -59,14 +54,14 @@ func TestAnIncidentIsToldInSentences(t *testing.T) {
 	}
 }
 
-// A server that cannot be judged is told to be one, with what is missing.
+// A server that cannot be judged is reported with what is missing.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	r := newRig(t, "")
 	var text strings.Builder
 	for at := 0; at <= 120; at += 15 {
 		fmt.Fprintf(&text, "at %d\ngauge vllm.num_requests.running{0} 2\ncounter vllm.generation_tokens{0} %d\n", at, at*10)
 	}
-	r.tell(text.String())
+	r.send(text.String())
 	var said []string
 	for _, entry := range r.logs.FilterMessageSnippet("diagnosis: ").All() {
 		said = append(said, entry.Message)
@@ -77,7 +72,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 // Thousands of engines that change at once do not flood the log. The summary says
 // how many, and the counter counts them.
 func TestAStormOfChangesIsSummedUp(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	var servers []*load
@@ -101,10 +96,10 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 	summaries := 0
 	perMinute := map[time.Time]int{}
 	for _, line := range lines {
-		if strings.Contains(line.Message, "more changes came within a minute") {
+		if strings.Contains(line.Message, "more changes within a minute") {
 			summaries++
-			assert.Equal(t, "diagnosis: 150 more changes came within a minute than are logged one by one; "+
-				"vllm.diagnosis.condition and vllm.diagnosis.cause have them all", line.Message)
+			assert.Equal(t, "diagnosis: 150 more changes within a minute were not logged one by one; "+
+				"vllm.diagnosis.condition and vllm.diagnosis.cause have all of them", line.Message)
 			assert.Equal(t, map[string]any{"now_degraded": int64(150)}, line.ContextMap())
 			continue
 		}
@@ -145,23 +140,4 @@ func TestAServerWithoutANameIsNamedByItsAttributes(t *testing.T) {
 	entries := r.logs.FilterMessageSnippet("diagnosis: The engine sleeps").All()
 	require.Len(t, entries, 1)
 	assert.Equal(t, "host.name=gpu-7 service.name=vllm", entries[0].ContextMap()["resource"])
-}
-
-// Names and values come from servers. However long they are, a line is short.
-func TestLongAttributesAreCutInLines(t *testing.T) {
-	core, logs := observer.New(zapcore.InfoLevel)
-	l := changeLog{logger: zap.New(core), on: func(string) bool { return true }}
-	resource := pcommon.NewMap()
-	long := strings.Repeat("\u00e9", 4<<20)
-	for n := range 100 {
-		resource.PutStr(fmt.Sprintf("%d%s", n, long[:1000]), long)
-	}
-	l.line(&diagnose.Transition{Attributes: []collect.Attribute{{Name: "model_name", Value: long}}}, serverFields(resource))
-	require.Equal(t, 1, logs.Len())
-	line := logs.All()[0]
-	assert.True(t, utf8.ValidString(line.ContextMap()["model_name"].(string)))
-	assert.True(t, strings.HasSuffix(line.ContextMap()["model_name"].(string), "... (8388608 bytes)"))
-	assert.Less(t, len(fmt.Sprint(line.ContextMap())), 20_000)
-	resource.PutStr("service.instance.id", long)
-	assert.Less(t, len(fmt.Sprint(serverFields(resource))), 1000)
 }

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // remembering is a configuration with a diagnosis that keeps its baselines.
@@ -29,7 +29,7 @@ func (l *load) slower() *load {
 	return l
 }
 
-// continues tells whether a processor knows from before that 0.1 s is usual.
+// continues reports whether a processor knows from before that 0.1 s is usual.
 func (i *instance) continues(l *load) bool {
 	i.t.Helper()
 	return i.watch(l.slower(), 4*time.Minute)["condition=degraded"] == 1
@@ -38,25 +38,25 @@ func (i *instance) continues(l *load) bool {
 func TestARestartOfTheCollectorContinuesWithTheBaseline(t *testing.T) {
 	folder := t.TempDir()
 	server := steady("one:8000", noon)
-	before := newInstance(t, remembering(), &archives{})
+	before := newInstance(t, remembering(), &archive.Shared{})
 	before.begin(files(t, folder))
 	require.Equal(t, 1.0, before.watch(server, 8*time.Minute)["condition=healthy"])
 	before.end()
 
 	server.at = server.at.Add(10 * time.Minute)
-	after := newInstance(t, remembering(), &archives{})
+	after := newInstance(t, remembering(), &archive.Shared{})
 	after.begin(files(t, folder))
 	assert.True(t, after.continues(server))
 	after.end()
 
-	fresh := newInstance(t, remembering(), &archives{})
+	fresh := newInstance(t, remembering(), &archive.Shared{})
 	fresh.begin(files(t, t.TempDir()))
 	assert.False(t, fresh.continues(steady("one:8000", noon)), "what is slow is not known without a baseline")
 	fresh.end()
 }
 
 func TestAServerThatComesBackContinuesWithItsBaseline(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	server, other := steady("one:8000", noon), steady("other:8000", noon)
 	p.watch(server, 8*time.Minute)
@@ -70,7 +70,7 @@ func TestAServerThatComesBackContinuesWithItsBaseline(t *testing.T) {
 
 // An engine that leaves a server and comes back is the same engine.
 func TestAnEngineThatComesBackContinuesWithItsBaseline(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	server := steady("one:8000", noon)
 	p.watch(server, 8*time.Minute)
@@ -79,7 +79,6 @@ func TestAnEngineThatComesBackContinuesWithItsBaseline(t *testing.T) {
 	p.at = server.at
 	_, err := p.process(t.Context(), gone)
 	require.NoError(t, err)
-	require.Len(t, p.diagnosis.archive.states, 1)
 	assert.True(t, p.continues(server))
 	p.end()
 }
@@ -87,13 +86,13 @@ func TestAnEngineThatComesBackContinuesWithItsBaseline(t *testing.T) {
 func TestABaselineIsForgottenAfterAWeek(t *testing.T) {
 	for age, want := range map[time.Duration]bool{6 * 24 * time.Hour: true, 8 * 24 * time.Hour: false} {
 		store, server := &memory{}, steady("one:8000", noon)
-		before := newInstance(t, remembering(), &archives{})
+		before := newInstance(t, remembering(), &archive.Shared{})
 		before.begin(hostWith{stateID, store})
 		before.watch(server, 8*time.Minute)
 		before.end()
 
 		server.at = server.at.Add(age)
-		after := newInstance(t, remembering(), &archives{})
+		after := newInstance(t, remembering(), &archive.Shared{})
 		after.at = server.at
 		after.begin(hostWith{stateID, store})
 		assert.Equal(t, want, after.continues(server), age)
@@ -102,22 +101,22 @@ func TestABaselineIsForgottenAfterAWeek(t *testing.T) {
 }
 
 func TestBaselinesThatCannotBeReadAreLearnedAnew(t *testing.T) {
-	good := states.Encode(map[string][]byte{"key": []byte("no state")})
+	good := archive.Encode(map[string][]byte{"key": []byte("no state")})
 	for name, data := range map[string][]byte{
 		"another program's": []byte("{\"offset\": 12}"), "empty": {}, "cut short": good[:len(good)-3], "no baseline": good,
-		"another version": states.Encode(map[string][]byte{"key": []byte(`{"version":99,"signals":24,"baseline":{}}`)}),
-		"no numbers":      states.Encode(map[string][]byte{"key": []byte(`{"version":1,"signals":24,"baseline":null}`)}),
+		"another version": archive.Encode(map[string][]byte{"key": []byte(`{"version":99,"signals":24,"baseline":{}}`)}),
+		"no numbers":      archive.Encode(map[string][]byte{"key": []byte(`{"version":1,"signals":24,"baseline":null}`)}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memory{data: map[string][]byte{baselines.key: data}}
-			p := newInstance(t, remembering(), &archives{})
+			store := &memory{data: map[string][]byte{"baselines": data}}
+			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
 			said := p.sentences(zapcore.WarnLevel)
 			require.Len(t, said, 1)
 			assert.Contains(t, said[0], "what the storage has of baselines is damaged or was written by another version; 0 of them could be read")
 			require.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 			p.end()
-			saved, err := states.Decode(store.data[baselines.key])
+			saved, err := archive.Decode(store.data["baselines"])
 			require.NoError(t, err)
 			require.Len(t, saved, 1, "what was damaged is replaced")
 			for _, state := range saved {
@@ -129,12 +128,12 @@ func TestBaselinesThatCannotBeReadAreLearnedAnew(t *testing.T) {
 }
 
 func TestAStorageThatFailsIsNoReasonNotToDiagnose(t *testing.T) {
-	p := newInstance(t, remembering(), &archives{})
+	p := newInstance(t, remembering(), &archive.Shared{})
 	p.begin(hostWith{stateID, &memory{failRead: true, failWrite: true}})
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "the diagnosis learns anew what is usual")
 	assert.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
-	p.diagnosis.archive.save(context.Background())
+	p.diagnosis().Archive.Save(context.Background())
 	require.Len(t, p.sentences(zapcore.WarnLevel), 2)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[1], "the baselines of the diagnosis could not be saved")
 	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_failed_saves", ""))
@@ -142,9 +141,8 @@ func TestAStorageThatFailsIsNoReasonNotToDiagnose(t *testing.T) {
 }
 
 func TestBaselinesOfServersThatAreGoneAreBounded(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{Limit: 2})
 	p.begin(componenttest.NewNopHost())
-	p.diagnosis.archive.limit = 2
 	at := noon
 	for n := range 3 {
 		server := steady(fmt.Sprintf("%d:8000", n), at)
@@ -153,24 +151,23 @@ func TestBaselinesOfServersThatAreGoneAreBounded(t *testing.T) {
 	}
 	last := steady("last:8000", at)
 	p.watch(last, 10*time.Minute)
-	assert.Len(t, p.diagnosis.archive.states, 2)
 	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_dropped_states", ""))
 	last.instance, last.began, last.requests, last.firstTokens, last.gaps = "0:8000", false, 0, 0, 0
 	assert.False(t, p.continues(last), "the oldest is the one that is forgotten")
 	p.end()
 }
 
-// Objectives and baselines are beside each other in one storage.
+// Objectives and baselines are in one storage.
 func TestObjectivesAndBaselinesShareAStorage(t *testing.T) {
 	folder := t.TempDir()
 	config := kept()
 	config.Diagnosis.Enabled = true
 	server := steady("one:8000", noon)
-	before := newInstance(t, config, &archives{})
+	before := newInstance(t, config, &archive.Shared{})
 	before.begin(files(t, folder))
 	before.watch(server, 8*time.Minute)
 	before.end()
-	after := newInstance(t, config, &archives{})
+	after := newInstance(t, config, &archive.Shared{})
 	after.begin(files(t, folder))
 	said := strings.Join(after.sentences(zapcore.InfoLevel), "\n")
 	assert.Contains(t, said, "objectives continue where they were saved")

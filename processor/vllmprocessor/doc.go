@@ -1,17 +1,17 @@
-// Package vllmprocessor derives from the metrics of vLLM servers what an operator
-// decides by: ratios, rates, means and quantiles over a window of time, for each
-// engine and over the engines of a model.
+// Package vllmprocessor derives from the metrics of vLLM servers what an operator needs
+// for decisions: ratios, rates, means and quantiles over a window of time, objectives,
+// and a diagnosis, for each engine and over the engines of a model.
 //
-// What passes through is never changed. A batch takes four steps, each a package
-// below internal:
+// It never changes what passes through. A batch takes these steps, each a package below
+// internal:
 //
-//	collect  pdata: the points that are needed, by resource and time
-//	window   state: running totals, restarts, increases over a window
-//	derive   formulas: a table of what is computed from what
-//	emit     pdata: the values beside their input, and the ends of series
+//	collect   pdata: the points that are needed, by resource and time
+//	window    state: running totals, restarts, increases over a window
+//	stages    what is derived: one package for each stage, in the list of stages.go
+//	delivery  pdata: the values next to their input, and the ends of series
 //
-// window and derive are pure. This package is the outer layer with the clock, the
-// log, the counters and the lock.
+// window is pure, and so are the packages that the stages compute with. This package has
+// the clock, the locks and the list of servers.
 package vllmprocessor
 
 //go:generate go tool mdatagen metadata.yaml

@@ -9,13 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // The engine hangs: its gauges show what was, and its counters stand still. That is no
@@ -26,7 +23,7 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 			t.Run(fmt.Sprint(hold+1, waiting), func(t *testing.T) {
 				config := createDefaultConfig().(*Config)
 				config.Diagnosis.Hold = hold + 1
-				p := newInstance(t, config, &archives{})
+				p := newInstance(t, config, &archive.Shared{})
 				p.begin(componenttest.NewNopHost())
 				defer p.end()
 				server := steady("one:8000", noon)
@@ -34,13 +31,13 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				p.watch(server, 8*time.Minute)
 				require.Empty(t, p.changes())
 				server.stands = true
-				var told map[string]float64
+				var reported map[string]float64
 				for range 8 {
 					server.waiting = waiting - 15*server.rate // and scrape adds what came
-					told = p.diagnoses(server)
-					assert.NotContains(t, told, "cause=demand_exceeds_capacity")
+					reported = p.diagnoses(server)
+					assert.NotContains(t, reported, "cause=demand_exceeds_capacity")
 				}
-				assert.Equal(t, 1.0, told["condition=stalled"])
+				assert.Equal(t, 1.0, reported["condition=stalled"])
 				for _, line := range p.changes() {
 					assert.NotContains(t, line.Message, "as it should")
 					assert.NotContains(t, line.Message, "copes")
@@ -51,28 +48,6 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				assert.Equal(t, "standstill 60 s", evidence[0])
 				assert.True(t, strings.HasPrefix(evidence[1].(string), "generation_throughput 0 tokens/s (usual 590)"), evidence[1])
 			})
-		}
-	}
-}
-
-// The lines about servers have no stack of this program, whatever the collector's logs
-// are set to, and are no errors of the collector.
-func TestDiagnosesHaveNoStackTraces(t *testing.T) {
-	for _, development := range []bool{false, true} {
-		level := zapcore.ErrorLevel // what zap does in production
-		if development {
-			level = zapcore.WarnLevel
-		}
-		core, logs := observer.New(zapcore.InfoLevel)
-		l := changeLog{logger: withoutStacks(zap.New(core, zap.AddStacktrace(level))), on: func(string) bool { return true }}
-		for c := range diagnose.NumConditions {
-			described, _ := catalog.ConditionByName(c.String())
-			l.line(&diagnose.Transition{To: diagnose.Verdict{Condition: c, Severity: described.Severity}}, nil)
-		}
-		require.Equal(t, int(diagnose.NumConditions), logs.Len())
-		for _, entry := range logs.All() {
-			assert.Empty(t, entry.Stack, entry.Message)
-			assert.LessOrEqual(t, entry.Level, zapcore.WarnLevel, entry.Message)
 		}
 	}
 }
@@ -90,8 +65,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := createDefaultConfig().(*Config)
 			configure(config)
-			p := newInstance(t, config, &archives{})
-			on := p.diagnosis.log.on
+			on := config.emits
 			assert.False(t, on("vllm.healthy"))
 			assert.False(t, on("vllm.pool.waiting"), "no pool is configured")
 			assert.True(t, on("vllm.up"))
@@ -121,7 +95,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 
 // The signal that decides about the cause stands first.
 func TestTheDecidingEvidenceComesFirst(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)

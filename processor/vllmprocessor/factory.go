@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -22,15 +24,12 @@ func NewFactory() processor.Factory {
 }
 
 // factory has what the instances of one processor in several pipelines share.
-type factory struct{ archives archives }
+type factory struct{ archives archive.Shared }
 
 func (f *factory) createMetricsProcessor(
 	ctx context.Context, settings processor.Settings, cfg component.Config, next consumer.Metrics,
 ) (processor.Metrics, error) {
-	p, err := newProcessor(cfg.(*Config), settings, next)
-	if err == nil {
-		err = p.keep(&f.archives)
-	}
+	p, err := newProcessor(cfg.(*Config), settings, next, &f.archives)
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +46,5 @@ func (p *vllmProcessor) component(ctx context.Context, settings processor.Settin
 	if err != nil {
 		return nil, err
 	}
-	return delivering{inner}, nil
+	return delivery.Reporting{Metrics: inner}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 )
 
@@ -50,7 +51,7 @@ func TestTheDefaultsOfObjectives(t *testing.T) {
 	assert.Nil(t, config.Storage)
 }
 
-func TestAllMistakesInObjectivesAreToldAtOnce(t *testing.T) {
+func TestAllInvalidValuesOfObjectivesAreReportedTogether(t *testing.T) {
 	config, err := objectivesFrom(t, `
 objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: 2.5, target: 95}
@@ -78,7 +79,7 @@ burn_windows: [1h, 1h, 3d]`)
 	}
 }
 
-func TestTimesThatAreNoneAreToldTogether(t *testing.T) {
+func TestInvalidTimesAreReportedTogether(t *testing.T) {
 	_, err := objectivesFrom(t, `
 objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: soon, target: 0.9}
@@ -106,5 +107,5 @@ objectives:
   - {name: h, metric: vllm.request.decode_time, threshold: 1s, target: 0.9}`)
 	require.NoError(t, err)
 	require.NoError(t, confmap.Validate(config))
-	assert.NotNil(t, newInstance(t, config, &archives{}).objectives)
+	assert.NotNil(t, newInstance(t, config, &archive.Shared{}).objectives())
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 )
@@ -141,7 +142,7 @@ type instance struct {
 	at   time.Time
 }
 
-func newInstance(tb testing.TB, config *Config, shared *archives) *instance {
+func newInstance(tb testing.TB, config *Config, shared *archive.Shared) *instance {
 	tb.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
@@ -150,9 +151,8 @@ func newInstance(tb testing.TB, config *Config, shared *archives) *instance {
 	tb.Cleanup(func() { _ = own.Shutdown(context.Background()) })
 	settings.TelemetrySettings = own.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	p, err := newProcessor(config, settings, consumertest.NewNop())
+	p, err := newProcessor(config, settings, consumertest.NewNop(), shared)
 	require.NoError(tb, err)
-	require.NoError(tb, p.keep(shared))
 	i := &instance{vllmProcessor: p, t: tb, logs: logs, own: own, at: noon}
 	p.now = func() time.Time { return i.at }
 	return i
@@ -161,7 +161,7 @@ func newInstance(tb testing.TB, config *Config, shared *archives) *instance {
 // run starts an instance of its own and stops it with the test.
 func run(t *testing.T, config *Config) *instance {
 	t.Helper()
-	i := newInstance(t, config, &archives{})
+	i := newInstance(t, config, &archive.Shared{})
 	i.begin(componenttest.NewNopHost())
 	t.Cleanup(func() { i.end() })
 	return i
@@ -176,7 +176,7 @@ func (i *instance) end() {
 	require.NoError(i.t, i.vllmProcessor.shutdown(context.Background()))
 }
 
-// take passes metrics through and returns what was told about objectives.
+// take passes metrics through and returns what was reported about objectives.
 func (i *instance) take(metrics pmetric.Metrics) sloSaid {
 	i.t.Helper()
 	out, err := i.process(context.Background(), metrics)
@@ -195,14 +195,6 @@ func (i *instance) counted(name, reason string) (n int64) {
 		}
 	}
 	return n
-}
-
-// windows are the burn windows of the configuration.
-func (o *objectives) windows() (windows []time.Duration) {
-	for _, window := range o.config.BurnWindows {
-		windows = append(windows, time.Duration(window))
-	}
-	return windows
 }
 
 // sentences are what was logged at a level.

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
@@ -66,7 +66,7 @@ func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
 
 func TestTrackersAreBounded(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	p.objectives.trackers = quota.New(2)
+	p.objectives().Trackers = quota.New(2)
 	engines := map[string]*engineLog{"0": {born: noon}}
 	names := []string{"one:8000", "two:8000", "three:8000"}
 	for _, name := range names {
@@ -102,14 +102,13 @@ func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {
 }
 
 func TestManyPipelinesAtOnce(t *testing.T) {
-	store, shared := &memory{}, &archives{}
+	store, shared := &memory{}, &archive.Shared{}
 	var all []*instance
 	for range 3 {
 		p := newInstance(t, kept(), shared)
 		p.begin(hostWith{stateID, store})
 		all = append(all, p)
 	}
-	all[0].objectives.archive.now = func() time.Time { return noon }
 	var done sync.WaitGroup
 	for n, p := range all {
 		done.Go(func() {
@@ -122,14 +121,14 @@ func TestManyPipelinesAtOnce(t *testing.T) {
 	}
 	done.Go(func() {
 		for range 20 {
-			all[0].objectives.archive.save(context.Background())
+			all[0].objectives().Archive.Save(context.Background())
 		}
 	})
 	done.Wait()
 	for _, p := range all {
 		p.end()
 	}
-	saved, err := states.Decode(store.data[budgetsKey])
+	saved, err := archive.Decode(store.data[budgetsKey])
 	require.NoError(t, err)
 	assert.Len(t, saved, 4)
 	assert.Equal(t, 1, store.clients)

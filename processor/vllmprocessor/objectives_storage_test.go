@@ -16,9 +16,9 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
 )
 
 // hostWith is a host with one extension.
@@ -74,7 +74,7 @@ func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...
 func TestARestartOfTheCollectorContinuesTheBudgetButNotTheSums(t *testing.T) {
 	folder := t.TempDir()
 	engines := map[string]*engineLog{"0": {born: noon}}
-	before := newInstance(t, kept(), &archives{})
+	before := newInstance(t, kept(), &archive.Shared{})
 	before.begin(files(t, folder))
 	before.shows("one:8000", engines)
 	// 4 requests, 1 of them too slow: burnt 25 % of 10 %.
@@ -83,17 +83,17 @@ func TestARestartOfTheCollectorContinuesTheBudgetButNotTheSums(t *testing.T) {
 	assert.InDelta(t, 1-2.5, got.values[budgetLeft], 1e-9)
 	before.end()
 
-	after := newInstance(t, kept(), &archives{})
+	after := newInstance(t, kept(), &archive.Shared{})
 	after.at = before.at.Add(10 * time.Minute)
 	after.begin(files(t, folder))
-	// While the collector was down 3 requests came, which nobody can place in time.
+	// While the collector was down 3 requests were served; when is not known.
 	assert.Empty(t, after.shows("one:8000", engines, 9, 9, 9).values)
 	began := after.at
 	got = after.shows("one:8000", engines, 1)
 	assert.InDelta(t, 1-2.0, got.values[budgetLeft], 1e-9, "1 of 5")
 	assert.InDelta(t, 2.0, got.values[burnHour], 1e-9)
 	assert.InDelta(t, 90.0/3600, got.values[coveredHour], 0.5/60, "three steps of 30 s were seen")
-	assert.Equal(t, 1.0, got.values[valid], "a sum begins with the process that tells it")
+	assert.Equal(t, 1.0, got.values[valid], "a sum begins with the process that reports it")
 	assert.Equal(t, began, got.starts[valid])
 	after.end()
 }
@@ -101,7 +101,7 @@ func TestARestartOfTheCollectorContinuesTheBudgetButNotTheSums(t *testing.T) {
 func TestPipelinesOfOneProcessorShareTheStorage(t *testing.T) {
 	folder := t.TempDir()
 	one, two, both := map[string]*engineLog{"0": {born: noon}}, map[string]*engineLog{"0": {born: noon}}, map[string]*engineLog{"0": {born: noon}}
-	host, shared := files(t, folder), &archives{}
+	host, shared := files(t, folder), &archive.Shared{}
 	// A second client would wait for the lock of the first and fail.
 	left, right := newInstance(t, kept(), shared), newInstance(t, kept(), shared)
 	left.begin(host)
@@ -120,7 +120,7 @@ func TestPipelinesOfOneProcessorShareTheStorage(t *testing.T) {
 	left.end()
 	right.end()
 
-	again := newInstance(t, kept(), &archives{})
+	again := newInstance(t, kept(), &archive.Shared{})
 	again.at = left.at
 	again.begin(files(t, folder))
 	again.shows("left:8000", one)
@@ -144,14 +144,13 @@ func TestAResourceThatComesBackContinues(t *testing.T) {
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.shows("one:8000", engines)
 	p.shows("one:8000", engines, 1, 3)
-	require.Equal(t, 1, p.objectives.trackers.Used())
+	require.Equal(t, 1, p.objectives().Trackers.Used())
 	// It is silent for an hour; another one keeps the processor awake.
 	other := map[string]*engineLog{"0": {born: noon}}
 	for range 120 {
 		p.shows("other:8000", other)
 	}
-	require.Equal(t, 1, p.objectives.trackers.Used(), "that of the other")
-	require.Len(t, p.objectives.archive.states, 1)
+	require.Equal(t, 1, p.objectives().Trackers.Used(), "that of the other")
 	p.shows("one:8000", engines)
 	got := p.shows("one:8000", engines, 1, 1)
 	assert.InDelta(t, 1-2.5, got.values[budgetLeft], 1e-9, "1 of 4")
@@ -159,19 +158,19 @@ func TestAResourceThatComesBackContinues(t *testing.T) {
 }
 
 func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
-	store, shared := &memory{}, &archives{}
+	store, shared := &memory{}, &archive.Shared{}
 	first, second := newInstance(t, kept(), shared), newInstance(t, kept(), shared)
 	first.begin(hostWith{stateID, store})
 	second.begin(hostWith{stateID, store})
 	engines := map[string]*engineLog{"0": {born: noon}}
 	saved := func() (valid float64) {
-		first.objectives.archive.save(context.Background())
-		saved, err := states.Decode(store.data[budgetsKey])
+		first.objectives().Archive.Save(context.Background())
+		saved, err := archive.Decode(store.data[budgetsKey])
 		require.NoError(t, err)
 		require.Len(t, saved, 1)
 		o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
 		for _, state := range saved {
-			tracker := objective.NewTracker(&o, objective.Windows{Burn: first.objectives.windows(), Budget: 720 * time.Hour}, 0)
+			tracker := objective.NewTracker(&o, objective.Windows{Burn: []time.Duration{time.Hour, 6 * time.Hour}, Budget: 720 * time.Hour}, 0)
 			require.Equal(t, objective.RestoredAll, tracker.Restore(state, first.at.UnixNano()))
 			valid = tracker.Budget(first.at.UnixNano()).Valid
 		}
@@ -189,7 +188,7 @@ func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
 	// When the first sees it no more, what the other has is better than nothing.
 	first.at = first.at.Add(10 * time.Minute)
 	first.take(body("else:8000", "m", first.at, nil, engines))
-	require.Zero(t, first.objectives.trackers.Used())
+	require.Zero(t, first.objectives().Trackers.Used())
 	second.shows("one:8000", engines, 1, 1)
 	assert.Equal(t, 3.0, saved())
 	second.shows("one:8000", engines, 1, 1)
@@ -198,39 +197,14 @@ func TestWhereTwoPipelinesSeeAServerTheOlderStateIsSaved(t *testing.T) {
 	first.end()
 }
 
-func TestStatesOlderThanTheBudgetWindowAreForgotten(t *testing.T) {
-	a := newArchive(kind{age: 24 * time.Hour, newest: objective.StateAge, thin: objective.Thin}, func() time.Time { return noon }, nil)
-	user := &objectives{archive: a}
-	a.limit = 3
-	o := promise("ttft", firstToken, 2500*time.Millisecond, 0.9)
-	save := func(key string, age time.Duration) {
-		tracker := objective.NewTracker(&o, objective.Windows{Budget: 24 * time.Hour}, 0)
-		end := noon.Add(-age).UnixNano()
-		tracker.Add(end-1e9, end, objective.Counts{Valid: 1})
-		a.begin(key, "", key, user)
-		a.end(key, tracker.Encode(), user)
-	}
-	save("old", 25*time.Hour)
-	save("a", 4*time.Hour)
-	save("b", 3*time.Hour)
-	save("c", 2*time.Hour)
-	save("d", time.Hour)
-	a.prune()
-	assert.Len(t, a.states, 3)
-	assert.NotContains(t, a.states, "old")
-	assert.NotContains(t, a.states, "a", "the oldest goes where there are too many")
-	a.end("d", []byte("damaged"), user)
-	assert.Contains(t, a.states, "d")
-}
-
 func TestWhatCannotBeReadStartsAnew(t *testing.T) {
-	good := states.Encode(map[string][]byte{"key": []byte("no state")})
+	good := archive.Encode(map[string][]byte{"key": []byte("no state")})
 	for name, data := range map[string][]byte{
 		"another program's": []byte("{\"offset\": 12}"), "empty": {}, "cut short": good[:len(good)-3], "state": good,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &memory{data: map[string][]byte{budgetsKey: data}}
-			p := newInstance(t, kept(), &archives{})
+			p := newInstance(t, kept(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
 			said := p.sentences(zapcore.WarnLevel)
 			require.Len(t, said, 1)
@@ -239,7 +213,7 @@ func TestWhatCannotBeReadStartsAnew(t *testing.T) {
 			p.shows("one:8000", engines)
 			assert.InDelta(t, 1.0, p.shows("one:8000", engines, 1).values[budgetLeft], 1e-9)
 			p.end()
-			saved, err := states.Decode(store.data[budgetsKey])
+			saved, err := archive.Decode(store.data[budgetsKey])
 			require.NoError(t, err)
 			assert.Len(t, saved, 1, "what was damaged is replaced")
 		})
@@ -247,7 +221,7 @@ func TestWhatCannotBeReadStartsAnew(t *testing.T) {
 }
 
 func TestAStorageThatFailsToReadIsNoReasonNotToStart(t *testing.T) {
-	p := newInstance(t, kept(), &archives{})
+	p := newInstance(t, kept(), &archive.Shared{})
 	p.begin(hostWith{stateID, &memory{failRead: true}})
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start anew")
@@ -257,7 +231,7 @@ func TestAStorageThatFailsToReadIsNoReasonNotToStart(t *testing.T) {
 func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
 	store := &memory{}
 	engines := map[string]*engineLog{"0": {born: noon}}
-	before := newInstance(t, kept(), &archives{})
+	before := newInstance(t, kept(), &archive.Shared{})
 	before.begin(hostWith{stateID, store})
 	before.shows("one:8000", engines)
 	before.shows("one:8000", engines, 3)
@@ -265,7 +239,7 @@ func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
 
 	config := kept()
 	config.Objectives[0].Threshold = objective.Duration(5 * time.Second)
-	after := newInstance(t, config, &archives{})
+	after := newInstance(t, config, &archive.Shared{})
 	after.at = before.at
 	after.begin(hostWith{stateID, store})
 	after.shows("one:8000", engines)
@@ -278,25 +252,25 @@ func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
 
 func TestAWriteThatFailsLosesNothing(t *testing.T) {
 	store := &memory{failWrite: true}
-	p := newInstance(t, kept(), &archives{})
+	p := newInstance(t, kept(), &archive.Shared{})
 	p.begin(hostWith{stateID, store})
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.shows("one:8000", engines)
 	p.shows("one:8000", engines, 1, 3)
 	for range 5 {
 		p.at = p.at.Add(time.Minute)
-		p.objectives.archive.save(context.Background())
+		p.objectives().Archive.Save(context.Background())
 	}
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "saved with the next attempt")
 	p.at = p.at.Add(10 * time.Minute)
-	p.objectives.archive.save(context.Background())
+	p.objectives().Archive.Save(context.Background())
 	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is said again after a while")
 	assert.Equal(t, int64(6), p.counted("otelcol_processor_vllm_failed_saves", ""))
 	store.set(false)
 	p.end()
 	assert.True(t, store.closed)
-	saved, err := states.Decode(store.data[budgetsKey])
+	saved, err := archive.Decode(store.data[budgetsKey])
 	require.NoError(t, err)
 	assert.Len(t, saved, 1)
 }
@@ -311,7 +285,7 @@ func TestAStorageThatIsNoneStopsTheStart(t *testing.T) {
 		"locked":  {hostWith{stateID, &memory{failOpen: true}}, "storage: the extension file_storage/state cannot be used: locked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newInstance(t, kept(), &archives{})
+			p := newInstance(t, kept(), &archive.Shared{})
 			require.ErrorContains(t, p.vllmProcessor.start(context.Background(), test.host), test.want)
 			p.end()
 		})
@@ -319,7 +293,15 @@ func TestAStorageThatIsNoneStopsTheStart(t *testing.T) {
 }
 
 func TestObjectivesShutDownWithoutStart(t *testing.T) {
-	newInstance(t, kept(), &archives{}).end()
+	newInstance(t, kept(), &archive.Shared{}).end()
+}
+
+// storedStates are the states of the objectives in a storage.
+func storedStates(t *testing.T, store *memory) map[string][]byte {
+	t.Helper()
+	all, err := archive.Decode(store.data[budgetsKey])
+	require.NoError(t, err)
+	return all
 }
 
 type nopComponent struct{}
@@ -327,7 +309,7 @@ type nopComponent struct{}
 func (nopComponent) Start(context.Context, component.Host) error { return nil }
 func (nopComponent) Shutdown(context.Context) error              { return nil }
 
-// memory is a storage that can be told to fail. It keeps the contract of the
+// memory is a storage that can fail on demand. It keeps the contract of the
 // real ones: a component gets one client.
 type memory struct {
 	nopComponent

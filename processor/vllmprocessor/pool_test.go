@@ -27,15 +27,17 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
 
 // pooled makes a processor with pools and without a diagnosis, whose consumer is next.
 func pooled(t *testing.T, next consumer.Metrics, change ...func(*Config, *processor.Settings)) processor.Metrics {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Pool = configoptional.Some(defaultPoolConfig())
+	config.Pool = configoptional.Some(pools.DefaultConfig())
 	config.Diagnosis.Enabled = false
 	settings := processortest.NewNopSettings(metadata.Type)
 	for _, c := range change {
@@ -220,9 +222,9 @@ func TestWithoutAConfigurationThereAreNoPools(t *testing.T) {
 		assert.Len(t, sink.AllMetrics(), 1)
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
-	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{})
 	require.NoError(t, err)
-	assert.Nil(t, inner.pools)
+	assert.Nil(t, inner.pools())
 }
 
 func TestPoolsStopWithTheProcessorAndStartWithTheNext(t *testing.T) {
@@ -244,7 +246,7 @@ func TestPoolsStopWithTheProcessorAndStartWithTheNext(t *testing.T) {
 	})
 }
 
-// stubborn is a consumer that does not return before it is told to.
+// stubborn is a consumer that does not return before it is released.
 type stubborn struct {
 	heeds   bool // its context
 	calls   atomic.Int64
@@ -292,7 +294,7 @@ func TestAConsumerThatBlocksHoldsUpNeitherInputNorShutdown(t *testing.T) {
 					assert.Zero(t, time.Since(before))
 					assert.Zero(t, logs.Len(), "what is called off has not failed")
 				} else {
-					assert.Equal(t, shutdownPatience, time.Since(before))
+					assert.Equal(t, 5*time.Second, time.Since(before))
 					assert.Equal(t, 1, logs.FilterMessageSnippet("still holds the metrics").Len())
 				}
 				close(next.release)
@@ -427,7 +429,7 @@ func TestWhatAUserCanMendIsSaidOnce(t *testing.T) {
 			s.Logger = zap.New(core)
 		})
 		require.NoError(t, p.Start(t.Context(), host()))
-		for n := range maxPools + 5 {
+		for n := range pools.MaxPools + 5 {
 			require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(fmt.Sprint("server-", n), map[string]float64{"vllm.num_requests.running": 3})))
 		}
 		time.Sleep(time.Minute)
@@ -446,7 +448,7 @@ func TestPoolsAndInputAtTheSameTime(t *testing.T) {
 	})
 	require.NoError(t, err)
 	config := createDefaultConfig().(*Config)
-	config.Pool = configoptional.Some(PoolConfig{GroupBy: []string{"model_name"}, Interval: time.Millisecond})
+	config.Pool = configoptional.Some(pools.Config{GroupBy: []string{"model_name"}, Interval: time.Millisecond})
 	p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), config, next)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), host()))

@@ -14,161 +14,112 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // vllmProcessor is one instance in one pipeline.
 type vllmProcessor struct {
-	id        component.ID
 	config    *Config
 	window    window.Settings
-	derive    derive.Settings
 	logger    *zap.Logger
 	version   string
-	hardware  []hardware.Rule
 	now       func() time.Time
-	telemetry *telemetry
-	storage   *storageStatus
+	telemetry *telemetry.Telemetry
+	status    *archive.Status
+	// stages are what the processor derives, in the order of addStages.
+	stages []stage.Stage
 
 	// mu guards what follows. A resource has a lock of its own, which is taken before
-	// mu where both are needed, so that one resource with much to do holds up no
-	// other.
+	// mu where both are needed, so that one resource with much to do delays no other.
 	mu        sync.Mutex
 	resources map[string]*resource
 	swept     time.Time
-	warned    warnings
 	lapsed    lapsed
 
+	warned warnings
 	// series and engines are shared among the resources.
 	series  *quota.Quota
 	engines *quota.Quota
-	workers sync.Pool
-	// pools is nil where none are configured.
-	pools *poolTicker
-	// objectives is nil without any.
-	objectives *objectives
-	// diagnosis is nil where it is switched off.
-	diagnosis *diagnosis
-}
-
-// worker is memory that calls use again.
-type worker struct {
-	settings derive.Settings
-	derive   derive.Evaluator
-	slo      slo.Evaluator
-	values   []derive.Value
 }
 
 const (
 	// seriesOfEngine is how many series an engine has at least; servers have 20 for
-	// each engine and more. Without it engines that are made up, with a series each,
-	// would take ten times the memory of the same number of series.
+	// each engine and more. Without it invented engines with a series each would take
+	// ten times the memory of the same number of series.
 	seriesOfEngine = 8
 	// leastEngines is for limits that are very low.
 	leastEngines = 16
 )
 
-func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics) (*vllmProcessor, error) {
-	rules, err := config.rules()
+func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics, archives *archive.Shared) (*vllmProcessor, error) {
+	own, err := telemetry.New(settings.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
 	p := &vllmProcessor{
-		id:     settings.ID,
-		config: config,
-		window: window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
-		derive: derive.Settings{
-			Enabled:            make([]bool, len(derive.Rows())),
-			MeanConstrained:    config.Percentiles.Interpolation == MeanConstrained,
-			PerEngineQuantiles: config.Percentiles.PerEngine,
-			MinCount:           float64(config.MinCount),
-			CapacityFromBlocks: config.CapacityFromBlocks,
-		},
+		config:    config,
+		window:    window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
 		logger:    settings.Logger,
 		version:   settings.BuildInfo.Version,
-		hardware:  rules,
 		now:       time.Now,
-		storage:   &storageStatus{},
+		telemetry: own,
+		status:    &archive.Status{},
 		resources: map[string]*resource{},
 		series:    quota.New(config.MaxSeries),
 		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
-	p.workers.New = func() any { return &worker{} }
-	for _, q := range config.Quantiles {
-		p.derive.Quantiles = append(p.derive.Quantiles, derive.NewQuantile(q))
-	}
-	for i := range derive.Rows() {
-		p.derive.Enabled[i] = config.enabled(derive.Rows()[i].Metric)
-	}
-	builder, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
-	if err != nil {
-		return nil, err
-	}
-	p.telemetry = newTelemetry(builder)
-	p.pools = newPoolTicker(p, settings, next)
-	return p, nil
+	now := func() time.Time { return p.now() }
+	return p, p.addStages(&stage.Processor{
+		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
+		Now: now, Each: p.each, Enabled: config.enabled, Emits: config.emits,
+		Archive: archive.Settings{
+			Shared: archives, ID: settings.ID, Extension: config.Storage, Status: p.status, Now: now, Logger: settings.Logger,
+			Failed:  func() { own.ProcessorVllmFailedSaves.Add(context.Background(), 1) },
+			Dropped: func(n int) { own.ProcessorVllmDroppedStates.Add(context.Background(), int64(n)) },
+		},
+	})
 }
 
-// keep gives a new processor what has a state to keep over a restart: its objectives
-// and its diagnosis.
-func (p *vllmProcessor) keep(shared *archives) error {
-	p.diagnose(shared)
-	return p.measure(shared)
-}
-
-// newArchive returns an archive that counts what it loses.
-func (p *vllmProcessor) newArchive(of kind) *archive {
-	a := newArchive(of, func() time.Time { return p.now() }, p.logger)
-	a.failed = func() { p.telemetry.ProcessorVllmFailedSaves.Add(context.Background(), 1) }
-	a.dropped = func(n int) { p.telemetry.ProcessorVllmDroppedStates.Add(context.Background(), int64(n)) }
-	return a
-}
-
-// enabled tells whether a metric is wanted.
-func (c *Config) enabled(name string) bool {
-	if chosen := c.Metrics[name].Enabled; chosen != nil {
-		return *chosen
-	}
-	metric, known := catalog.ByName(name)
-	return known && metric.Enabled
-}
-
-// start opens the storage and begins with the pools.
+// start starts the stages in their order. Nothing is started after one that fails.
 func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
-	p.storage.start(host)
-	if err := errors.Join(p.telemetry.observe(p), p.objectives.start(ctx, host), p.diagnosis.start(ctx, host)); err != nil {
+	p.status.Start(host)
+	if err := p.telemetry.ObserveState(p.series.Used, p.numResources); err != nil {
 		return err
 	}
-	p.pools.start()
+	for _, s := range p.stages {
+		if err := s.Start(ctx, host); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
+// shutdown stops the stages, the last one first: it may use what those before it have.
 func (p *vllmProcessor) shutdown(ctx context.Context) error {
-	p.storage.stop()
-	p.pools.shutdown(ctx)
-	err := errors.Join(p.objectives.shutdown(ctx), p.diagnosis.shutdown(ctx))
+	p.status.Stop()
+	var errs []error
+	for _, s := range slices.Backward(p.stages) {
+		errs = append(errs, s.Shutdown(ctx))
+	}
 	p.telemetry.Shutdown()
-	return err
+	return errors.Join(errs...)
 }
 
 // process derives from the metrics that pass through and adds the values to the
-// resources that they come from.
+// resources that they belong to.
 func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (pmetric.Metrics, error) {
 	batches, unread := collect.Read(metrics)
-	p.telemetry.unread(ctx, &unread)
+	p.telemetry.Unread(ctx, &unread)
 	p.warnSize(&unread)
 	now := p.now()
 	p.sweep(ctx, now)
-	w := p.workers.Get().(*worker)
-	defer p.workers.Put(w)
-	derived := derivedBefore(metrics)
+	elsewhere := p.derivedElsewhere(metrics)
 	left := map[string]int{}
 	for i := range batches {
 		left[batches[i].Resource]++
@@ -179,133 +130,122 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 		r := p.acquire(batch.Resource, now)
 		if r.isAhead(batch, now) {
 			p.warnAhead(r, now)
-			p.forget(batch.Resource, r)
+			p.forget(r)
 			r.mu.Unlock()
 			r = p.acquire(batch.Resource, now)
 			r.strict = now.Add(p.config.MaxStaleness)
 		}
-		p.noteDerived(r, derived[batch.Resource], now)
-		p.batch(ctx, w, batch, r, metrics, now, left[batch.Resource])
-		p.release(batch.Resource, r)
+		p.deriveElsewhere(r, elsewhere[batch.Resource], now)
+		p.batch(ctx, r, &stage.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
+		p.release(r)
 	}
-	p.telemetry.absent(ctx, &w.derive.Absent)
-	p.telemetry.absent(ctx, &w.slo.Absent)
 	return metrics, nil
 }
 
-// batch takes one batch into the state of its resource and adds what is derived. later
-// is the number of batches of the resource that the same request has for later times.
-func (p *vllmProcessor) batch(
-	ctx context.Context, w *worker, batch *collect.Batch, r *resource, metrics pmetric.Metrics, now time.Time, later int,
-) {
-	if ahead := time.Unix(0, batch.Time).Sub(now); ahead > lead || ahead > skew && now.Before(r.strict) {
+// batch takes one batch into the state of its resource and adds what is derived. later is
+// the number of batches of the resource that the same request has for later times.
+func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stage.Batch, metrics pmetric.Metrics, later int) {
+	if ahead := time.Unix(0, batch.Time).Sub(batch.Now); ahead > lead || ahead > skew && batch.Now.Before(r.strict) {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
-		p.telemetry.observed(ctx, &report)
-		p.warnFuture(batch, now)
+		p.telemetry.Observed(ctx, &report)
+		p.warnFuture(batch)
 		return
 	}
-	out := &output{time: batch.Time, print: batch.Print(), sent: deliveryOf(ctx)}
-	if before := r.history.find(out.time, out.print); before != nil {
-		p.again(ctx, []*output{before}, batch, metrics)
+	out := delivery.NewOutput(batch.Time, batch.Print(), delivery.CallOf(ctx))
+	if before := r.history.Find(batch.Time, batch.Print()); before != nil {
+		p.resend(ctx, []*delivery.Output{before}, batch, metrics)
 		return
 	}
-	if now.Sub(r.trimmed) >= p.config.MaxStaleness/4 {
-		r.trimmed = now
-		r.state.Trim()
-	}
-	before := r.state.Time()
-	r.state.Shrink(r.share.Excess(), r.engines.Excess())
-	r.hold()
-	r.state.Allow(r.state.Engines() + r.engines.Room())
-	report := r.state.Observe(batch, r.share.Room())
-	r.hold()
-	p.telemetry.observed(ctx, &report)
 	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
-	p.warnings(batch, r, attributes, &report, before)
-	if report.Changed {
-		p.mu.Lock()
-		r.arrived = now
-		p.mu.Unlock()
-	}
+	report := p.observe(ctx, r, batch, attributes)
 	if report.Used == 0 {
-		// It came before, in other parts.
-		p.again(ctx, r.history.refused(batch.Time), batch, metrics)
+		// Its points arrived before, in other parts.
+		p.resend(ctx, r.history.Refused(batch.Time), batch, metrics)
 	}
 	if !report.Changed {
 		return
 	}
-	p.move(ctx, batch, r, attributes, metrics, out)
-	p.pools.observe(batch.Resource, r, attributes)
-	p.objectives.observe(ctx, batch, r, now)
-	if later < r.times() {
-		p.evaluate(ctx, w, batch, r, attributes, now, out)
-	} else {
-		p.telemetry.ProcessorVllmSkippedTimes.Add(ctx, 1)
-		p.warnTimes(r, attributes)
-		if len(out.sections) == 0 {
-			// Nothing has ended under former attributes, which could not wait.
-			return
+	p.move(r, batch, attributes, metrics, out)
+	batch.Skipped = later >= r.times()
+	p.derive(ctx, r, batch, out)
+	if batch.Skipped && out.Empty() {
+		return
+	}
+	dropped := r.history.Repeat(out, r.Attributes)
+	values, ends := out.Counts()
+	p.telemetry.Derived(ctx, values, ends, dropped)
+	out.Put(metrics, batch.Batch, p.version)
+	r.history.Keep(out)
+}
+
+// observe takes a batch into the window of its resource, as far as the limits allow.
+func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stage.Batch, attributes pcommon.Map) window.Report {
+	if batch.Now.Sub(r.trimmed) >= p.config.MaxStaleness/4 {
+		r.trimmed = batch.Now
+		r.Window.Trim()
+	}
+	before := r.Window.Time()
+	r.Window.Shrink(r.share.Excess(), r.engines.Excess())
+	r.useShares()
+	r.Window.Allow(r.Window.Engines() + r.engines.Room())
+	report := r.Window.Observe(batch.Batch, r.share.Room())
+	r.useShares()
+	p.telemetry.Observed(ctx, &report)
+	p.warn(r, batch, attributes, &report, before)
+	if report.Changed {
+		p.mu.Lock()
+		r.Arrived = batch.Now
+		p.mu.Unlock()
+	}
+	return report
+}
+
+// derive runs the stages.
+func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stage.Batch, out *delivery.Output) {
+	if len(r.States) == 0 {
+		for i, s := range p.stages {
+			r.States = append(r.States, s.Begin(&r.Server, &r.parts[i].series))
 		}
 	}
-	p.repeat(ctx, r, out)
-	p.put(out, batch, metrics)
-	r.history.keep(out)
-}
-
-// evaluate adds to an output what is derived from a resource at the time of a batch.
-func (p *vllmProcessor) evaluate(
-	ctx context.Context, w *worker, batch *collect.Batch, r *resource, attributes pcommon.Map, now time.Time, out *output,
-) {
-	p.diagnosis.observe(ctx, batch, r, attributes, now)
-	w.settings = p.derive
-	w.settings.Peak = peak(p.hardware, attributes)
-	if !r.derivedBefore(ofWindows, now, p.config.MaxStaleness) {
-		p.derived(ctx, w.derive.Evaluate(&w.settings, r.state), batch, r, out)
+	if batch.Skipped {
+		p.telemetry.ProcessorVllmSkippedTimes.Add(ctx, 1)
+		p.warnTimes(r)
 	}
-	if !r.derivedBefore(ofObjectives, now, p.config.MaxStaleness) {
-		p.objectives.tell(ctx, w, batch, r, out)
+	for i, state := range r.States {
+		batch.Elsewhere = r.parts[i].elsewhere(batch.Now, p.config.MaxStaleness)
+		state.Observe(ctx, batch)
 	}
-	if !r.derivedBefore(ofDiagnosis, now, p.config.MaxStaleness) {
-		p.diagnosis.tell(ctx, w, batch, r, out)
+	for i, state := range r.States {
+		if batch.Elsewhere = r.parts[i].elsewhere(batch.Now, p.config.MaxStaleness); !batch.Skipped && !batch.Elsewhere {
+			state.Append(ctx, batch, out)
+		}
 	}
-}
-
-// add adds points to an output and counts them.
-func (p *vllmProcessor) add(ctx context.Context, out *output, s section) (values int) {
-	values, ends := out.add(s)
-	p.telemetry.derived(ctx, values, ends)
-	return values
 }
 
 // move ends the derived series under the attributes that the resource had before,
 // where the input does the same with its own: a server that was updated in place.
-func (p *vllmProcessor) move(
-	ctx context.Context, batch *collect.Batch, r *resource, attributes pcommon.Map, metrics pmetric.Metrics, out *output,
-) {
-	if attributes.Equal(r.attributes) {
+func (p *vllmProcessor) move(r *resource, batch *stage.Batch, attributes pcommon.Map, metrics pmetric.Metrics, out *delivery.Output) {
+	if attributes.Equal(r.Attributes) {
 		return
 	}
-	if batch.Ends >= 0 && metrics.ResourceMetrics().At(batch.Ends).Resource().Attributes().Equal(r.attributes) {
-		for _, memory := range r.memories() {
-			p.add(ctx, out, section{
-				memory: memory, points: memory.Write(nil, batch.Time, batch.Time), attributes: r.attributes, mark: r.markOf(memory),
-			})
+	if batch.Ends >= 0 && metrics.ResourceMetrics().At(batch.Ends).Resource().Attributes().Equal(r.Attributes) {
+		for i := range r.parts {
+			out.End(&r.parts[i].series, r.Attributes)
 		}
 	}
-	r.attributes = pcommon.NewMap()
-	attributes.CopyTo(r.attributes)
-	// Where the resource has these attributes again, its series there live again.
-	r.history.unconfirmed = slices.DeleteFunc(r.history.unconfirmed, func(u *unconfirmed) bool { return u.attributes.Equal(r.attributes) })
+	r.Attributes = pcommon.NewMap()
+	attributes.CopyTo(r.Attributes)
+	// Where the resource has these attributes again, its series there have values again.
+	r.history.Revive(r.Attributes)
 }
 
-// append adds derived metrics to a resource.
-func (p *vllmProcessor) append(to pmetric.ResourceMetrics, added pmetric.MetricSlice) {
-	if added.Len() == 0 {
-		return
+// resend adds what was written for a batch before to the same batch that is sent again.
+func (p *vllmProcessor) resend(ctx context.Context, outputs []*delivery.Output, batch *stage.Batch, metrics pmetric.Metrics) {
+	for _, out := range outputs {
+		out.Resend(delivery.CallOf(ctx))
+		values, ends := out.Counts()
+		p.telemetry.Derived(ctx, values, ends, 0)
+		out.Put(metrics, batch.Batch, p.version)
 	}
-	scope := to.ScopeMetrics().AppendEmpty()
-	scope.Scope().SetName(metadata.ScopeName)
-	scope.Scope().SetVersion(p.version)
-	added.MoveAndAppendTo(scope.Metrics())
 }

@@ -22,7 +22,7 @@ func TestAWindowOfTwoScrapesThatJitterIsEnough(t *testing.T) {
 	r := newRig(t, noDiagnosis)
 	at := 0.0
 	for i := range 20 {
-		r.tell(fmt.Sprintf("at %g\ncounter vllm.generation_tokens{0} %d\n", at, i))
+		r.send(fmt.Sprintf("at %g\ncounter vllm.generation_tokens{0} %d\n", at, i))
 		at += 30.008
 	}
 	assert.Empty(t, r.messages())
@@ -141,7 +141,7 @@ func TestWhatTheProcessorBeforeDoesNotDeriveIsDerivedHere(t *testing.T) {
 	assert.Equal(t, 5, slo)
 }
 
-// 50,000 model names in one gauge, others in each scrape, beside ten servers that do
+// 50,000 model names in one gauge, others in each scrape, together with ten servers that do
 // well: these lose nothing, the cost does not grow, and the shutdown is quick.
 func TestAServerWithMadeUpModelsHarmsNoOther(t *testing.T) {
 	settings := processortest.NewNopSettings(metadata.Type)
@@ -184,7 +184,7 @@ func TestAServerWithMadeUpModelsHarmsNoOther(t *testing.T) {
 	}
 	assert.Less(t, last, 4*first+2*time.Second)
 	began := time.Now()
-	p.pools.collect(t.Context())
+	p.pools().Collect(t.Context(), nil)
 	require.NoError(t, pipeline.Shutdown(t.Context()))
 	assert.Less(t, time.Since(began), 5*time.Second)
 	t.Logf("a scrape of the hostile server took %s, later %s; the shutdown %s", first, last, time.Since(began))

@@ -7,13 +7,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // A service of long prompts is beyond the documented defaults from its first
 // request on. That is harm until it has lasted for relearn_after, and then its
 // usual.
 func TestWhatWasAlwaysSlowBecomesUsual(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	server := steady("one:8000", noon)
 	server.firstToken = 3

@@ -9,44 +9,42 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// resource is the state of one resource.
+// resource is what the processor keeps of one resource: in most cases a server.
 type resource struct {
-	mu    sync.Mutex
-	state *window.Resource
+	mu sync.Mutex
+	// Server is what the stages know.
+	stage.Server
 	// share is its part of max_series, engines that of the engines.
 	share, engines *quota.Share
-	// memory is what its derived series said last.
-	memory emit.Memory
-	// measured is nil without objectives.
-	measured *measured
-	// diagnosed is nil before the first batch, and without a diagnosis.
-	diagnosed *diagnosed
-	history   history
-	batches   int
-	// trimmed is when its state was trimmed last.
+	// parts has the series of each stage.
+	parts   []part
+	history delivery.History
+
+	// batches counts the first batches, for the warning about the window.
+	batches int
+	// trimmed is when the window was trimmed last.
 	trimmed time.Time
-	// attributes are those that its derived series were written under last. The map
-	// is never changed.
-	attributes pcommon.Map
-	// behind is when a batch came that was out of order because the newest is ahead of
-	// our clock, and behindTime its time. Until strict points that are ahead are not
-	// used, because it was seen that they can be wrong.
+	// behind is when a batch arrived that was out of order because the newest is ahead
+	// of our clock, and behindTime its time in Unix nanoseconds. Until strict, points that
+	// are ahead are not used, because some were wrong.
 	behind     time.Time
 	behindTime int64
 	strict     time.Time
-	// before is when another processor was seen last that derives each kind.
-	before [numKinds]time.Time
-	// forgotten is true once it is not in the processor's map any more.
+	// forgotten is true once it has left the processor's map.
 	forgotten bool
+}
 
-	// arrived is when its last batch came, by our clock. It is written with the
-	// processor's lock held as well, so that either lock is enough to read it.
-	arrived time.Time
+// part is what a resource has for each stage.
+type part struct {
+	series delivery.Series
+	// derived is when another processor was last seen to derive the same.
+	derived time.Time
 }
 
 // acquire returns the state of a resource with its lock held.
@@ -55,7 +53,10 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 		p.mu.Lock()
 		r := p.resources[key]
 		if r == nil {
-			r = &resource{state: window.NewResource(p.window), share: p.series.Open(), engines: p.engines.Open(), attributes: pcommon.NewMap(), arrived: now}
+			r = &resource{
+				Server: stage.Server{Key: key, Window: window.NewResource(p.window), Attributes: pcommon.NewMap(), Arrived: now},
+				share:  p.series.Open(), engines: p.engines.Open(), parts: make([]part, len(p.stages)),
+			}
 			p.resources[key] = r
 			p.warnLapse(key, now)
 		}
@@ -68,35 +69,35 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 	}
 }
 
-// release gives the lock back. A resource without any series is not kept.
-func (p *vllmProcessor) release(key string, r *resource) {
+// release unlocks a resource. It forgets one without any series.
+func (p *vllmProcessor) release(r *resource) {
 	defer r.mu.Unlock()
-	if r.state.Series() == 0 {
-		p.forget(key, r)
+	if r.Window.Series() == 0 {
+		p.forget(r)
 	}
 }
 
-// hold says what the resource takes of what is shared.
-func (r *resource) hold() {
-	r.share.Set(r.state.Units())
-	r.engines.Set(r.state.Engines())
+// useShares records how much the resource uses of what is shared.
+func (r *resource) useShares() {
+	r.share.Set(r.Window.Units())
+	r.engines.Set(r.Window.Engines())
 }
 
-// forget takes a resource whose lock is held out of the processor, and keeps what
-// is worth it for the case that it comes back.
-func (p *vllmProcessor) forget(key string, r *resource) {
+// forget removes a resource whose lock is held.
+func (p *vllmProcessor) forget(r *resource) {
 	p.mu.Lock()
-	delete(p.resources, key)
+	delete(p.resources, r.Key)
 	r.forgotten = true
 	p.mu.Unlock()
 	r.share.Close()
 	r.engines.Close()
-	p.objectives.expire(r)
-	p.diagnosis.expire(r)
+	for _, state := range r.States {
+		state.End()
+	}
 }
 
-// each calls visit for every resource that is kept, with its lock held.
-func (p *vllmProcessor) each(visit func(key string, r *resource)) {
+// each calls visit for every resource, with its lock held.
+func (p *vllmProcessor) each(visit func(server *stage.Server)) {
 	p.mu.Lock()
 	all := maps.Clone(p.resources)
 	p.mu.Unlock()
@@ -104,34 +105,20 @@ func (p *vllmProcessor) each(visit func(key string, r *resource)) {
 		r := all[key]
 		r.mu.Lock()
 		if !r.forgotten {
-			visit(key, r)
+			visit(&r.Server)
 		}
 		r.mu.Unlock()
 	}
 }
 
-// memories are those of all that is written of a resource.
-func (r *resource) memories() []*emit.Memory {
-	all := []*emit.Memory{&r.memory}
-	if r.measured != nil {
-		all = append(all, &r.measured.memory)
-	}
-	if r.diagnosed != nil {
-		all = append(all, &r.diagnosed.memory)
-	}
-	return all
+func (p *vllmProcessor) numResources() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.resources)
 }
 
-// markOf is the mark of the resource that a memory writes to now.
-func (r *resource) markOf(memory *emit.Memory) emit.Mark {
-	if r.diagnosed == nil || memory != &r.memory {
-		return emit.Mark{}
-	}
-	return r.diagnosed.beside
-}
-
-// sweep forgets resources that have been silent for too long. It looks a few
-// times within that time.
+// sweep forgets resources that have been silent for max_staleness. It looks a few times
+// within that time.
 func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 	p.mu.Lock()
 	if now.Sub(p.swept) < p.config.MaxStaleness/4 {
@@ -139,33 +126,48 @@ func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
 		return
 	}
 	p.swept = now
-	silent := map[string]*resource{}
-	for key, r := range p.resources {
-		if now.Sub(r.arrived) > p.config.MaxStaleness {
-			silent[key] = r
+	var silent []*resource
+	for _, r := range p.resources {
+		if now.Sub(r.Arrived) > p.config.MaxStaleness {
+			silent = append(silent, r)
 		}
 	}
 	p.mu.Unlock()
-	for key, r := range silent {
-		// One that is at work is not silent.
+	for _, r := range silent {
+		// One that is locked has a batch now.
 		if r.mu.TryLock() {
-			p.expire(ctx, key, r, now)
+			p.expire(ctx, r, now)
 			r.mu.Unlock()
 		}
 	}
 }
 
 // expire forgets a resource whose lock is held, if it is still silent.
-func (p *vllmProcessor) expire(ctx context.Context, key string, r *resource, now time.Time) {
-	if r.forgotten || now.Sub(r.arrived) <= p.config.MaxStaleness {
+func (p *vllmProcessor) expire(ctx context.Context, r *resource, now time.Time) {
+	if r.forgotten || now.Sub(r.Arrived) <= p.config.MaxStaleness {
 		return
 	}
 	p.mu.Lock()
-	p.lapse(key, r, now)
+	p.noteLapse(r, now)
 	p.mu.Unlock()
-	p.forget(key, r)
+	p.forget(r)
 	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
-	if ends := r.history.pending(); ends > 0 {
+	if ends := r.history.Pending(); ends > 0 {
 		p.telemetry.ProcessorVllmDroppedEnds.Add(ctx, int64(ends))
 	}
+}
+
+const (
+	// timesOfEngines is for how many times of one request values are derived from a
+	// server with a single engine. A server with n engines has the n-th part of it, because
+	// each time brings values of each engine. So a server of eight engines that is scraped
+	// each 15 s can be an hour late.
+	timesOfEngines = 2000
+	// leastTimes is for how many times values are derived from any server.
+	leastTimes = 3
+)
+
+// times is for how many of the newest times of one request values are derived.
+func (r *resource) times() int {
+	return max(timesOfEngines/max(r.Window.Engines(), 1), leastTimes)
 }

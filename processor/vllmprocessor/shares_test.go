@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
@@ -84,7 +85,7 @@ func TestServersThatHoldLittleLeaveTheRestToOthersThanTheNoisyOne(t *testing.T) 
 // A server with many models has all trackers, until others come.
 func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	p.objectives.trackers = quota.New(8)
+	p.objectives().Trackers = quota.New(8)
 	engines := map[string]*engineLog{"0": {born: noon}}
 	both := func(others int) (said int) {
 		p.at = p.at.Add(30 * time.Second)
@@ -103,73 +104,17 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	for range 3 {
 		both(0)
 	}
-	assert.Equal(t, 8, p.objectives.trackers.Used())
+	assert.Equal(t, 8, p.objectives().Trackers.Used())
 	both(3) // the first batch is only a baseline
 	for range 4 {
 		assert.Equal(t, 3, both(3))
 	}
-	assert.Equal(t, 8, p.objectives.trackers.Used())
-	assert.NotEmpty(t, p.objectives.archive.states, "what was given back is kept")
-}
-
-// archiveWithRoom returns an archive with room for so many states, and what puts a state into
-// it that is newer by so many nanoseconds than noon.
-func archiveWithRoom(t *testing.T, limit int) (a *archive, end func(key, resource string, age int)) {
-	t.Helper()
-	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
-	a = p.objectives.archive
-	a.limit = limit
-	now := noon.UnixNano()
-	a.kind.newest = func(state []byte) (int64, bool) { return now + int64(len(state)), true }
-	a.kind.thin = nil
-	a.now = clock(noon)
-	return a, func(key, resource string, age int) {
-		_, _ = a.begin(key, "", resource, p.objectives)
-		a.end(key, make([]byte, age), p.objectives)
-	}
-}
-
-// A server whose models come and go leaves many states, all newer than that of another
-// server which is away.
-func TestStatesOfModelsThatComeAndGoDoNotPushOutThoseOfOthers(t *testing.T) {
-	a, end := archiveWithRoom(t, 20)
-	for i := range 3 {
-		end(fmt.Sprint("good-", i), fmt.Sprint("good-", i), 1)
-	}
-	for i := range 200 {
-		end(fmt.Sprint("noisy-", i), "noisy", 100+i)
-	}
-	a.prune()
-	assert.Len(t, a.states, 20)
-	for i := range 3 {
-		assert.Contains(t, a.states, fmt.Sprint("good-", i))
-	}
-	assert.Contains(t, a.states, "noisy-199", "the newest stay")
-	assert.Empty(t, a.sources)
-}
-
-// A server with a few more states than the limit divided by all resources keeps them:
-// the others leave that free, and the noisy one has far more.
-func TestStatesThatFitAreNotPushedOut(t *testing.T) {
-	a, end := archiveWithRoom(t, 100)
-	for i := range 15 {
-		end(fmt.Sprint("good-", i), "good", 1)
-	}
-	for i := range 30 {
-		end(fmt.Sprint("small-", i), fmt.Sprint("small-", i), 2)
-	}
-	for i := range 300 {
-		end(fmt.Sprint("noisy-", i), "noisy", 100+i)
-	}
-	a.prune()
-	assert.Len(t, a.states, 100)
-	for i := range 15 {
-		assert.Contains(t, a.states, fmt.Sprint("good-", i))
-	}
+	assert.Equal(t, 8, p.objectives().Trackers.Used())
 }
 
 // 30,000 servers that a sender makes up, with a series each, and the default limits.
 func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
+	race.SkipSequential(t)
 	r := newRig(t, "")
 	payload := func(scrape, from, to int) pmetric.Metrics {
 		metrics := pmetric.NewMetrics()

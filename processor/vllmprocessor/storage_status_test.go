@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componentstatus"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // watchedHost keeps what a component reports of itself.
@@ -40,16 +42,16 @@ func TestAStorageThatFailsIsAStatus(t *testing.T) {
 	host := &watchedHost{hostWith: hostWith{stateID, store}}
 	config := kept()
 	config.Diagnosis.Enabled = true
-	p := newInstance(t, config, &archives{})
+	p := newInstance(t, config, &archive.Shared{})
 	p.begin(host)
 	p.watch(steady("one:8000", noon), time.Minute)
-	save := func(fail bool, archives ...*archive) {
+	save := func(fail bool, archives ...*archive.User) {
 		store.set(fail)
 		for _, a := range archives {
-			a.save(t.Context())
+			a.Save(t.Context())
 		}
 	}
-	both := []*archive{p.objectives.archive, p.diagnosis.archive}
+	both := []*archive.User{p.objectives().Archive, p.diagnosis().Archive}
 	save(false, both...)
 	assert.Empty(t, host.statuses(), "a storage that works is no news")
 	save(true, both...)
@@ -67,10 +69,10 @@ func TestAStorageThatFailsIsAStatus(t *testing.T) {
 
 func TestAStorageThatCannotBeReadIsAStatus(t *testing.T) {
 	host := &watchedHost{hostWith: hostWith{stateID, &memory{failRead: true}}}
-	p := newInstance(t, remembering(), &archives{})
+	p := newInstance(t, remembering(), &archive.Shared{})
 	p.begin(host)
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, host.statuses())
-	p.diagnosis.archive.save(t.Context())
+	p.diagnosis().Archive.Save(t.Context())
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.statuses())
 	p.end()
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // conditions are what was reported of a server after each of so many scrapes that failed.
 func conditionsOf(i *instance, l *load, outcome string, scrapes int) (all []string) {
 	i.t.Helper()
 	for range scrapes {
-		told, now := i.fails(l, outcome, nil), ""
-		for name, is := range told {
+		reported, now := i.fails(l, outcome, nil), ""
+		for name, is := range reported {
 			if condition, ours := strings.CutPrefix(name, "condition="); ours && is == 1 {
 				now += condition
 			}
@@ -42,7 +44,7 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 		"not_prometheus": "not with metrics",
 	} {
 		t.Run(outcome, func(t *testing.T) {
-			p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+			p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 			p.begin(componenttest.NewNopHost())
 			defer p.end()
 			server := steady("one:8000", noon)
@@ -62,7 +64,7 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 		t.Run("starting/"+outcome, func(t *testing.T) {
 			config := createDefaultConfig().(*Config)
 			config.Diagnosis.StartTimeout = 2 * time.Minute
-			p := newInstance(t, config, &archives{})
+			p := newInstance(t, config, &archive.Shared{})
 			p.begin(componenttest.NewNopHost())
 			defer p.end()
 			// 8 scrapes are 2 minutes, and the hold adds 4.
@@ -75,7 +77,7 @@ func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 // A server that was a page before it was read for the first time is reported as well
 // again in the log, too, and no line claims that it was healthy before.
 func TestAServerThatIsReadAtLastEndsItsPage(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
@@ -92,7 +94,7 @@ func TestAServerThatIsReadAtLastEndsItsPage(t *testing.T) {
 // Failures that waiting can mend, three in a row, begin the count anew. Single ones
 // between others do not, and each reason is logged once.
 func TestAServerThatFailsInSeveralWays(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
@@ -114,7 +116,7 @@ func TestAServerThatFailsInSeveralWays(t *testing.T) {
 // A server that was read and fails is unreachable after the hold, however it fails.
 func TestAServerThatWasReadHasTheHold(t *testing.T) {
 	for _, outcome := range []string{"refused", "unauthorized", ""} {
-		p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		server := steady("one:8000", noon)
 		server.own = map[string]float64{"vllm.up": 1}
@@ -132,13 +134,13 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			folder := t.TempDir()
 			server := steady("one:8000", noon)
 			server.own = map[string]float64{"vllm.up": 1}
-			first := newInstance(t, remembering(), &archives{})
+			first := newInstance(t, remembering(), &archive.Shared{})
 			first.begin(files(t, folder))
 			first.watch(server, 8*time.Minute)
 			conditionsOf(first, server, "refused", before)
 			first.end()
 
-			after := newInstance(t, remembering(), &archives{})
+			after := newInstance(t, remembering(), &archive.Shared{})
 			after.begin(files(t, folder))
 			defer after.end()
 			got := conditionsOf(after, server, "refused", 8)
@@ -181,32 +183,32 @@ func TestARestartOfTheCollectorMakesNoServerStart(t *testing.T) {
 			}
 			server := steady("one:8000", noon)
 			server.own = map[string]float64{"vllm.up": 1, "vllm.healthy": 1}
-			first := newInstance(t, remembering(), &archives{})
+			first := newInstance(t, remembering(), &archive.Shared{})
 			first.begin(files(t, folder))
 			first.watch(server, 20*time.Minute)
 			server.own["vllm.healthy"] = 0
 			require.Equal(t, 1.0, first.watch(server, 3*time.Minute)["condition=failing"])
 			first.end()
-			after := newInstance(t, remembering(), &archives{})
+			after := newInstance(t, remembering(), &archive.Shared{})
 			after.begin(files(t, other))
 			defer after.end()
-			told := after.watch(server, 3*time.Minute)
+			reported := after.watch(server, 3*time.Minute)
 			if storage {
-				assert.Equal(t, 1.0, told["condition=failing"], told)
+				assert.Equal(t, 1.0, reported["condition=failing"], reported)
 			} else {
-				assert.Equal(t, 1.0, told["condition=starting"], told)
+				assert.Equal(t, 1.0, reported["condition=starting"], reported)
 			}
 		})
 	}
 }
 
-// A restart beside a server that is well is no news.
+// A restart of the collector is not logged where the server is well.
 func TestARestartOfTheCollectorIsNoNews(t *testing.T) {
 	folder := t.TempDir()
 	server := steady("one:8000", noon)
 	server.own = map[string]float64{"vllm.up": 1}
 	for range 2 {
-		p := newInstance(t, remembering(), &archives{})
+		p := newInstance(t, remembering(), &archive.Shared{})
 		p.begin(files(t, folder))
 		p.watch(server, 8*time.Minute)
 		assert.Empty(t, p.changes())
@@ -216,7 +218,7 @@ func TestARestartOfTheCollectorIsNoNews(t *testing.T) {
 
 // Without storage nothing is known of the time before.
 func TestWithoutStorageARestartKnowsNothing(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	assert.Equal(t, times("starting", 8), conditionsOf(p, steady("one:8000", noon), "refused", 8))
@@ -227,7 +229,7 @@ func TestWithoutStorageARestartKnowsNothing(t *testing.T) {
 func TestARolloutIsNoPage(t *testing.T) {
 	for name, terminating := range map[string]float64{"draining": 1, "not ready": 0} {
 		t.Run(name, func(t *testing.T) {
-			p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+			p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 			p.begin(componenttest.NewNopHost())
 			defer p.end()
 			server := steady("one:8000", noon)
@@ -239,32 +241,32 @@ func TestARolloutIsNoPage(t *testing.T) {
 			for range 8 {
 				worst = max(worst, p.diagnoses(server)["severity"])
 			}
-			var told map[string]float64
+			var reported map[string]float64
 			for range 8 {
-				told = p.fails(server, "refused", map[string]float64{"vllm.pod.ready": 0, "vllm.pod.terminating": terminating})
-				worst = max(worst, told["severity"])
+				reported = p.fails(server, "refused", map[string]float64{"vllm.pod.ready": 0, "vllm.pod.terminating": terminating})
+				worst = max(worst, reported["severity"])
 			}
 			if terminating == 0 {
 				assert.Equal(t, 3.0, worst)
-				assert.Equal(t, 1.0, told["condition=unreachable"])
+				assert.Equal(t, 1.0, reported["condition=unreachable"])
 				return
 			}
 			assert.Zero(t, worst)
-			assert.Equal(t, 1.0, told["condition=draining"])
+			assert.Equal(t, 1.0, reported["condition=draining"])
 		})
 	}
 }
 
 // A page ends when its pod is deleted.
 func TestAPageEndsWithItsPod(t *testing.T) {
-	p := newInstance(t, createDefaultConfig().(*Config), &archives{})
+	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
 	server := steady("one:8000", noon)
 	server.own = map[string]float64{"vllm.up": 1}
 	p.watch(server, 8*time.Minute)
 	conditionsOf(p, server, "refused", 8)
-	told := p.fails(server, "refused", map[string]float64{"vllm.pod.terminating": 1})
-	assert.Zero(t, told["severity"])
-	assert.Equal(t, 1.0, told["condition=draining"])
+	reported := p.fails(server, "refused", map[string]float64{"vllm.pod.terminating": 1})
+	assert.Zero(t, reported["severity"])
+	assert.Equal(t, 1.0, reported["condition=draining"])
 }

@@ -16,15 +16,16 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// tellingAll is a processor with all metrics on.
-func tellingAll(tb testing.TB) *vllmProcessor {
+// emittingAll is a processor with all metrics on.
+func emittingAll(tb testing.TB) *vllmProcessor {
 	tb.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Percentiles.PerEngine = true
-	config.CapacityFromBlocks = true
+	config.Derived.Percentiles.PerEngine = true
+	config.Derived.CapacityFromBlocks = true
 	config.MaxSeries = 2000
 	config.Metrics = map[string]MetricConfig{}
 	on := true
@@ -33,7 +34,7 @@ func tellingAll(tb testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{})
 	require.NoError(tb, err)
 	// Whatever the times of the points are, they are not in the future.
 	p.now = func() time.Time { return time.Unix(0, math.MaxInt64) }
@@ -94,7 +95,7 @@ func checkDerived(t *testing.T, sm pmetric.ScopeMetrics) {
 func TestTheInputPassesUntouched(t *testing.T) {
 	for seed := range uint64(300) {
 		random := randomMetrics{rand.New(rand.NewPCG(seed, 1))}
-		p := tellingAll(t)
+		p := emittingAll(t)
 		for range 4 {
 			checkPassed(t, p, random.metrics())
 		}
@@ -102,7 +103,7 @@ func TestTheInputPassesUntouched(t *testing.T) {
 }
 
 func TestTheInputOfAServerPassesUntouched(t *testing.T) {
-	p := tellingAll(t)
+	p := emittingAll(t)
 	for _, metrics := range prometheusReceived(t, answers(t, vllmsim.Config{Engines: 2}, 3)) {
 		checkPassed(t, p, metrics)
 	}
@@ -236,7 +237,7 @@ func FuzzProcess(f *testing.F) {
 		add(random.metrics())
 	}
 	f.Fuzz(func(t *testing.T, bytes []byte) {
-		p := tellingAll(t)
+		p := emittingAll(t)
 		for i := range 3 {
 			metrics, err := unmarshaler.UnmarshalMetrics(bytes)
 			if err != nil {

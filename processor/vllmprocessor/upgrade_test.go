@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,10 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/states"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
 // The storage in testdata was written at commit a26bd41, when namespaces did not
@@ -62,7 +66,7 @@ func test(m pmetric.Metrics) pmetric.Metrics { return in("test", m) }
 
 func TestAnUpgradeContinuesBudgets(t *testing.T) {
 	folder := storageOfForm1(t)
-	p := newInstance(t, kept(), &archives{})
+	p := newInstance(t, kept(), &archive.Shared{})
 	p.at = noon.Add(time.Hour)
 	p.begin(files(t, folder))
 	assert.InDelta(t, 1-2.0, p.budget("plain:8000", unplaced), 1e-9, "1 of 5 was slow")
@@ -75,10 +79,10 @@ func TestAnUpgradeContinuesBudgets(t *testing.T) {
 	p.end()
 
 	// What was moved is stored under the key of today, and only there.
-	again := newInstance(t, kept(), &archives{})
+	again := newInstance(t, kept(), &archive.Shared{})
 	again.at = p.at.Add(time.Minute)
 	again.begin(files(t, folder))
-	require.Len(t, again.objectives.archive.states, 4)
+	assert.Equal(t, int64(4), again.logs.FilterMessage("objectives continue where they were saved").All()[0].ContextMap()["states"])
 	assert.InDelta(t, 1.0, again.budget("spaced:8000", test), 1e-9)
 	assert.InDelta(t, 1-10.0/12, again.budget("spaced:8000", prod), 1e-9)
 	assert.Empty(t, again.sentences(zapcore.WarnLevel))
@@ -96,18 +100,18 @@ func TestAnUpgradeContinuesBaselines(t *testing.T) {
 		"unknown":       {"new:8000", prod, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newInstance(t, remembering(), &archives{})
+			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(files(t, storageOfForm1(t)))
 			server := steady(c.server, noon.Add(time.Hour)).slower()
-			var told map[string]float64
+			var reported map[string]float64
 			for range 16 {
 				metrics := c.place(server.scrape())
 				p.at = server.at
 				metrics, err := p.process(t.Context(), metrics)
 				require.NoError(t, err)
-				told = diagnosisOf(metrics)
+				reported = diagnosisOf(metrics)
 			}
-			assert.Equal(t, c.want, told["condition=degraded"] == 1, "it knows that 0.1 s was usual")
+			assert.Equal(t, c.want, reported["condition=degraded"] == 1, "it knows that 0.1 s was usual")
 			p.end()
 		})
 	}
@@ -134,17 +138,18 @@ func TestServersOfTwoNamespacesAreTwo(t *testing.T) {
 // has not changed.
 func TestTheKeyOfAServerWithoutNamespacesIsThatOfForm1(t *testing.T) {
 	keys := func(folder string) (all []string) {
-		p := newInstance(t, kept(), &archives{})
+		p := newInstance(t, kept(), &archive.Shared{})
 		p.at = noon.Add(time.Hour)
 		host := files(t, folder)
 		p.begin(host)
 		p.budget("plain:8000", unplaced)
-		store := p.objectives.archive.client
-		p.objectives.archive.save(t.Context())
+		p.end()
+		store, err := host.extension.(storage.Extension).GetClient(t.Context(), component.KindProcessor, component.NewIDWithName(metadata.Type, "one"), "")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, store.Close(context.Background())) }()
 		data, err := store.Get(t.Context(), budgetsKey)
 		require.NoError(t, err)
-		p.end()
-		saved, err := states.Decode(data)
+		saved, err := archive.Decode(data)
 		require.NoError(t, err)
 		for key := range saved {
 			all = append(all, key)

@@ -8,10 +8,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// topic is what a sentence is about that is logged once.
+// topic is the subject of a warning that is logged once.
 type topic uint8
 
 const (
@@ -28,10 +29,10 @@ const (
 	numTopics
 )
 
-// warnings are the sentences that were logged.
+// warnings are the topics that were logged.
 type warnings [numTopics]atomic.Bool
 
-// first reports whether a sentence has not been logged yet, and takes it as logged.
+// first reports whether a topic has not been logged yet, and records it.
 func (w *warnings) first(about topic) bool { return w[about].CompareAndSwap(false, true) }
 
 // lapsed is a resource that was forgotten after a single batch, and how often in
@@ -42,32 +43,32 @@ type lapsed struct {
 	times   int
 }
 
-// lapse notes that a resource is forgotten. One is watched at a time; one that
-// does not come back gives way.
-func (p *vllmProcessor) lapse(key string, r *resource, now time.Time) {
+// noteLapse records that a resource is forgotten. It watches one at a time; one that
+// does not come back is replaced.
+func (p *vllmProcessor) noteLapse(r *resource, now time.Time) {
 	switch {
 	case r.batches > 0:
-	case p.lapsed.key == key:
-		p.lapsed.arrived = r.arrived
+	case p.lapsed.key == r.Key:
+		p.lapsed.arrived = r.Arrived
 		p.lapsed.times++
 	case p.lapsed.key == "" || now.Sub(p.lapsed.arrived) > 10*p.config.MaxStaleness:
-		p.lapsed = lapsed{key, r.arrived, 1}
+		p.lapsed = lapsed{r.Key, r.Arrived, 1}
 	}
 }
 
-// warnLapse says once that resources come less often than they are forgotten.
-// Once proves nothing, so it has to happen twice.
+// warnLapse warns once that resources are scraped less often than they are forgotten.
+// One lapse can be an accident, so there must be two.
 func (p *vllmProcessor) warnLapse(key string, now time.Time) {
 	if p.lapsed.times < 2 || p.lapsed.key != key || !p.warned.first(aboutStaleness) {
 		return
 	}
 	interval := now.Sub(p.lapsed.arrived)
-	p.logger.Warn(fmt.Sprintf("a server comes every %s only, which is longer than max_staleness (%s), so that it is forgotten each time "+
+	p.logger.Warn(fmt.Sprintf("a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
 		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
 		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))
 }
 
-// warnSize says once that points have more attributes than are kept.
+// warnSize warns once about points with more attributes than are kept.
 func (p *vllmProcessor) warnSize(unread *collect.Report) {
 	if unread[collect.TooLarge] == 0 || !p.warned.first(aboutSize) {
 		return
@@ -77,27 +78,26 @@ func (p *vllmProcessor) warnSize(unread *collect.Report) {
 }
 
 const (
-	// lead is how far the time of a batch may be ahead of our clock. One from later
+	// lead is how far the time of a batch may be ahead of our clock. A later one
 	// would make all that follows it out of order.
 	lead = 5 * time.Minute
-	// skew is how far two clocks that are set are apart at most.
+	// skew is the largest difference between two clocks that are set.
 	skew = 30 * time.Second
+	// apart is the least time between two batches that show that the times of a resource
+	// were wrong. Batches that are sent again arrive faster.
+	apart = time.Second
 )
 
-// apart is the least time between two batches that show that the times of a resource
-// were wrong. Batches that are sent again come faster.
-const apart = time.Second
-
 // isAhead reports whether a batch shows that the times of a resource were wrong: they
-// are ahead of our clock, and for the second time in a row a batch comes which is not,
-// and which would be out of order until the clock gets there.
+// are ahead of our clock, and for the second time in a row a batch arrives that is not,
+// and that would be out of order until the clock gets there.
 func (r *resource) isAhead(batch *collect.Batch, now time.Time) bool {
-	newest := r.state.Time()
+	newest := r.Window.Time()
 	if batch.Time >= newest {
 		r.behind = time.Time{}
 		return false
 	}
-	if time.Unix(0, newest).Sub(now) <= skew || time.Unix(0, batch.Time).Sub(now) > skew || r.history.find(batch.Time, batch.Print()) != nil {
+	if time.Unix(0, newest).Sub(now) <= skew || time.Unix(0, batch.Time).Sub(now) > skew || r.history.Find(batch.Time, batch.Print()) != nil {
 		return false
 	}
 	if r.behind.IsZero() {
@@ -107,40 +107,41 @@ func (r *resource) isAhead(batch *collect.Batch, now time.Time) bool {
 	return batch.Time > r.behindTime && now.Sub(r.behind) >= apart
 }
 
-// warnAhead says once that a resource begins anew because its times were wrong.
+// warnAhead warns once that a resource starts anew because its times were wrong.
 func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
 	if !p.warned.first(aboutAhead) {
 		return
 	}
-	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows begin again, "+
+	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
 		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
-		time.Unix(0, r.state.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), serverFields(r.attributes)...)
+		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), stage.ServerFields(r.Attributes)...)
 }
 
-// warnTimes says once that nothing is derived for some times of a request.
-func (p *vllmProcessor) warnTimes(r *resource, attributes pcommon.Map) {
+// warnTimes warns once that nothing is derived for some times of a request.
+func (p *vllmProcessor) warnTimes(r *resource) {
 	if !p.warned.first(aboutTimes) {
 		return
 	}
 	p.logger.Warn(fmt.Sprintf("a request has many times of one server with %d engines and models; all of them are counted, and values are "+
 		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
-		r.state.Engines(), r.times()), serverFields(attributes)...)
+		r.Window.Engines(), r.times()), stage.ServerFields(r.Attributes)...)
 }
 
-func (p *vllmProcessor) warnFuture(batch *collect.Batch, now time.Time) {
+func (p *vllmProcessor) warnFuture(batch *stage.Batch) {
 	if !p.warned.first(aboutFuture) {
 		return
 	}
 	p.logger.Warn(fmt.Sprintf("points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", time.Unix(0, batch.Time).Sub(now).Round(time.Second)))
+		"set the clock here, or where they are made", time.Unix(0, batch.Time).Sub(batch.Now).Round(time.Second)))
 }
 
-// jitter is the part of a window by which scrapes may come late, as any timer does:
-// two that come so late still are a window.
+// jitter is the part of a window by which two scrapes may be late, as any timer is, and
+// still count as a window.
 const jitter = 10
 
-// warnings says once what a user can mend.
-func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, attributes pcommon.Map, report *window.Report, before int64) {
+// warn logs once what a user can correct. before is the time of the previous batch in
+// Unix nanoseconds.
+func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	if report.Ignored[window.SeriesLimit] > 0 && p.warned.first(aboutSeries) {
 		p.logger.Warn(fmt.Sprintf("there are more series than max_series (%d), and nothing is derived from the others; "+
 			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
@@ -148,13 +149,13 @@ func (p *vllmProcessor) warnings(batch *collect.Batch, r *resource, attributes p
 	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
 		p.logger.Warn(fmt.Sprintf("there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
 			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
-			"give each of them its own service.instance.id", p.engines.Limit()), serverFields(attributes)...)
+			"give each of them its own service.instance.id", p.engines.Limit()), stage.ServerFields(attributes)...)
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
 		return
 	}
 	r.batches++
-	// One gap proves nothing, so two intervals have to be long.
+	// One gap can be an accident, so two intervals have to be long.
 	interval := time.Duration(batch.Time - before)
 	if r.batches > 10 || 2*interval <= p.config.Window+p.config.Window/jitter {
 		r.batches = 11

@@ -4,7 +4,7 @@
 // into families.
 package observed
 
-// Reason says why a request finished.
+// Reason is why a request finished.
 type Reason int
 
 // The reasons in the order in which vLLM creates their series.

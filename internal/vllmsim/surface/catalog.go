@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
-// definition says what a family means and where its numbers come from.
+// definition is the meaning of a family and the source of its numbers.
 type definition struct {
 	help string
 	kind wire.Type

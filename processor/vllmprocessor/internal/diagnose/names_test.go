@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // What is told has the names of the catalogue, no more and no less.

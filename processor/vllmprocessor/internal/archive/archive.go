@@ -1,0 +1,201 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+const (
+	// defaultLimit bounds how many states of one kind are kept for silent servers.
+	defaultLimit = 10_000
+	// thinInterval is how often the state of a silent server is made smaller.
+	thinInterval = time.Hour
+)
+
+// archive holds states of one kind: those of silent servers, until they are too old,
+// and with a storage those of all servers. The instances of one processor in several
+// pipelines share it, because a storage gives each part of a component one client.
+//
+// Where two pipelines see the same server, each has a state of its own. The one that
+// began first is stored.
+type archive struct {
+	Kind
+	Settings
+	// limit is the most states that are kept of silent servers.
+	limit int
+	// client is nil without a storage.
+	client storage.Client
+
+	// saving lets one write happen at a time. It is taken before the locks of the
+	// servers, and these before mu.
+	saving  sync.Mutex
+	warned  time.Time
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu    sync.Mutex
+	users []*User
+	// kept are the states of silent servers.
+	kept map[string]keptState
+	// owners are the users whose servers have a state now, sources these servers as
+	// hashes.
+	owners  map[string]*User
+	sources map[string]uint64
+	// moved has the keys of earlier versions whose states were given to a key of this
+	// version, at most limit.
+	moved        map[string]string
+	warnedMerged bool
+}
+
+// keptState is a state of a silent server. newest is the time up to which it knows and
+// thinned when it was last made smaller, in Unix nanoseconds. source is its server; 0
+// where the state comes from the storage, which does not have it.
+type keptState struct {
+	state   []byte
+	newest  int64
+	thinned int64
+	source  uint64
+}
+
+func newArchive(kind Kind, settings Settings) *archive {
+	limit := defaultLimit
+	if settings.Shared != nil && settings.Shared.Limit > 0 {
+		limit = settings.Shared.Limit
+	}
+	return &archive{
+		Kind: kind, Settings: settings, limit: limit,
+		kept: map[string]keptState{}, owners: map[string]*User{}, sources: map[string]uint64{}, moved: map[string]string{},
+	}
+}
+
+// begin returns the state that a user continues, where there is one that is not too
+// old. before is the key that an earlier version gave the same server; it is empty
+// where the key has not changed.
+func (a *archive) begin(key, before, server string, user *User) ([]byte, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.owners[key] == nil {
+		a.owners[key] = user
+		a.sources[key] = maphash.String(sourceSeed, server)
+	}
+	if before != "" {
+		a.move(before, key)
+	}
+	saved, known := a.kept[key]
+	if known && saved.newest < a.Now().UnixNano()-int64(a.Age) {
+		delete(a.kept, key)
+		return nil, false
+	}
+	return saved.state, known
+}
+
+// move gives the state of a key of an earlier version to the key that its server has
+// now. Several servers can have had that key; then the state is of all of them. The
+// first one continues with it and the others start anew: the state cannot be divided.
+func (a *archive) move(before, key string) {
+	if to, moved := a.moved[before]; moved {
+		if to != key && !a.warnedMerged {
+			a.warnedMerged = true
+			a.Logger.Warn(a.Merged)
+		}
+		return
+	}
+	saved, known := a.kept[before]
+	if _, newer := a.kept[key]; !known || newer || a.owners[before] != nil || len(a.moved) >= a.limit {
+		return
+	}
+	delete(a.kept, before)
+	a.kept[key] = saved
+	a.moved[before] = key
+}
+
+// end keeps the last state of a server that its user has forgotten.
+func (a *archive) end(key string, state []byte, user *User) {
+	newest, sound := a.Newest(state)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if owner := a.owners[key]; owner != nil && owner != user {
+		return
+	}
+	source := a.sources[key]
+	delete(a.owners, key)
+	delete(a.sources, key)
+	if !sound {
+		return
+	}
+	a.kept[key] = keptState{state, newest, newest, source}
+	if len(a.kept) > a.limit+a.limit/10 {
+		a.prune()
+	}
+}
+
+// prune drops states that are too old. Where there are still too many it drops the
+// oldest of the servers that have most, so that one server with many models that come
+// and go takes nothing from others. It makes the remaining states smaller.
+func (a *archive) prune() {
+	now := a.Now().UnixNano()
+	oldest := now - int64(a.Age)
+	keys := make([]string, 0, len(a.kept))
+	for key, saved := range a.kept {
+		if saved.newest < oldest {
+			delete(a.kept, key)
+			continue
+		}
+		if a.Thin != nil && now-saved.thinned >= int64(thinInterval) {
+			a.kept[key] = keptState{a.Thin(saved.state, now), saved.newest, now, saved.source}
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) <= a.limit {
+		return
+	}
+	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(a.kept[x].newest, a.kept[y].newest) })
+	excess := len(keys) - a.limit
+	left := excess - a.pruneShares(keys, excess)
+	for _, key := range keys {
+		if _, kept := a.kept[key]; kept && left > 0 {
+			delete(a.kept, key)
+			left--
+		}
+	}
+	a.Dropped(excess)
+}
+
+// pruneShares drops up to excess states of the servers that have most, the oldest
+// first, and returns how many. Servers with few states leave room that the others
+// share, as long as all fit.
+func (a *archive) pruneShares(keys []string, excess int) (dropped int) {
+	counts := map[uint64]int{}
+	for _, key := range keys {
+		counts[a.kept[key].source]++
+	}
+	fits := func(share int) bool {
+		total := counts[0]
+		for source, n := range counts {
+			if source != 0 {
+				total += min(n, share)
+			}
+		}
+		return total <= a.limit
+	}
+	share := max(a.limit/len(counts), sort.Search(a.limit, func(i int) bool { return !fits(i + 1) }))
+	for _, key := range keys {
+		source := a.kept[key].source
+		if dropped == excess || source == 0 || counts[source] <= share {
+			continue
+		}
+		delete(a.kept, key)
+		counts[source]--
+		dropped++
+	}
+	return dropped
+}
+
+var sourceSeed = maphash.MakeSeed()

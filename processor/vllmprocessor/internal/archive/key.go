@@ -1,0 +1,32 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// KeyOf returns the key of a state: of a server, of some attributes of it, and of what
+// the state is for. It is the same after a restart. It is a hash, because the identity
+// of a server can be long.
+func KeyOf(server string, attributes []collect.Attribute, name string) string {
+	hash := sha256.New()
+	for _, part := range []string{name, server} {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	for _, a := range attributes {
+		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
+	}
+	return string(hash.Sum(nil))
+}
+
+// EarlierKeyOf returns the key under which an earlier version stored the same state, in
+// which the namespaces did not belong to a server; empty where the key has not changed.
+func EarlierKeyOf(server string, attributes []collect.Attribute, name string) string {
+	if before, changed := identity.Before(server); changed {
+		return KeyOf(before, attributes, name)
+	}
+	return ""
+}

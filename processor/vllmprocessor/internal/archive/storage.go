@@ -1,0 +1,158 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+const (
+	// saveTimeout bounds one write. It is well within the time that a collector has
+	// for its shutdown.
+	saveTimeout = 10 * time.Second
+	// failureInterval is the least time between two warnings about writes that fail.
+	failureInterval = 10 * time.Minute
+)
+
+// open returns a client of the storage extension for one kind of states; nil where
+// none is configured.
+func (s *Settings) open(ctx context.Context, host component.Host, name string) (storage.Client, error) {
+	if s.Extension == nil {
+		return nil, nil
+	}
+	extension, known := host.GetExtensions()[*s.Extension]
+	if !known {
+		return nil, fmt.Errorf("storage: there is no extension %s; define it under extensions and list it in service::extensions, "+
+			"or leave out storage and lose budgets and baselines with a restart", s.Extension)
+	}
+	store, can := extension.(storage.Extension)
+	if !can {
+		return nil, fmt.Errorf("storage: the extension %s stores nothing; write the name of a storage extension, for example file_storage", s.Extension)
+	}
+	client, err := store.GetClient(ctx, component.KindProcessor, s.ID, name)
+	if err != nil {
+		return nil, fmt.Errorf("storage: the extension %s cannot be used: %w; if another collector has it open, give each a folder of its own", s.Extension, err)
+	}
+	return client, nil
+}
+
+// load reads the stored states. The collector starts also where they cannot be read.
+func (a *archive) load(ctx context.Context, user *User) {
+	data, err := a.client.Get(ctx, a.Key)
+	user.settings.Status.accessed(a.Key, err)
+	if err != nil {
+		a.Logger.Warn(a.Unread, zap.Error(err))
+		return
+	}
+	if data == nil {
+		return
+	}
+	all, err := Decode(data)
+	unreadable := 0
+	for key, state := range all {
+		newest, sound := a.Newest(state)
+		if !sound {
+			unreadable++
+			continue
+		}
+		a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
+	}
+	if err != nil || unreadable > 0 {
+		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
+	}
+	a.prune()
+	if len(a.kept) > 0 {
+		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
+	}
+}
+
+// run saves until stop is called.
+func (a *archive) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop, a.stopped = cancel, make(chan struct{})
+	go func() {
+		defer close(a.stopped)
+		ticker := time.NewTicker(a.Interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				a.save(context.Background())
+			}
+		}
+	}()
+}
+
+// save writes the states of all users. A write that fails loses nothing: the next one
+// writes all that this one had.
+func (a *archive) save(ctx context.Context) {
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	if a.client == nil {
+		return
+	}
+	a.mu.Lock()
+	users := slices.Clone(a.users)
+	a.mu.Unlock()
+	live := make([]map[string][]byte, len(users))
+	for i, user := range users {
+		live[i] = user.states()
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	err := a.client.Set(ctx, a.Key, a.encode(users, live))
+	for _, user := range users {
+		user.settings.Status.accessed(a.Key, err)
+	}
+	if err != nil {
+		a.Failed()
+		if now := a.Now(); now.Sub(a.warned) >= failureInterval {
+			a.warned = now
+			a.Logger.Warn(a.Unsaved, zap.Error(err))
+		}
+	}
+}
+
+// encode puts the states of the users and of silent servers together.
+func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.prune()
+	all := make(map[string][]byte, len(a.kept))
+	for key, saved := range a.kept {
+		all[key] = saved.state
+	}
+	for i, user := range users {
+		for key, state := range live[i] {
+			if a.owners[key] == nil {
+				if a.endedSince(key, state) {
+					continue
+				}
+				// The former owner has ended.
+				a.owners[key] = user
+			}
+			if a.owners[key] == user {
+				all[key] = state
+				// The server is not silent any more.
+				delete(a.kept, key)
+			}
+		}
+	}
+	return Encode(all)
+}
+
+// endedSince reports whether a server was forgotten after its state was copied for a
+// save. Then the state that was kept at its end is the one to save.
+func (a *archive) endedSince(key string, copied []byte) bool {
+	kept, ended := a.kept[key]
+	newest, sound := a.Newest(copied)
+	return ended && (!sound || kept.newest >= newest)
+}

@@ -1,0 +1,142 @@
+package delivery
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+)
+
+// Series are the derived series that one stage writes for one server.
+type Series struct {
+	emit.Memory
+	// Mark is added to the attributes of the resource that they are written to; zero
+	// for the resource of the batch.
+	Mark emit.Mark
+}
+
+// section is what is written for some series at one time.
+type section struct {
+	series *Series
+	points []emit.Point
+	// attributes are those of the resource that the points belong to; zero for the
+	// resource of the batch.
+	attributes pcommon.Map
+	mark       emit.Mark
+}
+
+// Output is what is written for a batch. History keeps it, in case the batch is sent
+// again.
+type Output struct {
+	time         int64
+	print        uint64
+	sections     []section
+	values, ends int
+	// call is the newest call that has it.
+	call *Call
+	// repeated are the unconfirmed ends in it: of earlier batches, and its own.
+	repeated []*unconfirmed
+}
+
+// NewOutput returns an empty output for a time in Unix nanoseconds and the fingerprint
+// of a batch.
+func NewOutput(time int64, print uint64, call *Call) *Output {
+	return &Output{time: time, print: print, call: call}
+}
+
+// Append writes the values of some series, which hold for a time in Unix nanoseconds,
+// and the ends of those that have no value any more. It returns the number of values.
+func (o *Output) Append(series *Series, values []derive.Value, of int64) int {
+	before := o.values
+	o.add(section{series: series, points: series.Write(values, of, o.time), mark: series.Mark})
+	return o.values - before
+}
+
+// End ends series under the attributes that their resource had before.
+func (o *Output) End(series *Series, attributes pcommon.Map) {
+	o.add(section{series: series, points: series.Write(nil, o.time, o.time), attributes: attributes, mark: series.Mark})
+}
+
+func (o *Output) add(s section) {
+	if len(s.points) == 0 {
+		return
+	}
+	o.sections = append(o.sections, s)
+	ends := emit.Ends(s.points)
+	o.values += len(s.points) - ends
+	o.ends += ends
+}
+
+// Empty reports whether nothing was written.
+func (o *Output) Empty() bool { return len(o.sections) == 0 }
+
+// Counts returns the number of values and of ends.
+func (o *Output) Counts() (values, ends int) { return o.values, o.ends }
+
+// Resend makes the output a part of another call.
+func (o *Output) Resend(call *Call) {
+	o.call = call
+	for _, u := range o.repeated {
+		u.calls = append(u.calls, call)
+	}
+}
+
+// Put appends an output to the metrics that its batch belongs to. version is that of
+// the scope.
+func (o *Output) Put(metrics pmetric.Metrics, batch *collect.Batch, version string) {
+	type destination struct {
+		attributes pcommon.Map
+		mark       emit.Mark
+		added      pmetric.MetricSlice
+	}
+	var all []*destination
+	for _, s := range o.sections {
+		at := slices.IndexFunc(all, func(d *destination) bool { return d.attributes == s.attributes && d.mark == s.mark })
+		if at < 0 {
+			at = len(all)
+			all = append(all, &destination{s.attributes, s.mark, pmetric.NewMetricSlice()})
+		}
+		emit.Put(s.points, o.time, all[at].added)
+	}
+	for _, d := range all {
+		resource := resourceOf(d.attributes, d.mark, batch, metrics)
+		if d.added.Len() == 0 {
+			continue
+		}
+		scope := resource.ScopeMetrics().AppendEmpty()
+		scope.Scope().SetName(metadata.ScopeName)
+		scope.Scope().SetVersion(version)
+		d.added.MoveAndAppendTo(scope.Metrics())
+	}
+}
+
+// resourceOf returns the resource in metrics that points belong to, and adds it where
+// it is missing.
+func resourceOf(attributes pcommon.Map, mark emit.Mark, batch *collect.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
+	source := metrics.ResourceMetrics().At(batch.Source)
+	if attributes == (pcommon.Map{}) {
+		if mark == (emit.Mark{}) {
+			return source
+		}
+		attributes = source.Resource().Attributes()
+	} else if batch.Ends >= 0 && mark == (emit.Mark{}) {
+		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(attributes) {
+			return left
+		}
+	}
+	to := metrics.ResourceMetrics().AppendEmpty()
+	attributes.CopyTo(to.Resource().Attributes())
+	to.SetSchemaUrl(source.SchemaUrl())
+	if mark != (emit.Mark{}) {
+		to.Resource().Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
+			return name == "vllm.diagnosis.condition" || name == "vllm.diagnosis.cause"
+		})
+		mark.Put(to.Resource().Attributes())
+	}
+	return to
+}

@@ -1,0 +1,194 @@
+package objective
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Evaluator computes the metrics of objectives from trackers. It reuses its memory between
+// calls and is not safe for concurrent use.
+type Evaluator struct {
+	// Absent counts the values that could not be computed, by reason.
+	Absent [derive.NumReasons]int
+	// CountsDiffer is true once histograms of finished requests had different counts.
+	CountsDiffer bool
+
+	values  []derive.Value
+	views   []window.View
+	members []*window.View
+	one     histogram.Histogram
+	parts   []JointPart
+}
+
+// Evaluate returns the values of a resource at its newest batch, after Observe. The group
+// of a value is the number of the model in the state. The result is valid until the next
+// call.
+func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Value {
+	e.values = e.values[:0]
+	e.views = r.Views(e.views, false)
+	for _, g := range s.groups {
+		g.views, g.pending = g.views[:0], false
+	}
+	for number := range r.PendingGroups() {
+		if g := s.members[number]; g != nil {
+			g.pending = true
+		}
+	}
+	for i := range e.views {
+		if g := s.members[e.views[i].Group().Number]; g != nil {
+			g.views = append(g.views, &e.views[i])
+		}
+	}
+	for _, g := range s.groups {
+		e.members = g.views
+		if g.pending {
+			e.values = append(e.values, derive.Value{Group: g.number, Pending: true})
+		} else if len(e.members) > 0 {
+			e.group(p, g.number, g, r.Time())
+		}
+	}
+	return e.values
+}
+
+// group appends the values of one model.
+func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
+	e.parts = e.parts[:0]
+	joint, first := derive.OK, len(e.values)
+	for i := range p.objectives {
+		o := &p.objectives[i]
+		if !o.Matches(g.model) {
+			continue
+		}
+		recent, reason := e.recent(o)
+		if reason == derive.Pending {
+			// A part of the batch may still follow, so the series of the model neither
+			// continue nor end.
+			e.Absent[reason]++
+			e.values = append(e.values[:first], derive.Value{Group: place, Pending: true})
+			return
+		}
+		if o.Finished() {
+			e.parts = append(e.parts, JointPart{Metric: o.Metric, Counts: recent})
+			joint = max(joint, reason)
+		}
+		if len(g.trackers) == 0 || g.trackers[i] == nil {
+			e.Absent[derive.First]++
+			continue
+		}
+		w := writer{e, p, place, g}
+		w.sums(o, g.trackers[i].Tracker)
+		w.attainment(o, recent, reason)
+		w.windows(o, g.trackers[i].Tracker, at)
+	}
+	if len(e.parts) > 1 {
+		w := writer{e, p, place, g}
+		w.joint(joint)
+	}
+}
+
+// recent counts the observations of an objective over the window of the processor, for all
+// engines together.
+func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
+	reason = derive.Missing
+	for i, v := range e.members {
+		e.one.Reset()
+		one := derive.Because(v.AddTo(&e.one, o.input))
+		if one == derive.OK {
+			total.add(countsOf(&e.one, o.Threshold))
+		}
+		reason = reason.Together(one, i == 0)
+	}
+	return total, reason
+}
+
+// writer appends the values of one model.
+type writer struct {
+	*Evaluator
+	plan  *Plan
+	place int
+	group *group
+}
+
+func (w *writer) add(row *derive.Row, extra derive.Extra, number float64, start int64) {
+	if w.plan.enabled[row] {
+		w.values = append(w.values, derive.Value{
+			Row: row, Group: w.place, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
+		})
+	}
+}
+
+// interval appends both ends, or counts the reason why they are absent. own are the values
+// of the row's own attributes before the bound.
+func (w *writer) interval(row *derive.Row, interval Interval, reason derive.Reason, own ...string) {
+	var lower, upper derive.Extra
+	copy(lower[:], own)
+	copy(upper[:], own)
+	lower[len(own)], upper[len(own)] = "lower", "upper"
+	switch {
+	case !w.plan.enabled[row]:
+	case reason != derive.OK:
+		w.Absent[reason]++
+	default:
+		w.add(row, lower, interval.Lower, 0)
+		w.add(row, upper, interval.Upper, 0)
+	}
+}
+
+// sums are counters, so they are emitted with every batch.
+func (w *writer) sums(o *planned, t *Tracker) {
+	total, start := t.Totals()
+	w.add(&validRow, derive.Extra{o.Name}, total.Valid, start)
+	w.add(&goodRow, derive.Extra{o.Name}, total.Good, start)
+	w.add(&undecidedRow, derive.Extra{o.Name}, total.Undecided, start)
+}
+
+func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {
+	attainment, known := recent.Attainment()
+	if reason == derive.OK && !known {
+		reason = derive.Idle
+	}
+	w.interval(&attainmentRow, attainment, reason, o.Name)
+}
+
+// windows appends the burn rates, the budget and their coverage.
+func (w *writer) windows(o *planned, t *Tracker, at int64) {
+	for i, window := range o.burn {
+		reading := t.Burn(i, at)
+		burn, reason := burnRate(o, &reading)
+		w.interval(&burnRow, burn, reason, o.Name, window)
+		w.add(&coverageRow, derive.Extra{o.Name, window}, reading.Coverage, 0)
+	}
+	reading := t.Budget(at)
+	burn, reason := burnRate(o, &reading)
+	w.interval(&budgetRow, BudgetRemaining(burn), reason, o.Name)
+	if !w.plan.budgetIsBurn() {
+		w.add(&coverageRow, derive.Extra{o.Name, o.budget}, reading.Coverage, 0)
+	}
+}
+
+func burnRate(o *planned, reading *Reading) (Interval, derive.Reason) {
+	attainment, known := reading.Attainment()
+	if !known {
+		return Interval{}, derive.Idle
+	}
+	return BurnRate(attainment, o.Target), derive.OK
+}
+
+// joint appends the share of requests that met all objectives for finished requests.
+func (w *writer) joint(reason derive.Reason) {
+	if reason != derive.OK {
+		w.interval(&jointRow, Interval{}, reason)
+		return
+	}
+	both, known := JointAttainment(w.parts)
+	switch known {
+	case JointKnown:
+	case JointIdle:
+		reason = derive.Idle
+	default:
+		reason = derive.Contradiction
+		w.CountsDiffer = true
+	}
+	w.interval(&jointRow, both, reason)
+}

@@ -1,0 +1,121 @@
+// Package derived is the stage of ratios, rates, means and quantiles over the window.
+package derived
+
+import (
+	"context"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+)
+
+// Stage derives values over the window of a server.
+type Stage struct {
+	settings  derive.Settings
+	hardware  []hardware.Rule
+	telemetry *telemetry.Telemetry
+	metrics   map[string]bool
+	// evaluators are for reuse.
+	evaluators sync.Pool
+}
+
+// New returns the stage. It fails where the configuration names an unknown GPU.
+func New(config *Config, p *stage.Processor) (*Stage, error) {
+	rules, err := rulesOf(config.Hardware)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{
+		settings: derive.Settings{
+			Enabled:            make([]bool, len(derive.Rows())),
+			MeanConstrained:    config.Percentiles.Interpolation == MeanConstrained,
+			PerEngineQuantiles: config.Percentiles.PerEngine,
+			MinCount:           float64(config.MinCount),
+			CapacityFromBlocks: config.CapacityFromBlocks,
+		},
+		hardware: rules, telemetry: p.Telemetry, metrics: map[string]bool{},
+	}
+	s.evaluators.New = func() any { return &evaluator{} }
+	for _, q := range config.Quantiles {
+		s.settings.Quantiles = append(s.settings.Quantiles, derive.NewQuantile(q))
+	}
+	for i := range derive.Rows() {
+		name := derive.Rows()[i].Metric
+		s.settings.Enabled[i] = p.Enabled(name)
+		s.metrics[name] = true
+	}
+	return s, nil
+}
+
+// Settings are the choices for derived values, for the stages that derive the same of
+// several servers.
+func (s *Stage) Settings() *derive.Settings { return &s.settings }
+
+// Start does nothing.
+func (*Stage) Start(context.Context, component.Host) error { return nil }
+
+// Shutdown does nothing.
+func (*Stage) Shutdown(context.Context) error { return nil }
+
+// Derives reports whether a metric is one of the table of formulas.
+func (s *Stage) Derives(metric string) bool { return s.metrics[metric] }
+
+// Begin returns the state of a new server.
+func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+	return &state{Stage: s, server: server, series: series}
+}
+
+type state struct {
+	*Stage
+	server *stage.Server
+	series *delivery.Series
+	// markedAt is when series were written last under the mark that they have now, in
+	// Unix nanoseconds.
+	markedAt int64
+}
+
+// evaluator is an evaluator and the settings of the server that it is used for.
+type evaluator struct {
+	derive.Evaluator
+	settings derive.Settings
+}
+
+// Observe does nothing: the window has all that is needed.
+func (*state) Observe(context.Context, *stage.Batch) {}
+
+// Append writes the values of a server.
+func (s *state) Append(ctx context.Context, batch *stage.Batch, out *delivery.Output) {
+	e := s.evaluators.Get().(*evaluator)
+	defer s.evaluators.Put(e)
+	e.settings = s.settings
+	e.settings.Peak = peak(s.hardware, s.server.Attributes)
+	values := e.Evaluate(&e.settings, s.server.Window)
+	s.telemetry.Absent(ctx, &e.Absent)
+
+	s.series.Marks = s.server.EngineMark
+	at := s.server.Window.Time()
+	if s.server.ServerMark == nil {
+		out.Append(s.series, values, at)
+		return
+	}
+	// The first part of a batch that writes a value decides about the mark of all parts.
+	// A batch that only ends series changes no mark.
+	if now := s.server.ServerMark(); now != s.series.Mark && at == batch.Time && at != s.markedAt {
+		out.Append(s.series, nil, at)
+		s.series.Mark = now
+	}
+	if out.Append(s.series, values, at) > 0 {
+		s.markedAt = at
+	}
+}
+
+// Snapshot does nothing: windows begin anew after a restart.
+func (*state) Snapshot(func(string, []byte)) {}
+
+// End does nothing.
+func (*state) End() {}

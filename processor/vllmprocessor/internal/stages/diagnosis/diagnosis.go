@@ -1,0 +1,108 @@
+// Package diagnosis is the stage that reports in which condition engines and pools are,
+// and why.
+package diagnosis
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+)
+
+// Stage diagnoses the engines of servers.
+type Stage struct {
+	// Archive has the baselines of engines, and what is known of their servers.
+	Archive *archive.User
+
+	settings diagnose.Settings
+	on       AttributesOn
+	enabled  map[*derive.Row]bool
+	values   sync.Pool
+
+	// logging guards log.
+	logging sync.Mutex
+	log     changeLog
+}
+
+// baselines are what was learned of engines. They change slowly, so they are saved less
+// often than the trackers of objectives.
+var baselines = archive.Kind{
+	Storage: "baselines", Key: "baselines", Interval: 5 * time.Minute, Age: diagnose.BaselineMemory, Newest: diagnose.Age,
+	Unread:    "the baselines that were saved cannot be read from the storage, so the diagnosis learns anew what is usual",
+	Unsaved:   "the baselines of the diagnosis could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
+	Damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
+	Continued: "the diagnosis continues with the baselines that were saved",
+	Merged: "an earlier version took servers of several namespaces for one and learned one baseline of them; " +
+		"the first of these servers continues with it, and the diagnosis learns anew what is usual for the others",
+}
+
+// New returns the stage. objectives are thresholds that the diagnosis compares latencies
+// with.
+func New(config *Config, objectives []objective.Objective, p *stage.Processor) *Stage {
+	s := &Stage{
+		settings: diagnose.Settings{
+			Window: p.Window, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
+			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
+		},
+		on:      config.Attributes.On,
+		enabled: map[*derive.Row]bool{},
+		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
+		Archive: stage.NewArchive[*state](p, baselines),
+	}
+	s.values.New = func() any { return new([]derive.Value) }
+	for _, row := range diagnose.Rows() {
+		s.enabled[row] = p.Enabled(row.Metric)
+	}
+	for i := range objectives {
+		o := &objectives[i]
+		if in, known := collect.ByName(o.Metric); known {
+			s.settings.Objectives = append(s.settings.Objectives, diagnose.Objective{
+				Name: o.Name, Input: in, Threshold: o.Threshold.Seconds(), Target: o.Target, Matches: o.Matches,
+			})
+		}
+	}
+	return s
+}
+
+// Start opens the storage.
+func (s *Stage) Start(ctx context.Context, host component.Host) error {
+	return s.Archive.Start(ctx, host)
+}
+
+// Shutdown saves the baselines and closes the storage.
+func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(ctx) }
+
+// Derives reports whether a metric is about the diagnosis of engines.
+func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.diagnosis.") }
+
+// Begin returns the state of a new server.
+func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+	started := &state{Stage: s, server: server, series: series}
+	started.engines.Keeper = &keeper{s.Archive, server.Key}
+	switch s.on {
+	case OnDerived:
+		server.EngineMark = started.engineMark
+	case OnResource:
+		server.ServerMark = started.serverMark
+	case OnNone:
+	}
+	return started
+}
+
+// logChanges logs the changes of a server or of the pools.
+func (s *Stage) logChanges(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+	s.logging.Lock()
+	defer s.logging.Unlock()
+	s.log.write(ctx, changes, resource, now)
+}

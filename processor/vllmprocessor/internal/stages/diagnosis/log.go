@@ -1,0 +1,162 @@
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+)
+
+const (
+	// maxChanges is how many changes are logged one by one in changeInterval: more
+	// are a storm that cannot be read line by line. Changes into and out of harm have
+	// as many lines of their own, so that a thousand engines that become idle do not
+	// hide one that stalls.
+	maxChanges     = 100
+	changeInterval = time.Minute
+)
+
+// changeLog writes what changes into the collector's log.
+type changeLog struct {
+	logger       *zap.Logger
+	relearnAfter time.Duration
+	telemetry    *telemetry.Telemetry
+	// emits reports whether a metric is switched on, as far as this processor knows.
+	emits func(metric string) bool
+
+	// since is when the interval began. logged counts its lines, of others and of harm,
+	// and unlogged the changes without a line, by condition.
+	since    time.Time
+	logged   [2]int
+	unlogged map[string]int
+}
+
+// write logs the changes of a server or of the pools, one line each.
+func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
+		l.summary()
+		l.since, l.logged = now, [2]int{}
+	}
+	var server []zap.Field
+	for i := range changes {
+		t := &changes[i]
+		if !t.News() {
+			continue
+		}
+		harm := 0
+		if max(t.From.Severity, t.To.Severity) >= 2 {
+			harm = 1
+		}
+		if l.logged[harm] >= maxChanges {
+			if l.unlogged == nil {
+				l.unlogged = map[string]int{}
+			}
+			l.unlogged[t.To.Condition.String()]++
+			l.telemetry.ProcessorVllmUnloggedChanges.Add(ctx, 1)
+			continue
+		}
+		l.logged[harm]++
+		if server == nil {
+			server = stage.ServerFields(resource)
+		}
+		l.line(t, server)
+	}
+}
+
+// summary logs in one line what was not logged one by one. It has at most one field
+// for each condition.
+func (l *changeLog) summary() {
+	if len(l.unlogged) == 0 {
+		return
+	}
+	total := 0
+	var fields []zap.Field
+	for _, condition := range slices.Sorted(maps.Keys(l.unlogged)) {
+		total += l.unlogged[condition]
+		fields = append(fields, zap.Int("now_"+condition, l.unlogged[condition]))
+	}
+	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes within a minute were not logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause have all of them", total), fields...)
+	clear(l.unlogged)
+}
+
+// logLevels are the levels by severity. The level error is for errors of the collector
+// itself. A server that fails is a warning, and its severity says that it is a page.
+var logLevels = [...]zapcore.Level{zap.InfoLevel, zap.InfoLevel, zap.WarnLevel, zap.WarnLevel}
+
+// withoutStacks returns a logger whose lines have no stack traces: a diagnosis is about a
+// server, and the stack of this processor says nothing about it. The collector adds
+// stacks to errors, and with development: true to warnings.
+func withoutStacks(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.AddStacktrace(zap.LevelEnablerFunc(func(zapcore.Level) bool { return false })))
+}
+
+// line logs a change: the condition now, its evidence, what it is compared with, and
+// what to do next.
+func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
+	reason := ""
+	if t.Relearned {
+		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", stage.Spell(l.relearnAfter))
+	}
+	words := t.Words(reason, l.emits)
+	var fields []zap.Field
+	if evidence := t.Evidence(); len(evidence) > 0 {
+		fields = append(fields, zap.Strings("evidence", evidence))
+	}
+	fields = append(fields, server...)
+	for _, a := range t.Attributes {
+		fields = append(fields, zap.String(stage.Cut(a.Name), stage.Cut(a.Value)))
+	}
+	fields = append(fields,
+		zap.Stringer("condition", t.To.Condition),
+		zap.String("previous_condition", t.From.Condition.String()),
+		zap.Int("severity", t.To.Severity),
+		zap.Time("at", time.Unix(0, t.At).UTC()),
+	)
+	if words.Detail != "" {
+		fields = append(fields, zap.String("detail", words.Detail))
+	}
+	if t.To.Explained {
+		fields = append(fields, zap.Stringer("cause", t.To.Primary))
+		if words.NotSeparable != "" {
+			fields = append(fields, zap.String("not_separable", words.NotSeparable))
+		}
+	}
+	if t.Failure != "" {
+		fields = append(fields, zap.String("scrape_failure", t.Failure))
+	}
+	fields = append(fields, causeNames("contributing", &t.To.Contributing), causeNames("notices", &t.To.Notices))
+	if t.To.Severity >= 2 && (t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing) {
+		fields = append(fields, zap.Stringer("reference", t.To.Reference))
+		if t.To.Objective != "" {
+			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))
+		}
+	}
+	if t.To.Severity > 0 {
+		fields = append(fields, zap.Strings("next", words.Next))
+	}
+	fields = append(fields, zap.String("runbook", words.Runbook))
+	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+words.Sentence, fields...)
+}
+
+// causeNames is a log field of causes other than the primary one.
+func causeNames(key string, causes *[diagnose.NumCauses]bool) zap.Field {
+	var names []string
+	for c, is := range causes {
+		if is {
+			names = append(names, diagnose.Cause(c).String())
+		}
+	}
+	if names == nil {
+		return zap.Skip()
+	}
+	return zap.Strings(key, names)
+}

@@ -1,0 +1,106 @@
+package diagnosis
+
+import (
+	"context"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+)
+
+// state is the diagnosis of one server.
+type state struct {
+	*Stage
+	server  *stage.Server
+	series  *delivery.Series
+	engines diagnose.State
+}
+
+// Observe diagnoses the engines at the time of a batch, and logs what has changed.
+func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
+	if batch.Skipped {
+		return
+	}
+	changes := s.engines.Observe(&s.settings, s.server.Window)
+	if !batch.Elsewhere {
+		s.logChanges(ctx, changes, s.server.Attributes, batch.Now)
+	}
+}
+
+// Append writes the diagnosis of the engines.
+func (s *state) Append(_ context.Context, _ *stage.Batch, out *delivery.Output) {
+	values := s.values.Get().(*[]derive.Value)
+	defer s.values.Put(values)
+	*values = s.engines.Values(s.server.Window, s.enabled, *values)
+	out.Append(s.series, *values, s.server.Window.Time())
+}
+
+// Snapshot passes the baselines of all engines to put, and what is known of their server.
+func (s *state) Snapshot(put func(key string, state []byte)) {
+	for attributes, baseline := range s.engines.Baselines() {
+		put(archive.KeyOf(s.server.Key, attributes, baselineName), baseline)
+	}
+	if server := s.engines.Server(); server != nil {
+		put(archive.KeyOf(s.server.Key, nil, serverName), server)
+	}
+}
+
+// End keeps the baselines, in case the server comes back.
+func (s *state) End() { s.engines.End() }
+
+// engineMark is the mark of the group of an engine. A group of several engines has no
+// one condition and so no mark.
+func (s *state) engineMark(group int) emit.Mark { return markOf(s.engines.Told(group)) }
+
+// serverMark is the mark of the engine with the highest severity.
+func (s *state) serverMark() emit.Mark { return markOf(s.engines.Worst()) }
+
+func markOf(verdict *diagnose.Verdict, judged bool) (mark emit.Mark) {
+	if !judged {
+		return emit.Mark{}
+	}
+	mark.Condition = verdict.Condition.String()
+	if verdict.Explained {
+		mark.Cause = verdict.Primary.String()
+	}
+	return mark
+}
+
+// keeper gives the diagnosis of a server what an archive has of it.
+type keeper struct {
+	archive *archive.User
+	server  string
+}
+
+// The names of the two kinds of keys.
+const (
+	baselineName = "baseline"
+	serverName   = "server"
+)
+
+// Begin returns what was learned of an engine before.
+func (k *keeper) Begin(attributes []collect.Attribute) []byte {
+	key, before := archive.KeyOf(k.server, attributes, baselineName), archive.EarlierKeyOf(k.server, attributes, baselineName)
+	saved, _ := k.archive.Begin(key, before, k.server)
+	return saved
+}
+
+// End keeps what was learned of an engine.
+func (k *keeper) End(attributes []collect.Attribute, baseline []byte) {
+	k.archive.End(archive.KeyOf(k.server, attributes, baselineName), baseline)
+}
+
+// BeginServer returns what was known of the server before.
+func (k *keeper) BeginServer() []byte {
+	saved, _ := k.archive.Begin(archive.KeyOf(k.server, nil, serverName), "", k.server)
+	return saved
+}
+
+// EndServer keeps what is known of the server.
+func (k *keeper) EndServer(server []byte) {
+	k.archive.End(archive.KeyOf(k.server, nil, serverName), server)
+}

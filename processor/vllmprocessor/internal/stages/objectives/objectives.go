@@ -1,0 +1,132 @@
+// Package objectives is the stage that counts objectives and reports attainment, burn
+// rates and error budgets.
+package objectives
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+)
+
+// maxTrackers bounds how many trackers a processor has.
+const maxTrackers = 10_000
+
+// Stage counts objectives.
+type Stage struct {
+	// Trackers is shared among the servers.
+	Trackers *quota.Quota
+	// Archive has the states of trackers.
+	Archive *archive.User
+
+	plan       *objective.Plan
+	config     Config
+	logger     *zap.Logger
+	telemetry  *telemetry.Telemetry
+	evaluators sync.Pool
+
+	// mu guards what follows. It is taken after a server's lock.
+	mu       sync.Mutex
+	patterns *objective.PatternWatch
+	// warned has the topics of the warnings that were logged.
+	warned map[string]bool
+}
+
+// New returns the stage. It fails where an objective is on a metric that cannot be
+// counted.
+func New(config Config, p *stage.Processor) (*Stage, error) {
+	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{
+		plan: plan, config: config, logger: p.Logger, telemetry: p.Telemetry,
+		Trackers: quota.New(maxTrackers), Archive: stage.NewArchive[*state](p, budgets(time.Duration(config.BudgetWindow))),
+		patterns: objective.WatchPatterns(config.Objectives), warned: map[string]bool{},
+	}
+	s.evaluators.New = func() any { return &objective.Evaluator{} }
+	return s, nil
+}
+
+// budgets are the states of trackers. They are saved each minute. The state of a month's
+// budget is useful for a month.
+func budgets(window time.Duration) archive.Kind {
+	return archive.Kind{
+		Key: "objectives", Interval: time.Minute, Age: window, Newest: objective.StateAge, Thin: objective.Thin,
+		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start anew",
+		Unsaved:   "the objectives could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
+		Damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
+		Continued: "objectives continue where they were saved",
+		Merged: "an earlier version took servers of several namespaces for one and kept one error budget of them; " +
+			"the first of these servers continues with it, and the budgets of the others start anew",
+	}
+}
+
+// Steps are the distributions of which the window must keep steps.
+func (s *Stage) Steps() [collect.NumInputs]bool { return s.plan.Steps() }
+
+// Start opens the storage and logs once what can be said about thresholds in advance.
+func (s *Stage) Start(ctx context.Context, host component.Host) error {
+	if err := s.telemetry.ObserveTrackers(func() int { return s.Trackers.Used() }); err != nil {
+		return err
+	}
+	if err := s.Archive.Start(ctx, host); err != nil {
+		return err
+	}
+	for i := range s.config.Objectives {
+		if note := s.config.Objectives[i].Note(); note != "" {
+			s.warned[note] = true
+			s.logger.Info(note)
+		}
+	}
+	return nil
+}
+
+// Shutdown saves the states and closes the storage.
+func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(ctx) }
+
+// Derives reports whether a metric is about objectives.
+func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.slo.") }
+
+// Begin returns the state of a new server.
+func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+	return &state{Stage: s, server: server, series: series, share: s.Trackers.Open()}
+}
+
+// watchPatterns logs patterns that match no model.
+func (s *Stage) watchPatterns(batch *stage.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range batch.Groups {
+		if model := batch.Groups[i].Value("model_name"); model != "" {
+			s.patterns.See(model, batch.Now.UnixNano())
+		}
+	}
+	for _, warning := range s.patterns.Warnings(batch.Now.UnixNano()) {
+		s.logger.Warn(warning)
+	}
+}
+
+// maxWarnings bounds how many different warnings are logged.
+const maxWarnings = 100
+
+// warn logs a sentence once for each topic.
+func (s *Stage) warn(topic, sentence string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.warned[topic] && len(s.warned) < maxWarnings {
+		s.warned[topic] = true
+		s.logger.Warn(sentence)
+	}
+}

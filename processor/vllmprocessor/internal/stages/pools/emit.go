@@ -1,0 +1,145 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+)
+
+// failureLogInterval is the least time between two warnings about refused metrics.
+const failureLogInterval = time.Minute
+
+// warnings are what was logged about the pools.
+type warnings struct {
+	tooMany, notFound bool
+	// failures counts those since the last warning, which was at logged.
+	failures int
+	logged   time.Time
+}
+
+func (s *Stage) run(ctx context.Context) {
+	ticker := time.NewTicker(s.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.tick(ctx)
+		}
+	}
+}
+
+// tick sends the metrics of the pools. It holds no lock while it sends, and waits for
+// the consumer for one interval.
+func (s *Stage) tick(ctx context.Context) {
+	call := &delivery.Call{}
+	metrics := s.Collect(ctx, call)
+	if metrics.MetricCount() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.interval)
+	defer cancel()
+	points := metrics.DataPointCount()
+	err := s.Next.ConsumeMetrics(ctx, metrics)
+	call.Done(err)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	s.Telemetry.ProcessorVllmPoolLostPoints.Add(ctx, int64(points))
+	s.warnings.failures++
+	now := s.Now()
+	if now.Sub(s.warnings.logged) < failureLogInterval {
+		return
+	}
+	s.Logger.Warn("the next component did not take the metrics of the pools",
+		zap.Error(err), zap.Int("failures_since_last_message", s.warnings.failures))
+	s.warnings.logged, s.warnings.failures = now, 0
+}
+
+// Collect computes the metrics of the pools for a call of the next consumer.
+func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metrics {
+	now := s.Now()
+	out := delivery.NewOutput(now.UnixNano(), 0, call)
+	s.mu.Lock()
+	sums, leftOut := s.pools.Evaluate(int64(now.Sub(s.began)))
+	out.Append(&s.series, sums, now.UnixNano())
+	notFound := s.pools.NotFound()
+	s.mu.Unlock()
+	if s.diagnosis != nil {
+		// Both numbers are about the same servers.
+		leftOut = max(leftOut, s.diagnose(ctx, now, out))
+	}
+	dropped := s.history.Repeat(out, pcommon.Map{})
+	values, ends := out.Counts()
+	s.Telemetry.Derived(ctx, values, ends, dropped)
+	s.warn(ctx, leftOut, notFound)
+
+	metrics := pmetric.NewMetrics()
+	if out.Empty() {
+		return metrics
+	}
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	s.resource.CopyTo(rm.Resource())
+	rm.SetSchemaUrl(catalog.SchemaURL)
+	out.Put(metrics, &collect.Batch{Ends: -1}, s.BuildInfo.Version)
+	return metrics
+}
+
+// diagnose appends the condition of the pools, and returns how many servers were left out
+// because there are too many pools. A server that does not answer any more counts, other
+// than for the sums, until no batch at all has arrived about it for max_staleness.
+func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
+	live := func(visit func(server *stage.Server)) {
+		s.Each(func(server *stage.Server) {
+			if now.Sub(server.Arrived) <= s.MaxStaleness {
+				visit(server)
+			}
+		})
+	}
+	return s.diagnosis.Append(ctx, now, s.resource.Attributes(), out, live, s.poolOf)
+}
+
+// poolOf returns the attributes of the pool that an engine belongs to: its own, or
+// those of its server.
+func (s *Stage) poolOf(engine []collect.Attribute, server *stage.Server) []collect.Attribute {
+	of := make([]collect.Attribute, 0, len(s.groupBy))
+	for _, name := range s.groupBy {
+		value := (&collect.Group{Attributes: engine}).Value(name)
+		if known, has := server.Attributes.Get(name); value == "" && has {
+			value = known.AsString()
+		}
+		if value != "" {
+			of = append(of, collect.Attribute{Name: name, Value: value})
+		}
+	}
+	return of
+}
+
+// warn logs once what a user can correct.
+func (s *Stage) warn(ctx context.Context, leftOut int, notFound []string) {
+	if leftOut > 0 {
+		s.Telemetry.ProcessorVllmPoolLeftOut.Add(ctx, int64(leftOut))
+		if !s.warnings.tooMany {
+			s.warnings.tooMany = true
+			s.Logger.Warn(fmt.Sprintf("there are more than %d pools, and the servers of the others are left out; "+
+				"write attributes in pool::group_by that many servers share", MaxPools))
+		}
+	}
+	if len(notFound) > 0 && !s.warnings.notFound {
+		s.warnings.notFound = true
+		s.Logger.Warn(fmt.Sprintf("no server has an attribute %s, which pool::group_by names, and servers are grouped without it; "+
+			"write an attribute of their points or of their resource", strings.Join(notFound, " or ")))
+	}
+}
