@@ -103,7 +103,7 @@ func TestACauseLastsWhileItsQueueIsWorkedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &engine{baseline: learned(10)}
-			e.told.Explained, e.told.Primary = test.reported, PrefillHeavy
+			e.reported.Explained, e.reported.Primary = test.reported, PrefillHeavy
 			e.shares[PrefillHeavy] = 0.9
 			r := healthyReading(int64(time.Hour))
 			r.Signals[signal.FirstTokenRate], r.Signals[signal.QueueWait] = test.served, test.waits
@@ -143,8 +143,8 @@ func TestContributingCausesHaveTheHold(t *testing.T) {
 		e.last = healthyReading(at)
 		e.shares = Shares{}
 		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, beside
-		e.settle(c, s, Degraded, at, &symptoms{tokenGap: true})
-		return e.told.Contributing[DecodeLoad]
+		e.report(c, s, Degraded, at, &symptoms{tokenGap: true})
+		return e.reported.Contributing[DecodeLoad]
 	}
 	for range 6 {
 		step(0)
@@ -175,7 +175,7 @@ func TestNothingGoodIsReportedWhileHarmIsPending(t *testing.T) {
 		at += scrape
 		e.last = healthyReading(at)
 		e.last.Signals[signal.ArrivalRate] = arrivals
-		e.settle(c, s, raw, at, &symptoms{})
+		e.report(c, s, raw, at, &symptoms{})
 	}
 	step(Healthy, 1)
 	s.transitions = nil

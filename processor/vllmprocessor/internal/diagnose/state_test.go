@@ -51,8 +51,8 @@ func told(hold int, raw []Condition) (all []Condition) {
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)
-		e.settle(settings(hold), s, condition, at, &symptoms{})
-		all = append(all, e.told.Condition)
+		e.report(settings(hold), s, condition, at, &symptoms{})
+		all = append(all, e.reported.Condition)
 	}
 	return all
 }
@@ -151,15 +151,15 @@ func TestNothingFlaps(t *testing.T) {
 func TestAStableLevelIsRelearned(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		felt symptoms
-		want bool
+		found symptoms
+		want  bool
 	}{
 		"slow":      {symptoms{firstToken: true}, true},
 		"errors":    {symptoms{errors: true}, false},
 		"objective": {symptoms{firstToken: true, objective: missed{name: "ttft"}}, false},
 	} {
 		s, c := &State{}, settings(2)
-		e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+		e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
 		e.memory.conditions = []Condition{Degraded}
 		began := int64(time.Hour)
 		relearned := int64(0)
@@ -167,7 +167,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 			r := healthyReading(at)
 			r.Signals[signal.TimeToFirstToken] = 0.5
 			e.last = r
-			e.learn(c, s, &r, &test.felt, Degraded)
+			e.learn(c, s, &r, &test.found, Degraded)
 			if len(s.transitions) > 0 {
 				relearned = at
 			}
@@ -178,8 +178,8 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		}
 		require.Equal(t, began+int64(time.Hour), relearned, name)
 		assert.True(t, s.transitions[0].Relearned)
-		assert.Equal(t, Healthy, e.told.Condition)
-		assert.Zero(t, e.told.Severity)
+		assert.Equal(t, Healthy, e.reported.Condition)
+		assert.Zero(t, e.reported.Severity)
 		assert.InEpsilon(t, 0.5, e.baseline.Usual(signal.TimeToFirstToken), 0.01)
 	}
 }
@@ -188,7 +188,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+	e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
 	e.memory.conditions = []Condition{Degraded}
 	slow := 0.5
 	for n := range 4 * 240 {
