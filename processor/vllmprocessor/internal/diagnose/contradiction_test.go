@@ -131,18 +131,18 @@ func TestADetailNeedsItsOwnEvidence(t *testing.T) {
 	}
 }
 
-// A cause that comes and goes beside the primary one is reported when it has lasted as
+// A cause in addition to the primary one is reported when it has lasted as
 // long as the hold, and left after as long.
 func TestContributingCausesHaveTheHold(t *testing.T) {
 	t.Parallel()
 	c, s := settings(2), &State{}
 	e := &engine{baseline: learned(10)}
 	at := int64(time.Hour)
-	step := func(beside float64) bool {
+	step := func(share float64) bool {
 		at += scrape
 		e.last = healthyReading(at)
 		e.shares = Shares{}
-		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, beside
+		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, share
 		e.report(c, s, Degraded, at, &symptoms{tokenGap: true})
 		return e.reported.Contributing[DecodeLoad]
 	}
@@ -151,7 +151,7 @@ func TestContributingCausesHaveTheHold(t *testing.T) {
 	}
 	s.transitions = nil
 	for n := range 42 {
-		assert.False(t, step(0.3*float64(n/2%2)), "it comes and goes every 30 s: %d", n)
+		assert.False(t, step(0.3*float64(n/2%2)), "it changes every 30 s: %d", n)
 	}
 	assert.Empty(t, s.transitions, "nothing to report")
 	var got []bool

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// strange makes some numbers of a reading such as no server should tell.
+// strange makes some numbers of a reading such as no server should report.
 func strange(random *rand.Rand, r *reading) {
 	values := []float64{math.NaN(), 0, 1e-12, 1e12, 1, 0.5, 1e300}
 	pick := func(x *float64) {
@@ -37,7 +37,7 @@ func strange(random *rand.Rand, r *reading) {
 	}
 }
 
-// Whatever a server tells, the shares are numbers from 0 to 1 that are 1 together
+// Whatever a server reports, the shares are numbers from 0 to 1 that are 1 together
 // at most, and a baseline that has learned from it can be stored.
 func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// Where no window has two scrapes nothing can be judged, and somebody is told why;
+// Where no window has two scrapes nothing can be judged, and the log says why;
 // with the first scrape of an engine it is too early to say so.
-func TestScrapesThatAreFarApartAreTold(t *testing.T) {
+func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
 	e := &engine{baseline: learn.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
@@ -40,7 +40,7 @@ func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)
 	assert.Len(t, news, 1)
-	assert.Equal(t, Healthy, e.reported.Condition, "what is known at last is told at once")
+	assert.Equal(t, Healthy, e.reported.Condition, "the end of unknown is reported at once")
 }
 
 // A notice outlasts a scrape that failed, and the first one after a gap.

@@ -43,9 +43,9 @@ func learned(windows int) *learn.Baseline {
 	return b
 }
 
-// told feeds an engine with what each scrape alone shows, and returns what is told
+// reported feeds an engine with what each scrape alone shows, and returns what is reported
 // after each.
-func told(hold int, raw []Condition) (all []Condition) {
+func reported(hold int, raw []Condition) (all []Condition) {
 	s := &State{}
 	e := &engine{baseline: learn.NewBaseline()}
 	for n, condition := range raw {
@@ -68,55 +68,55 @@ func repeat(parts ...any) (all []Condition) {
 }
 
 // A window is over the minute before its end. So a state that holds for hold
-// windows is told hold-1 minutes after the first window that shows it: 4 scrapes
+// windows is reported hold-1 minutes after the first window that shows it: 4 scrapes
 // for each.
-func TestAStateIsToldAfterHold(t *testing.T) {
+func TestAStateIsReportedAfterTheHold(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
 		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle} {
-			got := told(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
+			got := reported(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
 			assert.Equal(t, repeat(Healthy, 10+after, condition, 20, Healthy, 20-after), got, "%s with hold %d", condition, hold)
 		}
 	}
 }
 
-// What is known at last is told at once, unless it is harm.
+// Unknown ends at once, except by harm.
 func TestUnknownEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), told(2, repeat(Unknown, 5, Healthy, 5)))
-	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), told(2, repeat(Unknown, 5, Degraded, 5)))
+	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), reported(2, repeat(Unknown, 5, Healthy, 5)))
+	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), reported(2, repeat(Unknown, 5, Degraded, 5)))
 }
 
 // Standing still takes a minute and three scrapes by itself.
-func TestStalledIsToldAtOnceAndHeldAfterwards(t *testing.T) {
+func TestAStallIsReportedAtOnceAndHeldAfterwards(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
-		got := told(hold, repeat(Healthy, 10, Stalled, 3, Healthy, 20))
+		got := reported(hold, repeat(Healthy, 10, Stalled, 3, Healthy, 20))
 		assert.Equal(t, repeat(Healthy, 10, Stalled, 3+after, Healthy, 20-after), got, hold)
 	}
 }
 
-// What does not last is not told.
-func TestABlipIsNotTold(t *testing.T) {
+// What does not last is not reported.
+func TestABlipIsNotReported(t *testing.T) {
 	t.Parallel()
 	for hold, longest := range map[int]int{2: 4, 3: 8} {
-		got := told(hold, repeat(Healthy, 10, Degraded, longest, Healthy, 10))
+		got := reported(hold, repeat(Healthy, 10, Degraded, longest, Healthy, 10))
 		assert.Equal(t, repeat(Healthy, 20+longest), got, hold)
-		got = told(hold, repeat(Healthy, 10, Degraded, 20, Healthy, longest, Degraded, 10))
+		got = reported(hold, repeat(Healthy, 10, Degraded, 20, Healthy, longest, Degraded, 10))
 		assert.Equal(t, repeat(Healthy, 10+longest, Degraded, 20+10), got, hold)
 	}
 }
 
 // One harm that turns into another is harm all the time.
-func TestOneHarmAfterAnotherIsTold(t *testing.T) {
+func TestOneHarmAfterAnotherIsReported(t *testing.T) {
 	t.Parallel()
-	got := told(2, repeat(Healthy, 10, Failing, 3, Degraded, 3, Failing, 3))
+	got := reported(2, repeat(Healthy, 10, Failing, 3, Degraded, 3, Failing, 3))
 	assert.Equal(t, repeat(Healthy, 14, Degraded, 5), got)
 }
 
-// Whatever single windows show, harm that is told and harm that is told to be over
-// are more than hold-1 windows apart, except that standing still and draining are told at once;
-// and neither is told while the newest window shows the contrary.
+// Whatever single windows show, the beginning and the end of harm
+// are more than hold-1 windows apart, except that standing still and draining are reported at once;
+// and neither is reported while the newest window shows the contrary.
 func TestNothingFlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -129,7 +129,7 @@ func TestNothingFlaps(t *testing.T) {
 				raw = append(raw, condition)
 			}
 		}
-		got := told(hold, raw)
+		got := reported(hold, raw)
 		harmful := func(c Condition) bool { return conditions[c].Severity >= 2 }
 		crossed, crossings := 0, 0
 		for n := 1; n < len(got); n++ {
