@@ -51,8 +51,8 @@ func randomDiagnosis(random *rand.Rand, known []catalog.Cause) diagnosis {
 	return d
 }
 
-// said is a diagnosis as text, whatever the order of its causes.
-func (d *diagnosis) said() string {
+// text is a diagnosis as text, whatever the order of its causes.
+func (d *diagnosis) text() string {
 	byRole := map[string][]string{}
 	primary := ""
 	for _, c := range d.causes {
@@ -66,8 +66,8 @@ func (d *diagnosis) said() string {
 	return fmt.Sprint(d.condition, d.severity, " because of ", primary, " ", strings.Join(byRole["contributing"], ","), " ", strings.Join(byRole["notice"], ","))
 }
 
-// toldBy is a record as the same text.
-func toldBy(record plog.LogRecord) string {
+// textOf is a record as the same text.
+func textOf(record plog.LogRecord) string {
 	list := func(name string) string {
 		value, there := record.Attributes().Get(name)
 		if !there {
@@ -104,7 +104,7 @@ func states(random *rand.Rand, known []catalog.Cause) []diagnosis {
 func distinct(all []diagnosis) []string {
 	var said []string
 	for i := range all {
-		said = append(said, all[i].said())
+		said = append(said, all[i].text())
 	}
 	return slices.Compact(said)
 }
@@ -119,15 +119,15 @@ func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
 		for i, d := range all {
 			b.consume(t, float64(i), s.says(float64(i), d)...)
 		}
-		var told []string
+		var records []string
 		for _, record := range b.sink.records() {
-			told = append(told, toldBy(record))
+			records = append(records, textOf(record))
 			assert.Equal(t, previous, text(record, "vllm.diagnosis.previous_condition"))
 			previous = text(record, "vllm.diagnosis.condition")
 			severity, _ := record.Attributes().Get("vllm.diagnosis.severity")
 			assert.Equal(t, map[int64]plog.SeverityNumber{0: 9, 1: 10, 2: 13, 3: 17}[severity.Int()], record.SeverityNumber())
 		}
-		require.Equal(t, distinct(all), told, "seed %d", seed)
+		require.Equal(t, distinct(all), records, "seed %d", seed)
 	}
 }
 
@@ -159,13 +159,13 @@ func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
 			if _, again := last[record.Timestamp()]; !again {
 				times = append(times, record.Timestamp())
 			}
-			last[record.Timestamp()] = toldBy(record)
+			last[record.Timestamp()] = textOf(record)
 		}
-		var told []string
+		var records []string
 		for _, at := range times {
-			told = append(told, last[at])
+			records = append(records, last[at])
 		}
 		require.True(t, slices.IsSorted(times))
-		require.Equal(t, distinct(all), slices.Compact(told), "seed %d", seed)
+		require.Equal(t, distinct(all), slices.Compact(records), "seed %d", seed)
 	}
 }

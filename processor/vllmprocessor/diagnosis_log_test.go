@@ -66,7 +66,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	for _, entry := range r.logs.FilterMessageSnippet("diagnosis: ").All() {
 		said = append(said, entry.Message)
 	}
-	assert.Equal(t, []string{"diagnosis: The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency."}, said)
+	assert.Equal(t, []string{"diagnosis: The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency."}, said)
 }
 
 // Thousands of engines that change at once do not flood the log. The summary says

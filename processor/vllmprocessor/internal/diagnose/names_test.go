@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// What is told has the names of the catalogue, no more and no less.
+// Reported names are those of the catalogue, no more and no less.
 
 func TestConditionsAreTheCataloguesInItsOrder(t *testing.T) {
 	t.Parallel()

@@ -189,7 +189,7 @@ func (r *rig) verdict(engine string) *Verdict {
 	r.t.Helper()
 	e := r.engine(engine)
 	require.NotNil(r.t, e, "no engine %q", engine)
-	return &e.told
+	return &e.reported
 }
 
 func (r *rig) engine(name string) *engine {

@@ -239,7 +239,7 @@ func TestDefaultsJudgeBeforeABaseline(t *testing.T) {
 		requests, first, gap float64
 		want                 Condition
 	}{
-		"as long as nobody minds":                 {15, 1.9, 0.09, Healthy},
+		"below both":                              {15, 1.9, 0.09, Healthy},
 		"first tokens":                            {15, 2.1, 0.09, Degraded},
 		"further tokens":                          {15, 1.9, 0.11, Degraded},
 		"two requests a minute can be judged":     {0.5, 2.1, 0.09, Degraded},
