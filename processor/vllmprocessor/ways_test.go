@@ -130,14 +130,15 @@ func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
 			input := received(t, answers(t, config, 9), "canonical")
 			want, got := withoutHistory(derivedBy(t, input)), withoutHistory(derivedBy(t, deltas(input, false)))
 			for key, value := range want {
-				if _, said := got[key]; !said {
-					assert.Zero(t, value, key)
-					delete(want, key)
-					// The value over the engines is then that of the others.
-					over := ofEngine.ReplaceAllString(key, "")
-					delete(want, over)
-					delete(got, over)
+				if _, has := got[key]; has {
+					continue
 				}
+				assert.Zero(t, value, key)
+				delete(want, key)
+				// The value over the engines is then that of the others.
+				over := ofEngine.ReplaceAllString(key, "")
+				delete(want, over)
+				delete(got, over)
 			}
 			require.Greater(t, len(want), 100)
 			sameValues(t, want, got)
