@@ -75,7 +75,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	now := func() time.Time { return p.now() }
-	return p, p.addStages(&stage.Processor{
+	err = p.addStages(&stage.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
 		Now: now, Each: p.each, Enabled: config.enabled, Emits: config.emits,
 		Archive: archive.Settings{
@@ -84,6 +84,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 			Dropped: func(n int) { own.ProcessorVllmDroppedStates.Add(context.Background(), int64(n)) },
 		},
 	})
+	return p, err
 }
 
 // start starts the stages in their order. Nothing is started after one that fails.

@@ -45,8 +45,8 @@ type Output struct {
 
 // NewOutput returns an empty output for a time in Unix nanoseconds and the fingerprint
 // of a batch.
-func NewOutput(time int64, print uint64, call *Call) *Output {
-	return &Output{time: time, print: print, call: call}
+func NewOutput(time int64, fingerprint uint64, call *Call) *Output {
+	return &Output{time: time, print: fingerprint, call: call}
 }
 
 // Append writes the values of some series, which hold for a time in Unix nanoseconds,
