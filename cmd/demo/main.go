@@ -1,4 +1,4 @@
-// Program demo tells the story of an incident without a GPU: it starts a simulated
+// Program demo shows an incident without a GPU: it starts a simulated
 // vLLM server, to which something happens, and the collector, reads the metrics
 // back from the collector's Prometheus endpoint, and prints what they say and what
 // the processor makes of them. "make run" builds what it needs and starts it.
@@ -99,11 +99,11 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 			"PROMETHEUS_ADDR=" + opts.promAddr,
 		},
 		opts.collector, "--config", opts.config,
-		// A demonstration wants to see something soon.
+		// A demonstration should show something soon.
 		"--config", "yaml:receivers::vllm::collection_interval: 1s",
 		"--config", "yaml:receivers::vllm::timeout: 1s",
 		"--config", "yaml:processors::vllm::window: "+window.String(),
-		// What the sentences give as evidence.
+		// The evidence.
 		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal::enabled: true",
 		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal_ratio::enabled: true",
 		// Samples carry the time of their scrape, which is that of a line.
@@ -127,9 +127,8 @@ are running.
 		fmt.Fprintln(out, "Ctrl-C ends both.")
 	}
 	fmt.Fprint(out, `
-Within a minute something happens to the server, and passes. The processor is not
-told: it has some 30 s to learn what is usual here, and must find out from the
-metrics what is not.
+Within a minute the server has an incident, which passes. The processor learns for
+some 30 s what is usual here, and then has to find out from the metrics alone.
 `)
 	return watch(ctx, opts, out, &narrator{out: out, incident: opts.incident, began: began}, sim, collector)
 }
@@ -176,7 +175,7 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 			isDue = true
 			table.add(now)
-			tale.hear(now.at, now.verdict)
+			tale.observe(now.at, now.verdict)
 		case err == nil:
 		case ctx.Err() == nil && table.lines > 0 && isDue:
 			table.silent(time.Now())
@@ -190,8 +189,8 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 		}
 		if !tale.over && tale.summary(time.Now()) {
-			fmt.Fprintf(out, "That was the story. The collector's log has a line for each change that was said.\n"+
-				"Nothing more is done to the server; from here a line follows every %s.\n\n", max(opts.every, quietly))
+			fmt.Fprintf(out, "That was the story. The collector's log has a line for each of these changes.\n"+
+				"The server stays as it is; from here on a line follows every %s.\n\n", max(opts.every, quietly))
 			due = time.Now().Add(max(opts.every, quietly))
 		}
 	}

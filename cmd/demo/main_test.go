@@ -128,7 +128,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	assert.Contains(t, string(log), "collector reads http://"+opts.simAddr)
 }
 
-func TestTheStoryOfAnIncidentIsToldToItsEnd(t *testing.T) {
+func TestTheStoryOfAnIncidentIsPrintedToItsEnd(t *testing.T) {
 	opts := testOptions(t, "an incident")
 	opts.runFor, opts.incident.epilogue = 5*time.Second, 1500*time.Millisecond
 	opts.incident.file = filepath.Join(t.TempDir(), "short.yaml")
@@ -154,7 +154,7 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
   \S+  done  the GPU's memory is as fast as before
   \S+  said  healthy
   so:     The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
-`, `That was the story\..*\nNothing more .* every 30s\.\n`,
+`, `That was the story\..*\nThe server stays .* every 30s\.\n`,
 	} {
 		at := regexp.MustCompile(part).FindStringIndex(said)
 		if !assert.NotNil(t, at, "%s is not in its place in\n%s", part, &out) {

@@ -71,7 +71,7 @@ func (p *program) stop() error {
 	}
 }
 
-// endedBy tells whether the process was ended by the signal, which is how a
+// endedBy reports whether the process was ended by the signal, which is how a
 // program without a handler obeys it.
 func endedBy(err error, signal syscall.Signal) bool {
 	var exit *exec.ExitError

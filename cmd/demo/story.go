@@ -19,12 +19,11 @@ type incident struct {
 	done, undone, cause string
 	// from and until are times since the start of the simulated server.
 	from, until time.Duration
-	// epilogue is how long the processor has for seeing the end before it is told
-	// what was done.
+	// epilogue is how long the processor has to notice the end before the summary.
 	epilogue time.Duration
 }
 
-// slowMemory is an incident that nobody can overlook and that the server can bear.
+// slowMemory is an incident that is clearly visible and that the server survives.
 var slowMemory = incident{
 	file:   "examples/scenarios/one-minute.yaml",
 	done:   "the GPU's memory is left 30 % of its bandwidth",
@@ -53,14 +52,14 @@ func (i *incident) read() error {
 	return nil
 }
 
-// narrator says in words what the processor says by numbers, and compares it in
-// the end with what was done.
+// narrator prints the verdicts of the processor in words, and at the end compares them
+// with the incident.
 type narrator struct {
 	out      io.Writer
 	incident incident
 	began    time.Time // When the simulated server started.
 	last     verdict
-	told     []change
+	changes  []change
 	over     bool
 }
 
@@ -70,16 +69,16 @@ type change struct {
 	verdict
 }
 
-// hear takes in a verdict at a time and tells of it if it is new.
-func (n *narrator) hear(at time.Time, v verdict) {
+// observe prints a verdict where it differs from the previous one.
+func (n *narrator) observe(at time.Time, v verdict) {
 	if v.condition == "" || v.is(n.last) {
 		return
 	}
 	before := n.last
 	n.last = v
-	n.told = append(n.told, change{at, v})
+	n.changes = append(n.changes, change{at, v})
 	if before.condition == "" {
-		return // What it says first is in the table, and no news.
+		return // The first verdict is in the table.
 	}
 	fmt.Fprintf(n.out, "\n%s  now %s\n", at.Format(time.TimeOnly), v)
 	sentence, next := v.words()
@@ -101,7 +100,7 @@ func first(i int, head string) string {
 	return ""
 }
 
-// paragraph writes text in lines of 80 columns beside a short head.
+// paragraph writes text in lines of 80 columns, with a short head to their left.
 func (n *narrator) paragraph(head, text string) {
 	const margin, width = 8, 70
 	line := ""
@@ -118,7 +117,7 @@ func (n *narrator) paragraph(head, text string) {
 	flush()
 }
 
-// summary is written once, when the story is over, and tells whether it was.
+// summary prints the summary once, when the story is over. It reports whether it did.
 func (n *narrator) summary(now time.Time) bool {
 	if n.over || now.Before(n.began.Add(n.incident.until+n.incident.epilogue)) {
 		return false
@@ -128,7 +127,7 @@ func (n *narrator) summary(now time.Time) bool {
 	fmt.Fprintln(n.out, "\nWhat was done to the server, and what the processor said:")
 	n.event(from, "done", n.incident.done)
 	restored := false
-	for _, c := range n.told {
+	for _, c := range n.changes {
 		if c.at.Before(from) {
 			continue
 		}
@@ -150,11 +149,11 @@ func (n *narrator) event(at time.Time, what, text string) {
 	fmt.Fprintf(n.out, "  %s  %s  %s\n", at.Format(time.TimeOnly), what, text)
 }
 
-// judgement compares what was told with what was done.
+// judgement compares the verdicts with the incident.
 func (n *narrator) judgement(from, until time.Time) string {
 	var worse, better *change
-	for i := range n.told {
-		switch c := &n.told[i]; {
+	for i := range n.changes {
+		switch c := &n.changes[i]; {
 		case c.at.Before(from):
 		case worse == nil && c.condition == "degraded":
 			worse = c
@@ -163,7 +162,7 @@ func (n *narrator) judgement(from, until time.Time) string {
 		}
 	}
 	switch {
-	case len(n.told) == 0:
+	case len(n.changes) == 0:
 		return "The processor said nothing. That is wrong."
 	case worse == nil:
 		return "The processor did not notice. That is wrong."

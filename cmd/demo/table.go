@@ -46,7 +46,7 @@ func (t *table) add(now reading) {
 	}
 }
 
-// quiet tells whether nothing happened in the window, so that there are no
+// quiet reports whether nothing happened in the window, so that there are no
 // latencies.
 func (r reading) quiet() bool { return !(r.generation > 0) && math.IsNaN(r.ttft) && math.IsNaN(r.itl) }
 

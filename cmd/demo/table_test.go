@@ -86,5 +86,5 @@ func TestHeadComesAgainAfterAScreenful(t *testing.T) {
 	for _, r := range readings {
 		tab.add(r)
 	}
-	assert.Equal(t, 1, strings.Count(out.String(), nameTTFT), "the legend comes once")
+	assert.Equal(t, 1, strings.Count(out.String(), nameTTFT), "the legend is printed once")
 }

@@ -32,7 +32,7 @@ type verdict struct {
 // number with, NaN where that is not known.
 type measure struct{ value, usual float64 }
 
-// is tells whether two verdicts say the same.
+// is reports whether two verdicts are the same.
 func (v verdict) is(other verdict) bool {
 	return v.condition == other.condition && v.cause == other.cause
 }
@@ -49,7 +49,7 @@ func (v verdict) String() string {
 }
 
 // judged reads the diagnosis. Of several engines the one counts whose condition
-// comes first in the catalogue, where the worse ones stand first.
+// stands first in the catalogue, where the worse ones come before the others.
 func judged(families map[string]*dto.MetricFamily) verdict {
 	active := map[string]string{} // By condition, its engine.
 	for _, series := range families[nameCondition].GetMetric() {

@@ -71,14 +71,14 @@ func TestAVerdictWithoutACauseOrACondition(t *testing.T) {
 	assert.Empty(t, verdict{condition: "degraded", cause: "from_the_future"}.evidence())
 }
 
-// heard tells a story in which each verdict comes so many seconds after the start.
-func heard(verdicts map[int]verdict) (string, *narrator) {
+// story runs a narrator with a verdict at each of some seconds after the start.
+func story(verdicts map[int]verdict) (string, *narrator) {
 	var out strings.Builder
 	n := &narrator{out: &out, incident: slowMemory, began: noon}
 	n.incident.from, n.incident.until = 34*time.Second, 49*time.Second
 	for s := range 100 {
 		if v, is := verdicts[s]; is {
-			n.hear(noon.Add(time.Duration(s)*time.Second), v)
+			n.observe(noon.Add(time.Duration(s)*time.Second), v)
 		}
 		n.summary(noon.Add(time.Duration(s) * time.Second))
 	}
@@ -89,7 +89,7 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 	healthy, slow := verdict{condition: "healthy"}, verdict{condition: "degraded", cause: "slow_steps"}
 	other := verdict{condition: "degraded", cause: "decode_load"}
 	for name, c := range map[string]struct {
-		told map[int]verdict
+		said map[int]verdict
 		want string
 	}{
 		"right":                    {map[int]verdict{5: healthy, 40: slow, 55: healthy}, "noticed after 6s, with the right cause, and saw the end after 6s."},
@@ -99,10 +99,10 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 		"another cause at first":   {map[int]verdict{5: healthy, 40: other, 43: slow, 55: healthy}, `called it "decode_load"`},
 		"nothing noticed":          {map[int]verdict{5: healthy}, "did not notice. That is wrong."},
 		"an alarm before":          {map[int]verdict{5: healthy, 20: slow, 25: healthy}, "did not notice. That is wrong."},
-		"nothing is told at all":   {nil, "said nothing. That is wrong."},
+		"nothing is said at all":   {nil, "said nothing. That is wrong."},
 		"said when it is all over": {map[int]verdict{5: healthy, 70: slow}, "did not notice. That is wrong."},
 	} {
-		out, n := heard(c.told)
+		out, n := story(c.said)
 		assert.Contains(t, strings.Join(strings.Fields(out), " "), c.want, name)
 		assert.Equal(t, 1, strings.Count(out, "What was done"), name)
 		assert.Contains(t, out, "12:00:34  done  the GPU's memory", name)
@@ -114,10 +114,10 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 	}
 }
 
-func TestTheFirstVerdictIsNoNewsAndTheSameIsToldOnce(t *testing.T) {
+func TestTheFirstVerdictIsNotPrintedAndTheSameOnlyOnce(t *testing.T) {
 	unknown, healthy := verdict{condition: "unknown"}, verdict{condition: "healthy"}
-	out, n := heard(map[int]verdict{1: {}, 2: unknown, 3: unknown, 4: healthy, 5: healthy})
-	assert.Len(t, n.told, 2)
+	out, n := story(map[int]verdict{1: {}, 2: unknown, 3: unknown, 4: healthy, 5: healthy})
+	assert.Len(t, n.changes, 2)
 	assert.NotContains(t, out, "now unknown")
 	assert.Equal(t, 1, strings.Count(out, "now healthy"))
 }

@@ -36,7 +36,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
+func TestCommandLinesAndTheirErrors(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		args           []string
@@ -167,7 +167,7 @@ func TestServeRecordReplay(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "recorded")
 	var stdout, stderr buffer
-	code := run(t.Context(), []string{"record", urls[0], "--for", "300ms", "--every", "50ms", dir}, &stdout, &stderr)
+	code := run(t.Context(), []string{"record", urls[0], "--for", "3s", "--every", "250ms", dir}, &stdout, &stderr)
 	require.Zero(t, code, stderr.String())
 	assert.Regexp(t, `\d+ bodies in`, stdout.String())
 	assert.Zero(t, stop())
@@ -216,7 +216,7 @@ func injectedLines(truth []byte) []string {
 	return out
 }
 
-func TestTheTruthTellsWhatWasInjectedAndWhen(t *testing.T) {
+func TestTheTruthHasInjectionsWithTheirTimes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "truth.jsonl")
 	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "2m", "--rate", "5",
 		"--engines", "2", "--truth", file, "--change", "90s:bandwidth=0.5@1", "--change", "30s:corruption=0.25", "--change", "1h:clock=0.1")
@@ -231,7 +231,7 @@ func TestTheTruthTellsWhatWasInjectedAndWhen(t *testing.T) {
 	assert.Contains(t, string(written), `"outcome"`)
 }
 
-func TestServeChangesWhatItIsToldTo(t *testing.T) {
+func TestServeMakesTheChangesOfItsFlags(t *testing.T) {
 	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "5m",
 		"--change", "200s:sleep=1", "--change", "100s:corruption=1")
 	body := fetch(t, urls[0])

@@ -10,8 +10,8 @@ import (
 
 // Config is the configuration of the connector. The default is complete.
 type Config struct {
-	// Initial tells the first diagnosis of every engine. Without it, one is told
-	// only where its severity is a warning or more.
+	// Initial emits the first diagnosis of every engine. Without it, a first diagnosis is
+	// emitted only where its severity is a warning or more.
 	Initial bool `mapstructure:"initial"`
 	// MaxStaleness is the time without a point after which an engine is forgotten.
 	MaxStaleness time.Duration `mapstructure:"max_staleness"`
@@ -35,7 +35,7 @@ const (
 	withoutUnit = 100 * time.Microsecond
 )
 
-// Validate reports all mistakes at once.
+// Validate reports all invalid values together.
 func (c *Config) Validate() error {
 	var errs []error
 	switch {

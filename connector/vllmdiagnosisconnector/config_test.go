@@ -71,7 +71,7 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 	assert.GreaterOrEqual(t, configurations, 2)
 }
 
-// A setting that is not in the table is one that nobody finds.
+// A setting that is not in the table cannot be found.
 func TestTheReadmeListsEverySetting(t *testing.T) {
 	readme := readReadme(t)
 	for i := range reflect.TypeFor[Config]().NumField() {

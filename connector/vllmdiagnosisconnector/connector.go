@@ -59,7 +59,7 @@ func newConnector(config *Config, settings connector.Settings, next consumer.Log
 }
 
 // precedence is the place of a condition in the catalogue, which has the more
-// pressing before the less; one that it lacks comes last.
+// pressing before the less; one that it lacks is last.
 func precedence(condition string) int {
 	conditions := catalog.Conditions()
 	if i := slices.IndexFunc(conditions, func(c catalog.Condition) bool { return c.Name == condition }); i >= 0 {
@@ -82,7 +82,7 @@ func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 	batch := c.newBatch()
 	c.mu.Lock()
 	for key, e := range c.engines.all() {
-		c.settle(ctx, key, e, batch)
+		c.emitWaiting(ctx, key, e, batch)
 	}
 	c.engines = newEngines(c.config.MaxEngines)
 	c.pending.again = time.Time{}
@@ -132,7 +132,7 @@ func (c *diagnosisConnector) observe(ctx context.Context, frame *collect.Frame, 
 	if ahead > lead {
 		c.telemetry.ignore(ctx, future, frame.Points)
 		c.warnOnce(&c.warned.future, fmt.Sprintf("points are %s ahead of this machine's clock, and no diagnosis is read from them; "+
-			"set the clock here, or where they are made", ahead.Round(time.Second)))
+			"synchronize the clock of this machine, or of the machine that makes the points", ahead.Round(time.Second)))
 		return
 	}
 	e := c.engines.get(frame.Key)
@@ -142,7 +142,7 @@ func (c *diagnosisConnector) observe(ctx context.Context, frame *collect.Frame, 
 		}
 	}
 	if c.wasEarly(frame, e, batch.now) {
-		c.settle(ctx, frame.Key, e, batch)
+		c.emitWaiting(ctx, frame.Key, e, batch)
 		e.SetBack()
 	}
 	origin := emit.Origin{Resource: source.Resource(), SchemaURL: source.SchemaUrl()}
@@ -178,7 +178,7 @@ func (c *diagnosisConnector) wasEarly(frame *collect.Frame, e *engine, now time.
 		return false
 	}
 	c.warnOnce(&c.warned.early, fmt.Sprintf("points were %s ahead of this machine's clock, and those that follow are not; "+
-		"the diagnosis goes on with the latter. Keep the clock of the machine that makes them in step", ahead.Round(time.Second)))
+		"the connector continues with the latter. Synchronize the clock of the machine that makes the points", ahead.Round(time.Second)))
 	return true
 }
 
@@ -191,7 +191,7 @@ func (c *diagnosisConnector) begin(ctx context.Context, frame *collect.Frame, ba
 				"raise it. One server gets at most %d, so look first whether one sends more than it has", c.config.MaxEngines, c.engines.share))
 			return nil
 		}
-		c.settle(ctx, *key, c.engines.get(*key), batch)
+		c.emitWaiting(ctx, *key, c.engines.get(*key), batch)
 		c.engines.remove(*key)
 	}
 	return c.engines.add(frame.Key, &engine{Engine: track.NewEngine(&c.settings), attributes: frame.Attributes})
@@ -208,7 +208,7 @@ func (c *diagnosisConnector) sweep(ctx context.Context, batch *batch) {
 		if batch.now.Sub(e.arrived) <= c.config.MaxStaleness {
 			continue
 		}
-		c.settle(ctx, key, e, batch)
+		c.emitWaiting(ctx, key, e, batch)
 		if !e.Ended() {
 			c.telemetry.ConnectorVllmDiagnosisExpiredEngines.Add(ctx, 1)
 		}
@@ -216,12 +216,12 @@ func (c *diagnosisConnector) sweep(ctx context.Context, batch *batch) {
 	}
 }
 
-// settle emits what a part of a frame says whose rest does not come.
-func (c *diagnosisConnector) settle(ctx context.Context, key collect.Key, e *engine, batch *batch) {
+// emitWaiting emits the part of a frame whose rest has not arrived.
+func (c *diagnosisConnector) emitWaiting(ctx context.Context, key collect.Key, e *engine, batch *batch) {
 	if e.waits == nil {
 		return
 	}
-	transitions, incomplete := e.Settle()
+	transitions, incomplete := e.TakeIncomplete()
 	for i := range transitions {
 		batch.add(key, e, *e.waits, &transitions[i])
 	}

@@ -141,7 +141,7 @@ func TestASilentEngineIsForgotten(t *testing.T) {
 	b.consume(t, 301, alive.says(301, degraded)...)
 	assert.Equal(t, 1, b.engines.live())
 	b.consume(t, 302, silent.says(302, stalled)...)
-	assert.Equal(t, []string{"stalled", "degraded", "stalled"}, b.sink.conditions(), "it alone is told anew")
+	assert.Equal(t, []string{"stalled", "degraded", "stalled"}, b.sink.conditions(), "it alone has a new record")
 }
 
 // The clock of a replay runs faster than its points.
@@ -185,7 +185,7 @@ func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
 		b.second = 15
 		require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
 		for _, rm := range metrics.ResourceMetrics().All() {
-			rm.Resource().Attributes().PutStr("service.instance.id", "of somebody else by now")
+			rm.Resource().Attributes().PutStr("service.instance.id", "of another server by now")
 		}
 		b.consume(t, 400)
 		assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
@@ -237,7 +237,7 @@ func TestAServerThatWasUpdatedInPlaceGoesOn(t *testing.T) {
 	}
 }
 
-// Whoever sees the metrics beside the connector must not find them changed.
+// Other consumers of the metrics must not find them changed.
 func TestTheMetricsAreNotChanged(t *testing.T) {
 	b := newBench(t, nil)
 	metrics := joined(newServer("a").says(0, degraded)...)
@@ -257,7 +257,7 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	b.consume(t, 17, newServer("b").says(17, healthy)...)     // severity, condition: no room
 	b.consume(t, 18, newServer("c").says(18+301, healthy)...) // severity, condition: from the future
 	b.consume(t, 19, s.point(19, "severity", 7, nil))         // no such severity
-	b.consume(t, 20, s.point(20, "severity", 0, nil))         // the rest never comes
+	b.consume(t, 20, s.point(20, "severity", 0, nil))         // the rest never arrives
 	b.consume(t, 30, s.says(30, healthy)...)                  // so that it is given up
 	b.sink.refuses = true
 	require.Error(t, b.ConsumeMetrics(t.Context(), joined(s.says(31, stalled)...)))
@@ -357,7 +357,7 @@ func TestBatchesMayComeAtOnce(t *testing.T) {
 		}
 	})
 	group.Wait()
-	// The first frame's cause comes in a part of its own, after the state was told
+	// The first frame's cause is in a later part, after the state was reported
 	// without it: one more for each server.
 	assert.Len(t, b.sink.records(), servers*(rounds+1))
 }

@@ -3,8 +3,8 @@
 //
 // What passes takes three steps, each a package below internal:
 //
-//	collect  pdata: what is said about each engine at each time
-//	track    state: what was told last, and whether something has changed
+//	collect  pdata: the points of each engine at each time, as a frame
+//	track    state: the last reported diagnosis, and whether it has changed
 //	emit     pdata: the log record, in the words of the catalogue
 //
 // track is pure. This package is the outer layer with the clock, the log, the

@@ -14,10 +14,10 @@ import (
 type engine struct {
 	*track.Engine
 	attributes []collect.Attribute
-	// arrived is when its last points came, by our clock.
+	// arrived is when its last points arrived, by our clock.
 	arrived time.Time
-	// waits is where the part of a frame came from whose rest is waited for; nil
-	// where none is.
+	// waits is the origin of a part of a frame whose rest has not arrived; nil without
+	// one.
 	waits *emit.Origin
 	// behind is the time of the last frame that was older than the newest, where that is
 	// ahead of our clock; 0 without one.
@@ -99,7 +99,7 @@ func (s *engines) resized(from, to int) {
 	}
 }
 
-// mark notes that an engine has ended, or that it has begun again.
+// mark counts an engine that has ended, or that has begun again.
 func (s *engines) mark(key collect.Key, before, now bool) {
 	by := 0
 	switch {

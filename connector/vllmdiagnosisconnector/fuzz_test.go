@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Whatever comes, nothing breaks, the limit holds, and each record says what it is
+// Whatever is sent, nothing breaks, the limit holds, and each record says what it is
 // about.
 func FuzzConsumeMetrics(f *testing.F) {
 	for _, d := range []diagnosis{healthy, degraded, stalled} {

@@ -13,15 +13,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 )
 
 // randomDiagnosis is any that can be: harm has causes, and anything may have
 // notices.
-func randomDiagnosis(random *rand.Rand) diagnosis {
+func randomDiagnosis(random *rand.Rand, known []catalog.Cause) diagnosis {
 	condition := catalog.Conditions()[random.IntN(len(catalog.Conditions()))]
 	d := diagnosis{severity: condition.Severity, condition: condition.Name}
 	var engine, notices []cause
-	for _, c := range catalog.Causes() {
+	for _, c := range known {
 		detail := ""
 		if len(c.Details) > 0 {
 			// One each: another detail of a cause that contributes is no change.
@@ -50,8 +51,8 @@ func randomDiagnosis(random *rand.Rand) diagnosis {
 	return d
 }
 
-// said is a diagnosis as text, whatever the order of its causes.
-func (d *diagnosis) said() string {
+// text is a diagnosis as text, whatever the order of its causes.
+func (d *diagnosis) text() string {
 	byRole := map[string][]string{}
 	primary := ""
 	for _, c := range d.causes {
@@ -65,8 +66,8 @@ func (d *diagnosis) said() string {
 	return fmt.Sprint(d.condition, d.severity, " because of ", primary, " ", strings.Join(byRole["contributing"], ","), " ", strings.Join(byRole["notice"], ","))
 }
 
-// toldBy is a record as the same text.
-func toldBy(record plog.LogRecord) string {
+// textOf is a record as the same text.
+func textOf(record plog.LogRecord) string {
 	list := func(name string) string {
 		value, there := record.Attributes().Get(name)
 		if !there {
@@ -88,10 +89,10 @@ func toldBy(record plog.LogRecord) string {
 }
 
 // states is a sequence of diagnoses that often stay for a while.
-func states(random *rand.Rand) []diagnosis {
+func states(random *rand.Rand, known []catalog.Cause) []diagnosis {
 	var all []diagnosis
 	for len(all) < 60 {
-		d := randomDiagnosis(random)
+		d := randomDiagnosis(random, known)
 		for range 1 + random.IntN(3) {
 			all = append(all, d)
 		}
@@ -103,39 +104,41 @@ func states(random *rand.Rand) []diagnosis {
 func distinct(all []diagnosis) []string {
 	var said []string
 	for i := range all {
-		said = append(said, all[i].said())
+		said = append(said, all[i].text())
 	}
 	return slices.Compact(said)
 }
 
 func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
+	known := causes.All(t)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
-		all := states(random)
+		all := states(random, known)
 		previous := ""
 		for i, d := range all {
 			b.consume(t, float64(i), s.says(float64(i), d)...)
 		}
-		var told []string
+		var records []string
 		for _, record := range b.sink.records() {
-			told = append(told, toldBy(record))
+			records = append(records, textOf(record))
 			assert.Equal(t, previous, text(record, "vllm.diagnosis.previous_condition"))
 			previous = text(record, "vllm.diagnosis.condition")
 			severity, _ := record.Attributes().Get("vllm.diagnosis.severity")
 			assert.Equal(t, map[int64]plog.SeverityNumber{0: 9, 1: 10, 2: 13, 3: 17}[severity.Int()], record.SeverityNumber())
 		}
-		require.Equal(t, distinct(all), told, "seed %d", seed)
+		require.Equal(t, distinct(all), records, "seed %d", seed)
 	}
 }
 
 // However a batch is split, in whatever order its parts come, and whatever is
 // refused on the way, the last record of each time is the state of that time.
 func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
+	known := causes.All(t)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
-		all := states(random)
+		all := states(random, known)
 		for i, d := range all {
 			parts := s.says(float64(i), d)
 			random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
@@ -156,13 +159,13 @@ func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
 			if _, again := last[record.Timestamp()]; !again {
 				times = append(times, record.Timestamp())
 			}
-			last[record.Timestamp()] = toldBy(record)
+			last[record.Timestamp()] = textOf(record)
 		}
-		var told []string
+		var records []string
 		for _, at := range times {
-			told = append(told, last[at])
+			records = append(records, last[at])
 		}
 		require.True(t, slices.IsSorted(times))
-		require.Equal(t, distinct(all), slices.Compact(told), "seed %d", seed)
+		require.Equal(t, distinct(all), slices.Compact(records), "seed %d", seed)
 	}
 }

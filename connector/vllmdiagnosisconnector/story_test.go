@@ -157,7 +157,7 @@ func (s *sink) records() []plog.LogRecord {
 	return all
 }
 
-// conditions are those that the records tell.
+// conditions are those of the records.
 func (s *sink) conditions() []string {
 	var all []string
 	for _, record := range s.records() {

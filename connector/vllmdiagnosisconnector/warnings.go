@@ -10,7 +10,7 @@ import (
 
 // warnings are the sentences that are logged once, and what they rest on.
 type warnings struct {
-	// looked is true where it is known that diagnoses come, or was said that none do.
+	// looked is true once a diagnosis has arrived, or the log has said that none does.
 	looked bool
 	// undiagnosed counts the batches of vLLM servers without one.
 	undiagnosed int
@@ -20,9 +20,9 @@ type warnings struct {
 	refused bool
 }
 
-// patience is the number of batches that may come without a diagnosis before
-// somebody is told: the processor writes one with each batch of a server, but one
-// of these may be of something else.
+// patience is the number of batches without a diagnosis before the log says so: the
+// processor writes one with each batch of a server, but some batches may be of other
+// servers.
 const patience = 10
 
 // look says once that there is nothing to read here.
@@ -39,7 +39,7 @@ func (c *diagnosisConnector) look(metrics pmetric.Metrics) {
 	case collect.Undiagnosed:
 		c.warned.undiagnosed++
 		if c.warned.undiagnosed >= patience {
-			c.warnOnce(&c.warned.looked, "metrics of vLLM servers come without vllm.diagnosis.severity, and nothing can be told; put the vllm "+
+			c.warnOnce(&c.warned.looked, "metrics of vLLM servers arrive without vllm.diagnosis.severity, so no events can be emitted; put the vllm "+
 				"processor before this connector, or, where it is there, remove diagnosis::enabled: false, switch vllm.diagnosis.severity on, "+
 				"and let no filter drop it")
 		}
@@ -53,7 +53,7 @@ func (c *diagnosisConnector) incomplete(ctx context.Context, points int) {
 		return
 	}
 	c.telemetry.ignore(ctx, incomplete, points)
-	c.warnOnce(&c.warned.incomplete, "points of a diagnosis came without its severity or its present condition, and nothing is told from them; "+
+	c.warnOnce(&c.warned.incomplete, "points of a diagnosis arrived without its severity or its present condition, and no events are emitted from them; "+
 		"switch vllm.diagnosis.severity and vllm.diagnosis.condition on in the vllm processor, and let no filter drop them")
 }
 

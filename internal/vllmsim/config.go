@@ -40,6 +40,8 @@ type Config struct {
 	// Hardware is one of Models() and brings its own limits. The default is a small
 	// server: 8b-h100 with low limits.
 	Hardware string
+	// small is true if Hardware was not configured.
+	small bool
 	// Workload replaces the simulated engine's chat workload; then Rate and
 	// Period mean nothing. Its rate is that of a whole server.
 	Workload *engine.Workload

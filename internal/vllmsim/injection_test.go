@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-func TestWhatIsInjectedIsToldOnceAndAtItsTime(t *testing.T) {
+func TestInjectionsAreReportedOnceAndAtTheirTime(t *testing.T) {
 	work := engine.Chat(5)
 	var reported []string
 	s, err := New(Config{

@@ -159,6 +159,28 @@ func TestNoStageIsStartedAfterOneThatFails(t *testing.T) {
 	assert.Equal(t, []string{"shutdown"}, last.calls)
 }
 
+// stopping is a stage that records when it is stopped.
+type stopping struct {
+	counting
+	name  string
+	order *[]string
+}
+
+func (s *stopping) Shutdown(context.Context) error {
+	*s.order = append(*s.order, s.name)
+	return errors.New(s.name)
+}
+
+// A stage may use those before it in the list, so it stops first. Each is stopped,
+// although another one fails.
+func TestTheLastStageStopsFirst(t *testing.T) {
+	p, _ := withCounting(t, "")
+	var order []string
+	p.stages = append(p.stages, &stopping{name: "first", order: &order}, &stopping{name: "second", order: &order})
+	require.EqualError(t, p.shutdown(t.Context()), "second\nfirst")
+	assert.Equal(t, []string{"second", "first"}, order)
+}
+
 func TestTheConfigurationChoosesTheStages(t *testing.T) {
 	for config, want := range map[string]int{
 		"":                            2,

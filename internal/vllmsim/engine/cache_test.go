@@ -213,7 +213,7 @@ func TestThePreemptionCounterMovesWithTheVictimsNextToken(t *testing.T) {
 	assert.InDelta(t, 1, s.Stats()[0].Preemptions, 0)
 }
 
-func TestNobodyIsAdmittedInAStepThatPreempts(t *testing.T) {
+func TestNoRequestIsAdmittedInAStepThatPreempts(t *testing.T) {
 	// The third has one block to ask for, which the victim's leave free.
 	s := start(t, bare(fixed(0, 1, 1), func(c *Config) { c.Blocks, c.MaxModelLen = 40, 320 }))
 	send(s, 160, 160)

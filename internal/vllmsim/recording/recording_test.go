@@ -109,7 +109,7 @@ func TestThePlayerAnswersHealthAndAVersionThatItKnows(t *testing.T) {
 	assert.Equal(t, 500, get(p, "/metrics").Code, "a file that went away")
 }
 
-func TestWhatCannotBePlayedIsSaid(t *testing.T) {
+func TestBodiesThatCannotBePlayedAreReported(t *testing.T) {
 	_, err := Open(filepath.Join(t.TempDir(), "nothing"), PlayerOptions{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open(t.TempDir(), PlayerOptions{})

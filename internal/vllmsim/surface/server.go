@@ -1,5 +1,5 @@
 // Package surface knows which metric families a vLLM server of a given version
-// and deployment exposes, and fills them with the numbers of a load model. What
+// and deployment exposes, and fills them with the numbers of the simulated engines. What
 // exists when follows the project's reference of vLLM's metrics; the HELP texts
 // are the project's own.
 package surface

@@ -34,7 +34,7 @@ var own = map[string][]string{
 	signalRatio: {"signal"},
 }
 
-// lookUp tells which metric of a diagnosis has a name.
+// lookUp returns the metric of a diagnosis with a name.
 func lookUp(name string) (which string, pool, known bool) {
 	which, pool = strings.CutPrefix(name, poolPrefix)
 	if !pool {
@@ -46,7 +46,7 @@ func lookUp(name string) (which string, pool, known bool) {
 	return which, pool, known
 }
 
-// Read returns the frames in metrics, the older before the newer, and counts the
+// Read returns the frames in metrics, oldest first, and counts the
 // points of diagnoses that it cannot use.
 func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
 	c := collector{index: map[frameKey]*Frame{}}
@@ -142,7 +142,7 @@ func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool 
 	return 0, true
 }
 
-// possible tells whether a metric can have a value.
+// possible reports whether a metric can have a value.
 func possible(which string, value float64) bool {
 	switch which {
 	case severity:
@@ -181,7 +181,7 @@ func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool
 		c.frames = append(c.frames, frame)
 	}
 	if !point.Flags().NoRecordedValue() {
-		// Where a server moved to other attributes, its values are beside the new ones.
+		// Where a server moved to other attributes, its values are with the new ones.
 		frame.Source = c.source
 	}
 	return frame
@@ -223,8 +223,7 @@ func numbers(metric pmetric.Metric) (points int, gauge bool) {
 	return 0, false
 }
 
-// Kind says what a stream of metrics looks like to somebody who looks for
-// diagnoses.
+// Kind is what metrics contain of a diagnosis.
 type Kind uint8
 
 // The kinds, of which a greater one says more.
@@ -239,7 +238,7 @@ const (
 	Diagnosed
 )
 
-// Look tells the kind of metrics by their names.
+// Look returns the kind of metrics by their names.
 func Look(metrics pmetric.Metrics) Kind {
 	kind := Foreign
 	for _, rm := range metrics.ResourceMetrics().All() {

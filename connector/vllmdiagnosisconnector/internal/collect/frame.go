@@ -1,7 +1,7 @@
 // Package collect reads diagnoses from metrics.
 package collect
 
-// Frame is what is said about one engine, or one pool, at one time. Of a batch
+// Frame is the diagnosis of one engine, or one pool, at one time. Of a batch
 // that was split it is a part.
 type Frame struct {
 	Key Key
@@ -14,7 +14,7 @@ type Frame struct {
 	Time int64
 	// Severity is from 0 to 3, or NoSeverity.
 	Severity int
-	// Ended is true where a point says that the severity is told no more.
+	// Ended is true where a point ends the series of the severity.
 	Ended bool
 	// Conditions and Causes say of each series whether it is the case.
 	Conditions map[string]bool
@@ -91,7 +91,7 @@ func (f *Frame) Merge(part *Frame) {
 	}
 }
 
-// set notes what is the case; what was said to be stays so. It returns false
+// set records a state; one that is true stays true. It returns false
 // where there are too many.
 func set[K comparable](to map[K]bool, key K, is bool) bool {
 	was, known := to[key]

@@ -43,7 +43,7 @@ type Engine struct {
 	// frame is the newest, and waiting is true where it has not been taken yet.
 	frame   *collect.Frame
 	waiting bool
-	// ended is true where the newest frame said that there is no diagnosis any more.
+	// ended is true where the newest frame ended the diagnosis.
 	// Its time is still needed: older frames may be sent again.
 	ended bool
 	// current is the state of the last transition, or the first state where that was
@@ -67,7 +67,7 @@ func (e *Engine) Observe(f *collect.Frame) (outcome Outcome, transitions []Trans
 		e.frame.Merge(f)
 	default:
 		// The parts that are missing will not come any more.
-		transitions, incomplete = e.Settle()
+		transitions, incomplete = e.TakeIncomplete()
 		if e.ended || e.frame != nil && time.Duration(f.Time-e.frame.Time) > e.settings.MaxStaleness {
 			e.forget()
 		}
@@ -86,8 +86,8 @@ func (e *Engine) Observe(f *collect.Frame) (outcome Outcome, transitions []Trans
 	return Taken, transitions, incomplete
 }
 
-// Settle takes a frame that still waits as it is.
-func (e *Engine) Settle() (transitions []Transition, incomplete int) {
+// TakeIncomplete takes a waiting frame without its missing parts.
+func (e *Engine) TakeIncomplete() (transitions []Transition, incomplete int) {
 	if !e.waiting {
 		return nil, 0
 	}

@@ -52,8 +52,8 @@ var (
 	demandKV   = collect.Cause{Name: "demand_exceeds_capacity", Role: collect.Primary, Detail: "kv"}
 )
 
-// told is what the tests look at in a transition.
-type told struct {
+// change is what the tests look at in a transition.
+type change struct {
 	second       int
 	from, to     string
 	primary      string
@@ -65,53 +65,53 @@ func TestTransitions(t *testing.T) {
 	for name, test := range map[string]struct {
 		initial bool
 		frames  []*collect.Frame
-		want    []told
+		want    []change
 	}{
-		"a healthy first state is not told": {
+		"a healthy first state is not reported": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 0, "healthy")},
 		},
 		"it is where that is wanted": {
 			initial: true,
 			frames:  []*collect.Frame{frame(0, 0, "healthy"), frame(1, 0, "healthy")},
-			want:    []told{{to: "healthy"}},
+			want:    []change{{to: "healthy"}},
 		},
-		"an unknown first state is not told": {
+		"an unknown first state is not reported": {
 			frames: []*collect.Frame{frame(0, 1, "unknown")},
 		},
 		"a first state that is a warning is": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow)},
-			want:   []told{{to: "degraded", primary: "slow_steps"}},
+			want:   []change{{to: "degraded", primary: "slow_steps"}},
 		},
 		"there and back": {
 			frames: []*collect.Frame{
 				frame(0, 0, "healthy"), frame(1, 2, "degraded", slow), frame(2, 2, "degraded", slow), not(frame(3, 0, "healthy"), slow),
 			},
-			want: []told{{second: 1, from: "healthy", to: "degraded", primary: "slow_steps"}, {second: 3, from: "degraded", to: "healthy"}},
+			want: []change{{second: 1, from: "healthy", to: "degraded", primary: "slow_steps"}, {second: 3, from: "degraded", to: "healthy"}},
 		},
 		"another primary cause": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), not(frame(1, 2, "degraded", pressure), slow)},
-			want: []told{
+			want: []change{
 				{to: "degraded", primary: "slow_steps"},
 				{second: 1, from: "degraded", to: "degraded", primary: "kv_pressure"},
 			},
 		},
 		"another role": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", pressure), not(frame(1, 2, "degraded", slow, contribute), pressure)},
-			want: []told{
+			want: []change{
 				{to: "degraded", primary: "kv_pressure"},
 				{second: 1, from: "degraded", to: "degraded", primary: "slow_steps", contributing: []string{"kv_pressure"}},
 			},
 		},
 		"another detail": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", demandSeqs), not(frame(1, 2, "degraded", demandKV), demandSeqs)},
-			want: []told{
+			want: []change{
 				{to: "degraded", primary: "demand_exceeds_capacity"},
 				{second: 1, from: "degraded", to: "degraded", primary: "demand_exceeds_capacity"},
 			},
 		},
 		"another severity": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(1, 3, "degraded", slow)},
-			want: []told{
+			want: []change{
 				{to: "degraded", primary: "slow_steps"},
 				{second: 1, from: "degraded", to: "degraded", primary: "slow_steps"},
 			},
@@ -122,11 +122,11 @@ func TestTransitions(t *testing.T) {
 				collect.Cause{Name: "decode_load", Role: collect.Contributing, Detail: "longer_outputs"},
 				shift, collect.Cause{Name: "workload_shift", Role: collect.Notice, Detail: "any"},
 			)},
-			want: []told{{to: "degraded", primary: "slow_steps", contributing: []string{"decode_load"}, notices: []string{"workload_shift"}}},
+			want: []change{{to: "degraded", primary: "slow_steps", contributing: []string{"decode_load"}, notices: []string{"workload_shift"}}},
 		},
-		"a notice comes and goes": {
+		"a notice begins and ends": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 1, "healthy", shift), not(frame(2, 0, "healthy"), shift)},
-			want: []told{
+			want: []change{
 				{second: 1, from: "healthy", to: "healthy", notices: []string{"workload_shift"}},
 				{second: 2, from: "healthy", to: "healthy"},
 			},
@@ -134,25 +134,25 @@ func TestTransitions(t *testing.T) {
 		"after a long gap it is a first state again": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(61, 0, "healthy"), frame(62, 3, "stalled")},
 			// The cause is expected no more either: neither frame waits for it.
-			want: []told{{to: "degraded", primary: "slow_steps"}, {second: 62, from: "healthy", to: "stalled"}},
+			want: []change{{to: "degraded", primary: "slow_steps"}, {second: 62, from: "healthy", to: "stalled"}},
 		},
 		"a gap of max_staleness is none": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), not(frame(60, 0, "healthy"), slow)},
-			want:   []told{{to: "degraded", primary: "slow_steps"}, {second: 60, from: "degraded", to: "healthy"}},
+			want:   []change{{to: "degraded", primary: "slow_steps"}, {second: 60, from: "degraded", to: "healthy"}},
 		},
 		"two parts": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 3, ""), frame(1, collect.NoSeverity, "stalled")},
-			want:   []told{{second: 1, from: "healthy", to: "stalled"}},
+			want:   []change{{second: 1, from: "healthy", to: "stalled"}},
 		},
 		"the causes come later": {
 			frames: []*collect.Frame{
 				frame(0, 2, "degraded", slow), frame(1, 2, "degraded"), frame(1, collect.NoSeverity, "", slow), not(frame(2, 0, "healthy"), slow),
 			},
-			want: []told{{to: "degraded", primary: "slow_steps"}, {second: 2, from: "degraded", to: "healthy"}},
+			want: []change{{to: "degraded", primary: "slow_steps"}, {second: 2, from: "degraded", to: "healthy"}},
 		},
-		"a cause that is new comes later": {
+		"a new cause arrives later": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 2, "degraded"), frame(1, collect.NoSeverity, "", slow)},
-			want: []told{
+			want: []change{
 				{second: 1, from: "healthy", to: "degraded"},
 				{second: 1, from: "degraded", to: "degraded", primary: "slow_steps"},
 			},
@@ -160,18 +160,18 @@ func TestTransitions(t *testing.T) {
 		"the causes do not come any more": {
 			// The processor began anew and knows the cause no more.
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(1, 0, "healthy"), frame(2, 0, "healthy")},
-			want:   []told{{to: "degraded", primary: "slow_steps"}, {second: 1, from: "degraded", to: "healthy"}},
+			want:   []change{{to: "degraded", primary: "slow_steps"}, {second: 1, from: "degraded", to: "healthy"}},
 		},
 		"a part that is never completed changes nothing": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(1, 3, ""), frame(2, 0, "healthy")},
 		},
 		"older points change nothing": {
 			frames: []*collect.Frame{frame(0, 0, "healthy"), frame(5, 3, "stalled"), frame(4, 0, "healthy"), frame(6, 3, "stalled")},
-			want:   []told{{second: 5, from: "healthy", to: "stalled"}},
+			want:   []change{{second: 5, from: "healthy", to: "stalled"}},
 		},
 		"the same points twice change nothing": {
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(0, 2, "degraded", slow)},
-			want:   []told{{to: "degraded", primary: "slow_steps"}},
+			want:   []change{{to: "degraded", primary: "slow_steps"}},
 		},
 		"of two conditions the more pressing holds": {
 			frames: []*collect.Frame{
@@ -180,18 +180,18 @@ func TestTransitions(t *testing.T) {
 					Causes: map[collect.Cause]bool{slow: true, pressure: true, contribute: true},
 				},
 			},
-			want: []told{{to: "stalled", primary: "kv_pressure", contributing: []string{"slow_steps"}}},
+			want: []change{{to: "stalled", primary: "kv_pressure", contributing: []string{"slow_steps"}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings()
 			s.Initial = test.initial
 			e := NewEngine(s)
-			var got []told
+			var got []change
 			for _, f := range test.frames {
 				_, transitions, _ := e.Observe(f)
 				for _, x := range transitions {
-					got = append(got, told{
+					got = append(got, change{
 						int(x.Time / int64(time.Second)), x.From.Condition, x.To.Condition, x.To.Primary, x.To.Contributing, x.To.Notices,
 					})
 				}
@@ -226,7 +226,7 @@ func TestObserveSaysWhatBecameOfAFrame(t *testing.T) {
 		f.Ended = true
 		return f
 	}
-	check(Taken, 0, end(77, 0, "healthy")) // under other attributes it goes on
+	check(Taken, 0, end(77, 0, "healthy")) // it continues under other attributes
 	check(Waiting, 0, frame(78, collect.NoSeverity, ""))
 	check(Ended, 0, end(78, collect.NoSeverity, ""))
 }
@@ -287,10 +287,10 @@ func TestSettleTakesAPartAsItIs(t *testing.T) {
 	e := NewEngine(settings())
 	e.Observe(frame(0, 2, "degraded", slow))
 	e.Observe(frame(1, 0, "healthy"))
-	transitions, incomplete := e.Settle()
+	transitions, incomplete := e.TakeIncomplete()
 	require.Len(t, transitions, 1)
 	assert.Zero(t, incomplete)
 	assert.Equal(t, "healthy", transitions[0].To.Condition)
-	transitions, _ = e.Settle()
+	transitions, _ = e.TakeIncomplete()
 	assert.Empty(t, transitions)
 }

@@ -25,7 +25,7 @@ type State struct {
 // Known is false for the zero value.
 func (s *State) Known() bool { return s.Condition != "" }
 
-// Equal tells whether two states are one.
+// Equal reports whether two states are the same.
 func (s *State) Equal(other *State) bool {
 	return s.Condition == other.Condition && s.Severity == other.Severity &&
 		s.Primary == other.Primary && s.Detail == other.Detail &&

@@ -2,7 +2,7 @@ package diagnose
 
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 
-// Cause is a reason for harm.
+// Cause is a reason for harm, or a notice.
 type Cause uint8
 
 // The causes of engines. What they mean is in the catalogue; String is the name.
@@ -56,8 +56,8 @@ var causeNames = [NumCauses]string{
 // String is the cause's name in the catalogue.
 func (c Cause) String() string { return causeNames[c] }
 
-// Shares are how much of the harm each cause explains. Together they are 1 where
-// all of it is explained.
+// Shares are how much of the harm each cause explains. They add up to 1 where all of it
+// is explained.
 type Shares [NumCauses]float64
 
 // Scale multiplies all shares.
@@ -76,7 +76,7 @@ func (s Shares) Plus(others Shares) Shares {
 	return s
 }
 
-// known tells whether all shares are numbers.
+// known reports whether all shares are numbers.
 func (s *Shares) known() bool {
 	for _, share := range s {
 		if !signal.Known(share) {
@@ -86,7 +86,7 @@ func (s *Shares) known() bool {
 	return true
 }
 
-// whole makes the shares add up to 1. Where there are none it does nothing.
+// whole scales the shares so that they add up to 1. It changes nothing where all are 0.
 func (s Shares) whole() Shares {
 	total := 0.0
 	for _, share := range s {

@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// Condition is how an engine is: exactly one holds.
+// Condition is the state of an engine or a pool. Exactly one holds.
 type Condition uint8
 
 // The conditions. String is the name in the catalogue.
@@ -36,26 +36,26 @@ func (c Condition) String() string {
 }
 
 const (
-	// startingFor is how long after a restart or a standstill what is left behind is
-	// put down to it, warmingUp how many windows its latencies are not judged.
+	// startingFor is how long after a restart or a standstill its after-effects are
+	// attributed to it. warmingUp is for how many windows latencies are not judged.
 	startingFor = 10 * time.Minute
 	warmingUp   = 3
-	// An engine has stalled where nothing of it has moved for so long and so many
-	// scrapes: a long prefill still moves some of what is looked at.
+	// An engine has stalled when none of its progress counters has moved for stalledFor
+	// and stalledScrapes. A long prefill still moves one of them.
 	stalledFor     = time.Minute
 	stalledScrapes = 3
-	// frozenKV is the utilization of the KV cache that nobody uses.
+	// frozenKV is the utilization of the KV cache that cannot be real without requests.
 	frozenKV = 0.5
 )
 
-// progress is when an engine was last seen to do something.
+// progress is when an engine was last seen to work, in Unix nanoseconds.
 type progress struct {
 	was     [numProgress]float64
 	at      int64
 	scrapes int
 }
 
-// numProgress is the number of what moves when an engine works, see reading.
+// numProgress is how many numbers move when an engine works, see reading.
 const numProgress = 5
 
 func (p *progress) observe(r *reading) {
@@ -71,14 +71,14 @@ func (p *progress) observe(r *reading) {
 	p.scrapes++
 }
 
-// none tells whether nothing has moved for long enough. Where the server does not
-// tell the tokens that it generates, nobody can say so.
+// none reports whether nothing has moved for long enough. It is false for a server that
+// does not report the tokens that it generates: the other numbers can rest while it works.
 func (p *progress) none(at int64) bool {
 	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
 }
 
 // standstill is for how many seconds nothing has moved; NaN where the server does not
-// tell the tokens that it generates.
+// report the tokens that it generates.
 func (p *progress) standstill(at int64) float64 {
 	if !signal.Known(p.was[0]) {
 		return math.NaN()
@@ -86,14 +86,14 @@ func (p *progress) standstill(at int64) float64 {
 	return float64(at-p.at) / float64(time.Second)
 }
 
-// warmUp is for how long latencies are not judged after a restart. Long windows are
-// not waited for longer than it takes one to have nothing of the time before.
+// warmUp is for how long latencies are not judged after a restart, in nanoseconds. Of a
+// long window it is one: this window has nothing of the time before the restart.
 func (s *Settings) warmUp() int64 {
 	return min(warmingUp*int64(s.Window), max(int64(s.Window), int64(startingFor)))
 }
 
-// restarts is when the first of restarts was that followed each other before the
-// engine had warmed up; 0 where it has.
+// restarts has the time of the first restart of a loop, in which each restart comes
+// before the engine has warmed up; 0 without one.
 type restarts struct{ since int64 }
 
 func (x *restarts) observe(s *Settings, r *reading) {
@@ -109,15 +109,15 @@ func (*restarts) recent(s *Settings, r *reading) bool {
 	return r.restarted > 0 && r.At-r.restarted < s.warmUp()
 }
 
-// again tells whether an engine restarts again and again and so never works for
-// long: every restart ends the requests that it holds.
+// again reports whether an engine has been in a loop of restarts for long enough to be
+// harm: every restart ends the requests that it holds.
 func (x *restarts) again(s *Settings, r *reading) bool {
 	return x.since > 0 && r.At-x.since >= max(s.warmUp(), int64(startingFor))
 }
 
 // judge returns the condition that a reading alone shows. The order of the cases
 // is the precedence.
-func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
+func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	age := r.At - max(r.restarted, e.first)
 	demand := r.runningNow > 0 || r.waitingNow > 0
 	switch {
@@ -129,9 +129,9 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 		return Asleep
 	case demand && e.progress.none(r.At):
 		return Stalled
-	case r.healthy == 0 || felt.failing:
+	case r.healthy == 0 || found.failing:
 		return Failing
-	case felt.any(), e.restarts.again(s, r):
+	case found.any(), e.restarts.again(s, r):
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
@@ -143,9 +143,8 @@ func (e *engine) judge(s *Settings, r *reading, felt *symptoms) Condition {
 	return Healthy
 }
 
-// frozen tells whether gauges show the state of a step long ago: KV blocks in use
-// although nothing runs and nothing moves. Nobody is harmed unless a router
-// believes them.
+// frozen reports whether gauges show the state of an old step: KV blocks in use although
+// nothing runs and nothing moves. It is harmless unless a router believes the gauges.
 func (e *engine) frozen(r *reading) bool {
 	return r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.At)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 )
 
-// A server that tells nothing of what moves when it works cannot be seen to stand
+// A server that reports nothing of what moves when it works cannot be seen to stand
 // still, and one that generates nothing works where it takes prompts in.
 func TestStandingStillHasToBeSeen(t *testing.T) {
 	t.Parallel()
@@ -18,9 +18,9 @@ func TestStandingStillHasToBeSeen(t *testing.T) {
 		progress func(n int) [numProgress]float64
 		want     Condition
 	}{
-		"nothing is told": {func(int) [numProgress]float64 { return nothingTold() }, Healthy},
+		"nothing is reported": {func(int) [numProgress]float64 { return nothingReported() }, Healthy},
 		"only the utilization of a KV cache": {func(int) [numProgress]float64 {
-			p := nothingTold()
+			p := nothingReported()
 			p[2] = 0
 			return p
 		}, Healthy},
@@ -39,7 +39,7 @@ func TestStandingStillHasToBeSeen(t *testing.T) {
 	}
 }
 
-func nothingTold() (p [numProgress]float64) {
+func nothingReported() (p [numProgress]float64) {
 	for i := range p {
 		p[i] = math.NaN()
 	}

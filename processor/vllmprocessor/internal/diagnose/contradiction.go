@@ -6,9 +6,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// reuseLost is the fall of the logarithm of the reuses per eviction that says that prompts
+// reuseLost is the fall of the logarithm of the reuses per eviction that shows that prompts
 // do not repeat any more: to a quarter. A window has few reuses while a cache thrashes, so
-// that single windows fall to a third by chance.
+// single windows fall to a third by chance.
 const reuseLost = 1.386
 
 // contradicted reports whether the evidence that decides about a cause points away
@@ -23,9 +23,9 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 	has := func(of signal.Signal) bool { return signal.Known(b.Growth(&r.Window, of)) }
 	switch c {
 	case DemandExceedsCapacity:
-		// An engine that makes no progress has no demand that is too high for it. Where
-		// less than usual comes, and less than usual gets its first token, it is not
-		// the demand: a queue that is worked off gives more first tokens than usual.
+		// An engine without progress has another problem than demand. Where fewer
+		// requests than usual arrive and fewer get a first token, demand is not the
+		// cause: a queue that is worked off gives more first tokens than usual.
 		return e.standing(r) || less(signal.ArrivalRate, quiet) && less(signal.FirstTokenRate, quiet)
 	case PrefillHeavy:
 		return e.standing(r) || has(signal.ComputedTokens) && b.Growth(&r.Window, signal.ComputedTokens) < quiet && !(b.Growth(&r.Window, signal.PromptTokens) >= quiet)
@@ -59,9 +59,9 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 	return false
 }
 
-// workedOff reports whether the engine works off what a reported cause has left in its
-// queue: it has more in its queue than usual, and gives more first tokens than usual. The
-// cause itself may be over by then.
+// workedOff reports whether the engine works off the queue that a reported cause has
+// left: the queue is longer than usual, and more requests than usual get a first token. The
+// cause itself may have ended by then.
 func (e *engine) workedOff(r *reading, c Cause) bool {
 	switch c {
 	case PrefillHeavy, DecodeLoad, SlowSteps, KVPressure:
@@ -69,7 +69,7 @@ func (e *engine) workedOff(r *reading, c Cause) bool {
 		return false
 	}
 	b := e.baseline
-	reported := e.told.Explained && e.told.Primary == c || e.told.Contributing[c]
+	reported := e.reported.Explained && e.reported.Primary == c || e.reported.Contributing[c]
 	queue := b.Growth(&r.Window, signal.QueueWait) > quiet || b.Growth(&r.Window, signal.QueueTime) > quiet
 	return reported && queue && !e.standing(r) && b.Growth(&r.Window, signal.FirstTokenRate) > 0
 }

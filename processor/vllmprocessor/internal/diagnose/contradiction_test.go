@@ -103,7 +103,7 @@ func TestACauseLastsWhileItsQueueIsWorkedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &engine{baseline: learned(10)}
-			e.told.Explained, e.told.Primary = test.reported, PrefillHeavy
+			e.reported.Explained, e.reported.Primary = test.reported, PrefillHeavy
 			e.shares[PrefillHeavy] = 0.9
 			r := healthyReading(int64(time.Hour))
 			r.Signals[signal.FirstTokenRate], r.Signals[signal.QueueWait] = test.served, test.waits
@@ -131,27 +131,27 @@ func TestADetailNeedsItsOwnEvidence(t *testing.T) {
 	}
 }
 
-// A cause that comes and goes beside the primary one is reported when it has lasted as
+// A cause in addition to the primary one is reported when it has lasted as
 // long as the hold, and left after as long.
 func TestContributingCausesHaveTheHold(t *testing.T) {
 	t.Parallel()
 	c, s := settings(2), &State{}
 	e := &engine{baseline: learned(10)}
 	at := int64(time.Hour)
-	step := func(beside float64) bool {
+	step := func(share float64) bool {
 		at += scrape
 		e.last = healthyReading(at)
 		e.shares = Shares{}
-		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, beside
-		e.settle(c, s, Degraded, at, &symptoms{tokenGap: true})
-		return e.told.Contributing[DecodeLoad]
+		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, share
+		e.report(c, s, Degraded, at, &symptoms{tokenGap: true})
+		return e.reported.Contributing[DecodeLoad]
 	}
 	for range 6 {
 		step(0)
 	}
 	s.transitions = nil
 	for n := range 42 {
-		assert.False(t, step(0.3*float64(n/2%2)), "it comes and goes every 30 s: %d", n)
+		assert.False(t, step(0.3*float64(n/2%2)), "it changes every 30 s: %d", n)
 	}
 	assert.Empty(t, s.transitions, "nothing to report")
 	var got []bool
@@ -175,7 +175,7 @@ func TestNothingGoodIsReportedWhileHarmIsPending(t *testing.T) {
 		at += scrape
 		e.last = healthyReading(at)
 		e.last.Signals[signal.ArrivalRate] = arrivals
-		e.settle(c, s, raw, at, &symptoms{})
+		e.report(c, s, raw, at, &symptoms{})
 	}
 	step(Healthy, 1)
 	s.transitions = nil

@@ -6,21 +6,21 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// explain keeps the shares of the causes, smoothed over a window.
-func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Condition) {
+// explain updates the shares of the causes, which are smoothed over a window.
+func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Condition) {
 	if raw != Degraded && raw != Failing {
-		if e.told.Severity < 2 {
+		if e.reported.Severity < 2 {
 			e.shares, e.sharesAt = Shares{}, 0
 		}
 		return
 	}
-	latency, weight := split(r, e.baseline, felt)
+	latency, weight := split(r, e.baseline, found)
 	if weight > 0 {
-		latency = e.before(r, latency)
+		latency = e.attributeRest(r, latency)
 	}
-	now := e.others(settings, r, felt, latency.Scale(weight), weight)
+	now := e.others(settings, r, found, latency.Scale(weight), weight)
 	if !now.known() {
-		// Nothing can be made of such numbers, and what is smoothed would keep them.
+		// NaN would stay in the smoothed shares for ever.
 		now = Shares{}
 	}
 	keep := 0.0
@@ -34,17 +34,17 @@ func (e *engine) explain(settings *Settings, r *reading, felt *symptoms, raw Con
 			continue
 		}
 		if c == CacheThrash && !e.contradicted(settings, r, PrefillHeavy) {
-			// Prompts are computed again all the same; why is not known.
+			// Prompts are computed again all the same, for an unknown reason.
 			e.shares[PrefillHeavy] += e.shares[CacheThrash]
 		}
 		e.shares[c] = 0
 	}
 }
 
-// before gives what nothing explains that holds now to what held before: to the
-// time that the engine did not work, or to the causes that were told, whose queue
-// is still there. A KV cache that is full for no other reason is a cause itself.
-func (e *engine) before(r *reading, s Shares) Shares {
+// attributeRest attributes the unexplained remainder to earlier causes: to a standstill of
+// the engine, or to the reported causes, whose queue is still there. A KV cache that is
+// full for no other reason is a cause itself.
+func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	rest := 1.0
 	for _, share := range s {
 		rest -= share
@@ -53,7 +53,7 @@ func (e *engine) before(r *reading, s Shares) Shares {
 	case rest <= 0:
 	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
 		s[Restarting] += rest
-	case e.told.Explained:
+	case e.reported.Explained:
 		s = s.Plus(e.shares.whole().Scale(rest))
 	case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 		s[KVPressure] += rest
@@ -61,16 +61,16 @@ func (e *engine) before(r *reading, s Shares) Shares {
 	return s
 }
 
-// others adds the causes that are no part of a latency to the shares of what is, of
-// which there is so much. Together they are at most 1.
-func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares, all float64) Shares {
-	if felt.dropped {
+// others adds the causes that are no part of a latency to the shares s of those that are;
+// all is the weight of s. Together the shares are at most 1.
+func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Shares, all float64) Shares {
+	if found.dropped {
 		lost := weight(r.Signals[signal.DroppedRatio], harmfulErrors)
 		s[RequestsDropped] += lost
 		all += lost
 	}
 	// A request that was dropped may be an error at the front end as well.
-	if wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio])-signal.OrZero(r.Signals[signal.DroppedRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio])); felt.errors && wrong > 0 {
+	if wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio])-signal.OrZero(r.Signals[signal.DroppedRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio])); found.errors && wrong > 0 {
 		cause := Erroring
 		if r.Signals[signal.CorruptedRatio] >= signal.OrZero(r.Signals[signal.ErrorRatio]) {
 			cause = CorruptedOutput
@@ -87,7 +87,7 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		all++
 	}
 	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
-		// What is evicted had been of use: prompts do repeat.
+		// Evicted blocks had been used: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
@@ -95,7 +95,7 @@ func (e *engine) others(settings *Settings, r *reading, felt *symptoms, s Shares
 		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
 	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
-		// A cold cache, and what has queued meanwhile: all of it seems to come at once.
+		// A cold cache and the queue of the meantime look like these causes.
 		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
 			s[Restarting] += s[c]
 			s[c] = 0

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// strange makes some numbers of a reading such as no server should tell.
+// strange makes some numbers of a reading such as no server should report.
 func strange(random *rand.Rand, r *reading) {
 	values := []float64{math.NaN(), 0, 1e-12, 1e12, 1, 0.5, 1e300}
 	pick := func(x *float64) {
@@ -37,7 +37,7 @@ func strange(random *rand.Rand, r *reading) {
 	}
 }
 
-// Whatever a server tells, the shares are numbers from 0 to 1 that are 1 together
+// Whatever a server reports, the shares are numbers from 0 to 1 that are 1 together
 // at most, and a baseline that has learned from it can be stored.
 func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 	t.Parallel()
@@ -62,12 +62,12 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 			e.baseline.Compare(&r.Window)
 			e.progress.observe(&r)
 			e.restarts.observe(c, &r)
-			felt := feel(&r, e.baseline, [collect.NumInputs]bool{}, e.told.Severity >= 2)
+			found := newSymptoms(&r, e.baseline, [collect.NumInputs]bool{}, e.reported.Severity >= 2)
 			e.last = r
-			raw := e.judge(c, &r, &felt)
-			e.explain(c, &r, &felt, raw)
-			e.settle(c, s, raw, r.At, &felt)
-			e.learn(c, s, &r, &felt, raw)
+			raw := e.judge(c, &r, &found)
+			e.explain(c, &r, &found, raw)
+			e.report(c, s, raw, r.At, &found)
+			e.learn(c, s, &r, &found, raw)
 			total := 0.0
 			for cause, share := range e.shares {
 				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)

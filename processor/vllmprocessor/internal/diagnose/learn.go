@@ -8,16 +8,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// learn takes a reading into the baseline where nothing is wrong. What looks wrong
-// for less than the hold is learned later, as what varies.
-func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
+// learn adds a reading to the baseline where nothing is wrong. Readings that look harmed
+// for less than the hold are learned later, as usual variation.
+func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
 	switch {
-	case e.told.Severity >= 2, felt.beyond && raw == Healthy && e.baseline.Ready():
-		// In the second case an objective says that it is no harm. It is not what was
-		// usual all the same.
+	case e.reported.Severity >= 2, found.beyond && raw == Healthy && e.baseline.Ready():
+		// In the second case an objective allows the latency. It is still not usual.
 		e.unlearned = e.unlearned[:0]
-		e.relearn(settings, s, r, felt, raw)
+		e.relearn(settings, s, r, found, raw)
 		return
 	case raw != Healthy && raw != Degraded:
 		return
@@ -40,11 +39,11 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, felt *symptoms,
 	}
 }
 
-// relearn takes a new level as the baseline when it has lasted long enough. Errors, dropped requests,
-// missed objectives and restarts are never taken as usual. An engine that was beyond the defaults from the
-// first has no other way to a baseline.
-func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || raw == Degraded && !felt.any() || felt.errors || felt.dropped || felt.objective.name != "" {
+// relearn makes a new level the baseline when it has been stable for long enough. Errors,
+// dropped requests, missed objectives and restarts never become usual. An engine that was
+// beyond the defaults from the start gets its baseline only here.
+func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
+	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" {
 		e.next = nil
 		return
 	}
@@ -59,14 +58,14 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, felt *symptom
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}
-	before := e.told
+	before := e.reported
 	e.baseline, e.next = e.next, nil
 	if before.Severity < 2 {
 		return
 	}
-	e.told = Verdict{Condition: Healthy}
+	e.reported = Verdict{Condition: Healthy}
 	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.At, false, r.At, Shares{}
-	e.memory.see(e)
+	e.memory.add(e)
 	t := e.transition(s, before, &symptoms{})
 	t.Relearned = true
 	s.transitions = append(s.transitions, t)

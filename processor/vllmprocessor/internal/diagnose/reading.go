@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// reading is what an engine says over the window that ends now.
+// reading is what an engine reports over the window that ends now.
 type reading struct {
 	learn.Window
 
@@ -27,14 +27,14 @@ type reading struct {
 	// progress has numbers that change whenever an engine works, generated tokens
 	// first; NaN for those that the server does not report.
 	progress [numProgress]float64
-	// restarted is when the engine began anew last, 0 where it did not.
+	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
-	// objective is the worst of the objectives that are missed for certain.
+	// objective is the worst of the objectives that are certainly missed.
 	objective missed
-	// mostMissed is the objective that most requests do not meet.
+	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
-	// lacks is true where the server tells neither the first tokens nor the gaps,
-	// without which there is nothing to judge.
+	// lacks is true where the server reports neither latency of tokens, so that there is
+	// nothing to judge.
 	lacks bool
 }
 
@@ -42,29 +42,28 @@ type reading struct {
 type missed struct {
 	name  string
 	input collect.Input
-	// share is that of the observations beyond the threshold for certain, allowed
-	// what the target leaves.
+	// share is the share of observations that are certainly beyond the threshold. allowed
+	// is the share that the target allows.
 	share, allowed float64
 }
 
-// transfersFail tells whether transfers of KV blocks fail more than now and then.
+// transfersFail reports whether a share of the KV transfers fails that matters.
 func (r *reading) transfersFail() bool {
 	return r.Signals[signal.FailedTransfers] > failingTransfers*r.Signals[signal.FirstTokenRate]
 }
 
-// reader reads views. The error share of the server before the engines holds for
-// each of them.
+// reader reads the views of engines. What the server in front of the engines reports
+// holds for each of them.
 type reader struct {
 	settings *Settings
-	// errors is the share of requests that the server answered with 5xx, of all that
-	// it answered.
+	// errors is the share of answers with 5xx, answered the number of all answers.
 	errors, answered, healthy float64
-	// dropped and arrived are the requests that a server dropped, and those that it
-	// admitted, where it counts them for all its engines together.
+	// dropped and arrived are the requests that the server dropped and admitted, for all
+	// its engines together.
 	dropped, arrived float64
 }
 
-// value is a number of a view, NaN where the server does not say it.
+// value is a number of a view; NaN where the server does not report it.
 func value(v float64, status window.Status) float64 {
 	if status != window.Present {
 		return math.NaN()
@@ -109,8 +108,8 @@ func (r *reader) read(v *window.View, at int64) reading {
 	prompt := value(v.Increase(collect.PromptTokens))
 	s[signal.PromptTokens] = prompt / firstTokens
 	s[signal.ComputedTokens] = s[signal.PromptTokens] * computedShare(v)
-	// What finished is exact; what is generated per first token is not delayed, but
-	// lags when lengths or rates change.
+	// The mean over finished requests is exact. Without it, tokens per first token are
+	// used, which are wrong for a while after lengths or rates change.
 	s[signal.OutputTokens] = signal.Or(output, generated/firstTokens)
 	preempted := value(v.Increase(collect.Preemptions))
 	s[signal.Preemptions] = preempted / firstTokens
@@ -128,7 +127,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	prefilled, prefill := moments(v, collect.PrefillTime)
 	s[signal.PrefillTime] = prefill
 	if queued == prefilled {
-		// Some servers observe only who had to queue; their mean is another one.
+		// Some servers observe only requests that had to queue: another mean.
 		s[signal.QueueTime] = queue
 	}
 	s[signal.KVBlockReuses] = reuses(v)
@@ -140,7 +139,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
 	out.finished = signal.Or(finished, ended)
 	if signal.Known(r.errors) && !(s[signal.ErrorRatio] >= r.errors) {
-		// What the front end refuses never ends in an engine.
+		// Requests that the front end refuses never end in an engine.
 		s[signal.ErrorRatio], out.finished = r.errors, max(signal.OrZero(out.finished), signal.OrZero(r.answered))
 	}
 	if out.dropped = value(v.Increase(collect.Dropped)); signal.Known(out.dropped) {
@@ -163,7 +162,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	return out
 }
 
-// lacks tells whether the server lacks what everything is judged by.
+// lacks reports whether the server lacks both latencies of tokens.
 func (r *reader) lacks(v *window.View) bool {
 	_, _, _, first := v.Moments(collect.TimeToFirstToken)
 	_, _, _, gap := v.Moments(collect.InterTokenLatency)
@@ -182,8 +181,8 @@ func moments(v *window.View, in collect.Input) (count, mean float64) {
 	return n, sum / n
 }
 
-// computedShare is the share of the prompt tokens that were computed, not found in
-// a cache: 1 where the server does not say.
+// computedShare is the share of the prompt tokens that were computed and not found in a
+// cache; 1 where the server does not report it.
 func computedShare(v *window.View) float64 {
 	for _, quotient := range [][2]collect.Input{
 		{collect.PromptTokensCached, collect.PromptTokens},
@@ -197,7 +196,7 @@ func computedShare(v *window.View) float64 {
 	return 1
 }
 
-// reuses is how often a KV block that is evicted had been used again before. vLLM
+// reuses is how often an evicted KV block had been used again. vLLM
 // observes both distributions when it evicts a block
 // (vllm/v1/core/kv_cache_metrics.py).
 func reuses(v *window.View) float64 {

@@ -32,7 +32,7 @@ func (s *State) Members() iter.Seq[Member] {
 			if e.number == ServerOnly {
 				continue
 			}
-			m := Member{Attributes: e.attributes, Verdict: e.told, Shares: e.shares, Signals: e.last.Signals}
+			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals}
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)
@@ -72,17 +72,17 @@ type Judgement struct {
 
 // NewReport returns the report of a pool with a number and attributes.
 func NewReport(number int, attributes []collect.Attribute) *Report {
-	r := &Report{engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: unheard}}
+	r := &Report{engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
 	r.described = new([NumCauses]string)
 	return r
 }
 
 // Observe takes a judgement and returns the changes that follow from it. There is no hold.
 func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
-	r.shares, *r.described, r.told.Reference = j.Shares, j.Details, j.Reference
+	r.shares, *r.described, r.reported.Reference = j.Shares, j.Details, j.Reference
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
-	r.settle(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
+	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
 	return s.transitions
 }
 
@@ -92,4 +92,4 @@ func (r *Report) Values(enabled map[*derive.Row]bool, values []derive.Value) []d
 }
 
 // Verdict is the reported diagnosis.
-func (r *Report) Verdict() *Verdict { return &r.told }
+func (r *Report) Verdict() *Verdict { return &r.reported }

@@ -16,22 +16,22 @@ const (
 	maxSavedServer = 32 << 10
 )
 
-// savedServer is what is kept of a server that was read, so that a collector which
+// savedServer is the stored form of a server that was read, so that a collector which
 // restarts while the server is down does not take it for a new one.
 type savedServer struct {
 	Version int `json:"server"`
-	// At is the time up to which this holds, in nanoseconds.
+	// At is the time of the newest reading in Unix nanoseconds.
 	At      int64         `json:"at"`
 	Engines []savedEngine `json:"engines,omitempty"`
 }
 
-// savedEngine is an engine of a server.
+// savedEngine is the stored form of an engine.
 type savedEngine struct {
 	Attributes []collect.Attribute `json:"attributes"`
-	// First is when it was seen first, in nanoseconds.
+	// First is when it was seen first, in Unix nanoseconds.
 	First int64 `json:"first"`
-	// Unreachable is true where that was reported, and Since since when the server
-	// could not be read, in nanoseconds, 0 where it could.
+	// Unreachable is true where that was reported. Since is when the server became
+	// unreadable, in Unix nanoseconds; 0 where it could be read.
 	Unreachable bool  `json:"unreachable,omitempty"`
 	Since       int64 `json:"since,omitempty"`
 }
@@ -46,15 +46,15 @@ func (s *server) first(attributes []collect.Attribute, now int64) int64 {
 	return now
 }
 
-// resume gives an engine what was reported of it before the restart.
+// resume sets the state that an engine had before the restart.
 func (e *savedEngine) resume(to *engine) {
 	if e.Since > 0 {
 		to.raw, to.rawSince, to.bad, to.badSince = Unreachable, min(e.Since, to.at), true, min(e.Since, to.at)
 	}
-	to.lost, to.told.Condition, to.told.Because = e.Unreachable, Unknown, JustSeen
+	to.lost, to.reported.Condition, to.reported.Because = e.Unreachable, Unknown, JustSeen
 }
 
-// Server returns what is to be kept of the server; nil where it was never read.
+// Server returns the stored form of the server; nil where it was never read.
 func (s *State) Server() []byte {
 	if !s.server.read {
 		return nil
@@ -66,7 +66,7 @@ func (s *State) Server() []byte {
 		if e.number == ServerOnly {
 			continue
 		}
-		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.told.Condition == Unreachable}
+		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.reported.Condition == Unreachable}
 		if e.raw == Unreachable {
 			one.Since = e.rawSince
 		}
@@ -83,7 +83,7 @@ func (s *State) Server() []byte {
 	}
 	data, err := json.Marshal(saved)
 	if len(data) > maxSavedServer {
-		// Characters that JSON escapes take more. That the server was read is what counts.
+		// Escaped characters take more room. That the server was read matters most.
 		saved.Engines = nil
 		data, err = json.Marshal(saved)
 	}
@@ -93,7 +93,7 @@ func (s *State) Server() []byte {
 	return data
 }
 
-// decodeServer returns what Server gave; false where it is something else.
+// decodeServer returns the server of a stored form; false where it is another one.
 func decodeServer(data []byte) (saved savedServer, sound bool) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -103,7 +103,7 @@ func decodeServer(data []byte) (saved savedServer, sound bool) {
 	return saved, true
 }
 
-// begin takes what was kept of the server, once.
+// begin reads the stored form of the server, once.
 func (s *server) begin(keeper Keeper) {
 	if s.begun {
 		return

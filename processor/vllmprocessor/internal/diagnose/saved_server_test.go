@@ -27,7 +27,7 @@ func seen(attributes ...[]collect.Attribute) *State {
 func TestAServerSurvivesItsEncoding(t *testing.T) {
 	t.Parallel()
 	s := seen([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
-	s.engines[1].raw, s.engines[1].rawSince, s.engines[1].told.Condition = Unreachable, int64(time.Minute), Unreachable
+	s.engines[1].raw, s.engines[1].rawSince, s.engines[1].reported.Condition = Unreachable, int64(time.Minute), Unreachable
 	at, sound := Age(s.Server())
 	assert.True(t, sound)
 	assert.Equal(t, int64(time.Hour), at)
@@ -79,7 +79,7 @@ func FuzzDecodeServer(f *testing.F) {
 			s.engines = append(s.engines, e)
 		}
 		s.server.restored = nil
-		s.unreachable(settings(2), saved.At)
+		s.reportUnreachable(settings(2), saved.At)
 		if len(s.engines) > 0 {
 			require.LessOrEqual(t, s.engines[0].first, saved.At)
 		}

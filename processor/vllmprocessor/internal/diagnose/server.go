@@ -7,41 +7,41 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// blockedScrapes is the number of scrapes that have to fail for a reason that waiting
-// does not mend until a server that was never read is unreachable.
+// blockedScrapes is after how many scrapes a server that was never read is unreachable,
+// where they fail for a reason that waiting does not mend.
 const blockedScrapes = 3
 
-// server is what is known of the server before the engines: whether it was ever read,
-// how its scrapes fail, and whether it is being taken away.
+// server is what is known of the server in front of the engines: whether it was ever
+// read, how its scrapes fail, and whether its pod is being deleted.
 type server struct {
 	begun bool
 	// read is true once a scrape has succeeded, also before the collector restarted.
 	read bool
-	// failure is how the newest scrape failed, in the receiver's words; empty where it
-	// succeeded or the receiver does not report it.
+	// failure is the outcome that the receiver reports for a failed scrape; empty where
+	// the newest scrape succeeded, or without an outcome.
 	failure string
-	// reason is the newest reason that waiting does not mend, of which there were
-	// blocked scrapes, and others after it that failed otherwise.
+	// reason is the newest reason that waiting does not mend. blocked scrapes failed for
+	// one, and others since then failed otherwise.
 	reason          Because
 	blocked, others int
-	// counted is the time of the newest scrape that was counted.
+	// counted is the time of the newest counted scrape in Unix nanoseconds.
 	counted int64
 	// draining is true while the pod of the server is being deleted.
 	draining bool
 	// restored are the engines that the server had before the collector restarted, until
-	// it is seen what it has now.
+	// the server is read again.
 	restored []savedEngine
 }
 
-// blocking are the failures that waiting does not mend, and what an operator has to
-// know of each. A server that starts gives the others: it refuses connections, does not
-// answer in time, or something before it says 503.
+// blocking are the failures that waiting does not mend. The others are also those of a
+// server that starts: it refuses connections, does not answer in time, or a proxy in front
+// of it answers 503.
 var blocking = map[string]Because{
 	"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted,
 	"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
 }
 
-// observe takes what a group without an engine says.
+// observe reads a group without an engine.
 func (s *server) observe(v *window.View) {
 	if terminating := value(v.Gauge(collect.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
@@ -53,8 +53,8 @@ func (s *server) observe(v *window.View) {
 	}
 }
 
-// count takes the outcome of a scrape: whether it succeeded, 1 or 0. A batch can come
-// again, or in parts; it is one scrape.
+// count counts a scrape, of which up is 1 where it succeeded, else 0. A batch that is sent
+// again or in parts is one scrape.
 func (s *server) count(up float64, at int64) {
 	if !signal.Known(up) || at == s.counted {
 		return
@@ -69,7 +69,7 @@ func (s *server) count(up float64, at int64) {
 		s.reason, s.others = reason, 0
 		s.blocked++
 	default:
-		// One that is refused between two that are not found mends nothing.
+		// A refused connection between two answers of 404 mends nothing.
 		s.others++
 		if s.others >= blockedScrapes {
 			s.reason, s.blocked = Judged, 0
@@ -77,7 +77,7 @@ func (s *server) count(up float64, at int64) {
 	}
 }
 
-// because says why a server that was never read cannot be judged.
+// because is why a server that was never read cannot be judged.
 func (s *server) because() Because {
 	if s.read {
 		return Judged
@@ -85,14 +85,14 @@ func (s *server) because() Because {
 	return s.reason
 }
 
-// certain reports whether a condition has been waited for already, so that the hold
-// adds nothing.
+// certain reports whether a condition is reported without the hold, because its own rule
+// has waited already.
 func (s *server) certain(c Condition) bool {
 	return c == Unreachable && !s.read && s.blocked >= blockedScrapes
 }
 
-// unread returns the condition of a server of which no engine is known, and that was
-// first seen some time ago, in nanoseconds.
+// unread returns the condition of a server without a known engine. age is the time since
+// it was seen first, in nanoseconds.
 func (s *server) unread(settings *Settings, age int64) Condition {
 	switch {
 	case s.read:
@@ -107,7 +107,7 @@ func (s *server) unread(settings *Settings, age int64) Condition {
 	return Unreachable
 }
 
-// restore makes the engines that a server had before the collector restarted.
+// restore adds the engines that the server had before the collector restarted.
 func (s *State) restore(r *window.Resource) {
 	for i := range s.server.restored {
 		saved := &s.server.restored[i]
@@ -118,10 +118,10 @@ func (s *State) restore(r *window.Resource) {
 	s.server.restored = nil
 }
 
-// unreachable judges the engines of a server that does not answer.
-func (s *State) unreachable(settings *Settings, at int64) {
+// reportUnreachable judges the engines of a server that does not answer.
+func (s *State) reportUnreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: ServerOnly, first: at, baseline: learn.NewBaseline(), follows: unheard})
+		s.include(&engine{number: ServerOnly, first: at, baseline: learn.NewBaseline(), follows: notReported})
 	}
 	for _, e := range s.engines {
 		e.listed, e.waits = true, false
@@ -134,6 +134,6 @@ func (s *State) unreachable(settings *Settings, at int64) {
 		}
 		e.last.At, e.last.Signals = at, signal.Unknown()
 		e.last.runningNow, e.last.waitingNow = 0, 0
-		e.settle(settings, s, condition, at, &symptoms{})
+		e.report(settings, s, condition, at, &symptoms{})
 	}
 }

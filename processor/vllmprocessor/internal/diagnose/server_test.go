@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A batch that comes again, or a part of it that does not say whether the scrape
+// A batch that is sent again, or a part of it that does not say whether the scrape
 // succeeded, is not another scrape.
 func TestAScrapeIsCountedOnce(t *testing.T) {
 	t.Parallel()

@@ -12,28 +12,28 @@ const (
 	// engine, preempting the preemptions per first token that say the same.
 	full       = 0.85
 	preempting = 0.005
-	// quiet is how much a logarithm may be off without a meaning.
+	// quiet is the change of a logarithm that means nothing.
 	quiet = 0.08
 	// failingTransfers is the number of failed transfers per first token that
 	// matters.
 	failingTransfers = 0.02
 )
 
-// growths are by how much what the engine is given, and what it is, has changed
-// against the baseline: logarithms, 0 where it is not more than usual.
+// growths are the increases against the baseline, as logarithms: of the work that the
+// engine gets, and of what the same work costs. They are 0 within the usual variation.
 type growths struct {
 	arrivals, prompt, computed, output float64
-	// slow is how much longer steps take than the load explains, prefillSlow the
-	// same of prefills; wasted is what speculative decoding gives less, and blocks how
-	// much more of the KV cache the same tokens take.
+	// slow is how much longer steps take than their load explains, prefillSlow the same
+	// of prefills. wasted is the loss of speculative decoding. blocks is how much more of
+	// the KV cache the same tokens take.
 	slow, prefillSlow, wasted, blocks float64
-	// again is what is computed twice, forgotten what is computed because a smaller
-	// cache has lost it.
+	// again is the work that is computed twice, forgotten the work that is computed
+	// because a smaller cache has lost its result.
 	again, forgotten float64
 	kvFull           bool
 }
 
-// beyond is the part of a growth that is more than varies from window to window.
+// beyond is the part of a growth above the usual variation from window to window.
 func beyond(growth, spread float64) float64 {
 	if !signal.Known(growth) {
 		return 0
@@ -57,7 +57,7 @@ func newGrowths(r *reading, b *learn.Baseline) growths {
 	g.slow = beyond(math.Log(r.Signals[signal.StepFactor]), b.Step.Doubt(r.Signals[signal.StepTime]/r.Signals[signal.StepFactor]))
 	g.prefillSlow = beyond(math.Log(r.Signals[signal.PrefillFactor]), b.Prefill.Doubt(r.Signals[signal.PrefillTime]/r.Signals[signal.PrefillFactor]))
 	if g.blocks > fewerBlocks {
-		// A cache that holds less forgets sooner what could be found again.
+		// A smaller cache loses prefixes sooner that could be found again.
 		g.forgotten = max(g.computed-g.prompt, 0)
 		g.computed -= g.forgotten
 		g.kvFull = g.kvFull || r.Signals[signal.Waiting] > 0
@@ -65,15 +65,15 @@ func newGrowths(r *reading, b *learn.Baseline) growths {
 	return g
 }
 
-// enough is the growth from which on it explains a queue by itself: a server that
-// is a little slower does not have a long one.
+// enough is the growth that explains a queue by itself. A smaller one explains a part of
+// it: a server that is a little slower has no long queue.
 const enough = 0.3
 
-// fewerBlocks is the growth of the KV cache per token that says for certain that
-// it holds less.
+// fewerBlocks is the growth of the KV cache per token that proves that the cache holds
+// fewer tokens.
 const fewerBlocks = 0.4
 
-// explained makes shares of growths. Small ones leave something unexplained.
+// explained turns growths into shares. Small growths leave a part unexplained.
 func explained(s Shares) Shares {
 	total := 0.0
 	for _, growth := range s {
@@ -82,24 +82,23 @@ func explained(s Shares) Shares {
 	return s.Scale(1 / max(total, enough))
 }
 
-// split says how much of the harm each cause explains: first the excess is divided
-// into the front end, the queue, prefill and decode, then each part by what has
-// grown that it depends on. What is left to 1 nothing explains that holds now: what
-// has queued before is still worked off.
+// split returns how much of the harm each cause explains. First the excess is divided into
+// front end, queue, prefill and decode, then each part among the growths that it depends
+// on. The remainder to 1 has no present cause: an earlier queue is still worked off.
 //
-// The weight is how much harm by latency there is, see weight.
-func split(r *reading, b *learn.Baseline, felt *symptoms) (shares Shares, all float64) {
+// all is the weight of the harm by latency, see weight.
+func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
 	if !b.Ready() {
-		return withoutBaseline(r, felt), 1
+		return withoutBaseline(r, found), 1
 	}
 	g := newGrowths(r, b)
 	var total Shares
-	if felt.firstToken {
+	if found.firstToken {
 		excess := max(r.Signals[signal.TimeToFirstToken], signal.OrZero(r.Signals[signal.QueueWait])) - b.Usual(signal.TimeToFirstToken)
 		w := weight(excess, harm(b, signal.TimeToFirstToken, harmFirstToken, false))
 		total, all = total.Plus(firstTokenShares(r, b, &g).Scale(w)), all+w
 	}
-	if felt.tokenGap {
+	if found.tokenGap {
 		excess := r.Signals[signal.InterTokenLatency] - b.Usual(signal.InterTokenLatency)
 		w := weight(excess, harm(b, signal.InterTokenLatency, harmTokenGap, false))
 		total, all = total.Plus(decodeShares(r, b, &g).Scale(w)), all+w
@@ -110,8 +109,8 @@ func split(r *reading, b *learn.Baseline, felt *symptoms) (shares Shares, all fl
 	return total.Scale(1 / all), all
 }
 
-// weight is how much an excess counts beside another kind of harm: it grows with
-// how many times it is of what just harms, more slowly the larger it is.
+// weight is how much an excess counts in comparison with another kind of harm: the
+// logarithm of the excess in units of the smallest harmful one.
 func weight(excess, harm float64) float64 {
 	if !(excess > 0) {
 		return 1e-3
@@ -119,7 +118,7 @@ func weight(excess, harm float64) float64 {
 	return math.Log1p(excess / harm)
 }
 
-// firstTokenShares splits what the time to the first token has in excess.
+// firstTokenShares splits the excess of the time to the first token.
 func firstTokenShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	part := func(s signal.Signal) float64 {
 		excess := r.Signals[s] - b.Usual(s)
@@ -142,8 +141,8 @@ func firstTokenShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	return failedTransfers(r, total).Scale(1 / all)
 }
 
-// failedTransfers gives to failed transfers what they explain: prompts that are
-// computed here because they did not come, and the wait for them.
+// failedTransfers attributes to failed transfers what they explain: prompts that are
+// computed here because their KV did not arrive, and the wait for it.
 func failedTransfers(r *reading, s Shares) Shares {
 	if !r.transfersFail() {
 		return s
@@ -153,7 +152,7 @@ func failedTransfers(r *reading, s Shares) Shares {
 	return s
 }
 
-// workload gives a part that depends on the rate of tokens to what made it grow.
+// workload divides a part that depends on the rate of tokens among the growths.
 func (g *growths) workload(s *Shares, by, arrivals, computed, output float64) {
 	total := arrivals + computed + output
 	if total <= 0 {
@@ -164,9 +163,8 @@ func (g *growths) workload(s *Shares, by, arrivals, computed, output float64) {
 	s[DemandExceedsCapacity] += by * arrivals / total
 }
 
-// decodeShares splits what the time between tokens has in excess. In logarithms
-// it is what speculative decoding gives less, what steps take longer at the same
-// load, and what the load explains.
+// decodeShares splits the excess of the time between tokens. In logarithms it is the sum
+// of three: the loss of speculative decoding, slower steps at the same load, and the load.
 func decodeShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	var total Shares
 	total[SpeculationWasteful] = g.wasted
@@ -184,14 +182,14 @@ func decodeShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	return failedTransfers(r, total).whole()
 }
 
-// promptPart is the share of the prompt in what a request holds of the KV cache.
+// promptPart is the share of the prompt in the KV blocks of a request.
 func promptPart(r *reading) float64 {
 	prompt, output := r.Signals[signal.PromptTokens], signal.OrZero(r.Signals[signal.OutputTokens])
 	return signal.OrZero(prompt / (prompt + output/2))
 }
 
-// prefills gives a part that depends on the prompt tokens computed per second.
-// What is computed again belongs to what fills the KV cache.
+// prefills divides a part that depends on the prompt tokens computed per second. Work that
+// is computed again is attributed to what fills the KV cache.
 func (g *growths) prefills(s *Shares, by float64) {
 	total := g.arrivals + g.computed + g.again + g.forgotten
 	if total <= 0 {
@@ -203,8 +201,8 @@ func (g *growths) prefills(s *Shares, by float64) {
 	*s = s.Plus(g.filled().Scale(by * g.again / total))
 }
 
-// filled says what fills the KV cache: more requests, longer ones, ones that stay
-// longer since steps are slow, or a cache that holds less.
+// filled is what fills the KV cache: more requests, longer ones, requests that stay longer
+// because steps are slow, or a smaller cache.
 func (g *growths) filled() Shares {
 	var s Shares
 	s[DemandExceedsCapacity] = g.arrivals
@@ -216,7 +214,7 @@ func (g *growths) filled() Shares {
 	return explained(s)
 }
 
-// prefillShares splits what prefills have in excess.
+// prefillShares splits the excess of the time of prefills.
 func prefillShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	var total Shares
 	total[SlowSteps] = g.prefillSlow
@@ -235,13 +233,13 @@ func prefillShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	return total.whole()
 }
 
-// queueShares says why requests queue.
+// queueShares is why requests queue.
 func queueShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	if g.kvFull {
 		return g.filled()
 	}
 	var s Shares
-	// What a step is made of says what counts: prompts or sequences.
+	// The composition of a step decides whether prompts or sequences count.
 	prefill := b.PromptShare(&r.Window)
 	s[DemandExceedsCapacity] = g.arrivals
 	s[PrefillHeavy] = g.computed * prefill
@@ -251,11 +249,11 @@ func queueShares(r *reading, b *learn.Baseline, g *growths) Shares {
 	return explained(s)
 }
 
-// withoutBaseline tells what can be told without anything to compare with: where
-// the time to the first token passes.
-func withoutBaseline(r *reading, felt *symptoms) Shares {
+// withoutBaseline splits the time to the first token by where it passes, which needs
+// nothing to compare with.
+func withoutBaseline(r *reading, found *symptoms) Shares {
 	var s Shares
-	if !felt.firstToken {
+	if !found.firstToken {
 		return s
 	}
 	queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]))

@@ -16,133 +16,135 @@ import (
 type Settings struct {
 	// Window is the time that a reading is over.
 	Window time.Duration
-	// Hold is for how many windows a state has to last before it is told.
+	// Hold is for how many windows a state has to last before it is reported.
 	Hold int
-	// RelearnAfter is how long a level that is beyond the baseline has to last, and
-	// be stable, until it becomes the baseline.
+	// RelearnAfter is how long a level beyond the baseline has to be stable until it
+	// becomes the baseline.
 	RelearnAfter time.Duration
-	// StartTimeout is how long a server that has never answered is starting.
+	// StartTimeout is for how long a server that has never answered is starting.
 	StartTimeout time.Duration
 	// SpeculationBreakEven is the number of tokens that a step of speculative
-	// decoding has to give to be worth its drafts; 0 where nobody said.
+	// decoding has to give to be worth its drafts; 0 where it is not configured.
 	SpeculationBreakEven float64
 	Objectives           []Objective
 }
 
-// HoldTime is how long a state has to last beyond the first window that shows it.
+// HoldTime is how long a state has to last beyond the first window that shows it, in
+// nanoseconds.
 func (s *Settings) HoldTime() int64 { return int64(s.Window) * int64(s.Hold-1) }
 
 const (
-	// explains is the least share of the harm of a primary cause: with less the
-	// reason is not known.
+	// explains is the least share of the harm of a primary cause. Without such a cause
+	// the reason is not known.
 	explains      = 0.35
 	explainsAlone = 0.5
-	// contributes is the share of the harm from which on a cause is told beside the
-	// primary one, and stillContributes that below which it is not any more.
+	// contributes is the share of the harm from which on a cause is reported in addition
+	// to the primary one. Below stillContributes it no longer is.
 	contributes      = 0.2
 	stillContributes = 0.12
-	// overtakes is how many times as large as the primary's the share of another
-	// cause has to be to take its place.
+	// overtakes is how many times the primary cause's share another cause needs to become
+	// the primary one.
 	overtakes = 1.25
-	// thrashing is the number of uses beyond the first of an evicted KV block from
-	// which on blocks are evicted that would have been asked for again.
+	// thrashing is the number of reuses per evicted KV block from which on blocks are
+	// evicted that would be needed again.
 	thrashing = 0.01
-	// shifted is the growth of what is asked for that is worth a notice: twice.
+	// shifted is the growth of the work that is worth a notice: twice.
 	shifted = 0.69
 )
 
-// Verdict is what is told about an engine.
+// Verdict is the reported diagnosis of an engine or a pool.
 type Verdict struct {
 	Condition Condition
 	// Severity is that of the condition, or 1 where there is only a notice.
 	Severity int
-	// Because says why the condition is unknown.
+	// Because is why the condition is unknown.
 	Because Because
 	// Primary is the cause that explains most of the harm, where Explained.
 	Primary   Cause
 	Explained bool
 	// Contributing and Notices are the others.
 	Contributing, Notices [NumCauses]bool
-	// Reference is what the latencies were compared with; Objective names the one
-	// that is missed.
+	// Reference is what the latencies were compared with. Objective is the name of the
+	// missed objective.
 	Reference Reference
 	Objective string
 }
 
-// same tells whether an operator would hear the same.
+// same reports whether an operator would read the same.
 func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
-// unheard is of what nothing was reported.
-var unheard = Verdict{Condition: Unknown, Because: JustSeen}
+// notReported is the verdict before the first report.
+var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
 // engine is the state of one engine and model.
 type engine struct {
 	number     int
 	attributes []collect.Attribute
-	// described are the details of the causes where they are known already, as those
-	// of a pool; nil for an engine, see detail.
+	// described are the details of a pool's causes; nil for an engine, see detail.
 	described *[NumCauses]string
-	// first is the time of its first batch, also before the collector restarted, began
-	// that of its first batch since, and at that of its newest reading.
+	// All times are in Unix nanoseconds. first is that of its first batch, also before the
+	// collector restarted; began that of its first batch since; at that of its newest
+	// reading.
 	first, began, at int64
 	baseline         *learn.Baseline
-	// next is what becomes the baseline if it lasts, since a time.
+	// next is the level, observed since nextSince, that becomes the baseline if it lasts.
 	next      *learn.Baseline
 	nextSince int64
-	// unlearned are readings that nobody knows yet whether they are healthy.
+	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []reading
 	progress  progress
 	restarts  restarts
 	last      reading
-	// raw is what the last reading alone showed, and since when; bad is whether that
-	// is harm, and badSince since when it is or is not.
+	// raw is the condition that the newest reading alone shows, since rawSince. bad is
+	// true where it is harm; badSince is when bad changed last.
 	raw Condition
-	// since are the times from which on a cause contributes, or does not any more,
-	// other than it is told; 0 where it is told as it is.
+	// since is, for each cause, since when its contribution differs from the reported one;
+	// 0 where it does not.
 	since              [NumCauses]int64
 	bad                bool
 	rawSince, badSince int64
-	// resumed is when it began to work again after it had stood still.
+	// resumed is when it began to work again after a standstill.
 	resumed int64
 	// shares are smoothed over a window.
 	shares   Shares
 	sharesAt int64
-	told     Verdict
-	memory   toldSeries
+	reported Verdict
+	memory   reportedSeries
 	// waits is true where the newest batch has nothing of the engine, or only a part of
 	// it, so far.
 	waits bool
-	// follows is what was reported before the first word about it: of the server, before
-	// any engine of it was known, or nothing.
+	// follows is the verdict before its first report: that of the server, where it was
+	// reported before any engine was known.
 	follows Verdict
-	// lost is true where it was reported as unreachable before the collector restarted.
+	// lost is true where it had been reported as unreachable before the collector restarted.
 	lost bool
-	// listed is for finding those that are not there any more.
+	// listed is true while the newest batch has the engine, or may still have it.
 	listed bool
 }
 
-// Transition is a change of what is told about an engine.
+// Transition is a change of the reported diagnosis.
 type Transition struct {
+	// At is the time of the reading in Unix nanoseconds.
 	At         int64
 	Attributes []collect.Attribute
 	From, To   Verdict
-	// Details say more about a cause, by cause; empty where there is no more to say.
+	// Details are by cause; empty where a cause has none.
 	Details [NumCauses]string
-	// Signals are what was found, Usual what the baseline says of the same.
+	// Signals are those of the reading, Usual those of the baseline.
 	Signals, Usual signal.Values
-	// Failure is how the last scrape failed; empty where it is not reported.
+	// Failure is the outcome of the last scrape, where it failed; empty where unknown.
 	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
 	Missed float64
-	// Relearned is true where a level that lasted has become the baseline.
+	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
 }
 
-// State is the diagnosis of one resource. Its zero value has seen nothing.
+// State is the diagnosis of one resource. Its zero value is ready for use.
 type State struct {
-	// Keeper keeps baselines of engines that are not there; nil: none are kept.
+	// Keeper keeps the baselines of engines that have gone; nil for none.
 	Keeper Keeper
 
 	engines []*engine
@@ -150,7 +152,7 @@ type State struct {
 	byNumber map[int]*engine
 	// queues are the requests that wait at a gateway, where the resource is one.
 	queues []Queue
-	// server is what is known of the server before the engines.
+	// server is the server in front of the engines.
 	server      server
 	views       []window.View
 	reader      reader
@@ -211,7 +213,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	if up == 0 {
 		s.restore(r)
-		s.unreachable(settings, r.Time())
+		s.reportUnreachable(settings, r.Time())
 	}
 	if up == 1 && len(s.engines) > 0 {
 		s.server.restored = nil
@@ -226,8 +228,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	return s.transitions
 }
 
-// late tells whether what the server before the engines says is not in this part of
-// a batch, so that what it said in the previous one holds.
+// late reports whether this part of a batch lacks what the server in front of the engines
+// reported before. Then the previous values hold.
 func (s *State) late(r *window.Resource) bool {
 	for g := range r.Pending() {
 		if g.Engine() == "" {
@@ -237,16 +239,16 @@ func (s *State) late(r *window.Resource) bool {
 	return false
 }
 
-// isEngine tells whether a group is an engine, and not the server before it. A
-// server with several API processes may tell its counters without its gauges.
+// isEngine reports whether a group is an engine, and not the server in front of it. A
+// server with several API processes may report its counters without its gauges.
 func isEngine(v *window.View) bool {
 	_, running := v.Gauge(collect.Running)
 	_, generated := v.Total(collect.GenerationTokens)
 	return running != window.Missing || generated != window.Missing
 }
 
-// arrived is the number of requests that an engine admitted in the window, 0 where it
-// does not say.
+// arrived is the number of requests that an engine admitted in the window; 0 where it is
+// unknown.
 func arrived(v *window.View) float64 {
 	first, _ := moments(v, collect.TimeToFirstToken)
 	return max(signal.OrZero(first+value(v.Change(collect.Waiting))), 0)
@@ -257,9 +259,9 @@ func (s *State) engine(g *window.Group, at int64) *engine {
 		e.listed = true
 		return e
 	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.beginBaseline(g.Attributes, at), listed: true, follows: unheard}
+	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.beginBaseline(g.Attributes, at), listed: true, follows: notReported}
 	if server := s.byNumber[ServerOnly]; server != nil {
-		e.follows = server.told
+		e.follows = server.reported
 	}
 	s.include(e)
 	return e
@@ -276,13 +278,13 @@ func (s *State) include(e *engine) {
 // ServerOnly is the group number of a server without a known engine.
 const ServerOnly = math.MaxInt32
 
-// observe takes a reading of an engine.
+// observe reads an engine and reports its diagnosis.
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {
 	if e.at == at {
 		return
 	}
-	// A part of a batch looks like an engine that does nothing. One that has just
-	// restarted lacks what it will say later.
+	// A part of a batch looks like an engine that does nothing. An engine that has just
+	// restarted lacks some series, which are not late.
 	restarted, _ := v.Restarted()
 	if e.waits = v.Pending() && restarted != at; e.waits {
 		return
@@ -293,15 +295,15 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.progress.observe(&r)
 	r.Signals[signal.Standstill] = e.progress.standstill(at)
 	e.restarts.observe(settings, &r)
-	felt := feel(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.told.Severity >= 2)
+	found := newSymptoms(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.reported.Severity >= 2)
 	e.last = r
-	raw := e.judge(settings, &r, &felt)
+	raw := e.judge(settings, &r, &found)
 	if s.server.draining {
 		raw = Draining
 	}
-	e.explain(settings, &r, &felt, raw)
-	e.settle(settings, s, raw, at, &felt)
-	e.learn(settings, s, &r, &felt, raw)
+	e.explain(settings, &r, &found, raw)
+	e.report(settings, s, raw, at, &found)
+	e.learn(settings, s, &r, &found, raw)
 }
 
 // conditions are the catalogue's, by number.

@@ -43,16 +43,16 @@ func learned(windows int) *learn.Baseline {
 	return b
 }
 
-// told feeds an engine with what each scrape alone shows, and returns what is told
+// reported feeds an engine with what each scrape alone shows, and returns what is reported
 // after each.
-func told(hold int, raw []Condition) (all []Condition) {
+func reported(hold int, raw []Condition) (all []Condition) {
 	s := &State{}
 	e := &engine{baseline: learn.NewBaseline()}
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)
-		e.settle(settings(hold), s, condition, at, &symptoms{})
-		all = append(all, e.told.Condition)
+		e.report(settings(hold), s, condition, at, &symptoms{})
+		all = append(all, e.reported.Condition)
 	}
 	return all
 }
@@ -68,55 +68,55 @@ func repeat(parts ...any) (all []Condition) {
 }
 
 // A window is over the minute before its end. So a state that holds for hold
-// windows is told hold-1 minutes after the first window that shows it: 4 scrapes
+// windows is reported hold-1 minutes after the first window that shows it: 4 scrapes
 // for each.
-func TestAStateIsToldAfterHold(t *testing.T) {
+func TestAStateIsReportedAfterTheHold(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
 		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle} {
-			got := told(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
+			got := reported(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
 			assert.Equal(t, repeat(Healthy, 10+after, condition, 20, Healthy, 20-after), got, "%s with hold %d", condition, hold)
 		}
 	}
 }
 
-// What is known at last is told at once, unless it is harm.
+// Unknown ends at once, except by harm.
 func TestUnknownEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), told(2, repeat(Unknown, 5, Healthy, 5)))
-	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), told(2, repeat(Unknown, 5, Degraded, 5)))
+	assert.Equal(t, repeat(Unknown, 5, Healthy, 5), reported(2, repeat(Unknown, 5, Healthy, 5)))
+	assert.Equal(t, repeat(Unknown, 9, Degraded, 1), reported(2, repeat(Unknown, 5, Degraded, 5)))
 }
 
 // Standing still takes a minute and three scrapes by itself.
-func TestStalledIsToldAtOnceAndHeldAfterwards(t *testing.T) {
+func TestAStallIsReportedAtOnceAndHeldAfterwards(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
-		got := told(hold, repeat(Healthy, 10, Stalled, 3, Healthy, 20))
+		got := reported(hold, repeat(Healthy, 10, Stalled, 3, Healthy, 20))
 		assert.Equal(t, repeat(Healthy, 10, Stalled, 3+after, Healthy, 20-after), got, hold)
 	}
 }
 
-// What does not last is not told.
-func TestABlipIsNotTold(t *testing.T) {
+// What does not last is not reported.
+func TestABlipIsNotReported(t *testing.T) {
 	t.Parallel()
 	for hold, longest := range map[int]int{2: 4, 3: 8} {
-		got := told(hold, repeat(Healthy, 10, Degraded, longest, Healthy, 10))
+		got := reported(hold, repeat(Healthy, 10, Degraded, longest, Healthy, 10))
 		assert.Equal(t, repeat(Healthy, 20+longest), got, hold)
-		got = told(hold, repeat(Healthy, 10, Degraded, 20, Healthy, longest, Degraded, 10))
+		got = reported(hold, repeat(Healthy, 10, Degraded, 20, Healthy, longest, Degraded, 10))
 		assert.Equal(t, repeat(Healthy, 10+longest, Degraded, 20+10), got, hold)
 	}
 }
 
 // One harm that turns into another is harm all the time.
-func TestOneHarmAfterAnotherIsTold(t *testing.T) {
+func TestOneHarmAfterAnotherIsReported(t *testing.T) {
 	t.Parallel()
-	got := told(2, repeat(Healthy, 10, Failing, 3, Degraded, 3, Failing, 3))
+	got := reported(2, repeat(Healthy, 10, Failing, 3, Degraded, 3, Failing, 3))
 	assert.Equal(t, repeat(Healthy, 14, Degraded, 5), got)
 }
 
-// Whatever single windows show, harm that is told and harm that is told to be over
-// are more than hold-1 windows apart, except that standing still and draining are told at once;
-// and neither is told while the newest window shows the contrary.
+// Whatever single windows show, the beginning and the end of harm
+// are more than hold-1 windows apart, except that standing still and draining are reported at once;
+// and neither is reported while the newest window shows the contrary.
 func TestNothingFlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -129,7 +129,7 @@ func TestNothingFlaps(t *testing.T) {
 				raw = append(raw, condition)
 			}
 		}
-		got := told(hold, raw)
+		got := reported(hold, raw)
 		harmful := func(c Condition) bool { return conditions[c].Severity >= 2 }
 		crossed, crossings := 0, 0
 		for n := 1; n < len(got); n++ {
@@ -151,15 +151,15 @@ func TestNothingFlaps(t *testing.T) {
 func TestAStableLevelIsRelearned(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		felt symptoms
-		want bool
+		found symptoms
+		want  bool
 	}{
 		"slow":      {symptoms{firstToken: true}, true},
 		"errors":    {symptoms{errors: true}, false},
 		"objective": {symptoms{firstToken: true, objective: missed{name: "ttft"}}, false},
 	} {
 		s, c := &State{}, settings(2)
-		e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+		e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
 		e.memory.conditions = []Condition{Degraded}
 		began := int64(time.Hour)
 		relearned := int64(0)
@@ -167,7 +167,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 			r := healthyReading(at)
 			r.Signals[signal.TimeToFirstToken] = 0.5
 			e.last = r
-			e.learn(c, s, &r, &test.felt, Degraded)
+			e.learn(c, s, &r, &test.found, Degraded)
 			if len(s.transitions) > 0 {
 				relearned = at
 			}
@@ -178,8 +178,8 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		}
 		require.Equal(t, began+int64(time.Hour), relearned, name)
 		assert.True(t, s.transitions[0].Relearned)
-		assert.Equal(t, Healthy, e.told.Condition)
-		assert.Zero(t, e.told.Severity)
+		assert.Equal(t, Healthy, e.reported.Condition)
+		assert.Zero(t, e.reported.Severity)
 		assert.InEpsilon(t, 0.5, e.baseline.Usual(signal.TimeToFirstToken), 0.01)
 	}
 }
@@ -188,7 +188,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: learned(10), told: Verdict{Condition: Degraded, Severity: 2}}
+	e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
 	e.memory.conditions = []Condition{Degraded}
 	slow := 0.5
 	for n := range 4 * 240 {

@@ -13,9 +13,9 @@ import (
 // Reference is what latencies are compared with.
 type Reference uint8
 
-// The references, the one that goes first last.
+// The references. A later one wins over an earlier one.
 const (
-	// Defaults are documented numbers that no interactive service wants to exceed.
+	// Defaults are documented limits for interactive services.
 	Defaults Reference = iota
 	// Learned is the engine's own baseline.
 	Learned
@@ -23,23 +23,23 @@ const (
 	Objectives
 )
 
-// String is the reference as log lines spell it.
+// String is the reference as the log has it.
 func (r Reference) String() string { return [...]string{"defaults", "baseline", "objective"}[r] }
 
-// Objective is a promise about a latency, see the processor's configuration.
+// Objective is an objective for a latency, see the processor's configuration.
 type Objective struct {
 	Name  string
 	Input collect.Input
-	// Threshold is in seconds, Target the share that shall be within it.
+	// Threshold is in seconds. Target is the share that should be within it.
 	Threshold, Target float64
-	// Matches tells whether it holds for a model.
+	// Matches reports whether the objective is for a model.
 	Matches func(model string) bool
 }
 
 const (
-	// harmRatio and the least differences are from when on a latency beyond its
-	// baseline harms: 30 %, and 100 ms of the first token or 5 ms of each further one,
-	// less what a mean over a window can be off.
+	// A latency is harmful from harmRatio times the usual one and the least difference
+	// on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the error
+	// that a mean over a window can have.
 	harmRatio          = 1.28
 	harmFirstToken     = 0.09
 	harmTokenGap       = 0.0045
@@ -48,29 +48,29 @@ const (
 	defaultFirstToken  = 2.0
 	defaultTokenGap    = 0.1
 	leastObjectiveSeen = 20
-	// fewFirstTokens is how many requests can be judged by the defaults, where they
-	// are too few to compare them with the baseline.
+	// fewFirstTokens is how many requests can be judged by the defaults where they are
+	// too few to be compared with the baseline.
 	fewFirstTokens = 2
 
-	// harmfulErrors and failingErrors are shares of requests without a right
-	// answer; leastErrors is how many it takes.
+	// harmfulErrors and failingErrors are shares of requests without a right answer.
+	// leastErrors is the least number of them.
 	harmfulErrors = 0.05
 	failingErrors = 0.2
 	leastErrors   = 3
 )
 
-// symptoms are what requests feel that they should not.
+// symptoms are the harm that a reading shows.
 type symptoms struct {
 	reference Reference
-	// firstToken and tokenGap tell which latency is too long, errors whether too
-	// many requests have no right answer.
+	// firstToken and tokenGap are true where that latency is too long, errors where too
+	// many requests have no right answer, failing where so many that the server fails.
 	firstToken, tokenGap, errors, failing bool
 	// dropped is true where the server drops requests.
 	dropped bool
-	// objective is the one that is missed most, if any.
+	// objective is the missed objective, if any.
 	objective missed
 	// beyond is true where a latency is beyond the baseline, also where an objective
-	// says that it may be.
+	// allows that.
 	beyond bool
 }
 
@@ -78,14 +78,14 @@ func (s *symptoms) any() bool {
 	return s.firstToken || s.tokenGap || s.errors || s.dropped || s.failing || s.objective.name != ""
 }
 
-// limit is how long a latency may be by the baseline: its usual length, and more
-// than what varies from window to window. What is already told to be harmful
-// counts until it is well below.
+// limit is the longest harmless latency by the baseline: the usual one plus the harm, and
+// at least the usual variation. already is true where harm is reported: then the limit is
+// lower, so that the harm ends clearly.
 func limit(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
 	return max(b.Usual(s)+harm(b, s, least, already), b.Usual(s)*math.Exp(deviations*b.Spread(s)))
 }
 
-// harm is by how much a latency has to be longer than usual to be harmful.
+// harm is by how much a latency has to exceed the usual one to be harmful.
 func harm(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
 	harm := max(b.Usual(s)*(harmRatio-1), least)
 	if already {
@@ -94,11 +94,11 @@ func harm(b *learn.Baseline, s signal.Signal, least float64, already bool) float
 	return harm
 }
 
-// certain tells whether what is no whim of the requests is harmful by itself: time
-// in the front end, in a queue of deferred requests or of a KV cache that holds
-// less, after transfers that failed, and in steps that are slower than their load
-// explains. These vary far less from window to window than the latencies, of which
-// most of the variation comes from the lengths of prompts.
+// certain reports whether a delay that does not depend on the request mix already exceeds
+// the harm threshold: in the front end, in the queue of deferred requests or of a smaller
+// KV cache, after failed transfers, and in steps that are slower than their load explains.
+// These delays vary far less from window to window than the latencies, which depend on the
+// lengths of prompts.
 func certain(r *reading, b *learn.Baseline, already bool) (firstToken, tokenGap bool) {
 	g := newGrowths(r, b)
 	excess := func(s signal.Signal) float64 {
@@ -124,9 +124,9 @@ func certain(r *reading, b *learn.Baseline, already bool) (firstToken, tokenGap 
 	return first > harm(b, signal.TimeToFirstToken, harmFirstToken, already), gap > harm(b, signal.InterTokenLatency, harmTokenGap, already)
 }
 
-// feel finds the symptoms of an engine. measured tells which latencies have an
-// objective, which goes before the baseline.
-func feel(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
+// newSymptoms returns the symptoms of an engine. measured is true for latencies with an
+// objective, which wins over the baseline. already is true where harm is reported.
+func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
 	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
 	if b.Ready() {
 		s.reference = Learned
@@ -144,20 +144,20 @@ func feel(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, alrea
 		s.firstToken = first && !measured[collect.TimeToFirstToken]
 		s.tokenGap = gap && !measured[collect.InterTokenLatency]
 	case r.FirstTokens >= fewFirstTokens:
-		// So few vary a lot. What nobody wants to wait is too long all the same.
+		// The mean of so few varies a lot, so only the defaults decide.
 		s.firstToken = r.Signals[signal.TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
 		s.tokenGap = r.Signals[signal.InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
 	}
-	// Who waits now has not had a first token yet.
+	// Requests that wait now have not had a first token yet.
 	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
-		// What usually queues is in the usual time to the first token already.
+		// The usual queue is in the usual time to the first token already.
 		wait := r.Signals[signal.QueueWait] - max(signal.OrZero(b.Usual(signal.QueueWait)), 0)
 		s.firstToken = s.firstToken || wait+signal.OrZero(b.Usual(signal.TimeToFirstToken)) > limitFirst || r.FirstTokens == 0
 	}
 	s.objective = r.objective
 	lost := r.Signals[signal.MissedRatio] - b.Usual(signal.MissedRatio)
 	if s.objective.name == "" && b.Ready() && lost > harmfulErrors && b.Growth(&r.Window, signal.MissedRatio) > deviations*b.Spread(signal.MissedRatio) {
-		// Each objective by itself is met; what fewer requests meet is the answer.
+		// Each objective is met, but fewer requests than usual meet one of them.
 		s.objective = r.mostMissed
 	}
 	if s.objective.name != "" {
@@ -174,10 +174,9 @@ func feel(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, alrea
 	return s
 }
 
-// missed returns the objective of which the most is missed for certain, relative
-// to what its target allows, where it is missed; and the one that most requests do
-// not meet, whatever its target. A request meets an objective about the distances
-// between tokens where their mean does.
+// missed returns the worst of the objectives that are certainly missed, relative to what
+// its target allows, and the objective that the most requests miss, whatever its target. A
+// request meets an objective for the time between tokens where its mean does.
 func (s *Settings) missed(v *window.View) (worst, most missed) {
 	var seen histogram.Histogram
 	for i := range s.Objectives {
@@ -210,7 +209,7 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 	return worst, most
 }
 
-// measured tells which latencies have an objective for a model.
+// measured is true for the latencies with an objective for a model.
 func (s *Settings) measured(model string) (inputs [collect.NumInputs]bool) {
 	for i := range s.Objectives {
 		if s.Objectives[i].Matches(model) {

@@ -34,9 +34,9 @@ func TestAQueueThatIsUsualIsNoHarm(t *testing.T) {
 	}
 	require.True(t, b.Ready())
 	r := queueing(int64(time.Hour))
-	felt := feel(&r, b, [collect.NumInputs]bool{}, false)
-	assert.False(t, felt.any(), "%+v", felt)
+	found := newSymptoms(&r, b, [collect.NumInputs]bool{}, false)
+	assert.False(t, found.any(), "%+v", found)
 	r.Signals[signal.QueueWait] = 3
-	felt = feel(&r, b, [collect.NumInputs]bool{}, false)
-	assert.True(t, felt.firstToken, "a longer one does")
+	found = newSymptoms(&r, b, [collect.NumInputs]bool{}, false)
+	assert.True(t, found.firstToken, "a longer one does")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notThresholds are constants by which nobody is judged: the guesses that a fit
+// notThresholds are constants that judge no engine: the guesses that a fit
 // begins with, and what identifies and bounds what is kept.
 var notThresholds = map[string]bool{
 	"guessNoise": true, "guessWidth": true, "beyondLearned": true, "leastDeviation": true,

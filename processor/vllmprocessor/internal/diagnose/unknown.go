@@ -1,21 +1,21 @@
 package diagnose
 
-// Because says why an engine cannot be judged.
+// Because is why an engine cannot be judged.
 type Because uint8
 
 const (
-	// Judged means: it can.
+	// Judged means: it can be judged.
 	Judged Because = iota
-	// JustSeen means: there is nothing to compare with yet, or what looks like harm
-	// has not lasted yet.
+	// JustSeen means: there is nothing to compare with yet, or harm has not lasted for
+	// the hold yet.
 	JustSeen
-	// NoLatencies means: the server tells neither the times to the first token nor
+	// NoLatencies means: the server reports neither the times to the first token nor
 	// those between tokens, by which harm is judged.
 	NoLatencies
 	// FarApart means: the scrapes are so far apart that no window has two of them.
 	FarApart
-	// Unauthorized means: the server was never read, and answers 401. Waiting does not
-	// mend it, nor any of the following.
+	// Unauthorized means: the server was never read and answers 401. Waiting mends neither
+	// this nor any of the following.
 	Unauthorized
 	// Forbidden means: it answers 403.
 	Forbidden
@@ -29,23 +29,23 @@ const (
 	NoMetrics
 )
 
-// Sentence says it in words; empty where there is nothing to say.
+// Sentence is the reason as a sentence that says what to do; empty where judged.
 func (b Because) Sentence() string {
 	return [...]string{
 		Judged:       "",
 		JustSeen:     "The engine cannot be judged yet: it has just been seen for the first time.",
-		NoLatencies:  "The engine cannot be judged: the server tells neither vllm.time_to_first_token nor vllm.inter_token_latency.",
+		NoLatencies:  "The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency.",
 		FarApart:     "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
 		Unauthorized: "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",
-		Forbidden:    "The server cannot be read: it answers 403, so the receiver's credentials do not allow to read metrics; give them the right to, or use others.",
+		Forbidden:    "The server cannot be read: it answers 403, so the receiver's credentials do not allow reading metrics; grant them that right, or use others.",
 		NotFound:     "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
 		NoAddress:    "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
 		NotTrusted:   "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
-		NoMetrics:    "The server cannot be read: something answers, but not with metrics; check the endpoint, and what stands before the server.",
+		NoMetrics:    "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
 	}[b]
 }
 
-// Unreadable says in words why a server is unreachable, where waiting does not mend the
+// Unreadable is the sentence about an unreachable server where waiting does not mend the
 // reason; empty otherwise.
 func (t *Transition) Unreadable() string {
 	if t.To.Condition != Unreachable {
@@ -54,10 +54,10 @@ func (t *Transition) Unreadable() string {
 	return blocking[t.Failure].Sentence()
 }
 
-// because says why an engine cannot be judged; what is told has been decided.
+// because is why an engine cannot be judged. Its condition has been decided.
 func (e *engine) because(s *State) Because {
 	switch {
-	case e.told.Condition != Unknown:
+	case e.reported.Condition != Unknown:
 		return Judged
 	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()
@@ -69,9 +69,8 @@ func (e *engine) because(s *State) Because {
 	return JustSeen
 }
 
-// News tells whether an operator should hear of the change. Causes that contribute
-// come and go without, and so does the moment in which an engine is seen for the
-// first time and turns out to be well.
+// News reports whether an operator should read about the change. A change of contributing
+// causes alone is no news, nor is a new engine that turns out to be healthy.
 func (t *Transition) News() bool {
 	switch {
 	case t.Relearned:

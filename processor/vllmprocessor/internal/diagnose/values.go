@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// rows are what is told of an engine, or of a pool, which has no signals.
+// rows are the metrics of an engine, or of a pool, which has no signals.
 type rows struct{ severity, condition, cause, signal, ratio *derive.Row }
 
 func newRows(prefix string) *rows {
@@ -23,7 +23,7 @@ func newRows(prefix string) *rows {
 
 var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagnosis.")
 
-// Rows are all that can be told.
+// Rows are all metrics of the diagnosis.
 func Rows() []*derive.Row {
 	return []*derive.Row{
 		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.signal, engineRows.ratio,
@@ -31,7 +31,7 @@ func Rows() []*derive.Row {
 	}
 }
 
-// Role is the part that a cause has.
+// Role is the role of a cause.
 type Role uint8
 
 // The roles.
@@ -41,57 +41,57 @@ const (
 	Notice
 )
 
-// String is the role as the attribute spells it.
+// String is the value of the attribute role.
 func (r Role) String() string { return [...]string{"primary", "contributing", "notice"}[r] }
 
-// toldSeries are the series that an engine has ever had: each goes on as 0, so that
-// its end is a number and not a gap.
-type toldSeries struct {
+// reportedSeries are the series that an engine has ever had. Inactive series keep
+// reporting 0, so that an alert ends by a number and not by a gap.
+type reportedSeries struct {
 	conditions []Condition
-	causes     []toldCause
+	causes     []reportedCause
 }
 
-type toldCause struct {
+type reportedCause struct {
 	cause  Cause
 	role   Role
 	detail string
 	on     bool
 }
 
-func (t *toldSeries) any() bool { return len(t.conditions) > 0 }
+func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
 
-// see takes what is told now.
-func (t *toldSeries) see(e *engine) {
-	if !slices.Contains(t.conditions, e.told.Condition) {
-		t.conditions = append(t.conditions, e.told.Condition)
+// add adds the series of the present verdict and marks the others as inactive.
+func (t *reportedSeries) add(e *engine) {
+	if !slices.Contains(t.conditions, e.reported.Condition) {
+		t.conditions = append(t.conditions, e.reported.Condition)
 	}
 	for i := range t.causes {
 		t.causes[i].on = false
 	}
 	for c := range NumCauses {
 		switch {
-		case e.told.Explained && e.told.Primary == c:
+		case e.reported.Explained && e.reported.Primary == c:
 			t.cause(c, Primary, e.detail(c))
-		case e.told.Contributing[c]:
+		case e.reported.Contributing[c]:
 			t.cause(c, Contributing, e.detail(c))
-		case e.told.Notices[c]:
+		case e.reported.Notices[c]:
 			t.cause(c, Notice, e.detail(c))
 		}
 	}
 }
 
-func (t *toldSeries) cause(c Cause, role Role, detail string) {
+func (t *reportedSeries) cause(c Cause, role Role, detail string) {
 	for i := range t.causes {
 		if one := &t.causes[i]; one.cause == c && one.role == role && one.detail == detail {
 			one.on = true
 			return
 		}
 	}
-	t.causes = append(t.causes, toldCause{c, role, detail, true})
+	t.causes = append(t.causes, reportedCause{c, role, detail, true})
 }
 
-// Values returns what is told about each engine of a resource. Signals are told
-// where they are wanted. The result is valid until the next call.
+// Values returns the values of all engines of a resource, for the enabled metrics. The
+// result is valid until the next call.
 func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
 	values = values[:0]
 	for number := range r.PendingGroups() {
@@ -113,9 +113,9 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
 		}
 	}
-	add(rows.severity, derive.Extra{}, float64(e.told.Severity))
+	add(rows.severity, derive.Extra{}, float64(e.reported.Severity))
 	for _, c := range e.memory.conditions {
-		add(rows.condition, derive.Extra{c.String()}, truth(c == e.told.Condition))
+		add(rows.condition, derive.Extra{c.String()}, truth(c == e.reported.Condition))
 	}
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
@@ -141,22 +141,21 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// Told returns what is told about the engine of a group.
-func (s *State) Told(group int) (verdict *Verdict, judged bool) {
+// Verdict returns the reported diagnosis of the engine of a group.
+func (s *State) Verdict(group int) (verdict *Verdict, judged bool) {
 	if e := s.byNumber[group]; e != nil {
-		return &e.told, true
+		return &e.reported, true
 	}
 	return nil, false
 }
 
-// Worst returns what is told about the engine that is off worst: by the severity,
-// then by the precedence of the conditions. Of several that are equal it is the
-// first.
+// Worst returns the verdict with the highest severity; of several the one whose condition
+// has precedence, then the first.
 func (s *State) Worst() (verdict *Verdict, judged bool) {
 	for _, e := range s.engines {
-		told := &e.told
-		if verdict == nil || told.Severity > verdict.Severity || told.Severity == verdict.Severity && told.Condition > verdict.Condition {
-			verdict = told
+		reported := &e.reported
+		if verdict == nil || reported.Severity > verdict.Severity || reported.Severity == verdict.Severity && reported.Condition > verdict.Condition {
+			verdict = reported
 		}
 	}
 	return verdict, verdict != nil

@@ -100,10 +100,10 @@ func TestTheWorstEngineStandsForItsServer(t *testing.T) {
 	r.minutes(3, answers(1), serves("0"), dropping, asleep)
 	worst, _ = r.state.Worst()
 	assert.Equal(t, Degraded, worst.Condition)
-	told, judged := r.state.Told(r.engine("1").number)
+	verdict, judged := r.state.Verdict(r.engine("1").number)
 	assert.True(t, judged)
-	assert.Same(t, worst, told)
-	_, judged = r.state.Told(12345)
+	assert.Same(t, worst, verdict)
+	_, judged = r.state.Verdict(12345)
 	assert.False(t, judged)
 }
 
@@ -119,7 +119,7 @@ func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
 	contributing.Contributing[DecodeLoad] = true
 	notice := Verdict{Condition: Healthy, Severity: 1}
 	notice.Notices[WorkloadShift] = true
-	new, farApart := unheard, Verdict{Condition: Unknown, Because: FarApart, Severity: 1}
+	new, farApart := notReported, Verdict{Condition: Unknown, Because: FarApart, Severity: 1}
 	for _, test := range []struct {
 		from, to  Verdict
 		relearned bool

@@ -17,9 +17,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// one is an engine as it is told: condition, requests in it, of which waiting wait,
-// use of the KV cache, what comes in requests per second of 1000 tokens each, and
-// what it is told to be slow for.
+// one is an engine as it is reported: condition, requests in it, of which waiting wait,
+// use of the KV cache, arrivals in requests per second of 1000 tokens each, and
+// its causes.
 type one struct {
 	condition             diagnose.Condition
 	load, waiting, kv, in float64
@@ -209,26 +209,26 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 
 func TestImbalance(t *testing.T) {
 	t.Parallel()
-	const told, not = "degraded imbalanced +demand_exceeds_capacity", "degraded demand_exceeds_capacity"
+	const imbalanced, not = "degraded imbalanced +demand_exceeds_capacity", "degraded demand_exceeds_capacity"
 	for name, test := range map[string]struct {
 		members []one
 		verdict string
 	}{
-		"two of four are overloaded, two have room": {several(times(2, flooded), times(2, well)), told},
-		"one of four is overloaded, three are idle": {several(times(1, flooded), times(3, idle)), told},
-		"the idle ones show a cache that was full":  {several(times(1, flooded), times(3, idleFull)), told},
+		"two of four are overloaded, two have room": {several(times(2, flooded), times(2, well)), imbalanced},
+		"one of four is overloaded, three are idle": {several(times(1, flooded), times(3, idle)), imbalanced},
+		"the idle ones show a cache that was full":  {several(times(1, flooded), times(3, idleFull)), imbalanced},
 		"all are overloaded":                        {times(4, flooded), not},
 		"a single server":                           {times(1, flooded), not},
 		"the others are full as well":               {several(times(2, flooded), times(2, full8)), not},
 		"most of the others are full":               {several(times(2, flooded), times(1, well), times(2, full8)), not},
-		"one of the others is full":                 {several(times(2, flooded), times(2, well), times(1, full8)), told},
+		"one of the others is full":                 {several(times(2, flooded), times(2, well), times(1, full8)), imbalanced},
 		"the others sleep":                          {several(times(2, flooded), times(2, asleep)), not},
 		"the others are just starting":              {several(times(2, flooded), times(2, starting)), not},
 		"the others have half as much":              {several(times(2, flooded), times(2, one{condition: diagnose.Healthy, load: 46, kv: 0.6, in: 4})), not},
 		"one is slow, the others have room":         {several(times(1, slow), times(3, well)), "degraded slow_steps"},
-		"one has a smaller cache, as much comes":    {several(times(1, small), times(3, well)), "degraded kv_pressure"},
+		"one has a smaller cache, as much arrives":  {several(times(1, small), times(3, well)), "degraded kv_pressure"},
 		"one is overloaded, one is slow, two idle":  {several(times(1, flooded), times(1, slow), times(2, idle)), "degraded imbalanced +demand_exceeds_capacity +slow_steps"},
-		"nobody says how much comes":                {several(times(1, one{diagnose.Degraded, 90, 60, 0.95, math.NaN(), flooded.causes}), times(3, well)), told},
+		"arrivals are not reported":                 {several(times(1, one{diagnose.Degraded, 90, 60, 0.95, math.NaN(), flooded.causes}), times(3, well)), imbalanced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

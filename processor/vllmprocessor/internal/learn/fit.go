@@ -6,21 +6,20 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// fit learns how a time depends on the load, as a sum of a constant and of
-// non-negative multiples of some numbers, from one observation per window. It is
-// a regression that begins with a guess: that so much of the time belongs to each
-// number. The guess counts until the observations say otherwise; a server whose
-// load never changes teaches nothing about it.
+// fit learns how a time depends on the load: as a sum of a constant and of non-negative
+// multiples of some numbers, from one observation per window. It is a ridge regression
+// towards a guess, the share of each number in the time. The guess holds until observations
+// differ from it; a server whose load never changes cannot refute it.
 //
-// A line is what the physics of a step gives (weights are read once, the KV cache
-// of each sequence once, each computed token costs the same), so it may be
-// continued beyond what was seen.
+// The physics of a step is linear (weights are read once, the KV cache of each sequence
+// once, each computed token costs the same), so the line is continued beyond the observed
+// loads.
 type fit struct {
-	// Shares are the guess for each number; what they leave is the constant's.
+	// Shares are the guess for each number. The constant has the remainder.
 	Shares []float64 `json:"-"`
 
-	// N is the number of observations, older ones counting less, and XX, XY and YY
-	// are the sums of products of (1, numbers...) and of the time.
+	// N is the number of observations, of which older ones count less. XX, XY and YY are
+	// the sums of the products of (1, numbers...) and the time.
 	N  float64     `json:"n"`
 	XX [][]float64 `json:"xx"`
 	XY []float64   `json:"xy"`
@@ -38,9 +37,9 @@ const (
 	guessNoise = 0.05
 	// guessWidth is how far a share may be from its guess, as a standard deviation.
 	guessWidth = 0.2
-	// beyondLearned is how much of the way from what was learned may be wrong.
+	// beyondLearned is the relative error per distance from the learned mean.
 	beyondLearned = 0.1
-	// unbelievable is more than any time, or number of tokens, can be.
+	// unbelievable is a bound for times and numbers of tokens.
 	unbelievable = 1e30
 	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
 	leastDeviation = 0.04
@@ -55,7 +54,7 @@ func newFit(shares ...float64) fit {
 	return f
 }
 
-// sound tells whether a fit that was stored has the shape of one.
+// sound reports whether a stored fit has the right shape.
 func (f *fit) sound() bool {
 	k := len(f.Shares) + 1
 	if len(f.XX) != k || len(f.XY) != k || !(f.N >= 0) || !signal.Known(f.YY) {
@@ -74,8 +73,8 @@ func (f *fit) sound() bool {
 	return true
 }
 
-// learn takes one observation. Numbers that are not known teach nothing, nor do
-// those whose squares are none: what is summed up would never be a number again.
+// learn adds one observation. Unknown numbers are left out, and so are numbers whose
+// squares are infinite: the sums would stay infinite or NaN for ever.
 func (f *fit) learn(y float64, xs ...float64) {
 	if !(y > 0 && y < unbelievable) {
 		return
@@ -98,8 +97,7 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
-// Expect returns the time that is expected for the numbers; NaN before anything is
-// learned.
+// Expect returns the expected time for the numbers; NaN before the first observation.
 func (f *fit) Expect(xs ...float64) (y float64) {
 	if f.N == 0 {
 		return math.NaN()
@@ -114,13 +112,13 @@ func (f *fit) Expect(xs ...float64) (y float64) {
 	return y
 }
 
-// Doubt is the error that the logarithm of an expected time may have: twice what
-// it varies by, and more the farther it is from what was learned.
+// Doubt is the possible error of the logarithm of an expected time: twice its deviation,
+// and more the farther the time is from the learned mean.
 func (f *fit) Doubt(expected float64) float64 {
 	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
 }
 
-// Part returns what one of the numbers contributes to the expected time.
+// Part returns the contribution of one number to the expected time.
 func (f *fit) Part(i int, x float64) float64 {
 	if f.coefficients == nil {
 		f.solve()
@@ -128,15 +126,14 @@ func (f *fit) Part(i int, x float64) float64 {
 	return f.coefficients[i+1] * x
 }
 
-// Mean is that of the times that were learned.
+// Mean is the mean of the learned times.
 func (f *fit) Mean() float64 { return f.XY[0] / f.N }
 
-// More returns what one of the numbers contributes beyond what it does in the mean of
-// what was learned, 0 where that is less.
+// More returns the contribution of one number beyond its learned mean; 0 where it is less.
 func (f *fit) More(i int, x float64) float64 { return max(f.Part(i, x-f.XX[0][i+1]/f.N), 0) }
 
-// solve finds the coefficients: those with the least squares of the errors and of
-// the distance from the guess, none below zero.
+// solve finds the coefficients: non-negative, with the least squares of the errors and of
+// the distances from the guess.
 func (f *fit) solve() {
 	k := len(f.XY)
 	f.coefficients = make([]float64, k)
@@ -194,7 +191,7 @@ func (f *fit) ridge(guess, width []float64, free []bool, noise float64) {
 	copy(f.coefficients, eliminate(a, b))
 }
 
-// residual is the root of the mean square error over what was learned.
+// residual is the root of the mean square error of the learned times.
 func (f *fit) residual() float64 {
 	total := f.YY
 	for i, c := range f.coefficients {

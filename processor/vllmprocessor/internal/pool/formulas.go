@@ -105,13 +105,13 @@ func (p *Pools) compare(g *group, yield func(signal string, values []float64, me
 	}
 }
 
-// total adds up a part over the engines that can tell it; false where none can.
+// total adds up a part over the engines that have it; false where none has.
 func (g *group) total(part int) (total derive.Parts, ok bool) {
 	for _, s := range g.servers {
 		for _, e := range s {
-			if said := &e.parts[part]; said.Reason == derive.OK {
-				total.Numerator += said.Numerator
-				total.Denominator += said.Denominator
+			if is := &e.parts[part]; is.Reason == derive.OK {
+				total.Numerator += is.Numerator
+				total.Denominator += is.Denominator
 				ok = true
 			}
 		}
@@ -119,15 +119,15 @@ func (g *group) total(part int) (total derive.Parts, ok bool) {
 	return total, ok
 }
 
-// perServer returns a part of each server that can tell it: the sum over its
+// perServer returns a part of each server that has it: the sum over its
 // engines, of the utilization the mean. The result is valid until the next call.
 func (p *Pools) perServer(g *group, part int) []float64 {
 	p.values = p.values[:0]
 	for _, s := range g.servers {
 		total, engines := 0.0, 0
 		for _, e := range s {
-			if said := &e.parts[part]; said.Reason == derive.OK {
-				total += said.Numerator
+			if is := &e.parts[part]; is.Reason == derive.OK {
+				total += is.Numerator
 				engines++
 			}
 		}

@@ -68,8 +68,8 @@ func newLife() *life {
 	return l
 }
 
-func (l *life) say(engine int) said {
-	s := said{
+func (l *life) say(engine int) scraped {
+	s := scraped{
 		engine: fmt.Sprint(engine), model: "m", start: l.start,
 		values:        map[collect.Input]float64{collect.Running: l.running, collect.Waiting: l.waiting, collect.KVCacheUtilization: l.utilization},
 		distributions: map[collect.Input]dist{collect.E2ERequestLatency: {bounds, l.observed, l.sum}},
@@ -98,7 +98,7 @@ func TestAPoolIsWhatHappenedInItsServers(t *testing.T) {
 			}
 		}
 		scrape := func(i int) {
-			var engines []said
+			var engines []scraped
 			for n, l := range servers[i] {
 				engines = append(engines, l.say(n))
 			}
@@ -120,7 +120,7 @@ func TestAPoolIsWhatHappenedInItsServers(t *testing.T) {
 				scrape(i)
 			}
 		}
-		assertHappened(t, seed, f.tell(60), servers, first, last)
+		assertHappened(t, seed, f.evaluate(60), servers, first, last)
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package pool adds up servers that share attributes, as a model's name: sums,
+// Package pool adds up servers that share attributes, such as a model's name: sums,
 // ratios of sums, quantiles of merged buckets, and how unequal the servers are.
-// It is pure: time comes in as a parameter.
+// It is pure: time is a parameter.
 //
-// A server takes part with what it said in its newest batch, over the window that
+// A server counts with its newest batch, over the window that
 // ends there. Servers are scraped at different times, so these windows are not
 // the same to the second. One that is late keeps its last values; it leaves when
 // its series have ended, or else when it has been silent for MaxStaleness.
@@ -28,9 +28,9 @@ type Settings struct {
 	// MaxPools is the most pools at a time. Those that came first stay, other than those
 	// of a server that alone has more of them than another that needs one.
 	MaxPools int
-	// MaxStaleness is the time after which a silent server leaves.
+	// MaxStaleness is the time after which a silent server is removed.
 	MaxStaleness time.Duration
-	// Enabled says whether a metric is wanted.
+	// Enabled reports whether a metric is enabled.
 	Enabled func(metric string) bool
 	// Derive has the quantiles, and how they are computed.
 	Derive *derive.Settings
@@ -50,7 +50,7 @@ type Pools struct {
 	// alone counts the pools that one server has for itself, made all that were made.
 	alone map[*replica]int
 	made  int
-	// found says for each of GroupBy whether any server has it.
+	// found is true for each of GroupBy that any server has.
 	found []bool
 
 	out       []derive.Value
@@ -73,7 +73,7 @@ type engine struct {
 	key        string
 	attributes []collect.Attribute
 	parts      []derive.Parts
-	// distributions are empty where the engine cannot tell them.
+	// distributions are empty where the engine does not report them.
 	distributions []histogram.Histogram
 	// current is true for an engine of the batch that is being taken in.
 	current bool
@@ -103,7 +103,7 @@ func New(settings Settings) *Pools {
 	}
 }
 
-// Observe takes what a resource says at its newest batch, which arrived at a time
+// Observe reads the newest batch of a resource, which arrived at a time
 // in nanoseconds. The attributes are those of the resource in the order of
 // GroupBy, empty where it has none. What is only late in this batch keeps its
 // last value, as the derived series of the resource do.
@@ -153,13 +153,13 @@ func (p *Pools) engine(r *replica, number int) *engine {
 	return e
 }
 
-// read takes what the engine says now. It is current if it says anything that
+// read reads the engine. It is current if it reports anything that
 // pools are computed from.
 func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
 	for i, part := range p.table.parts {
-		said := part(p.settings.Derive, m)
-		if said.Reason != derive.Pending {
-			e.parts[i] = said
+		is := part(p.settings.Derive, m)
+		if is.Reason != derive.Pending {
+			e.parts[i] = is
 		}
 		e.current = e.current || e.parts[i].Reason != derive.Missing
 	}
@@ -177,7 +177,7 @@ func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
 	e.join(p, m.Now.Group(), attributes)
 }
 
-// join settles which pool the engine belongs to.
+// join sets the attributes of the pool that the engine belongs to.
 func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
 	value := func(i int) string {
 		if of := g.Value(p.settings.GroupBy[i]); of != "" {
@@ -227,7 +227,7 @@ func (p *Pools) NotFound() (names []string) {
 	return names
 }
 
-// Evaluate returns what can be said about the pools at a time in nanoseconds, and
+// Evaluate returns the values of the pools at a time in nanoseconds, and
 // the number of servers that were left out because there are too many pools. The
 // values are valid until the next call.
 func (p *Pools) Evaluate(now int64) (values []derive.Value, leftOut int) {
@@ -241,17 +241,17 @@ func (p *Pools) Evaluate(now int64) (values []derive.Value, leftOut int) {
 	p.out = p.out[:0]
 	for _, g := range p.groups {
 		if g != nil && len(g.servers) > 0 {
-			p.tell(g)
+			p.emit(g)
 		}
 	}
 	return p.out, leftOut
 }
 
-// tell evaluates all rows of a pool.
-func (p *Pools) tell(g *group) {
+// emit appends the values of all rows of a pool.
+func (p *Pools) emit(g *group) {
 	for i := range p.table.rows {
 		row := &p.table.rows[i]
-		row.tell(p, g, func(extra string, number float64) {
+		row.values(p, g, func(extra string, number float64) {
 			if math.IsNaN(number) || math.IsInf(number, 0) {
 				return
 			}

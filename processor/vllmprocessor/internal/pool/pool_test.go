@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// said is one engine at one time: values by input, distributions by input.
-type said struct {
+// scraped is one engine at one time: values by input, distributions by input.
+type scraped struct {
 	engine, model string
 	start         float64 // in seconds; 0 where it says none
 	values        map[collect.Input]float64
@@ -72,19 +72,19 @@ func (f *fleet) server(key string, attributes ...string) *server {
 
 func at(seconds float64) int64 { return int64((1_000_000 + seconds) * 1e9) }
 
-// scrape lets a server say something at a time in seconds.
-func (f *fleet) scrape(key string, seconds float64, engines ...said) {
+// scrape reads a server at a time in seconds.
+func (f *fleet) scrape(key string, seconds float64, engines ...scraped) {
 	f.t.Helper()
 	f.batch(key, seconds, false, engines...)
 }
 
-// end lets a server say that what it said has ended.
-func (f *fleet) end(key string, seconds float64, engines ...said) {
+// end ends the series of a server.
+func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 	f.t.Helper()
 	f.batch(key, seconds, true, engines...)
 }
 
-func (f *fleet) batch(key string, seconds float64, gone bool, engines ...said) {
+func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
 	batch := collect.Batch{Resource: key, Time: at(seconds)}
@@ -127,9 +127,9 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...said) {
 	f.pools.Observe(key, s.state, s.attributes, at(seconds))
 }
 
-// tell returns what the pools say at a time, by metric, pool and own attribute:
+// evaluate returns the values of the pools at a time, by metric, pool and own attribute:
 // "vllm.pool.running llama" or "vllm.pool.imbalance.max_ratio llama running".
-func (f *fleet) tell(seconds float64) map[string]float64 {
+func (f *fleet) evaluate(seconds float64) map[string]float64 {
 	f.t.Helper()
 	values, leftOut := f.pools.Evaluate(at(seconds))
 	require.Zero(f.t, leftOut)
@@ -156,8 +156,8 @@ func (f *fleet) read(values []derive.Value) map[string]float64 {
 	return all
 }
 
-func running(model string, n float64) said {
-	return said{engine: "0", model: model, values: map[collect.Input]float64{collect.Running: n}}
+func running(model string, n float64) scraped {
+	return scraped{engine: "0", model: model, values: map[collect.Input]float64{collect.Running: n}}
 }
 
 func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
@@ -169,7 +169,7 @@ func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, want)
-	told := map[string]bool{}
+	emitted := map[string]bool{}
 	extra := map[string][]string{}
 	f := newFleet(t)
 	for step, seconds := range []float64{0, 60} {
@@ -179,20 +179,20 @@ func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
 	}
 	values, _ := f.pools.Evaluate(at(60))
 	for _, v := range values {
-		told[v.Row.Metric] = true
+		emitted[v.Row.Metric] = true
 		extra[v.Row.Metric] = v.Row.Extra
 	}
 	for _, name := range want {
-		assert.True(t, told[name], name)
+		assert.True(t, emitted[name], name)
 		metric, _ := catalog.ByName(name)
 		assert.Equal(t, append([]string{"model_name"}, extra[name]...), metric.Attributes, name)
 	}
-	assert.Len(t, told, len(want))
+	assert.Len(t, emitted, len(want))
 }
 
 // everything is an engine that says all there is, each counter in proportion.
-func everything(n float64) said {
-	e := said{engine: "0", model: "m", values: map[collect.Input]float64{}, distributions: map[collect.Input]dist{}}
+func everything(n float64) scraped {
+	e := scraped{engine: "0", model: "m", values: map[collect.Input]float64{}, distributions: map[collect.Input]dist{}}
 	for in := range collect.NumInputs {
 		switch {
 		case in.Define().Name == "":
@@ -211,33 +211,33 @@ func TestAMetricThatIsNotWantedIsNotTold(t *testing.T) {
 	})
 	f.scrape("a", 0, everything(1))
 	f.scrape("a", 60, everything(2))
-	assert.Equal(t, map[string]float64{"replicas m": 1}, f.tell(60))
+	assert.Equal(t, map[string]float64{"replicas m": 1}, f.evaluate(60))
 }
 
 func TestARatioOfThePoolIsOneOfSumsNotAMeanOfRatios(t *testing.T) {
 	f := newFleet(t)
-	hits := func(hits, queries float64) said {
-		return said{engine: "0", model: "m", values: map[collect.Input]float64{collect.PrefixCacheHits: hits, collect.PrefixCacheQueries: queries}}
+	hits := func(hits, queries float64) scraped {
+		return scraped{engine: "0", model: "m", values: map[collect.Input]float64{collect.PrefixCacheHits: hits, collect.PrefixCacheQueries: queries}}
 	}
 	f.scrape("busy", 0, hits(100, 1000))
 	f.scrape("quiet", 3, hits(50, 60))
 	f.scrape("busy", 30, hits(100+90, 1000+900)) // 0.1
 	f.scrape("quiet", 33, hits(50+90, 60+100))   // 0.9
-	got := f.tell(35)
+	got := f.evaluate(35)
 	assert.InDelta(t, 180.0/1000, got["prefix_cache.hit_ratio m"], 1e-12)
 	assert.Greater(t, math.Abs(got["prefix_cache.hit_ratio m"]-(0.1+0.9)/2), 0.3)
 }
 
 func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 	f := newFleet(t)
-	tokens := func(engine string, n float64) said {
-		return said{engine: engine, model: "m", values: map[collect.Input]float64{collect.GenerationTokens: n}}
+	tokens := func(engine string, n float64) scraped {
+		return scraped{engine: engine, model: "m", values: map[collect.Input]float64{collect.GenerationTokens: n}}
 	}
 	f.scrape("a", 0, tokens("0", 500), tokens("1", 10))
 	f.scrape("b", 5, tokens("0", 7))
 	f.scrape("a", 20, tokens("0", 600), tokens("1", 70)) // 100 / 20 s + 60 / 20 s
 	f.scrape("b", 15, tokens("0", 37))                   // 30 / 10 s
-	got := f.tell(20)
+	got := f.evaluate(20)
 	assert.InDelta(t, 5+3+3, got["generation_throughput m"], 1e-12)
 	// By server: 8 and 3.
 	assert.InDelta(t, 2.5/5.5, got["imbalance.stddev_ratio m generation_throughput"], 1e-12)
@@ -246,15 +246,15 @@ func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 
 func TestAReplicaIsAServerWhateverTheNumberOfItsEngines(t *testing.T) {
 	f := newFleet(t)
-	engine := func(number string, running, waiting, used float64) said {
-		return said{engine: number, model: "m", values: map[collect.Input]float64{
+	engine := func(number string, running, waiting, used float64) scraped {
+		return scraped{engine: number, model: "m", values: map[collect.Input]float64{
 			collect.Running: running, collect.Waiting: waiting, collect.KVCacheUtilization: used,
 		}}
 	}
 	f.scrape("a", 0, engine("0", 4, 1, 0.9), engine("1", 6, 0, 0.1))
 	f.scrape("b", 1, engine("0", 2, 0, 0.2))
 	f.scrape("c", 2, engine("0", 0, 0, 0.6))
-	got := f.tell(3)
+	got := f.evaluate(3)
 	want := map[string]float64{
 		"replicas m":                  3,
 		"running m":                   12,
@@ -278,22 +278,22 @@ func TestAReplicaIsAServerWhateverTheNumberOfItsEngines(t *testing.T) {
 func TestOneReplicaOrNothingToDoIsNoImbalance(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, running("m", 7))
-	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 7}, f.tell(0))
+	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 7}, f.evaluate(0))
 	f.scrape("a", 15, running("m", 0))
 	f.scrape("b", 15, running("m", 0))
-	assert.Equal(t, map[string]float64{"replicas m": 2, "running m": 0}, f.tell(15))
+	assert.Equal(t, map[string]float64{"replicas m": 2, "running m": 0}, f.evaluate(15))
 }
 
 func TestQuantilesAreOfMergedBuckets(t *testing.T) {
 	f := newFleet(t)
 	// "new" has finer buckets; 0.1 and 1 are all that both have.
-	old := func(counts ...float64) said {
-		return said{engine: "0", model: "m", distributions: map[collect.Input]dist{
+	old := func(counts ...float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
 			collect.TimeToFirstToken: {[]float64{0.1, 1}, counts, counts[0]*0.05 + counts[1]*0.5 + counts[2]*3},
 		}}
 	}
-	young := func(counts ...float64) said {
-		return said{engine: "0", model: "m", distributions: map[collect.Input]dist{
+	young := func(counts ...float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
 			collect.TimeToFirstToken: {[]float64{0.1, 0.5, 1, 2}, counts, counts[0]*0.05 + counts[1]*0.3 + counts[2]*0.7 + counts[3]*1.5 + counts[4]*4},
 		}}
 	}
@@ -301,7 +301,7 @@ func TestQuantilesAreOfMergedBuckets(t *testing.T) {
 	f.scrape("new", 0, young(1, 1, 1, 1, 1))
 	f.scrape("old", 60, old(10+60, 10+20, 10))       // 60, 20, 0
 	f.scrape("new", 60, young(1, 1+10, 1+5, 1+4, 2)) // 0, 15 on the common bounds, 5
-	got := f.tell(60)
+	got := f.evaluate(60)
 	// 100 observations: 60 up to 0.1, 35 up to 1, 5 beyond.
 	assert.InDelta(t, 0.1*50/60, got["time_to_first_token_quantile m 0.5"], 1e-12)
 	assert.InDelta(t, 1, got["time_to_first_token_quantile m 0.95"], 1e-12)

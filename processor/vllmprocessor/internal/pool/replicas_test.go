@@ -14,8 +14,8 @@ import (
 )
 
 // generated is an engine of model m with a counter of tokens.
-func generated(engine string, tokens float64) said {
-	return said{engine: engine, model: "m", values: map[collect.Input]float64{
+func generated(engine string, tokens float64) scraped {
+	return scraped{engine: engine, model: "m", values: map[collect.Input]float64{
 		collect.Running: 1, collect.GenerationTokens: tokens,
 	}}
 }
@@ -23,9 +23,9 @@ func generated(engine string, tokens float64) said {
 func TestAPoolSaysNoRateBeforeAServerCanBeCompared(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, generated("0", 1000))
-	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.tell(1))
+	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.evaluate(1))
 	f.scrape("a", 10, generated("0", 1050))
-	assert.Equal(t, 5.0, f.tell(11)["generation_throughput m"])
+	assert.Equal(t, 5.0, f.evaluate(11)["generation_throughput m"])
 }
 
 func TestAServerThatJoinsIsNotTakenForAnIdleOne(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAServerThatJoinsIsNotTakenForAnIdleOne(t *testing.T) {
 		f.scrape(key, 10, generated("0", 50))
 	}
 	f.scrape("new", 11, generated("0", 1_000_000))
-	got := f.tell(12)
+	got := f.evaluate(12)
 	assert.Equal(t, 3.0, got["replicas m"])
 	assert.Equal(t, 10.0, got["generation_throughput m"])
 	assert.Equal(t, 1.0, got["imbalance.max_ratio m generation_throughput"], "a and b are equal, new has no rate yet")
@@ -48,23 +48,23 @@ func TestAnIdlePoolHasRatesOfZeroAndNoRatios(t *testing.T) {
 		f.scrape(key, 0, everything(5))
 		f.scrape(key, 10, everything(5))
 	}
-	got := f.tell(12)
+	got := f.evaluate(12)
 	for name, rate := range map[string]bool{
 		"generation_throughput m": true, "prompt_throughput m": true, "request_throughput m": true, "first_token_rate m": true,
 		"preemption_rate m": true, "arrival_rate m": true, "prefill_compute_throughput m": true,
 		"prefix_cache.hit_ratio m": false, "time_to_first_token_mean m": false, "request.queue_wait_estimate m": false,
 		"time_to_first_token_quantile m 0.5": false, "imbalance.max_ratio m generation_throughput": false,
 	} {
-		value, told := got[name]
-		assert.Equal(t, rate, told, name)
+		value, is := got[name]
+		assert.Equal(t, rate, is, name)
 		assert.Zero(t, value, name)
 	}
 }
 
 func TestTheQueueOfAStuckServerWeighsOnTheWholePool(t *testing.T) {
 	f := newFleet(t)
-	queue := func(waiting, first float64) said {
-		return said{
+	queue := func(waiting, first float64) scraped {
+		return scraped{
 			engine: "0", model: "m", values: map[collect.Input]float64{collect.Waiting: waiting},
 			distributions: map[collect.Input]dist{collect.TimeToFirstToken: {[]float64{1}, []float64{first, 0}, 0}},
 		}
@@ -74,8 +74,8 @@ func TestTheQueueOfAStuckServerWeighsOnTheWholePool(t *testing.T) {
 	f.scrape("stuck", 10, queue(30, 0))
 	f.scrape("fine", 10, queue(2, 40))
 	// 32 wait, 4 per second are served. The stuck one alone has no estimate.
-	assert.Equal(t, 8.0, f.tell(10)["request.queue_wait_estimate m"])
-	assert.Equal(t, (30.0+42)/10, f.tell(10)["arrival_rate m"])
+	assert.Equal(t, 8.0, f.evaluate(10)["request.queue_wait_estimate m"])
+	assert.Equal(t, (30.0+42)/10, f.evaluate(10)["arrival_rate m"])
 }
 
 func TestAServerLeavesWhenItsSeriesHaveEnded(t *testing.T) {
@@ -83,19 +83,19 @@ func TestAServerLeavesWhenItsSeriesHaveEnded(t *testing.T) {
 	f.scrape("a", 0, running("m", 3))
 	f.scrape("b", 0, running("m", 4))
 	f.end("a", 15, running("m", 0))
-	got := f.tell(16)
+	got := f.evaluate(16)
 	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 4}, got)
 	f.end("b", 15, running("m", 0))
-	assert.Empty(t, f.tell(16))
+	assert.Empty(t, f.evaluate(16))
 }
 
 func TestAnEngineThatEndsTakesItsShareAlong(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, generated("0", 0), generated("1", 0))
 	f.scrape("a", 10, generated("0", 20), generated("1", 30))
-	assert.Equal(t, 5.0, f.tell(10)["generation_throughput m"])
+	assert.Equal(t, 5.0, f.evaluate(10)["generation_throughput m"])
 	f.end("a", 11, generated("1", 0))
-	got := f.tell(11)
+	got := f.evaluate(11)
 	assert.Equal(t, 2.0, got["generation_throughput m"])
 	assert.Equal(t, 1.0, got["replicas m"])
 	assert.Equal(t, 1.0, got["running m"])
@@ -107,43 +107,43 @@ func TestASilentServerKeepsItsLastValuesUntilItIsStale(t *testing.T) {
 	f.scrape("silent", 10, generated("0", 100))
 	for seconds := 15.0; seconds <= 310; seconds += 15 {
 		f.scrape("alive", seconds, running("m", 1))
-		got := f.tell(seconds)
+		got := f.evaluate(seconds)
 		assert.Equal(t, 2.0, got["replicas m"], seconds)
 		assert.Equal(t, 10.0, got["generation_throughput m"], seconds)
 	}
-	assert.Equal(t, 2.0, f.tell(310)["replicas m"])
-	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.tell(310.5))
+	assert.Equal(t, 2.0, f.evaluate(310)["replicas m"])
+	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.evaluate(310.5))
 }
 
 func TestWhatIsLateInABatchKeepsItsLastValue(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, generated("0", 0), generated("1", 0))
 	f.scrape("a", 10, generated("0", 20), generated("1", 30))
-	before := f.tell(10)
+	before := f.evaluate(10)
 	// Engine 1 is in a batch of its own, and of engine 0 the counter is.
 	f.scrape("a", 12, running("m", 1))
-	assert.Equal(t, before, f.tell(12))
+	assert.Equal(t, before, f.evaluate(12))
 	f.scrape("a", 20, generated("0", 40), generated("1", 60))
-	assert.Equal(t, before, f.tell(20))
-	f.scrape("a", 22, said{engine: "0", model: "m", values: map[collect.Input]float64{collect.GenerationTokens: 44}})
-	assert.Equal(t, before, f.tell(22), "the states are late")
+	assert.Equal(t, before, f.evaluate(20))
+	f.scrape("a", 22, scraped{engine: "0", model: "m", values: map[collect.Input]float64{collect.GenerationTokens: 44}})
+	assert.Equal(t, before, f.evaluate(22), "the states are late")
 }
 
 func TestADistributionThatIsLateKeepsWhatItSaid(t *testing.T) {
 	f := newFleet(t)
-	latency := func(n float64) said {
-		return said{engine: "0", model: "m", distributions: map[collect.Input]dist{
+	latency := func(n float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
 			collect.E2ERequestLatency: {[]float64{1, 2}, []float64{n, n, 0}, n},
 		}}
 	}
 	f.scrape("a", 0, latency(0))
 	f.scrape("a", 10, latency(6))
-	before := f.tell(10)
+	before := f.evaluate(10)
 	assert.Equal(t, 1.0, before["e2e_request_latency_quantile m 0.5"])
 	f.scrape("a", 12, running("m", 1))
-	assert.Equal(t, 1.0, f.tell(12)["e2e_request_latency_quantile m 0.5"])
+	assert.Equal(t, 1.0, f.evaluate(12)["e2e_request_latency_quantile m 0.5"])
 	f.scrape("a", 14, running("m", 1))
-	assert.NotContains(t, f.tell(14), "e2e_request_latency_quantile m 0.5", "it has been away twice")
+	assert.NotContains(t, f.evaluate(14), "e2e_request_latency_quantile m 0.5", "it has been away twice")
 }
 
 func TestAMetricThatStaysAwayLeavesThePool(t *testing.T) {
@@ -151,9 +151,9 @@ func TestAMetricThatStaysAwayLeavesThePool(t *testing.T) {
 	f.scrape("a", 0, generated("0", 0), generated("1", 0))
 	f.scrape("a", 10, generated("0", 20), generated("1", 30))
 	f.scrape("a", 20, generated("0", 40))
-	assert.Equal(t, 5.0, f.tell(20)["generation_throughput m"])
+	assert.Equal(t, 5.0, f.evaluate(20)["generation_throughput m"])
 	f.scrape("a", 30, generated("0", 60))
-	assert.Equal(t, 2.0, f.tell(30)["generation_throughput m"])
+	assert.Equal(t, 2.0, f.evaluate(30)["generation_throughput m"])
 }
 
 func TestARestartOfOneServerIsNoHoleInThePool(t *testing.T) {
@@ -164,19 +164,19 @@ func TestARestartOfOneServerIsNoHoleInThePool(t *testing.T) {
 	f.scrape("b", 20, generated("0", 1100))
 	f.scrape("a", 40, generated("0", 60)) // began anew: 60 since
 	f.scrape("b", 40, generated("0", 1200))
-	assert.Equal(t, (200+60)/40.0+200/40.0, f.tell(40)["generation_throughput m"])
+	assert.Equal(t, (200+60)/40.0+200/40.0, f.evaluate(40)["generation_throughput m"])
 }
 
 func TestAServerThatComesBackTakesPartAgain(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, running("m", 3))
 	f.end("a", 15, running("m", 0))
-	assert.Empty(t, f.tell(16))
+	assert.Empty(t, f.evaluate(16))
 	f.scrape("a", 30, running("m", 4))
-	assert.Equal(t, 4.0, f.tell(31)["running m"])
-	assert.Empty(t, f.tell(1000))
+	assert.Equal(t, 4.0, f.evaluate(31)["running m"])
+	assert.Empty(t, f.evaluate(1000))
 	f.scrape("a", 1015, running("m", 5))
-	assert.Equal(t, 5.0, f.tell(1016)["running m"])
+	assert.Equal(t, 5.0, f.evaluate(1016)["running m"])
 }
 
 func TestAServerThatWasForgottenBeginsAnew(t *testing.T) {
@@ -185,13 +185,13 @@ func TestAServerThatWasForgottenBeginsAnew(t *testing.T) {
 	f.scrape("a", 10, generated("0", 20), generated("1", 30))
 	f.servers["a"].state = window.NewResource(window.Settings{Window: minute, MaxStaleness: 5 * minute})
 	f.scrape("a", 20, generated("0", 40))
-	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.tell(20))
+	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.evaluate(20))
 }
 
 func TestFewObservationsAreNoMeanOfThePool(t *testing.T) {
 	f := newFleet(t, func(s *pool.Settings) { s.Derive.MinCount = 10 })
-	first := func(n float64) said {
-		return said{engine: "0", model: "m", distributions: map[collect.Input]dist{
+	first := func(n float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
 			collect.TimeToFirstToken: {[]float64{1}, []float64{n, 0}, n / 2},
 		}}
 	}
@@ -199,20 +199,20 @@ func TestFewObservationsAreNoMeanOfThePool(t *testing.T) {
 		f.scrape(key, 0, first(0))
 		f.scrape(key, 10, first(4))
 	}
-	assert.NotContains(t, f.tell(10), "time_to_first_token_mean m", "8 are fewer than 10")
-	assert.NotContains(t, f.tell(10), "time_to_first_token_quantile m 0.5")
+	assert.NotContains(t, f.evaluate(10), "time_to_first_token_mean m", "8 are fewer than 10")
+	assert.NotContains(t, f.evaluate(10), "time_to_first_token_quantile m 0.5")
 	for _, key := range []string{"a", "b"} {
 		f.scrape(key, 20, first(5))
 	}
-	assert.Equal(t, 0.5, f.tell(20)["time_to_first_token_mean m"], "no server has 10, the pool has")
-	assert.Contains(t, f.tell(20), "time_to_first_token_quantile m 0.5")
+	assert.Equal(t, 0.5, f.evaluate(20)["time_to_first_token_mean m"], "no server has 10, the pool has")
+	assert.Contains(t, f.evaluate(20), "time_to_first_token_quantile m 0.5")
 }
 
 func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 	f := newFleet(t)
 	for step, seconds := range []float64{0, 10} {
 		n := float64(step)
-		f.scrape("tokens", seconds, said{engine: "0", model: "m", values: map[collect.Input]float64{
+		f.scrape("tokens", seconds, scraped{engine: "0", model: "m", values: map[collect.Input]float64{
 			collect.PrefixCacheHits: 250 * n, collect.PrefixCacheQueries: 1000 * n,
 		}})
 		s := f.server("blocks")
@@ -227,7 +227,7 @@ func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 		s.state.Observe(&batch, 10)
 		f.pools.Observe("blocks", s.state, s.attributes, at(seconds))
 	}
-	assert.Equal(t, 0.25, f.tell(10)["prefix_cache.hit_ratio m"])
+	assert.Equal(t, 0.25, f.evaluate(10)["prefix_cache.hit_ratio m"])
 }
 
 func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
@@ -251,11 +251,11 @@ func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
 	}
 	cache(true, 0, 0, 0)
 	cache(true, 10, 5, 10)
-	assert.NotContains(t, f.tell(10), "prefix_cache.hit_ratio m", "counted from 0 on, but blocks")
+	assert.NotContains(t, f.evaluate(10), "prefix_cache.hit_ratio m", "counted from 0 on, but blocks")
 	cache(true, 20, 10, 20)
-	assert.NotContains(t, f.tell(20), "prefix_cache.hit_ratio m")
+	assert.NotContains(t, f.evaluate(20), "prefix_cache.hit_ratio m")
 	cache(false, 30, 15, 30)
-	assert.Contains(t, f.tell(30), "prefix_cache.hit_ratio m")
+	assert.Contains(t, f.evaluate(30), "prefix_cache.hit_ratio m")
 }
 
 func TestServersAreGroupedByAttributesOfPointsAndResources(t *testing.T) {
@@ -264,7 +264,7 @@ func TestServersAreGroupedByAttributesOfPointsAndResources(t *testing.T) {
 	f.server("b", "", "prod")
 	f.server("c", "", "test")
 	f.server("old", "resource-model", "")
-	f.scrape("a", 0, running("m", 1), said{engine: "0", model: "n", values: map[collect.Input]float64{collect.Running: 8}})
+	f.scrape("a", 0, running("m", 1), scraped{engine: "0", model: "n", values: map[collect.Input]float64{collect.Running: 8}})
 	f.scrape("b", 0, running("m", 2))
 	f.scrape("c", 0, running("m", 4))
 	f.scrape("old", 0, running("", 16))
@@ -300,21 +300,21 @@ func TestAnAttributeOfThePointGoesBeforeTheResources(t *testing.T) {
 	f := newFleet(t)
 	f.server("a", "of the resource")
 	f.scrape("a", 0, running("m", 1))
-	assert.Contains(t, f.tell(0), "running m")
+	assert.Contains(t, f.evaluate(0), "running m")
 }
 
 func TestAServerOfTwoModelsIsAReplicaOfBoth(t *testing.T) {
 	f := newFleet(t)
 	f.scrape("a", 0, running("m", 1), running("n", 2), generated("1", 5))
-	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 2, "replicas n": 1, "running n": 2}, f.tell(0))
+	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 2, "replicas n": 1, "running n": 2}, f.evaluate(0))
 }
 
 func TestWhatNoPoolIsMadeOfMakesNoPool(t *testing.T) {
 	f := newFleet(t)
-	http := said{values: map[collect.Input]float64{collect.HTTPRequests: 5}}
+	http := scraped{values: map[collect.Input]float64{collect.HTTPRequests: 5}}
 	f.scrape("a", 0, http)
 	f.scrape("a", 10, http)
-	assert.Empty(t, f.tell(10))
+	assert.Empty(t, f.evaluate(10))
 	assert.Nil(t, f.pools.NotFound(), "there is no server yet")
 	f.server("a").attributes[0] = "of a front end"
 	f.scrape("a", 20, http)
@@ -325,10 +325,10 @@ func TestWhatNoPoolIsMadeOfMakesNoPool(t *testing.T) {
 func TestAnAttributeThatArrivesLateMovesTheServer(t *testing.T) {
 	f := newFleet(t, func(s *pool.Settings) { s.GroupBy = []string{"zone"} })
 	f.scrape("a", 0, running("m", 1))
-	assert.Equal(t, map[string]float64{"replicas": 1, "running": 1}, f.tell(0))
+	assert.Equal(t, map[string]float64{"replicas": 1, "running": 1}, f.evaluate(0))
 	f.server("a").attributes[0] = "north"
 	f.scrape("a", 15, running("m", 2))
-	assert.Equal(t, map[string]float64{"replicas north": 1, "running north": 2}, f.tell(15))
+	assert.Equal(t, map[string]float64{"replicas north": 1, "running north": 2}, f.evaluate(15))
 }
 
 func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
@@ -359,19 +359,19 @@ func TestThePoolsThatCameFirstStayWhenThereAreTooMany(t *testing.T) {
 	f.end("c", 2, running("o", 3))
 	_, leftOut := f.pools.Evaluate(at(3))
 	assert.Equal(t, 1, leftOut, "the numbers are taken until the series of m and n have been ended")
-	assert.Equal(t, map[string]float64{"replicas o": 1, "running o": 4}, f.tell(4))
+	assert.Equal(t, map[string]float64{"replicas o": 1, "running o": 4}, f.evaluate(4))
 }
 
 // A server with many models came first and has all pools. It keeps what others do not
 // need; a pool that others share is not taken from it.
 func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
 	f := newFleet(t, func(s *pool.Settings) { s.MaxPools = 5 })
-	var many []said
+	var many []scraped
 	for i := range 20 {
 		many = append(many, running(fmt.Sprintf("made-up-%02d", i), 1))
 	}
 	evaluate := func(seconds float64, others ...string) (got map[string]float64, pools int) {
-		f.scrape("noisy", seconds, append([]said{running("shared", 1)}, many...)...)
+		f.scrape("noisy", seconds, append([]scraped{running("shared", 1)}, many...)...)
 		f.scrape("friend", seconds, running("shared", 2))
 		for _, other := range others {
 			f.scrape(other, seconds, running(other, 3))

@@ -13,8 +13,8 @@ import (
 func TestEachMetricOfAPoolByHand(t *testing.T) {
 	type counters map[collect.Input]float64
 	f := newFleet(t)
-	engine := func(number string, grown float64, by counters, latencies map[collect.Input]dist) said {
-		s := said{engine: number, model: "m", values: counters{}, distributions: map[collect.Input]dist{}}
+	engine := func(number string, grown float64, by counters, latencies map[collect.Input]dist) scraped {
+		s := scraped{engine: number, model: "m", values: counters{}, distributions: map[collect.Input]dist{}}
 		for in, n := range by {
 			s.values[in] = 1000 + grown*n
 		}
@@ -48,7 +48,7 @@ func TestEachMetricOfAPoolByHand(t *testing.T) {
 				collect.DraftTokens: 10, collect.AcceptedTokens: 10,
 			}, latencies(dist{one, []float64{1, 0}, 0.5}, dist{two, []float64{0, 10, 0}, 0.2}, dist{one, []float64{0, 2}, 10}, dist{one, []float64{2, 0}, 1})),
 		)
-		// This one neither tells cached tokens nor drafts.
+		// This one reports neither cached tokens nor drafts.
 		f.scrape("b", 10*grown,
 			engine("0", grown, counters{
 				collect.PromptTokens: 500, collect.RequestSuccess: 10, collect.Preemptions: 4,
@@ -56,7 +56,7 @@ func TestEachMetricOfAPoolByHand(t *testing.T) {
 			}, latencies(dist{one, []float64{5, 0}, 4.5}, dist{two, []float64{0, 10, 0}, 0.3}, dist{one, []float64{0, 10}, 50}, dist{one, []float64{10, 0}, 15})),
 		)
 	}
-	got := f.tell(21)
+	got := f.evaluate(21)
 	for name, want := range map[string]float64{
 		"prompt_throughput m":                 500.0/20 + 500.0/10,
 		"prefill_compute_throughput m":        310.0 / 20,
@@ -97,10 +97,10 @@ func TestAServerThatContradictsItselfIsLeftOutOfARatio(t *testing.T) {
 	f := newFleet(t)
 	for _, grown := range []float64{0, 1} {
 		for server, hits := range map[string]float64{"a": 300, "b": 20} {
-			f.scrape(server, 15*grown, said{engine: "0", model: "m", values: map[collect.Input]float64{
+			f.scrape(server, 15*grown, scraped{engine: "0", model: "m", values: map[collect.Input]float64{
 				collect.PrefixCacheHits: grown * hits, collect.PrefixCacheQueries: grown * 100,
 			}})
 		}
 	}
-	assert.InDelta(t, 0.2, f.tell(16)["prefix_cache.hit_ratio m"], 1e-12)
+	assert.InDelta(t, 0.2, f.evaluate(16)["prefix_cache.hit_ratio m"], 1e-12)
 }

@@ -45,8 +45,8 @@ var alike = []string{
 // row is one metric of a pool.
 type row struct {
 	derive.Row
-	// tell yields the values that the metric has in a pool.
-	tell func(*Pools, *group, func(extra string, number float64))
+	// values yields the values of the metric in a pool.
+	values func(*Pools, *group, func(extra string, number float64))
 }
 
 // part is a number, or numerator and denominator, that each engine adds.
@@ -82,8 +82,8 @@ func newTable() *table {
 	return t
 }
 
-func (t *table) add(metric string, tell func(*Pools, *group, func(string, float64)), extra ...string) {
-	t.rows = append(t.rows, row{Row: derive.Row{Metric: metric, Extra: extra}, tell: tell})
+func (t *table) add(metric string, values func(*Pools, *group, func(string, float64)), extra ...string) {
+	t.rows = append(t.rows, row{Row: derive.Row{Metric: metric, Extra: extra}, values: values})
 }
 
 // addAlike adds a metric that one server has, too.

@@ -54,7 +54,7 @@ func (s *state) End() { s.engines.End() }
 
 // engineMark is the mark of the group of an engine. A group of several engines has no
 // one condition and so no mark.
-func (s *state) engineMark(group int) emit.Mark { return markOf(s.engines.Told(group)) }
+func (s *state) engineMark(group int) emit.Mark { return markOf(s.engines.Verdict(group)) }
 
 // serverMark is the mark of the engine with the highest severity.
 func (s *state) serverMark() emit.Mark { return markOf(s.engines.Worst()) }

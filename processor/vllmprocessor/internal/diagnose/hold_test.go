@@ -11,9 +11,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// Where no window has two scrapes nothing can be judged, and somebody is told why;
+// Where no window has two scrapes nothing can be judged, and the log says why;
 // with the first scrape of an engine it is too early to say so.
-func TestScrapesThatAreFarApartAreTold(t *testing.T) {
+func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
 	e := &engine{baseline: learn.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
@@ -21,7 +21,7 @@ func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 		s.transitions = s.transitions[:0]
 		e.last, e.at = healthyReading(at), at
 		e.last.elapsed = elapsed
-		e.settle(c, s, raw, at, &symptoms{})
+		e.report(c, s, raw, at, &symptoms{})
 		for _, t := range s.transitions {
 			if t.News() {
 				news = append(news, t)
@@ -31,8 +31,8 @@ func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	}
 	assert.Empty(t, take(int64(time.Hour), 0, Unknown))
 	s.engines = []*engine{e}
-	s.unreachable(c, int64(time.Hour+15*time.Second))
-	assert.Equal(t, JustSeen, e.told.Because, "what cannot be read is no scrape")
+	s.reportUnreachable(c, int64(time.Hour+15*time.Second))
+	assert.Equal(t, JustSeen, e.reported.Because, "what cannot be read is no scrape")
 	news := take(int64(time.Hour+150*time.Second), 0, Unknown)
 	if assert.Len(t, news, 1) {
 		assert.Contains(t, news[0].To.Because.Sentence(), "between two scrapes")
@@ -40,7 +40,7 @@ func TestScrapesThatAreFarApartAreTold(t *testing.T) {
 	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)
 	assert.Len(t, news, 1)
-	assert.Equal(t, Healthy, e.told.Condition, "what is known at last is told at once")
+	assert.Equal(t, Healthy, e.reported.Condition, "the end of unknown is reported at once")
 }
 
 // A notice outlasts a scrape that failed, and the first one after a gap.
@@ -53,18 +53,18 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 		r := healthyReading(int64(time.Hour) + int64(n)*scrape)
 		r.Signals[signal.ArrivalRate] = 3
 		e.last, e.at = r, r.At
-		e.settle(c, s, Healthy, r.At, &symptoms{})
+		e.report(c, s, Healthy, r.At, &symptoms{})
 	}
 	take(0)
 	take(1)
-	assert.True(t, e.told.Notices[WorkloadShift])
+	assert.True(t, e.reported.Notices[WorkloadShift])
 	s.transitions = nil
-	s.unreachable(c, int64(time.Hour)+2*scrape)
+	s.reportUnreachable(c, int64(time.Hour)+2*scrape)
 	take(3)
 	e.last = healthyReading(int64(time.Hour) + 20*scrape)
 	e.last.elapsed, e.last.FirstTokens, e.last.Signals[signal.ArrivalRate] = 0, math.NaN(), math.NaN()
-	e.settle(c, s, Unknown, e.last.At, &symptoms{})
+	e.report(c, s, Unknown, e.last.At, &symptoms{})
 	take(21)
-	assert.True(t, e.told.Notices[WorkloadShift])
+	assert.True(t, e.reported.Notices[WorkloadShift])
 	assert.Empty(t, s.transitions, "nothing has changed")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// ended counts what a keeper is told to be there no more.
+// ended counts the calls of a keeper.
 type ended struct{ begun, ended int }
 
 func (k *ended) Begin([]collect.Attribute) []byte { k.begun++; return nil }
@@ -18,9 +18,9 @@ func (*ended) EndServer([]byte) {}
 
 func (k *ended) End([]collect.Attribute, []byte) { k.ended++ }
 
-// Whoever is told that an engine is there is told that it is there no more, also
+// A keeper that gets the begin of an engine gets its end, also
 // where nothing was learned of it.
-func TestAKeeperHearsOfEachEnd(t *testing.T) {
+func TestAKeeperGetsEachEnd(t *testing.T) {
 	t.Parallel()
 	k := &ended{}
 	s := &State{Keeper: k}

@@ -1,0 +1,199 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// reuseFell is the detail of prompts that are computed more and are not longer.
+const reuseFell = "reuse_fell"
+
+// report decides what is reported, given the condition that the newest reading alone shows.
+func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
+	if raw != e.raw || e.rawSince == 0 {
+		e.raw, e.rawSince = raw, at
+	}
+	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
+		// An engine that has requests and does not move may have stalled: it is not
+		// reported as healthy.
+		raw = e.reported.Condition
+	}
+	bad := conditions[raw].Severity >= 2
+	if bad != e.bad || e.badSince == 0 {
+		e.bad, e.badSince = bad, at
+	}
+	before := e.reported
+	span := settings.HoldTime()
+	switch {
+	case !e.memory.any():
+		// Also in the first report harm has to last for the hold.
+		if e.reported.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
+			e.reported.Condition = Unknown
+		}
+	case raw == e.reported.Condition:
+	case raw == Stalled, raw == Draining, at-e.rawSince >= span, s.server.certain(raw), !bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart):
+		e.reported.Condition = raw
+	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
+		// The kind of harm changes, but there is harm all the time.
+		e.reported.Condition = Degraded
+	case !bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity >= 2:
+		e.reported.Condition = raw
+	}
+	switch {
+	case still(before.Condition) && !still(e.reported.Condition):
+		e.resumed = at
+	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
+		e.resumed = 0
+	}
+	if e.reported.Condition == Degraded || e.reported.Condition == Failing {
+		e.causes(settings, &before, found)
+	} else {
+		e.reported.Explained, e.reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
+	}
+	e.notices()
+	e.reported.Because = e.because(s)
+	e.reported.Severity = conditions[e.reported.Condition].Severity
+	if e.reported.Notices != ([NumCauses]bool{}) {
+		e.reported.Severity = max(e.reported.Severity, 1)
+	}
+	if !e.memory.any() || !e.reported.same(&before) || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
+		first := !e.memory.any()
+		e.memory.add(e)
+		if first {
+			before = e.follows
+		}
+		if !first || e.reported.Severity > 0 || before.Severity >= 2 {
+			s.transitions = append(s.transitions, e.transition(s, before, found))
+		}
+	}
+}
+
+// still reports whether an engine does no work in a condition. An unreachable engine may
+// work.
+func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
+
+func (e *engine) transition(s *State, before Verdict, found *symptoms) Transition {
+	t := Transition{At: e.last.At, Attributes: e.attributes, From: before, To: e.reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
+	switch e.reported.Condition {
+	case Unreachable, Unknown, Starting:
+		t.Failure = s.server.failure
+	default:
+	}
+	for s := range signal.Count {
+		t.Usual[s] = e.baseline.Usual(s)
+	}
+	for c := range NumCauses {
+		t.Details[c] = e.detail(c)
+	}
+	return t
+}
+
+// causes chooses the primary cause and those that contribute.
+func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
+	if found.any() {
+		e.reported.Reference, e.reported.Objective = found.reference, found.objective.name
+	}
+	largest := Cause(0)
+	for c := range NumCauses {
+		if e.shares[c] > e.shares[largest] {
+			largest = c
+		}
+	}
+	switch {
+	case e.shares[largest] < e.explains() && !e.reported.Explained:
+	case e.shares[largest] < e.explains()*StillHarm:
+		e.reported.Explained = false
+	case !e.reported.Explained, e.shares[largest] > overtakes*e.shares[e.reported.Primary]:
+		e.reported.Primary, e.reported.Explained = largest, true
+	}
+	// When harm is first reported, it and its causes have lasted for the hold.
+	first := before.Condition != Degraded && before.Condition != Failing
+	for c := range NumCauses {
+		least := contributes
+		if e.reported.Contributing[c] {
+			least = stillContributes
+		}
+		primary := e.reported.Explained && c == e.reported.Primary
+		now := e.shares[c] >= least && !primary
+		if now == e.reported.Contributing[c] {
+			e.since[c] = 0
+			continue
+		}
+		if e.since[c] == 0 {
+			e.since[c] = e.last.At
+		}
+		// A cause that becomes the primary one, or was it, changes its role at once.
+		role := primary || before.Explained && before.Primary == c
+		if first || role || e.last.At-e.since[c] >= settings.HoldTime() {
+			e.reported.Contributing[c], e.since[c] = now, 0
+		}
+	}
+}
+
+// explains is the least share of the harm that makes a cause the primary one. Without a
+// baseline it has to be most of the harm. A pool compares nothing itself.
+func (e *engine) explains() float64 {
+	if e.described == nil && e.baseline != nil && !e.baseline.Ready() {
+		return explainsAlone
+	}
+	return explains
+}
+
+// notices updates the notices. They do not change while the newest readings show harm
+// that has not lasted for the hold, or nothing moves.
+func (e *engine) notices() {
+	if (e.bad || e.standing(&e.last)) && (e.reported.Condition == Healthy || e.reported.Condition == Idle) {
+		return
+	}
+	if !signal.Known(e.last.Signals[signal.Running]) || e.last.elapsed == 0 {
+		// A failed scrape, or the first one after a gap, has no evidence for or against.
+		e.reported.Notices[FrozenGauges] = e.reported.Notices[FrozenGauges] && e.reported.Condition == Idle
+		e.reported.Notices[WorkloadShift] = e.reported.Notices[WorkloadShift] && e.reported.Condition == Healthy
+		return
+	}
+	e.reported.Notices[FrozenGauges] = e.reported.Condition == Idle && e.frozen(&e.last)
+	grown := 0.0
+	if e.reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
+		for _, s := range []signal.Signal{signal.ArrivalRate, signal.PromptTokens, signal.OutputTokens} {
+			grown = max(grown, math.Abs(signal.OrZero(e.baseline.Growth(&e.last.Window, s)))/max(shifted, deviations*e.baseline.Spread(s)))
+		}
+	}
+	e.reported.Notices[WorkloadShift] = grown >= 1 || (e.reported.Notices[WorkloadShift] && grown >= StillHarm)
+}
+
+// detail is the detail of a cause; empty where it has none.
+func (e *engine) detail(c Cause) string {
+	if e.described != nil {
+		return e.described[c]
+	}
+	r, b := &e.last, e.baseline
+	switch c {
+	case DemandExceedsCapacity:
+		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
+		switch {
+		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
+			return "kv"
+		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
+			return "tokens"
+		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
+			return "seqs"
+		}
+		return "unknown"
+	case PrefillHeavy:
+		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
+		switch {
+		case prompt >= quiet && prompt >= computed-prompt:
+			return "prompts_grew"
+		case computed-prompt >= quiet:
+			return reuseFell
+		}
+		return ""
+	case DecodeLoad:
+		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
+			return "longer_outputs"
+		}
+		return "more_sequences"
+	}
+	return ""
+}
