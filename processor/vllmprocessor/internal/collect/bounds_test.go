@@ -44,7 +44,7 @@ func TestFairnessIDsAreSummed(t *testing.T) {
 	for i, s := range batches[0].Samples {
 		assert.Equal(t, 3.0*495, s.Value)
 		assert.False(t, s.Gone)
-		assert.Equal(t, fmt.Sprint(i)+"\x00", s.Label)
+		assert.Equal(t, NewLabel(fmt.Sprint(i), ""), s.Label)
 	}
 }
 

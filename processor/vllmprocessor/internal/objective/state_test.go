@@ -324,3 +324,44 @@ func TestASlotIsA120thOfItsWindow(t *testing.T) {
 	assert.Equal(t, 6*hour, newRing(30*24*time.Hour).width)
 	assert.Equal(t, 30*second+1, newRing(time.Hour+1).width)
 }
+
+// A reader fails at the first number out of range, and reads nothing after it.
+func TestANumberOutOfRangeIsNotRead(t *testing.T) {
+	for _, read := range []func(r *stateReader){
+		func(r *stateReader) { r.varint(0, 6) },
+		func(r *stateReader) { r.varint(8, 9) },
+		func(r *stateReader) { r.uvarint(6) },
+		func(r *stateReader) { r.bytes(6) },
+		func(r *stateReader) { r.bytes(100) },
+	} {
+		r := stateReader{data: []byte{14, 1, 1}} // 7 with a sign, 14 without
+		read(&r)
+		assert.True(t, r.failed)
+		assert.Empty(t, r.data)
+	}
+	r := stateReader{data: []byte{14, 2}}
+	assert.EqualValues(t, 7, r.varint(7, 7))
+	assert.EqualValues(t, 2, r.uvarint(2))
+	assert.False(t, r.failed)
+	assert.Zero(t, r.uvarint(2))
+	assert.True(t, r.failed, "there is nothing left")
+}
+
+// Of a state whose windows have moved past all slots nothing but its frame remains.
+func TestThinRemovesTheSlotsThatLeftTheWindows(t *testing.T) {
+	tracker := newTracker(usual())
+	empty := len(tracker.Encode())
+	for i := range int64(50) {
+		tracker.Add(epoch+i*minute, epoch+(i+1)*minute, requests(1, 0, 0))
+	}
+	whole := tracker.Encode()
+	now := epoch + 50*minute
+	assert.Equal(t, whole, Thin(whole, now))
+	later := Thin(whole, now+3*hour)
+	assert.Less(t, len(later), len(whole), "the window of an hour is empty")
+	assert.Greater(t, len(later), empty+20, "the others are not")
+	assert.Less(t, len(Thin(whole, now+40*day)), empty+40)
+	newest, ok := StateAge(Thin(whole, now+40*day))
+	assert.True(t, ok)
+	assert.Equal(t, now, newest)
+}
