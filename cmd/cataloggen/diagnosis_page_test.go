@@ -41,9 +41,8 @@ func TestTheRunbookOfEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
 	}
 }
 
-// The alerts are of metrics and attributes that exist, and carry the labels that
-// their texts name.
-func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
+// The alerts use metrics and attributes of the catalogue.
+func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
 	require.NoError(t, err)
 	doc, err := parse(content)
@@ -54,9 +53,13 @@ func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
 		require.NoError(t, err)
 		backend[translation] = m
 	}
-	for _, expression := range pageAlerts(t) {
+	alerts := pageAlerts(t)
+	for _, expression := range alerts {
 		checkExpression(t, backend, expression)
 	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(readme), "\n        expr: "+alerts["VLLMNotServing"]+"\n", "the README's alert is the page's")
 	for _, word := range quoted.FindAllStringSubmatch(readPage(t), -1) {
 		if strings.HasPrefix(word[1], "vllm_") {
 			checkExpression(t, backend, word[1])
@@ -95,7 +98,7 @@ func checkExpression(t *testing.T, backend map[string]metric, expression string)
 			return nil
 		}
 		m, known := backend[selector.Name]
-		require.True(t, known, "%s is no metric of the catalogue", selector.Name)
+		require.True(t, known, "%s is not a metric of the catalogue", selector.Name)
 		for _, matcher := range selector.LabelMatchers {
 			if matcher.Name != model.MetricNameLabel {
 				assert.Contains(t, m.Attributes, matcher.Name, expression)

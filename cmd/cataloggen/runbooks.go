@@ -60,7 +60,7 @@ reasons, what to do, and what not to conclude. Start with the condition. Where i
 
 `
 
-// runbookIndex returns docs/runbooks/README.md: what pages somebody stands first.
+// runbookIndex returns docs/runbooks/README.md. The most severe conditions are first.
 func (g *diagnosis) runbookIndex() []byte {
 	var b strings.Builder
 	b.WriteString(runbookIntroduction)

@@ -82,11 +82,12 @@ func (n *narrator) hear(at time.Time, v verdict) {
 		return // What it says first is in the table, and no news.
 	}
 	fmt.Fprintf(n.out, "\n%s  now %s\n", at.Format(time.TimeOnly), v)
-	n.paragraph("found:", v.found())
+	sentence, next := v.words()
+	n.paragraph("found:", sentence)
 	for i, number := range v.evidence() {
 		n.paragraph(first(i, "why:"), number)
 	}
-	for i, step := range v.next() {
+	for i, step := range next {
 		n.paragraph(first(i, "next:"), step)
 	}
 	fmt.Fprintln(n.out)

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // The metrics of the diagnosis, as the Prometheus exporter writes them. The last
@@ -77,11 +75,7 @@ func judged(families map[string]*dto.MetricFamily) verdict {
 	}
 	for _, series := range families[nameSignal].GetMetric() {
 		if label(series, "engine") == engine {
-			usual := math.NaN()
-			if isFactor(label(series, "signal")) {
-				usual = 1
-			}
-			v.signals[label(series, "signal")] = measure{number(series), usual}
+			v.signals[label(series, "signal")] = measure{number(series), math.NaN()}
 		}
 	}
 	for _, series := range families[nameSignalRatio].GetMetric() {
@@ -102,114 +96,34 @@ func label(series *dto.Metric, name string) string {
 	return ""
 }
 
-// found says in words what the processor found: the cause, or where there is none
-// the condition.
-func (v verdict) found() string {
-	var sentences []string
-	if c, known := catalog.ConditionByName(v.condition); known {
-		sentences = []string{c.Sentence}
+// mostSteps and mostEvidence are how many next steps and signals are printed.
+const mostSteps, mostEvidence = 2, 4
+
+// words are the sentence and the next steps.
+func (v verdict) words() (sentence string, next []string) {
+	w := wording.Of(v.diagnosis(), wording.EnabledByDefault)
+	if c, known := catalog.ConditionByName(v.condition); known && c.Severity == 0 && v.cause == "" {
+		w.Next = nil // There is nothing to do.
 	}
-	if c, known := catalog.CauseByName(v.cause); known {
-		sentences = []string{c.Sentence}
-		for _, d := range c.Details {
-			if d.Name == v.detail {
-				sentences = append(sentences, d.Sentence)
-			}
-		}
+	for _, step := range w.Next[:min(mostSteps, len(w.Next))] {
+		next = append(next, plain(step))
 	}
-	return plain(strings.Join(sentences, " "))
+	return plain(w.Sentence), next
 }
 
-// next are the first steps of the cause, or of the condition where there is none.
-func (v verdict) next() []string {
-	var steps []string
-	if c, known := catalog.ConditionByName(v.condition); known && c.Severity > 0 {
-		steps = c.Next
-	}
-	if c, known := catalog.CauseByName(v.cause); known {
-		steps = c.Next
-	}
-	var out []string
-	for _, step := range steps[:min(2, len(steps))] {
-		out = append(out, plain(step))
-	}
-	return out
-}
-
-// mostEvidence is how many numbers are given for a verdict.
-const mostEvidence = 4
-
-// evidence are the numbers that the rules of the condition and the cause read:
-// factors first, which are comparisons already, then those that are farthest from
-// usual.
+// evidence is the deciding signals.
 func (v verdict) evidence() []string {
-	var names []string
-	if c, known := catalog.CauseByName(v.cause); known {
-		names = append(names, c.Signals...)
-	}
-	if c, known := catalog.ConditionByName(v.condition); known && c.Severity != 1 {
-		names = append(names, c.Signals...)
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { _, is := v.signals[name]; return !is })
-	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(boolean(isFactor(b))-boolean(isFactor(a)), cmp.Compare(v.signals[b].distance(), v.signals[a].distance()))
+	all := wording.Evidence(v.diagnosis(), func(signal string) (value, usual float64) {
+		if s, known := v.signals[signal]; known {
+			return s.value, s.usual
+		}
+		return math.NaN(), math.NaN()
 	})
-	var out []string
-	for i, name := range names {
-		if slices.Contains(names[:i], name) || len(out) == mostEvidence {
-			continue
-		}
-		s, unit := v.signals[name], ""
-		for _, known := range catalog.Signals() {
-			if known.Name == name {
-				unit = known.Unit
-			}
-		}
-		text := name + " " + quantity(s.value, unit)
-		switch {
-		case isFactor(name):
-			text += " (1 is as expected under this load)"
-		case !math.IsNaN(s.usual):
-			text += " (usual: " + quantity(s.usual, unit) + ")"
-		}
-		out = append(out, text)
-	}
-	return out
+	return all[:min(mostEvidence, len(all))]
 }
 
-// isFactor tells whether a signal is one number over another already.
-func isFactor(name string) bool { return strings.HasSuffix(name, "_factor") }
-
-func boolean(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// distance is how far a signal is from usual, by factors; 0 where that is unknown.
-func (s measure) distance() float64 {
-	if d := math.Abs(math.Log(s.value / s.usual)); !math.IsNaN(d) {
-		return d
-	}
-	return 0
-}
-
-// quantity writes a number with its unit.
-func quantity(value float64, unit string) string {
-	switch {
-	case unit == "s" && value < 0.01:
-		return fmt.Sprintf("%.1f ms", 1000*value)
-	case unit == "s" && value < 1:
-		return fmt.Sprintf("%.0f ms", 1000*value)
-	case unit == "s":
-		return fmt.Sprintf("%.1f s", value)
-	case math.Abs(value) >= 10:
-		return fmt.Sprintf("%.0f", value)
-	case unit == "1":
-		return fmt.Sprintf("%.2f", value)
-	}
-	return fmt.Sprintf("%.1f", value)
+func (v verdict) diagnosis() *wording.Diagnosis {
+	return &wording.Diagnosis{Condition: v.condition, Cause: v.cause, Detail: v.detail}
 }
 
 // plain takes away the catalogue's marks around names.

@@ -48,24 +48,26 @@ func TestTheWorstEngineIsTheVerdict(t *testing.T) {
 
 	assert.Equal(t, "degraded: decode_load", v.String())
 	assert.Equal(t, "longer_outputs", v.detail)
-	assert.Contains(t, v.found(), "Outputs got longer")
-	assert.Equal(t, []string{
-		"step_time_factor 1.02 (1 is as expected under this load)",
-		"inter_token_latency_mean 36 ms (usual: 9.0 ms)",
-		"running 30 (usual: 15)",
-		"kv_cache_utilization 0.30 (usual: 0.20)",
-	}, v.evidence(), "the farthest from usual first, each once")
-	require.Len(t, v.next(), 2)
-	assert.NotContains(t, strings.Join(v.next(), v.found()), "`")
+	sentence, next := v.words()
+	assert.Contains(t, sentence, "Users wait longer than they should")
+	assert.Contains(t, sentence, "Outputs got longer")
+	assert.Len(t, next, 2)
+	assert.NotContains(t, strings.Join(next, sentence), "`")
+	evidence := v.evidence()
+	assert.Len(t, evidence, 4)
+	assert.Contains(t, evidence, "running 30 requests (usual 15)")
+	assert.Contains(t, evidence, "output_tokens_per_request 100 tokens (usual 100)", "of engine 1, not of engine 0")
 }
 
 func TestAVerdictWithoutACauseOrACondition(t *testing.T) {
 	assert.Equal(t, "-", verdict{}.String())
 	healthy := verdict{condition: "healthy", signals: map[string]measure{"inter_token_latency_mean": {0.0125, math.NaN()}}}
 	assert.Equal(t, "healthy", healthy.String())
-	assert.Equal(t, []string{"inter_token_latency_mean 12 ms"}, healthy.evidence())
-	assert.Empty(t, healthy.next(), "there is nothing to do")
-	assert.Len(t, verdict{condition: "unknown"}.next(), 2)
+	assert.Equal(t, []string{"inter_token_latency_mean 0.0125 s"}, healthy.evidence())
+	_, next := healthy.words()
+	assert.Empty(t, next, "there is nothing to do")
+	_, next = verdict{condition: "unknown"}.words()
+	assert.Len(t, next, 2)
 	assert.Empty(t, verdict{condition: "degraded", cause: "from_the_future"}.evidence())
 }
 

@@ -17,17 +17,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// loadedServers is what a batch brings of some busy servers, in place: next makes it the
+// fleet is what a batch brings of some busy servers, in place: next makes it the
 // batch 15 s later.
-type loadedServers struct {
+type fleet struct {
 	first, metrics pmetric.Metrics
 	batches        int
 }
 
-func newLoadedServers(b *testing.B, servers, engines int) *loadedServers {
+func newFleet(b *testing.B, servers, engines int) *fleet {
 	b.Helper()
 	one := scraped(b, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
-	f := &loadedServers{first: one, metrics: pmetric.NewMetrics()}
+	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
 	for i := range servers {
 		rm := f.metrics.ResourceMetrics().AppendEmpty()
 		one.ResourceMetrics().At(0).CopyTo(rm)
@@ -38,7 +38,7 @@ func newLoadedServers(b *testing.B, servers, engines int) *loadedServers {
 
 // next takes out what the processor added and lets the servers work for another
 // 15 s: a 40th of what they had done in the ten minutes before the first batch.
-func (f *loadedServers) next() time.Time {
+func (f *fleet) next() time.Time {
 	f.batches++
 	takeAdded(f.metrics)
 	at := storyBegin.Add(time.Duration(f.batches) * 15 * time.Second)
@@ -96,7 +96,7 @@ func benchProcessor(b *testing.B, changes ...func(*Config)) *vllmProcessor {
 }
 
 // pass sends the next batch and returns how long the processor took.
-func (f *loadedServers) pass(b *testing.B, p *vllmProcessor) time.Duration {
+func (f *fleet) pass(b *testing.B, p *vllmProcessor) time.Duration {
 	b.Helper()
 	at := f.next()
 	p.now = func() time.Time { return at }
@@ -114,7 +114,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		for _, servers := range []int{1, 100, 1000} {
 			b.Run(fmt.Sprintf("engines=%d/servers=%d", engines, servers), func(b *testing.B) {
-				p, f := benchProcessor(b), newLoadedServers(b, servers, engines)
+				p, f := benchProcessor(b), newFleet(b, servers, engines)
 				for range 25 { // longer than the long window
 					f.pass(b, p)
 				}
@@ -156,7 +156,7 @@ func BenchmarkState(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			const servers = 100
-			p, f := benchProcessor(b), newLoadedServers(b, servers, engines)
+			p, f := benchProcessor(b), newFleet(b, servers, engines)
 			var filled, dropped runtime.MemStats
 			for b.Loop() {
 				for range 25 {
@@ -242,7 +242,7 @@ func BenchmarkDiagnosis(b *testing.B) {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			const servers = 100
 			with, without := benchProcessor(b), benchProcessor(b, func(c *Config) { c.Diagnosis.Enabled = false })
-			one, other := newLoadedServers(b, servers, engines), newLoadedServers(b, servers, engines)
+			one, other := newFleet(b, servers, engines), newFleet(b, servers, engines)
 			for range 25 {
 				one.pass(b, with)
 				other.pass(b, without)

@@ -30,13 +30,13 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				p.watch(server, 8*time.Minute)
 				require.Empty(t, p.changes())
 				server.stands = true
-				var told map[string]float64
+				var reported map[string]float64
 				for range 8 {
 					server.waiting = waiting - 15*server.rate // and scrape adds what came
-					told = p.diagnoses(server)
-					assert.NotContains(t, told, "cause=demand_exceeds_capacity")
+					reported = p.diagnoses(server)
+					assert.NotContains(t, reported, "cause=demand_exceeds_capacity")
 				}
-				assert.Equal(t, 1.0, told["condition=stalled"])
+				assert.Equal(t, 1.0, reported["condition=stalled"])
 				for _, line := range p.changes() {
 					assert.NotContains(t, line.Message, "as it should")
 					assert.NotContains(t, line.Message, "copes")

@@ -34,7 +34,7 @@ func TestTheConfigurationOfPools(t *testing.T) {
 	}
 }
 
-func TestMistakesInPoolsAreAnsweredInSentences(t *testing.T) {
+func TestInvalidValuesOfPoolsAreReportedInSentences(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*pools.Config)
 		want   string

@@ -127,7 +127,7 @@ targets:
 func TestAMetricThatNeedsTheHealthCheckSaysSo(t *testing.T) {
 	cfg, err := decode(t, `{endpoint: "http://a:8000", metrics: {vllm.healthy: {enabled: true}}}`)
 	require.NoError(t, err)
-	require.ErrorContains(t, confmap.Validate(cfg), "metrics::vllm.healthy: it comes from asking /health; set health_check: true as well")
+	require.ErrorContains(t, confmap.Validate(cfg), "metrics::vllm.healthy: this metric needs the answer of /health; set health_check: true as well")
 	cfg.HealthCheck = true
 	require.NoError(t, confmap.Validate(cfg))
 }

@@ -307,8 +307,8 @@ func TestEndsOfRemovedTargetsAreBounded(t *testing.T) {
 		}
 	}
 	before := len(p.receiver.owed)
-	p.receiver.keep("one more", owed)
-	p.receiver.keep("another", owed)
+	p.receiver.storeOwed("one more", owed)
+	p.receiver.storeOwed("another", owed)
 	assert.LessOrEqual(t, len(p.receiver.owed), before+1)
 	assert.Equal(t, 1, countLogged(p.rig, "The pipeline refuses points"))
 }

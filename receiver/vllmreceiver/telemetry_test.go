@@ -33,7 +33,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 	cfg.Limits.Series = 5
 	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
 	require.NoError(t, err)
-	require.NoError(t, r.observe())
+	require.NoError(t, r.registerGauges())
 	scraper := r.newScraper(configuredTargets(cfg)[0])
 	require.NoError(t, scraper.start(t.Context(), componenttest.NewNopHost()))
 
@@ -88,7 +88,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	t.Helper()
 	snapshot := s.reader.Read([]byte(body), exposition.DialectText)
-	scrape, ok := s.settle(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
+	scrape, ok := s.plan(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
 	require.True(t, ok)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)

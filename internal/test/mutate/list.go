@@ -29,11 +29,11 @@ type pkg struct {
 func product(patterns []string) (packages []pkg, root string, err error) {
 	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,EmbedFiles"}, patterns...)...).Output()
 	if err != nil {
-		return nil, "", failed("go list", err)
+		return nil, "", explain("go list", err)
 	}
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
-		return nil, "", failed("go list -m", err)
+		return nil, "", explain("go list -m", err)
 	}
 	root = strings.TrimSpace(string(module))
 	decoder := json.NewDecoder(bytes.NewReader(out))
@@ -51,8 +51,8 @@ func product(patterns []string) (packages []pkg, root string, err error) {
 	return packages, root, nil
 }
 
-// failed adds what a program wrote to its standard error.
-func failed(what string, err error) error {
+// explain adds what a program wrote to its standard error.
+func explain(what string, err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return fmt.Errorf("%s: %w: %s", what, err, bytes.TrimSpace(exit.Stderr))

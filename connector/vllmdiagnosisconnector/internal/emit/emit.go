@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/track"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // The names of the events, of an engine and of a pool.
@@ -116,14 +117,17 @@ func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transi
 	number := severities[min(max(t.To.Severity, 0), len(severities)-1)]
 	record.SetSeverityNumber(number)
 	record.SetSeverityText(strings.ToUpper(number.String()))
-	says := say(&t.To)
-	record.Body().SetStr(says.sentence())
+	// The connector does not know which metrics are configured.
+	words := wording.Of(&wording.Diagnosis{
+		Condition: t.To.Condition, Cause: t.To.Primary, Detail: t.To.Detail, Notices: t.To.Notices,
+	}, wording.EnabledByDefault)
+	record.Body().SetStr(words.Sentence)
 	for _, a := range attributes {
 		record.Attributes().PutStr(a.Name, a.Value)
 	}
 	writeState(record.Attributes(), t)
-	putStrings(record.Attributes(), attributeNextSteps, says.next)
-	putString(record.Attributes(), attributeRunbook, says.runbook)
+	putStrings(record.Attributes(), attributeNextSteps, words.Next)
+	putString(record.Attributes(), attributeRunbook, words.Runbook)
 	putNumbers(record.Attributes(), attributeSignal, t.Signals)
 	putNumbers(record.Attributes(), attributeSignalRatio, t.Ratios)
 	return record

@@ -1,12 +1,13 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 )
 
 // A server that tells nothing of what moves when it works cannot be seen to stand

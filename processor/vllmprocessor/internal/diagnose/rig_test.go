@@ -25,6 +25,7 @@ type rig struct {
 	// counters are the running totals, by engine and series.
 	counters map[series]float64
 	sums     map[series][2]float64
+	buckets  map[series][]float64
 	changes  []Transition
 	// started is the start time of the counters.
 	started int64
@@ -34,6 +35,9 @@ type series struct {
 	engine, label string
 	input         collect.Input
 }
+
+// bounds are those of all distributions.
+var bounds = []float64{0.02, 0.05, 0.1, 0.2, 0.5, 1e6}
 
 // scraped is what one engine, or with an empty name the server, reports in one scrape.
 type scraped struct {
@@ -54,7 +58,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{
 		t: t, settings: settings(2), state: &State{}, at: int64(time.Hour) * 400_000,
 		window:   window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
-		counters: map[series]float64{}, sums: map[series][2]float64{},
+		counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
 	}
 }
 
@@ -148,8 +152,13 @@ func (r *rig) part(all ...scraped) []Transition {
 			was[0] += o[0]
 			was[1] += o[0] * o[1]
 			r.sums[key] = was
+			if r.buckets[key] == nil {
+				r.buckets[key] = make([]float64, len(bounds)+1)
+			}
+			place, _ := slices.BinarySearch(bounds, o[1])
+			r.buckets[key][place] += o[0]
 			add(collect.Sample{
-				Input: in, Bounds: []float64{1e6}, Counts: []float64{was[0], 0}, Count: was[0], Sum: was[1], HasSum: true,
+				Input: in, Bounds: slices.Clone(bounds), Counts: slices.Clone(r.buckets[key]), Count: was[0], Sum: was[1], HasSum: true,
 			})
 		}
 	}
@@ -171,6 +180,7 @@ func (r *rig) minutes(n float64, all ...scraped) {
 func (r *rig) restart() {
 	clear(r.counters)
 	clear(r.sums)
+	clear(r.buckets)
 	r.started = r.at + scrape - 1
 }
 

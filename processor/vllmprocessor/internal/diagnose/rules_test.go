@@ -1,7 +1,7 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"math"
 	"testing"
 	"time"
 
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Each condition follows from what docs/diagnosis.md says about it. What happens begins
@@ -60,6 +61,7 @@ func TestEachConditionFollowsFromItsRule(t *testing.T) {
 		// Any dropped request is harm; a fifth of what arrives is failing.
 		"one dropped":      {with(func(s *scraped) { s.counts[collect.Dropped] = 0.25 }), Degraded},
 		"none dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 0 }), Healthy},
+		"20 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 3.75 }), Failing},
 		"18 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 15 * 18 / 82. }), Degraded},
 		"22 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 15 * 22 / 78. }), Failing},
 		"dropped in front": {server(func(s *scraped) { s.counts = map[collect.Input]float64{collect.Dropped: 15 * 22 / 78.} }), Failing},
@@ -439,4 +441,110 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 	}
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 	assert.Equal(t, Healthy, r.verdict("1").Condition)
+}
+
+// The factors of steps and prefills compare with the baseline's model of the load.
+func TestAStepThatTakesLongerAtTheSameLoadHasAFactor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	slow := serves("0")
+	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.03}
+	r.minutes(2, answers(1), slow)
+	factor := r.engine("0").last.Signals[signal.StepFactor]
+	assert.Greater(t, factor, 1.2)
+	assert.Less(t, factor, 1.6, "at most as much as the step itself, of which 1.5 times")
+}
+
+// A number that is infinite is not known.
+func TestAQueueThatIsNotServedHasNoEstimate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(3, answers(1), standsStill("0"))
+	assert.True(t, math.IsNaN(r.engine("0").last.Signals[signal.QueueWait]), "3 wait, and none is served")
+}
+
+// objectives are first tokens within 0.2 s for 90 % and gaps within 0.05 s for 90 %.
+func objectives() []Objective {
+	every := func(string) bool { return true }
+	return []Objective{
+		{Name: "first", Input: collect.TimeToFirstToken, Threshold: 0.2, Target: 0.9, Matches: every},
+		{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.05, Target: 0.9, Matches: every},
+		{Name: "another model", Input: collect.QueueTime, Threshold: 0.01, Target: 0.999, Matches: func(model string) bool { return model == "n" }},
+	}
+}
+
+// An objective that is missed in a window is harm. One that is met is none, also where the
+// latency is beyond the usual. Of two that are missed the one is named of which more is
+// missed relative to what its target allows.
+func TestAnObjectiveDecidesAboutItsLatency(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, gap float64 // of one scrape in four, that is, of 25 %
+		want       Condition
+		objective  string
+	}{
+		"both are met":                {0.1, 0.02, Healthy, ""},
+		"first tokens later, but met": {0.2, 0.05, Healthy, ""},
+		"first tokens miss it":        {0.3, 0.02, Degraded, "first"},
+		"gaps miss it":                {0.1, 0.1, Degraded, "gap"},
+	} {
+		r := newRig(t)
+		r.settings.Objectives = objectives()
+		for n := range 80 {
+			s := serves("0")
+			s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.02}
+			s.observed[collect.QueueTime] = [2]float64{15, 0.05}
+			if n >= 48 && n%4 == 0 {
+				s.observed[collect.TimeToFirstToken] = [2]float64{15, test.first}
+				s.observed[collect.InterTokenLatency] = [2]float64{1485, test.gap}
+				s.observed[collect.TimePerOutputToken] = [2]float64{15, test.gap}
+			}
+			r.scrape(answers(1), s)
+		}
+		assert.Equal(t, test.want, r.verdict("0").Condition, name)
+		if test.want == Degraded {
+			assert.Equal(t, test.objective, r.verdict("0").Objective, name)
+			assert.Equal(t, Objectives, r.verdict("0").Reference, name)
+			assert.InDelta(t, 0.25, r.engine("0").last.Signals[signal.MissedRatio], 1e-9, name)
+		}
+	}
+}
+
+// A promise that fewer requests meet than usual is harm, also within the target: 8 % miss
+// what 10 % may miss.
+func TestMoreMissesThanUsualAreHarmWithinTheTarget(t *testing.T) {
+	t.Parallel()
+	for missing, want := range map[float64]Condition{0.6: Healthy, 1.2: Degraded} {
+		r := newRig(t)
+		r.settings.Objectives = objectives()[:1]
+		for n := range 100 {
+			s := serves("0")
+			r.scrape(answers(1), s)
+			if n >= 60 {
+				// The slow ones come in a scrape of their own, as there is one mean for each.
+				r.at -= 14 * int64(time.Second)
+				late := serves("0")
+				late.observed[collect.TimeToFirstToken] = [2]float64{missing, 0.3}
+				r.scrape(answers(1), late)
+				r.at += 14*int64(time.Second) - scrape
+			}
+		}
+		assert.Equal(t, want, r.verdict("0").Condition, missing)
+	}
+}
+
+// Harm that ends begins its time anew: 40 minutes twice are not the hour of relearn_after.
+func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	slow := serves("0")
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	r.minutes(12, answers(1), serves("0"))
+	r.minutes(40, answers(1), slow)
+	r.minutes(10, answers(1), serves("0"))
+	r.minutes(40, answers(1), slow)
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+	r.minutes(25, answers(1), slow)
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
 }

@@ -1,13 +1,14 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Where no window has two scrapes nothing can be judged, and somebody is told why;

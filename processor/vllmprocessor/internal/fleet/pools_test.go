@@ -2,8 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"iter"
 	"math"
 	"slices"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // one is an engine as it is told: condition, requests in it, of which waiting wait,

@@ -88,3 +88,16 @@ func TestAConstantLoadKeepsTheGuess(t *testing.T) {
 	assert.InEpsilon(t, 0.05, f.Part(0, 1000), 0.01)
 	assert.InEpsilon(t, 0.02, f.Part(1, 50), 0.01)
 }
+
+// The deviation is the relative error of what was learned: of times that are 20 % above or
+// below the line in turn it is 20 %.
+func TestTheDeviationIsTheErrorOfWhatWasLearned(t *testing.T) {
+	t.Parallel()
+	f := newFit(0.5)
+	for n := range 2000 {
+		x := float64(n/2%10 + 1)
+		f.learn((0.01+0.002*x)*(1+0.2*float64(2*(n%2)-1)), x)
+	}
+	assert.InEpsilon(t, 0.021, f.Expect(5.5), 0.02)
+	assert.InDelta(t, 0.2, f.deviation, 0.03)
+}

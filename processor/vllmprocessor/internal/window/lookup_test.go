@@ -51,7 +51,7 @@ func TestTheModelsOfAnEngineRestartTogether(t *testing.T) {
 	}
 	views := r.Views(nil, false)
 	increase, _ := views[1].Increase(collect.PromptTokens)
-	assert.Equal(t, 60.0, increase, "the other model's fall tells of the restart")
+	assert.Equal(t, 60.0, increase, "the counter of the other model fell")
 }
 
 // It takes some hundredths of a second. A search through all series for each

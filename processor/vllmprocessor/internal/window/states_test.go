@@ -41,7 +41,7 @@ func TestTheFirstValueOfAGaugeIsItsAverage(t *testing.T) {
 }
 
 // Before a gauge was first read it had no value, not 0.
-func TestANewGaugeIsAveragedSinceItIsThere(t *testing.T) {
+func TestANewGaugeIsAveragedSinceItsFirstValue(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, tokens(1))
 	scrape(r, 15, tokens(1))
@@ -164,13 +164,13 @@ func TestADistributionGrowsByItsBuckets(t *testing.T) {
 		assert.Equal(t, want, n)
 	}
 	_, status = only(t, r).AtMost(collect.TimeToFirstToken, 3)
-	assert.Equal(t, Missing, status, "3 is no bound")
+	assert.Equal(t, Missing, status, "3 is not one of the bounds")
 	_, status = only(t, r).AtMost(collect.QueueTime, 1)
 	assert.Equal(t, Missing, status)
 }
 
 // All counts rise, only the sum falls: with negative observations it may.
-func TestAFallingSumIsNoRestart(t *testing.T) {
+func TestAFallingSumDoesNotRestartTheEngine(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, latency(100, bounds, 10, 20, 30, 40))
 	assert.Zero(t, scrape(r, 15, latency(99, bounds, 11, 20, 30, 40)).Resets)
@@ -322,7 +322,7 @@ func TestAStepIsTheIncreaseSinceThePreviousPoint(t *testing.T) {
 	assert.Equal(t, 9.0, h.Sum)
 	scrape(r, 75, gone(latency(0, nil)))
 	_, _, ok = step()
-	assert.True(t, ok, "the end at the time of the point is none")
+	assert.True(t, ok, "an end at the time of the point is ignored")
 	scrape(r, 76, gone(latency(0, nil)))
 	_, _, ok = step()
 	assert.False(t, ok)

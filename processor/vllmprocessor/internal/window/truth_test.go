@@ -77,7 +77,7 @@ func assertIncrease(t *testing.T, r *Resource, want float64) {
 	assert.Equal(t, want, got)
 }
 
-// A start time is the receiver's word for a restart. The previous point is at 15 s and
+// The receiver reports a restart by the start time. The previous point is at 15 s and
 // has counted 100, this one is at 30 s and has counted 150.
 func TestAStartBetweenTwoPointsIsARestart(t *testing.T) {
 	const grew, restarted = 50.0, 150.0
@@ -178,12 +178,12 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 		resets int
 		want   float64
 	}{
-		"all engines restart":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
-		"one engine restarts":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
-		"one engine restarts, the other may still come": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
-		"one engine restarts, the other ends":           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
-		"the front end shows it by itself":              {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
-		"only the front end restarts":                   {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
+		"all engines restart":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
+		"one engine restarts":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
+		"one engine restarts, the other is pending": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
+		"one engine restarts, the other ends":       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
+		"the front end shows it by itself":          {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
+		"only the front end restarts":               {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fresh()
@@ -195,8 +195,8 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 	}
 }
 
-// An engine that shows the restart one batch after the front end has is no second
-// restart of the front end.
+// The engine shows the restart one batch after the front end. The front end has restarted
+// only once.
 func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 	r := fresh()
 	requests := func(value float64) collect.Sample {
@@ -213,7 +213,7 @@ func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 	}
 }
 
-// An engine that has long been gone has no say in whether all engines restarted.
+// An engine that has been missing for two batches is not waited for.
 func TestAnEngineThatIsGoneDoesNotHoldTheFrontEndBack(t *testing.T) {
 	r := fresh()
 	requests := func(value float64) collect.Sample {

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
@@ -103,8 +102,11 @@ func withoutStacks(logger *zap.Logger) *zap.Logger {
 // line logs a change: the condition now, its evidence, what it is compared with, and
 // what to do next.
 func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
-	condition, _ := catalog.ConditionByName(t.To.Condition.String())
-	sentence, next, anchor := condition.Sentence, condition.Next, condition.Anchor
+	reason := ""
+	if t.Relearned {
+		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", stage.Spell(l.relearnAfter))
+	}
+	words := t.Words(reason, l.emits)
 	var fields []zap.Field
 	if evidence := t.Evidence(); len(evidence) > 0 {
 		fields = append(fields, zap.Strings("evidence", evidence))
@@ -114,36 +116,22 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		fields = append(fields, zap.String(stage.Cut(a.Name), stage.Cut(a.Value)))
 	}
 	fields = append(fields,
-		zap.String("condition", condition.Name),
+		zap.Stringer("condition", t.To.Condition),
 		zap.String("previous_condition", t.From.Condition.String()),
 		zap.Int("severity", t.To.Severity),
 		zap.Time("at", time.Unix(0, t.At).UTC()),
 	)
-	cause, known := subject(t)
-	if known {
-		sentence, next, anchor = sentence+" "+cause.Sentence, cause.Next, cause.Anchor
-		if detail := detailOf(cause, t); detail != nil {
-			sentence += " " + detail.Sentence
-			fields = append(fields, zap.String("detail", detail.Name))
-		}
+	if words.Detail != "" {
+		fields = append(fields, zap.String("detail", words.Detail))
 	}
 	if t.To.Explained {
-		fields = append(fields, zap.String("cause", t.To.Primary.String()))
-		if cause.NotSeparable != "" {
-			fields = append(fields, zap.String("not_separable", cause.NotSeparable))
+		fields = append(fields, zap.Stringer("cause", t.To.Primary))
+		if words.NotSeparable != "" {
+			fields = append(fields, zap.String("not_separable", words.NotSeparable))
 		}
-	}
-	if because := t.To.Because.Sentence(); because != "" {
-		sentence = because
-	}
-	if reason := t.Unreadable(); reason != "" {
-		sentence = reason
 	}
 	if t.Failure != "" {
 		fields = append(fields, zap.String("scrape_failure", t.Failure))
-	}
-	if t.Relearned {
-		sentence = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", stage.Spell(l.relearnAfter))
 	}
 	fields = append(fields, causeNames("contributing", &t.To.Contributing), causeNames("notices", &t.To.Notices))
 	if t.To.Severity >= 2 && (t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing) {
@@ -153,36 +141,10 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		}
 	}
 	if t.To.Severity > 0 {
-		fields = append(fields, zap.Strings("next", catalog.StepsWith(next, l.emits)))
+		fields = append(fields, zap.Strings("next", words.Next))
 	}
-	fields = append(fields, zap.String("runbook", "docs/diagnosis.md#"+anchor))
-	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+sentence, fields...)
-}
-
-// subject is the cause that a line is about: the primary one, else a notice.
-func subject(t *diagnose.Transition) (*catalog.Cause, bool) {
-	if t.To.Explained {
-		return catalog.CauseByName(t.To.Primary.String())
-	}
-	for c, is := range t.To.Notices {
-		if is {
-			return catalog.CauseByName(diagnose.Cause(c).String())
-		}
-	}
-	return nil, false
-}
-
-// detailOf is the detail of the primary cause; nil where none is known.
-func detailOf(cause *catalog.Cause, t *diagnose.Transition) *catalog.Detail {
-	if !t.To.Explained {
-		return nil
-	}
-	for i := range cause.Details {
-		if cause.Details[i].Name == t.Details[t.To.Primary] {
-			return &cause.Details[i]
-		}
-	}
-	return nil
+	fields = append(fields, zap.String("runbook", words.Runbook))
+	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+words.Sentence, fields...)
 }
 
 // causeNames is a log field of causes other than the primary one.

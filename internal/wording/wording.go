@@ -1,0 +1,151 @@
+// Package wording composes what people read about a diagnosis, from the catalogue: the
+// sentence, the next steps, the runbook and the evidence. The log of the processor, the
+// records of the connector and the demo (make run) all take their words from here.
+package wording
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// page is the documentation that the anchors of the catalogue belong to.
+const page = "docs/diagnosis.md"
+
+// Diagnosis is what is reported of an engine or a pool, in names of the catalogue. Names
+// that the catalogue lacks, as those of a newer processor, stand in the sentence as they
+// are.
+type Diagnosis struct {
+	Condition string
+	// Cause is the primary cause, Detail its detail; both empty without one.
+	Cause, Detail string
+	Notices       []string
+	// Reason is a sentence that says more precisely than the condition what is wrong;
+	// empty for none. It replaces all others.
+	Reason string
+}
+
+// Words are what people read about a diagnosis.
+type Words struct {
+	Sentence string
+	// Next are the steps to take, and Runbook the place in the documentation. Both are
+	// empty where the catalogue has none.
+	Next    []string
+	Runbook string
+	// Detail is the detail of the primary cause, where the catalogue has it. NotSeparable
+	// is what looks the same as the primary cause.
+	Detail, NotSeparable string
+}
+
+// Of composes the words of a diagnosis. The next steps and the runbook are those of the
+// primary cause, else of the condition, else of a notice where the condition asks for
+// nothing. Steps that name a metric which is not enabled are left out.
+func Of(d *Diagnosis, enabled func(metric string) bool) Words {
+	var w Words
+	var sentences []string
+	harmless := false
+	advise := func(next []string, anchor string) {
+		w.Next, w.Runbook = catalog.StepsWith(next, enabled), page+"#"+anchor
+	}
+	if condition, known := catalog.ConditionByName(d.Condition); known {
+		sentences = append(sentences, condition.Sentence)
+		advise(condition.Next, condition.Anchor)
+		harmless = condition.Severity == 0
+	} else {
+		sentences = append(sentences, "The condition is "+d.Condition+".")
+	}
+	if cause, known := catalog.CauseByName(d.Cause); known {
+		sentences = append(sentences, cause.Sentence)
+		for _, detail := range cause.Details {
+			if detail.Name == d.Detail {
+				sentences = append(sentences, detail.Sentence)
+				w.Detail = detail.Name
+			}
+		}
+		w.NotSeparable = cause.NotSeparable
+		advise(cause.Next, cause.Anchor)
+	} else if d.Cause != "" {
+		sentences = append(sentences, "The primary cause is "+d.Cause+".")
+	}
+	for _, name := range d.Notices {
+		notice, known := catalog.CauseByName(name)
+		if !known {
+			sentences = append(sentences, "There is a notice: "+name+".")
+			continue
+		}
+		sentences = append(sentences, notice.Sentence)
+		if harmless && d.Cause == "" {
+			harmless = false // the first notice only
+			advise(notice.Next, notice.Anchor)
+		}
+	}
+	w.Sentence = strings.Join(sentences, " ")
+	if d.Reason != "" {
+		w.Sentence = d.Reason
+	}
+	return w
+}
+
+// EnabledByDefault reports whether a metric is on where nobody configured it.
+func EnabledByDefault(metric string) bool {
+	m, known := catalog.ByName(metric)
+	return known && m.Enabled
+}
+
+// Evidence returns what a diagnosis was judged by, the deciding signals first: those that
+// the catalogue names for the cause, for the notices and for the condition, each with its
+// value, its unit and what is usual. values returns the value of a signal and what is
+// usual, NaN where one is not known.
+func Evidence(d *Diagnosis, values func(signal string) (value, usual float64)) []string {
+	var names []string
+	for _, name := range append([]string{d.Cause}, d.Notices...) {
+		if cause, known := catalog.CauseByName(name); known {
+			names = append(names, cause.Signals...)
+		}
+	}
+	if condition, known := catalog.ConditionByName(d.Condition); known {
+		names = append(names, condition.Signals...)
+	}
+	var evidence []string
+	for i, name := range names {
+		value, usual := values(name)
+		if slices.Contains(names[:i], name) || math.IsNaN(value) || math.IsInf(value, 0) {
+			continue
+		}
+		line := name + " " + short(value) + units[name]
+		if !math.IsNaN(usual) && !math.IsInf(usual, 0) {
+			line += " (usual " + short(max(usual, 0)) + ")"
+		}
+		evidence = append(evidence, line)
+	}
+	return evidence
+}
+
+// units are what stands after the value of a signal: " requests/s". Shares and factors
+// have none.
+var units = func() map[string]string {
+	all := map[string]string{}
+	for _, s := range catalog.Signals() {
+		if s.Unit == "1" {
+			continue
+		}
+		unit := strings.ReplaceAll(strings.ReplaceAll(s.Unit, "{", ""), "}", "s")
+		if per, found := strings.CutPrefix(unit, "1/"); found {
+			unit = "per " + strings.TrimSuffix(per, "s")
+		}
+		all[s.Name] = " " + unit
+	}
+	return all
+}()
+
+// short writes a number with three digits.
+func short(x float64) string {
+	if math.Abs(x) >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}

@@ -1,0 +1,154 @@
+package wording
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// The condition comes first, then the primary cause with its detail, then the notices.
+func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
+	condition := func(name string) *catalog.Condition {
+		found, known := catalog.ConditionByName(name)
+		require.True(t, known)
+		return found
+	}
+	cause := func(name string) *catalog.Cause {
+		found, known := catalog.CauseByName(name)
+		require.True(t, known)
+		return found
+	}
+	demand := cause("demand_exceeds_capacity")
+	seqs := ""
+	for _, detail := range demand.Details {
+		if detail.Name == "seqs" {
+			seqs = detail.Sentence
+		}
+	}
+	require.NotEmpty(t, seqs)
+	for name, test := range map[string]struct {
+		state     Diagnosis
+		sentences []string
+		next      []string
+		runbook   string
+	}{
+		"a condition alone": {
+			Diagnosis{Condition: "stalled"},
+			[]string{condition("stalled").Sentence},
+			condition("stalled").Next, "docs/diagnosis.md#stalled",
+		},
+		"the cause knows better what to do": {
+			Diagnosis{Condition: "degraded", Cause: "slow_steps"},
+			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence},
+			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+		},
+		"a detail": {
+			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "seqs"},
+			[]string{condition("degraded").Sentence, demand.Sentence, seqs},
+			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+		},
+		"a detail that is not known": {
+			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "new"},
+			[]string{condition("degraded").Sentence, demand.Sentence},
+			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+		},
+		"where all is well, the first notice says what to do": {
+			Diagnosis{Condition: "idle", Notices: []string{"frozen_gauges", "workload_shift"}},
+			[]string{condition("idle").Sentence, cause("frozen_gauges").Sentence, cause("workload_shift").Sentence},
+			cause("frozen_gauges").Next, "docs/diagnosis.md#frozen_gauges",
+		},
+		"a notice together with a cause does not": {
+			Diagnosis{Condition: "degraded", Cause: "slow_steps", Notices: []string{"workload_shift"}},
+			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence, cause("workload_shift").Sentence},
+			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+		},
+		"nor one with a condition that needs something": {
+			Diagnosis{Condition: "stalled", Notices: []string{"workload_shift"}},
+			[]string{condition("stalled").Sentence, cause("workload_shift").Sentence},
+			condition("stalled").Next, "docs/diagnosis.md#stalled",
+		},
+		"a cause of a condition that needs nothing": {
+			Diagnosis{Condition: "healthy", Cause: "slow_steps", Notices: []string{"workload_shift"}},
+			[]string{condition("healthy").Sentence, cause("slow_steps").Sentence, cause("workload_shift").Sentence},
+			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+		},
+		"names of a newer processor": {
+			Diagnosis{Condition: "tired", Cause: "age", Notices: []string{"noise"}},
+			[]string{"The condition is tired.", "The primary cause is age.", "There is a notice: noise."},
+			nil, "",
+		},
+		"a new cause of a known condition": {
+			Diagnosis{Condition: "degraded", Cause: "age"},
+			[]string{condition("degraded").Sentence, "The primary cause is age."},
+			condition("degraded").Next, "docs/diagnosis.md#degraded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Of(&test.state, func(string) bool { return true })
+			assert.Equal(t, strings.Join(test.sentences, " "), got.Sentence)
+			assert.Equal(t, test.next, got.Next)
+			assert.Equal(t, test.runbook, got.Runbook)
+		})
+	}
+}
+
+func TestAReasonReplacesTheSentence(t *testing.T) {
+	d := Diagnosis{Condition: "unknown", Reason: "Scrape more often."}
+	got := Of(&d, func(string) bool { return true })
+	assert.Equal(t, "Scrape more often.", got.Sentence)
+	assert.Equal(t, "docs/diagnosis.md#unknown", got.Runbook)
+}
+
+// The fields about the primary cause are empty where the catalogue has nothing to say.
+func TestTheDetailAndWhatLooksTheSameAreThoseOfTheCause(t *testing.T) {
+	slow, known := catalog.CauseByName("slow_steps")
+	require.True(t, known)
+	every := func(string) bool { return true }
+	got := Of(&Diagnosis{Condition: "degraded", Cause: "slow_steps", Detail: "new"}, every)
+	assert.Equal(t, slow.NotSeparable, got.NotSeparable)
+	assert.NotEmpty(t, got.NotSeparable)
+	assert.Empty(t, got.Detail, "the catalogue has no such detail")
+	got = Of(&Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "kv"}, every)
+	assert.Equal(t, "kv", got.Detail)
+	assert.Empty(t, Of(&Diagnosis{Condition: "stalled"}, every).NotSeparable)
+}
+
+// A step that names a metric which is not enabled leads nowhere.
+func TestStepsNameOnlyMetricsThatAreEnabled(t *testing.T) {
+	d := Diagnosis{Condition: "unreachable"}
+	all := Of(&d, func(string) bool { return true }).Next
+	require.Contains(t, strings.Join(all, " "), "`vllm.up`")
+	without := Of(&d, func(metric string) bool { return metric != "vllm.up" }).Next
+	assert.NotContains(t, strings.Join(without, " "), "`vllm.up`")
+	assert.Less(t, len(without), len(all))
+	assert.True(t, EnabledByDefault("vllm.up"))
+	assert.False(t, EnabledByDefault("vllm.diagnosis.signal"))
+	assert.False(t, EnabledByDefault("no.metric"))
+}
+
+// Evidence has the signals of the cause before those of the condition, each once, with the
+// value, the unit and what is usual. What is not known is left out.
+func TestEvidenceIsWhatTheCatalogueNames(t *testing.T) {
+	values := map[string][2]float64{
+		"step_time_factor": {1.532, 1}, "step_time_mean": {0.0312, 0.02}, "inter_token_latency_mean": {math.NaN(), 0.02},
+		"running": {30, math.NaN()}, "time_to_first_token_mean": {12345.6, -0.001}, "queue_wait_estimate": {math.Inf(1), 1},
+		"arrival_rate": {3, 1},
+	}
+	get := func(signal string) (value, usual float64) {
+		if v, known := values[signal]; known {
+			return v[0], v[1]
+		}
+		return math.NaN(), math.NaN()
+	}
+	assert.Equal(t, []string{
+		"step_time_factor 1.53 (usual 1)", "step_time_mean 0.0312 s (usual 0.02)", "running 30 requests", "time_to_first_token_mean 12346 s (usual 0)",
+	}, Evidence(&Diagnosis{Condition: "degraded", Cause: "slow_steps"}, get))
+	assert.Equal(t, []string{"arrival_rate 3 requests/s (usual 1)", "time_to_first_token_mean 12346 s (usual 0)"},
+		Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get))
+	assert.Empty(t, Evidence(&Diagnosis{Condition: "new", Cause: "new"}, get))
+}

@@ -1,0 +1,45 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// Words are what an operator reads about a change: Next only steps that name enabled
+// metrics. reason replaces the sentence; empty where the change has none of its own.
+func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
+	d := t.diagnosis()
+	if d.Reason = t.To.Because.Sentence(); d.Reason == "" {
+		d.Reason = t.Unreadable()
+	}
+	if reason != "" {
+		d.Reason = reason
+	}
+	return wording.Of(d, enabled)
+}
+
+// Evidence is what a change was judged by, the deciding signals first.
+func (t *Transition) Evidence() []string {
+	return wording.Evidence(t.diagnosis(), func(name string) (value, usual float64) {
+		s, known := signal.Named(name)
+		if !known {
+			return math.NaN(), math.NaN()
+		}
+		return t.Signals[s], t.Usual[s]
+	})
+}
+
+func (t *Transition) diagnosis() *wording.Diagnosis {
+	d := &wording.Diagnosis{Condition: t.To.Condition.String()}
+	if t.To.Explained {
+		d.Cause, d.Detail = t.To.Primary.String(), t.Details[t.To.Primary]
+	}
+	for c, is := range t.To.Notices {
+		if is {
+			d.Notices = append(d.Notices, Cause(c).String())
+		}
+	}
+	return d
+}
