@@ -254,6 +254,6 @@ func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
 	again := r.running[same.address.String()]
 	r.mu.Unlock()
 	require.NotNil(t, again)
-	assert.NoError(t, again.scraper.stopped.Err(), "the new one runs")
+	require.NoError(t, again.scraper.stopped.Err(), "the new one runs")
 	require.NoError(t, r.Shutdown(t.Context()))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -54,7 +55,7 @@ func TestReadPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, tt.want, readPod(tt.pod))
 			trimmed, err := onlyState(tt.pod)
-			assert.NoError(t, err)
+			require.NoError(t, err)
 			pod, _ := trimmed.(*unstructured.Unstructured)
 			assert.Equal(t, tt.want, readPod(pod), "the state is the same after trimming")
 			assert.NotContains(t, pod.Object, "spec")
@@ -62,7 +63,7 @@ func TestReadPod(t *testing.T) {
 		})
 	}
 	same, err := onlyState("not a pod")
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	assert.Equal(t, "not a pod", same)
 }
 

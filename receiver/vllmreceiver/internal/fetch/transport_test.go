@@ -156,9 +156,9 @@ func TestRequestsCarryTheConfiguredHeadersAndHost(t *testing.T) {
 // Every request has the deadline of the settings, and none where they have none.
 func TestEveryRequestHasTheDeadline(t *testing.T) {
 	for name, ask := range map[string]func(*Client) error{
-		"metrics": func(c *Client) error { _, err := c.Metrics(context.Background(), new(bytes.Buffer)); return err },
-		"health":  func(c *Client) error { _, err := c.Health(context.Background()); return err },
-		"version": func(c *Client) error { _, err := c.Version(context.Background()); return err },
+		"metrics": func(c *Client) error { _, err := c.Metrics(t.Context(), new(bytes.Buffer)); return err },
+		"health":  func(c *Client) error { _, err := c.Health(t.Context()); return err },
+		"version": func(c *Client) error { _, err := c.Version(t.Context()); return err },
 	} {
 		for _, timeout := range []time.Duration{0, time.Minute} {
 			var left time.Duration
@@ -502,5 +502,5 @@ func TestAsErrorOfAnUnknownError(t *testing.T) {
 	assert.Equal(t, "the request failed: strange", e.Message)
 	known := newError(OutcomeDNS, io.EOF, "words")
 	assert.Same(t, known, AsError(fmt.Errorf("wrapped: %w", known)))
-	assert.ErrorIs(t, known, io.EOF)
+	require.ErrorIs(t, known, io.EOF)
 }
