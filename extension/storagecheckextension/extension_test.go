@@ -258,7 +258,7 @@ func TestTheFilesMovedAsideAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, []string{minute(3), minute(4)}, f.names(), "the newest two")
 	damagedOf(1<<20 - 500)
-	assert.Equal(t, []string{minute(5)}, f.names(), "the older ones do not fit beside it")
+	assert.Equal(t, []string{minute(5)}, f.names(), "the older ones do not fit together with it")
 	damagedOf(1<<20 + 1)
 	assert.Empty(t, f.names(), "it alone is beyond the limit, and so is what is older")
 	deleted := f.logs.FilterMessageSnippet("is deleted: it is beyond set_aside::max_files").Len()

@@ -18,9 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/unknown from the recorded bodies")
 
-// TestEveryRecordedFamilyIsKnownOrListed keeps, per recorded body, the list of
-// families that the catalogue does not know, with the kind that their TYPE line
-// declares. Of vLLM's bodies none may be unknown.
+// For each recorded body, testdata/unknown has the families that the catalogue does not
+// know, with the kind from their TYPE line. vLLM's bodies must have none.
 func TestEveryRecordedFamilyIsKnownOrListed(t *testing.T) {
 	for _, file := range captures.Files(t) {
 		name := filepath.Base(file)
@@ -49,8 +48,7 @@ func TestEveryRecordedFamilyIsKnownOrListed(t *testing.T) {
 	}
 }
 
-// TestEveryFamilyOfTheRecordedSeriesIsKnown does the same for the scrapes over
-// time, which come from a simulator of vLLM.
+// The recorded scrapes over time are from a simulator of vLLM.
 func TestEveryFamilyOfTheRecordedSeriesIsKnown(t *testing.T) {
 	root := filepath.Join(captures.Dir(t), "series")
 	bodies := 0
@@ -68,7 +66,7 @@ func TestEveryFamilyOfTheRecordedSeriesIsKnown(t *testing.T) {
 	assert.Positive(t, bodies)
 }
 
-// known says whether the catalogue has the family under this kind.
+// known reports whether the catalogue has the family with this kind.
 func known(family, kind string) bool {
 	for _, prefix := range Prefixes {
 		if rest, ours := strings.CutPrefix(family, prefix); ours {
@@ -84,9 +82,9 @@ func known(family, kind string) bool {
 	return typed && slices.ContainsFunc(BySource(family), func(m Match) bool { return m.Metric.Kind == want })
 }
 
-// declaredFamilies returns the kind of every family of a body, by the name that
-// the text format gives it. It reads TYPE lines, and samples that no TYPE line
-// covers; series of start times are no families of their own.
+// declaredFamilies returns the kind of every family of a body by its name in the text
+// format. It reads TYPE lines, and samples without a TYPE line. Series of start times do
+// not count as families.
 func declaredFamilies(body string) map[string]string {
 	families := map[string]string{}
 	var samples []string

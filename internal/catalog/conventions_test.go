@@ -13,8 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// Components that state a version of the conventions state the version whose
-// schema they put on their resources.
+// The sem_conv_version of a component must be the version of the schema on its resources.
 func TestStatedConventionsAreThoseOfTheSchema(t *testing.T) {
 	files, err := filepath.Glob("../../*/*/metadata.yaml")
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ var latencies = []string{
 	"vllm.request.time_per_output_token", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time",
 }
 
-func TestWhatTheProcessorLeavesOffIsWhatCostsSeriesOrIsUncertain(t *testing.T) {
+func TestOnlyCostlyOrUncertainMetricsAreOffByDefault(t *testing.T) {
 	want := []string{
 		"vllm.request.finished_ratio", "vllm.request.cancelled_estimate", "vllm.diagnosis.signal", "vllm.diagnosis.signal_ratio",
 	}
@@ -55,8 +55,7 @@ func TestEveryLatencyHasAMeanAndQuantiles(t *testing.T) {
 	}
 }
 
-// TestEveryDerivationLeadsToTheReceiver follows every input to what is read from
-// the wire.
+// TestEveryDerivationLeadsToTheReceiver follows every input to a metric from the wire.
 func TestEveryDerivationLeadsToTheReceiver(t *testing.T) {
 	require.NotEmpty(t, computed())
 	for _, m := range All() {
@@ -70,7 +69,7 @@ func TestEveryDerivationLeadsToTheReceiver(t *testing.T) {
 			input, found := ByName(name)
 			require.True(t, found, "%s from %s", m.Name, name)
 			if input.EmittedBy == "receiver" {
-				// What came of a scrape is the receiver's own knowledge.
+				// The receiver itself makes the metrics about a scrape.
 				own := slices.Contains([]string{"vllm.up", "vllm.healthy", "vllm.scrape.failure", "vllm.pod.terminating"}, name)
 				assert.Equal(t, own, len(input.Sources) == 0, "%s from %s", m.Name, name)
 				continue
@@ -95,9 +94,9 @@ func TestOnlyTheCapacityIsBothReceivedAndDerived(t *testing.T) {
 	assert.Equal(t, []string{"vllm.kv_cache.capacity"}, both)
 }
 
-// TestDerivedNamesAreNobodysWireNames: a Prometheus that scrapes the same server
-// would store a series of the server and a derived one as one.
-func TestDerivedNamesAreNobodysWireNames(t *testing.T) {
+// With a wire name, a Prometheus that scrapes the same server would store a series of the
+// server and a derived one as one.
+func TestDerivedNamesAreNotWireNames(t *testing.T) {
 	wire := map[string]string{}
 	for _, m := range All() {
 		for _, s := range m.Sources {
@@ -113,9 +112,8 @@ func TestDerivedNamesAreNobodysWireNames(t *testing.T) {
 	}
 }
 
-// TestTheEndingOfADerivedNameSaysWhatItIs holds the names to the table in
-// docs/reference/naming.md.
-func TestTheEndingOfADerivedNameSaysWhatItIs(t *testing.T) {
+// The table in docs/reference/naming.md lists the suffixes.
+func TestTheSuffixOfADerivedNameShowsItsKind(t *testing.T) {
 	seen := map[string]int{}
 	for _, m := range computed() {
 		switch {
@@ -136,9 +134,8 @@ func TestTheEndingOfADerivedNameSaysWhatItIs(t *testing.T) {
 	assert.Len(t, seen, 2)
 }
 
-// TestAValueOfAPoolIsNamedAsThatOfAServer also makes sure that nothing of a pool
-// is by engine: a replica's engines are added up.
-func TestAValueOfAPoolIsNamedAsThatOfAServer(t *testing.T) {
+// No metric of a pool is by engine: the engines of a replica are added up.
+func TestAMetricOfAPoolHasTheNameOfThatOfAServer(t *testing.T) {
 	twins := 0
 	for _, m := range computed() {
 		rest, isPool := strings.CutPrefix(m.Name, "vllm.pool.")

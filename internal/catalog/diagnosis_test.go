@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestTheDiagnosisIsTheYAML decodes diagnosis.yaml without the generator's
-// schema, so that a field which the generator forgets shows up as a difference.
+// The test decodes diagnosis.yaml without the generator's schema, so that a field which the
+// generator forgets is a difference.
 func TestTheDiagnosisIsTheYAML(t *testing.T) {
 	content, err := os.ReadFile("diagnosis.yaml")
 	require.NoError(t, err)
@@ -51,9 +51,8 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 	assert.Equal(t, causes, causes)
 }
 
-// TestConditionsStandInTheOrderOfPrecedence also fixes how severe they are:
-// alerts of users depend on both.
-func TestConditionsStandInTheOrderOfPrecedence(t *testing.T) {
+// Alerts of users depend on the order of precedence and on the severities.
+func TestConditionsAreInOrderOfPrecedence(t *testing.T) {
 	want := []Condition{
 		{Name: "draining", Severity: 0},
 		{Name: "unreachable", Severity: 3},
@@ -73,7 +72,7 @@ func TestConditionsStandInTheOrderOfPrecedence(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestTheCausesAreComplete fixes the names, which users write into alerts.
+// Users write the names of the causes into alerts, so the names are fixed.
 func TestTheCausesAreComplete(t *testing.T) {
 	names := map[Level][]string{}
 	details := map[string][]string{}
@@ -115,9 +114,8 @@ func TestConditionsAndCausesAreFoundByName(t *testing.T) {
 	assert.False(t, known)
 }
 
-// TestTheMetricsOfTheDiagnosisCarryWhatItSays: whoever emits a cause needs all of
-// its attributes, and a pool has the same as an engine.
-func TestTheMetricsOfTheDiagnosisCarryWhatItSays(t *testing.T) {
+// A cause needs all of its attributes, and a pool has the same ones as an engine.
+func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 	want := map[string]struct {
 		unit    string
 		enabled bool

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
-// isGateway tells whether a metric is an inference gateway's. These are renamed
-// by design, so the colon rule does not hold for them.
+// isGateway reports whether a metric is an inference gateway's. These are renamed by
+// design, so the colon rule does not apply to them.
 func isGateway(m Metric) bool { return strings.HasPrefix(m.Name, "inference_gateway.") }
 
 // gatewayPrefix returns the prefix of a family and what follows it.
@@ -28,9 +28,9 @@ func gatewayPrefix(family string) (GatewayPrefix, string) {
 	return GatewayPrefix{}, ""
 }
 
-// TestGatewayNamesAreNobodysWireNames guards the reason for the renaming: with a
-// wire name a Prometheus that scrapes the same picker would store both as one.
-func TestGatewayNamesAreNobodysWireNames(t *testing.T) {
+// With a wire name, a Prometheus that scrapes the same picker would store both series as
+// one.
+func TestGatewayNamesAreNotWireNames(t *testing.T) {
 	wire := map[string]string{}
 	for _, m := range All() {
 		for _, s := range m.Sources {
@@ -52,8 +52,8 @@ func TestGatewayNamesAreNobodysWireNames(t *testing.T) {
 	assert.Positive(t, count)
 }
 
-// TestGatewayNamesAreTheirOwnOrTheMechanicalForm: a name with a group of its own
-// is given by hand; every other one must be what an unknown family gets.
+// A name with a group of its own is chosen by hand. Every other one must be the name that
+// an unknown family gets.
 func TestGatewayNamesAreTheirOwnOrTheMechanicalForm(t *testing.T) {
 	for _, m := range All() {
 		// "requests" would be "request", which is a group.
@@ -74,8 +74,7 @@ func TestGatewayNamesAreTheirOwnOrTheMechanicalForm(t *testing.T) {
 	}
 }
 
-// TestNewerGenerationsOfAGatewayWin: among the sources of a metric a newer
-// generation's stands later, because the last one wins.
+// The last source of a metric wins, so those of newer generations must be later.
 func TestNewerGenerationsOfAGatewayWin(t *testing.T) {
 	generations := map[string]int{}
 	for i, p := range Gateway.Prefixes {
@@ -101,7 +100,7 @@ func TestNoGatewayPrefixHidesAnother(t *testing.T) {
 	}
 }
 
-func TestLabelsOfGatewaysLeadToAttributesThatMetricsCarry(t *testing.T) {
+func TestLabelsOfGatewaysBecomeAttributesOfMetrics(t *testing.T) {
 	carried := map[string]bool{}
 	for _, m := range All() {
 		for _, a := range m.Attributes {
@@ -116,8 +115,7 @@ func TestLabelsOfGatewaysLeadToAttributesThatMetricsCarry(t *testing.T) {
 	}
 }
 
-// TestGaugesWithAnAggregatedLabelAreAdditive: a gauge that keeps a label without
-// limit would have to be a choice.
+// A gauge that keeps a label with an unlimited number of values needs a decision.
 func TestGaugesWithAnAggregatedLabelAreAdditive(t *testing.T) {
 	for _, m := range All() {
 		carries := slices.ContainsFunc(Gateway.AggregatedLabels, func(l string) bool { return slices.Contains(m.Attributes, l) })
@@ -127,8 +125,7 @@ func TestGaugesWithAnAggregatedLabelAreAdditive(t *testing.T) {
 	}
 }
 
-// TestEveryFamilyOfTheRecordedGatewaysIsKnown: what is not in the catalogue is
-// off by default or an info family.
+// A family that is not in the catalogue must be off by default or an info family.
 func TestEveryFamilyOfTheRecordedGatewaysIsKnown(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
 	require.NoError(t, err)

@@ -69,9 +69,8 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 	}))
 }
 
-// TestVersionsDecideBetweenMeanings guards what the fold by version relies on:
-// a family with two meanings has them in version ranges that do not overlap,
-// and at most one of them holds where the version is unknown.
+// A family with two meanings has them in version ranges that do not overlap, and at most
+// one of them counts if the version is unknown.
 func TestVersionsDecideBetweenMeanings(t *testing.T) {
 	twofold := 0
 	for i := range All() {
@@ -111,7 +110,7 @@ func compareVersions(t *testing.T, a, b string) int {
 	return 0
 }
 
-func TestInfoFamiliesLeadToMetricsThatNameThem(t *testing.T) {
+func TestInfoFamiliesBecomeMetricsThatNameThem(t *testing.T) {
 	for _, f := range InfoFamilies {
 		labels := map[string]string{}
 		for _, n := range f.Numbers {

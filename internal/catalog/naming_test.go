@@ -27,8 +27,8 @@ func prometheusName(t *testing.T, m Metric) string {
 	return name
 }
 
-// newestFamily is the wire name that a metric has on current servers; empty
-// for metrics that no family of their own stands behind.
+// newestFamily is the wire name of a metric on current servers; empty for metrics without
+// a family of their own.
 func newestFamily(m Metric) string {
 	if len(m.Sources) == 0 || m.Sources[len(m.Sources)-1].Label != "" {
 		return ""
@@ -36,7 +36,7 @@ func newestFamily(m Metric) string {
 	return m.Sources[len(m.Sources)-1].Family
 }
 
-func TestNamesTranslateBackToTheWireOrSayWhyNot(t *testing.T) {
+func TestNamesTranslateBackToTheWireOrHaveAReason(t *testing.T) {
 	for _, m := range All() {
 		if isGateway(m) {
 			assert.Empty(t, m.Exception, "%s: the reason is the same for all, in docs/reference/naming.md", m.Name)
@@ -69,9 +69,8 @@ func TestNoTwoNamesAreEqualAfterTranslation(t *testing.T) {
 	}
 }
 
-// TestNamesAreTheMechanicalForm applies rule by rule what docs/reference/naming.md says,
-// so that a family gets the same name from the catalogue as it had while it was
-// unknown.
+// The test applies the rules of docs/reference/naming.md one by one. So a family gets the
+// same name from the catalogue as it had while it was unknown.
 func TestNamesAreTheMechanicalForm(t *testing.T) {
 	for _, m := range All() {
 		wire := newestFamily(m)
@@ -118,8 +117,8 @@ func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
 	}
 }
 
-// notShares are the quotients with the unit 1 that can leave the range from 0 to
-// 1, and what their description must say instead.
+// notShares are the quotients with the unit 1 that can be outside of 0 to 1, with the words
+// that their description must have.
 var notShares = map[string]string{
 	"vllm.diagnosis.signal_ratio":      "can exceed 1",
 	"vllm.input_output_ratio":          "can exceed 1",
@@ -129,7 +128,7 @@ var notShares = map[string]string{
 	"vllm.slo.error_budget_remaining":  "can be negative",
 }
 
-func TestOnlyRatiosHaveUnitOneAndTellTheirRange(t *testing.T) {
+func TestOnlyRatiosHaveUnitOneAndNameTheirRange(t *testing.T) {
 	for _, m := range All() {
 		want := []string{}
 		switch phrase, leaves := notShares[m.Name]; {
@@ -158,7 +157,7 @@ func TestNoAttributeIsReservedByABackend(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheNamingRuleNamesIsOffByDefault(t *testing.T) {
+func TestOnlyListedMetricsAreOffByDefault(t *testing.T) {
 	for _, m := range All() {
 		if m.EmittedBy == "processor" {
 			continue // Their defaults are decided one by one: derived_test.go.

@@ -15,9 +15,9 @@ var updateReleased = flag.Bool("update-released", false, "add new metrics to the
 
 const releasedFile = "testdata/released.txt"
 
-// A name that was released never changes, nor do its kind and unit: dashboards,
-// alerts and stored data depend on them. docs/reference/naming.md says how a change is made
-// all the same.
+// The name, kind and unit of a released metric never change: dashboards, alerts and stored
+// data depend on them. docs/reference/naming.md describes how to make a change
+// nevertheless.
 func TestReleasedNamesStay(t *testing.T) {
 	var now []string
 	for _, m := range All() {
