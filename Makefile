@@ -11,6 +11,8 @@ GREMLINS_VERSION := v0.6.0
 # race detector makes code several times slower.
 TEST_TIMEOUT ?= 5m
 RACE_TIMEOUT ?= 15m
+# CI adds -shuffle=on, with which Go keeps no results.
+TEST_FLAGS   ?=
 # Counted in runs: with a time, "go test -fuzz" itself now and then fails with
 # "context deadline exceeded" at the end (golang/go issue 75804).
 FUZZTIME     ?= 50000x
@@ -125,12 +127,18 @@ run: ## Build, then show the collector an incident on a simulated vLLM server (R
 .PHONY: test
 test: ## Run the unit tests
 	$(say) 'go test ./... (the first time it compiles the dependencies)'
-	@$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	@$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+# Without the simulator and the tests of whole collectors.
+.PHONY: quick
+quick: ## Run the fast tests of the components while you work
+	$(say) 'go test -short of the components'
+	@$(GO) test -short -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /internal/test/ -e vllmsim -e /cmd/demo)
 
 .PHONY: race
 race: ## Run the unit tests under the race detector
 	$(say) 'go test -race -short ./...'
-	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) ./...
+	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
@@ -140,7 +148,7 @@ fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
 	@set -e; awk '/^Fuzz/ { name[++n] = $$1; next } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' build/fuzz.list \
 	| while read -r package target; do \
 		printf '==> fuzzing %s in %s for %s\n' "$$target" "$$package" '$(FUZZTIME)'; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' "$$package" < /dev/null || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 20x "$$package" < /dev/null || exit 1; \
 	done
 
 .PHONY: bench
@@ -148,28 +156,34 @@ bench: ## Run the benchmarks
 	$(say) 'go test -bench'
 	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
-# Mutation testing. Gremlins copies the whole tree, so it gets one without programs. A mutation can make a loop endless, so memory (in KiB of address
-# space) and time are bounded.
+# Mutation testing. It runs in a copy of the tree, so that you can go on with your work,
+# and gremlins copies the whole tree once more: the copy has no programs. A mutation can
+# make a loop endless, so memory (in KiB of address space) and time are bounded.
 MUTATE_MEMORY  ?= 8000000
 MUTATE_TIMEOUT ?= 30m
+copy_tree = rm -rf build/mutate && mkdir -p build/mutate && \
+	git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 
 .PHONY: mutate
 mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
 	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
-	@$(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
+	@$(copy_tree)
+	@cd build/mutate && $(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
 	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
-	@rm -rf build/mutate && mkdir -p build/mutate
-	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
 		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
 		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
+	@rm -rf build/mutate
 
 .PHONY: mutate-sample
 mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and write what the tests do not notice to build/mutations.md
 	$(say) 'go run ./internal/test/mutate (an hour or so for 150 mutations on two cores)'
-	@mkdir -p build
-	@ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(GREMLINS) -seed $(or $(SEED),1) -count $(or $(COUNT),150) \
-		-o build/mutations.md ./receiver/... ./processor/... ./connector/... ./extension/...
+	@$(copy_tree)
+	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(CURDIR)/$(GREMLINS) \
+		-seed $(or $(SEED),1) -count $(or $(COUNT),150) -o $(CURDIR)/build/mutations.md \
+		./receiver/... ./processor/... ./connector/... ./extension/...
+	@rm -rf build/mutate
+	$(say) 'build/mutations.md has the table'
 
 # How many hours of healthy engines the diagnosis is watched for.
 ACCURACY_HOURS ?= 10000
@@ -230,7 +244,7 @@ prometheus: ## Fetch a Prometheus server for the end-to-end tests (Debian's pack
 		( cd build/deb && apt-get download -qq prometheus ) && \
 		dpkg-deb -x build/deb/prometheus_*.deb build/deb/root && \
 		rm -rf $(TOOLS)/prometheus && mv build/deb/root $(TOOLS)/prometheus || \
-		{ echo '==> the package prometheus cannot be had'; [ "$$(id -u)" -ne 0 ]; }; \
+		{ echo '==> apt-get cannot fetch the package prometheus'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
 # ---------------------------------------------------------------- care
@@ -243,7 +257,7 @@ lint: $(GOLANGCI) ## Run go vet and golangci-lint
 	@$(GO) vet ./...
 	@$(GO) vet -tags e2e ./...
 	$(say) 'golangci-lint run'
-	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --build-tags e2e --timeout 10m ./...
+	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --allow-parallel-runners --build-tags e2e --timeout 10m ./...
 	$(say) 'imports in a forbidden direction are refused'
 	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./internal/test/house
 

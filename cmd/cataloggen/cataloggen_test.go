@@ -92,7 +92,7 @@ metrics:
     blind_spots: Much.
 `
 
-func TestASoundCatalogueBecomesATableAndAReference(t *testing.T) {
+func TestAValidCatalogueGivesATableAndAReference(t *testing.T) {
 	doc, err := parse([]byte(small))
 	require.NoError(t, err)
 
@@ -113,7 +113,7 @@ func TestASoundCatalogueBecomesATableAndAReference(t *testing.T) {
 	}
 }
 
-func TestWhatTheProcessorDerivesHasAReferenceOfItsOwn(t *testing.T) {
+func TestDerivedMetricsHaveTheirOwnReference(t *testing.T) {
 	const sources, also = "    sources: [{family", "    also_derived: true\n    derived_from: [vllm.request.success]\n    formula: guess\n"
 	doc, err := parse([]byte(strings.Replace(small, sources, also+sources, 1)))
 	require.NoError(t, err)
@@ -156,32 +156,32 @@ func TestMistakesInTheCatalogueAreReported(t *testing.T) {
 		"a delta":                                {"temporality: cumulative", "temporality: delta", "a sum is written as"},
 		"an undeclared attribute":                {"attributes: [engine]", "attributes: [motor]", `attribute "motor" is not declared`},
 		"attributes out of order":                {"attributes: [engine]", "attributes: [engine, adapter]", "attributes must be sorted"},
-		"an attribute nobody uses":               {"attributes:\n", "attributes:\n  a: {description: A., type: string}\n", "attribute a: no metric carries it"},
+		"an unused attribute":                    {"attributes:\n", "attributes:\n  a: {description: A., type: string}\n", "attribute a: no metric carries it"},
 		"an unknown topic":                       {"topic: load", "topic: lead", "topic is not in topics"},
 		"an unknown component":                   {"emitted_by: receiver", "emitted_by: exporter", "emitted_by must be"},
 		"an unknown stability":                   {"stability: alpha", "stability: good", "stability must be"},
 		"half a version":                         {"since: 0.7.3", "since: v0.7", `"v0.7" is not a version`},
-		"a fallback for nothing":                 {"label: block_size}]", "label: block_size, fallback: true}]", "fallback has a meaning only beside version"},
+		"a fallback without a version":           {"label: block_size}]", "label: block_size, fallback: true}]", "fallback has a meaning only together with version"},
 		"an upper-case name":                     {"vllm.request.success:", "vllm.request.Success:", "the name must be lower-case"},
 		"groups out of order":                    {"[kv_cache_, request_]", "[request_, prefix_cache_]", `"prefix_cache_" is longer`},
 		"a gateway prefix outside its namespace": {"name: inference_gateway.epp.", "name: picker.", `the prefix "picker_" needs a name`},
 		"a gateway prefix of no kind":            {"kind: gateway", "kind: server", `the prefix "picker_" needs a name`},
-		"a gateway label that leads nowhere":     {"motor: engine", "motor: piston", `the attribute "piston", which is not declared`},
-		"an aggregated label that is not there":  {"aggregated_labels: [engine]", "aggregated_labels: [tenant]", `the aggregated label "tenant" is not declared`},
+		"a gateway label without an attribute":   {"motor: engine", "motor: piston", `the attribute "piston", which is not declared`},
+		"an undeclared aggregated label":         {"aggregated_labels: [engine]", "aggregated_labels: [tenant]", `the aggregated label "tenant" is not declared`},
 		"an additive counter":                    {"additive_gauges: [vllm.kv_cache.block_size]", "additive_gauges: [vllm.request.success]", `"vllm.request.success" is not a gauge`},
-		"an info label that leads nowhere": {
+		"an info label without a metric": {
 			"label: block_size}]", "label: size}]", `metric "vllm.kv_cache.block_size" does not name the label "block_size"`,
 		},
-		"a computation of what is read": {"    sources: [{family", "    formula: x\n    sources: [{family", "formula, derived_from, needs and blind_spots are for"},
-		"derived as well from nothing":  {"    sources: [{family", "    also_derived: true\n    sources: [{family", "metric vllm.kv_cache.block_size: derived_from is missing"},
-		"derived as well and only":      {"    formula: success\n", "    formula: success\n    also_derived: true\n", "also_derived is for metrics that the receiver emits"},
-		"no formula":                    {"    formula: success\n", "", "metric vllm.slo.good: formula is missing"},
-		"a formula of two lines":        {"formula: success\n", "formula: \"a\\nb\"\n", "formula must be one line"},
-		"no input":                      {"    derived_from: [vllm.request.success]\n", "", "metric vllm.slo.good: derived_from is missing"},
+		"a formula of a scraped metric":                   {"    sources: [{family", "    formula: x\n    sources: [{family", "formula, derived_from, needs and blind_spots are for"},
+		"also derived, without inputs":                    {"    sources: [{family", "    also_derived: true\n    sources: [{family", "metric vllm.kv_cache.block_size: derived_from is missing"},
+		"also derived, and emitted by the processor only": {"    formula: success\n", "    formula: success\n    also_derived: true\n", "also_derived is for metrics that the receiver emits"},
+		"no formula":             {"    formula: success\n", "", "metric vllm.slo.good: formula is missing"},
+		"a formula of two lines": {"formula: success\n", "formula: \"a\\nb\"\n", "formula must be one line"},
+		"no input":               {"    derived_from: [vllm.request.success]\n", "", "metric vllm.slo.good: derived_from is missing"},
 		"inputs out of order": {
 			"[vllm.kv_cache.block_size, vllm.request.success]", "[vllm.request.success, vllm.kv_cache.block_size]", "derived_from must be sorted",
 		},
-		"an input that is not there":     {"derived_from: [vllm.request.success]", "derived_from: [vllm.success]", `"vllm.success" is not a metric`},
+		"an unknown input":               {"derived_from: [vllm.request.success]", "derived_from: [vllm.success]", `"vllm.success" is not a metric`},
 		"itself as input":                {"derived_from: [vllm.request.success]", "derived_from: [vllm.slo.good]", "names the metric itself"},
 		"a derived gauge as input":       {"derived_from: [vllm.request.success]", "derived_from: [vllm.success_rate]", "neither the receiver's nor a counter"},
 		"a counter from a derived one":   {"derived_from: [vllm.request.success]", "derived_from: [vllm.slo.valid]", "a counter is derived from the receiver's"},
@@ -200,7 +200,7 @@ func TestTheGeneratedFilesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..")
 	files, err := generated(root)
 	require.NoError(t, err)
-	require.Len(t, files, 5+3+28, "the tables, the index of the runbooks, three pages and 28 runbooks")
+	require.Len(t, files, 5+4+28, "the tables, the index of the runbooks, four pages and 28 runbooks")
 	for path, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// derivationProblems makes sure that what the processor derives says from what
-// and how, that this leads back to the receiver, and that nothing else does.
+// derivationProblems checks that every derived metric has a formula and inputs, that
+// the inputs lead back to the receiver, and that no other metric has them.
 func (d *document) derivationProblems(name string, m metric) []string {
 	var problems []string
 	check := func(ok bool, problem string) {
@@ -36,9 +36,9 @@ func (d *document) derivationProblems(name string, m metric) []string {
 	return problems
 }
 
-// inputProblems allows the receiver's metrics as input, and the processor's own
-// counters, which in turn may only come from the receiver's. So no derivation
-// leads back to itself.
+// inputProblems allows as inputs the receiver's metrics and the processor's own
+// counters. Those counters may only be derived from the receiver's metrics, so no
+// metric is derived from itself.
 func (d *document) inputProblems(name, from string) []string {
 	input, known := d.Metrics[from]
 	switch {

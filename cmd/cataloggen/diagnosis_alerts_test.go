@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The alerts say of a small fleet what the page says that they do.
-func TestThePagesAlertsFireForWhatTheySay(t *testing.T) {
+// In a small fleet, each alert fires for the servers that the page describes.
+func TestTheAlertsOfThePageFireForTheRightServers(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var db fleet
 	add := func(value float64, name, instance string, more ...string) {
@@ -49,7 +49,7 @@ func TestThePagesAlertsFireForWhatTheySay(t *testing.T) {
 		require.Contains(t, want, name)
 		assert.ElementsMatch(t, want[name], fires(t, engine, db, expression, now), name)
 		if name == "VLLMDiagnosisGone" {
-			assert.Len(t, fires(t, engine, fleet{}, expression, now), 1, "nothing comes at all")
+			assert.Len(t, fires(t, engine, fleet{}, expression, now), 1, "no series at all")
 		}
 	}
 }
@@ -68,7 +68,7 @@ func fires(t *testing.T, engine *promql.Engine, db fleet, expression string, now
 	return found
 }
 
-// fleet is what Prometheus has stored of a fleet.
+// fleet is the series that Prometheus has stored.
 type fleet []storage.Series
 
 func (f fleet) Querier(int64, int64) (storage.Querier, error) { return querier{fleet: f}, nil }

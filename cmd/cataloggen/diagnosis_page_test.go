@@ -14,23 +14,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+func readFile(t *testing.T, path ...string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	require.NoError(t, err)
+	return content
+}
+
 func readPage(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "diagnosis.md"))
-	require.NoError(t, err)
-	return string(page)
+	return string(readFile(t, "docs", "diagnosis.md"))
 }
 
 // All runbooks have the same parts, so that who knows one of them finds the way in all.
 func TestTheRunbookOfEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "internal", "catalog", "diagnosis.yaml"))
-	require.NoError(t, err)
+	content := readFile(t, "internal", "catalog", "diagnosis.yaml")
 	var g diagnosis
 	require.NoError(t, yaml.Unmarshal(content, &g))
 	require.Len(t, g.Causes, 18)
 	for _, c := range g.Causes {
-		runbook, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks", c.Name+".md"))
-		require.NoError(t, err)
+		runbook := readFile(t, "docs", "runbooks", c.Name+".md")
 		parts := []string{"**What to check next:**", "**What looks the same:**", "**What you see:**", "**What to do:**", "**What not to conclude:**"}
 		if c.Level != "notice" {
 			parts = append(parts, "**Likely reasons:**")
@@ -41,11 +44,28 @@ func TestTheRunbookOfEveryCauseSaysWhatToDoAndWhatNotToConclude(t *testing.T) {
 	}
 }
 
-// The alerts are of metrics and attributes that exist, and carry the labels that
-// their texts name.
-func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
-	require.NoError(t, err)
+// What the README shows of "make run" has the sentences of today.
+func TestTheReadmeShowsTheSentencesOfTheDiagnosis(t *testing.T) {
+	content := readFile(t, "internal", "catalog", "diagnosis.yaml")
+	var g diagnosis
+	require.NoError(t, yaml.Unmarshal(content, &g))
+	readme := readFile(t, "README.md")
+	shown := strings.Join(strings.Fields(string(readme)), " ")
+	found := false
+	for _, s := range g.statements() {
+		if s.Name == "slow_steps" {
+			found = true
+			for _, sentence := range append([]string{s.Sentence}, s.Next[:2]...) {
+				assert.Contains(t, shown, strings.ReplaceAll(sentence, "`", ""), "run make run, and put what it shows into the README")
+			}
+		}
+	}
+	require.True(t, found)
+}
+
+// The alerts use metrics and attributes of the catalogue.
+func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
+	content := readFile(t, "metadata.yaml")
 	doc, err := parse(content)
 	require.NoError(t, err)
 	backend := map[string]metric{}
@@ -54,9 +74,19 @@ func TestThePagesAlertsAreAboutWhatExists(t *testing.T) {
 		require.NoError(t, err)
 		backend[translation] = m
 	}
-	for _, expression := range pageAlerts(t) {
+	alerts := pageAlerts(t)
+	for _, expression := range alerts {
 		checkExpression(t, backend, expression)
 	}
+	g, err := parseDiagnosis(readFile(t, "internal", "catalog", "diagnosis.yaml"), doc)
+	require.NoError(t, err)
+	for name, part := range g.runbookParts() {
+		query := regexp.MustCompile("\\*\\*Which \\w+:\\*\\* `(.*)` in PromQL").FindStringSubmatch(part)
+		require.NotNil(t, query, name)
+		checkExpression(t, backend, query[1])
+	}
+	readme := readFile(t, "README.md")
+	assert.Contains(t, string(readme), "\n        expr: "+alerts["VLLMNotServing"]+"\n", "the README's alert is the page's")
 	for _, word := range quoted.FindAllStringSubmatch(readPage(t), -1) {
 		if strings.HasPrefix(word[1], "vllm_") {
 			checkExpression(t, backend, word[1])
@@ -95,7 +125,7 @@ func checkExpression(t *testing.T, backend map[string]metric, expression string)
 			return nil
 		}
 		m, known := backend[selector.Name]
-		require.True(t, known, "%s is no metric of the catalogue", selector.Name)
+		require.True(t, known, "%s is not a metric of the catalogue", selector.Name)
 		for _, matcher := range selector.LabelMatchers {
 			if matcher.Name != model.MetricNameLabel {
 				assert.Contains(t, m.Attributes, matcher.Name, expression)

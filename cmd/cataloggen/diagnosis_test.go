@@ -143,9 +143,9 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 			"### burning\n\nIt burns. **[What to check and what to do](runbooks/burning.md)**\n",
 			"### tired\n\n",
 		},
-		"docs/runbooks/burning.md": {"> It burns.\n\nCondition, severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
+		"docs/runbooks/burning.md": {"> It burns.\n\nA condition with severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
 		"docs/runbooks/overheated.md": {
-			"Cause, of an engine. It is hot.", "- `outside`: It is hot outside.\n",
+			"A cause, reported for an engine. It is hot.", "`vllm_diagnosis_cause{cause=\"overheated\"} == 1`", "- `outside`: It is hot outside.\n",
 		},
 		"docs/runbooks/tired.md":    {"**What looks the same:** Boredom.\n<!-- tired: end -->"},
 		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},

@@ -15,8 +15,8 @@ var (
 	levels        = []string{"engine", "pool", "notice"}
 )
 
-// validate reports everything in the diagnosis that contradicts its own schema,
-// or the catalogue.
+// validate returns every contradiction between the diagnosis and its schema or the
+// catalogue.
 func (g *diagnosis) validate(d *document) []error {
 	var errs []error
 	report := func(ok bool, format string, args ...any) {
@@ -62,7 +62,7 @@ func (g *diagnosis) validate(d *document) []error {
 	return append(errs, g.enumProblems(d)...)
 }
 
-// sentence tells whether a text begins and ends as whole sentences do.
+// sentence reports whether a text begins and ends as whole sentences do.
 func sentence(text string) bool {
 	return text != "" && strings.ToUpper(text[:1]) == text[:1] && strings.HasSuffix(text, ".")
 }
@@ -89,8 +89,8 @@ func (g *diagnosis) statementProblems(s statement, d *document) []string {
 	return problems
 }
 
-// quotedProblems makes sure that what stands in backticks exists, so that a
-// reader can paste it.
+// quotedProblems checks that every name in backticks exists, so that a reader can
+// paste it.
 func (g *diagnosis) quotedProblems(text string, d *document) []string {
 	var problems []string
 	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
@@ -105,8 +105,8 @@ func (g *diagnosis) quotedProblems(text string, d *document) []string {
 	return problems
 }
 
-// enumProblems holds the values of the attributes in metadata.yaml to the
-// diagnosis. signal has values of pools as well, so there it is only a part.
+// enumProblems compares the values of the attributes in metadata.yaml with the
+// diagnosis. The attribute signal also has values of pools.
 func (g *diagnosis) enumProblems(d *document) []error {
 	var errs []error
 	for attribute, want := range map[string][]string{

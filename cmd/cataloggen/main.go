@@ -1,8 +1,7 @@
 // Command cataloggen reads the catalogue, metadata.yaml at the root of the
-// repository, and the diagnosis, internal/catalog/diagnosis.yaml, and writes what
-// is made from them: the tables of internal/catalog, the references for users of
-// the receiver and of the processor (metrics.md of each), and the generated parts
-// of the pages below docs.
+// repository, and the diagnosis, internal/catalog/diagnosis.yaml. It writes the
+// tables of internal/catalog, the lists of metrics of the receiver and the processor
+// (metrics.md of each), and the generated parts of the pages below docs.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() {
 	}
 }
 
-// run writes nothing unless the whole catalogue is sound.
+// run writes nothing unless the whole catalogue is valid.
 func run(root string) error {
 	files, err := generated(root)
 	if err != nil {
@@ -68,7 +67,13 @@ func generated(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for path, parts := range pageParts(doc, diagnosed) {
+	manifest, err := os.ReadFile(filepath.Join(root, "examples", "builder", "checkout.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	pages := pageParts(doc, diagnosed)
+	pages["docs/start/own-collector.md"] = map[string]string{"checkout-manifest": "```yaml\n" + string(manifest) + "```\n"}
+	for path, parts := range pages {
 		page, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)

@@ -113,8 +113,8 @@ type metric struct {
 	BlindSpots            string        `yaml:"blind_spots"`
 }
 
-// measurements are the settings of a kind. The exposition formats know one
-// kind of number and one of temporality, so only these are accepted.
+// measurements are the settings of a kind. The exposition formats have one type of
+// number and one temporality, so only these are accepted.
 type measurements struct {
 	ValueType              string `yaml:"value_type"`
 	Monotonic              bool   `yaml:"monotonic"`
@@ -145,15 +145,14 @@ func (m metric) kind() string {
 	}
 }
 
-// derived tells whether the processor computes the metric from others.
+// derived reports whether the processor computes the metric from others.
 func (m metric) derived() bool { return m.EmittedBy == componentProcessor || m.AlsoDerived }
 
-// received tells whether the receiver emits it.
+// received reports whether the receiver emits it.
 func (m metric) received() bool { return m.EmittedBy == componentReceiver }
 
-// parse decodes and checks the catalogue. Keys that the schema does not know
-// are errors, and so are keys out of order: a sorted file has one place for
-// every entry.
+// parse decodes and checks the catalogue. Unknown keys and keys out of order are
+// errors: a sorted file has one place for every entry.
 func parse(content []byte) (*document, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)

@@ -64,10 +64,10 @@ func writeGateway(b *bytes.Buffer, d *document) {
 
 func writeImitators(b *bytes.Buffer, d *document) {
 	r, s := d.Imitators.Router, d.Imitators.Simulator
-	b.WriteString("// Router tells the production stack's router from a vLLM server.\n")
+	b.WriteString("// Router recognises the router of the vLLM production stack.\n")
 	fmt.Fprintf(b, "var Router = RouterRules{Families: %s, Label: %q, Prefixes: %s, Name: %q}\n\n",
 		stringSlice(r.Families), r.Label, stringSlice(r.Prefixes), r.Name)
-	b.WriteString("// Simulator tells the llm-d inference simulator from a vLLM server.\n")
+	b.WriteString("// Simulator recognises the llm-d inference simulator.\n")
 	fmt.Fprintf(b, "var Simulator = SimulatorRules{Families: %s, CacheConfigLabels: %s}\n\n",
 		stringSlice(s.Families), stringSlice(s.CacheConfigLabels))
 }

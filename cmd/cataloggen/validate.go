@@ -22,9 +22,8 @@ const (
 	componentProcessor = "processor"
 )
 
-// validate reports everything in the catalogue that contradicts its own
-// schema. The naming rule is checked by the tests of internal/catalog, which
-// see the finished table.
+// validate returns every contradiction between the catalogue and its schema. The tests
+// of internal/catalog check the naming rule, because they see the finished table.
 func (d *document) validate() error {
 	var errs []error
 	used := map[string]bool{}
@@ -62,8 +61,8 @@ func (d *document) validate() error {
 	return errors.Join(errs...)
 }
 
-// gatewayProblems makes sure that the rules for gateways lead to names,
-// attributes and metrics that exist.
+// gatewayProblems checks that the names, attributes and metrics in the rules for
+// gateways exist.
 func (d *document) gatewayProblems() []string {
 	var problems []string
 	for _, p := range d.Gateway.Prefixes {
@@ -116,7 +115,7 @@ func (d *document) problems(name string, m metric) []string {
 			check(v == "" || versionPattern.MatchString(v), fmt.Sprintf("%q is not a version like 0.9.2", v))
 		}
 		check(!s.Version || s.Since+s.Until != "", "a source that depends on the version needs since or until")
-		check(!s.Fallback || s.Version, "fallback has a meaning only beside version")
+		check(!s.Fallback || s.Version, "fallback has a meaning only together with version")
 	}
 	return problems
 }
@@ -141,8 +140,8 @@ func (m metric) kindProblems() []string {
 	return nil
 }
 
-// infoProblems makes sure that an info family and the metrics made from it
-// name each other.
+// infoProblems checks that an info family and the metrics made from it name each
+// other.
 func (d *document) infoProblems(f infoFamily) []string {
 	var problems []string
 	if f.Description == "" {

@@ -36,7 +36,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
+func TestCommandLinesAndTheirErrors(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		args           []string
@@ -53,7 +53,7 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"not loopback", []string{"serve", "--listen", "0.0.0.0:0"}, 1, "", "not on loopback"},
 		{"uptime too long", []string{"serve", "--uptime", "48h"}, 2, "", "not between 0 and 24h"},
 		{"replay of nothing", []string{"replay"}, 2, "", "want one FILE or DIR"},
-		{"replay of what is not there", []string{"replay", "/does/not/exist"}, 1, "", "no such file"},
+		{"replay of a missing file", []string{"replay", "/does/not/exist"}, 1, "", "no such file"},
 		{"replay not on loopback", []string{"replay", "main.go", "--listen", "10.0.0.1:0"}, 1, "", "not on loopback"},
 		{"replay into the past", []string{"replay", "main.go", "--every", "-1s"}, 2, "", "below 0"},
 		{"record without folder", []string{"record", "http://127.0.0.1:1"}, 2, "", "want URL and DIR"},
@@ -65,16 +65,16 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 		{"change of nothing known", []string{"serve", "--change", "1s:mood=1"}, 2, "", "want one of [clock bandwidth"},
 		{"change to no number", []string{"serve", "--change", "1s:clock=low"}, 2, "", `value "low" is not a number`},
 		{"change of no engine", []string{"serve", "--change", "1s:clock=1@all"}, 2, "", `engine "all"`},
-		{"change of an engine that is not there", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
+		{"change of a missing engine", []string{"serve", "--hardware", "8b-h100", "--change", "1s:clock=1@1"}, 2, "", "there is no engine 1"},
 		{"truth into nowhere", []string{"serve", "--hardware", "8b-h100", "--truth", "/does/not/exist"}, 1, "", "no such file"},
 		{"scenario from nowhere", []string{"serve", "--scenario", "/does/not/exist"}, 1, "", "no such file"},
-		{"scenario and its opposite", []string{"serve", "--scenario", "../../examples/scenarios/idle.yaml", "--rate", "9"}, 2, "", "-rate: with -scenario the file says that"},
+		{"scenario and a flag against it", []string{"serve", "--scenario", "../../examples/scenarios/idle.yaml", "--rate", "9"}, 2, "", "-rate: it cannot be combined with -scenario"},
 		{"scenario of many engines in a dialect of one", []string{
 			"serve", "--scenario", "../../examples/scenarios/engine-imbalance.yaml", "--dialect", "v0",
 		}, 2, "", "one engine per server"},
 		{"scenario that counts its servers", []string{
 			"serve", "--scenario", "../../examples/scenarios/replica-imbalance.yaml", "--targets", "2",
-		}, 2, "", "-targets: this file says how many servers there are, 4"},
+		}, 2, "", "-targets: it cannot be combined with this file, which has 4 servers"},
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
 		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
@@ -94,7 +94,7 @@ func TestCommandLinesThatSayWhatIsWrong(t *testing.T) {
 
 var metricsURL = regexp.MustCompile(`http://\S+/metrics`)
 
-// started runs a command until it says where it listens; the returned function
+// started runs a command until it prints where it listens; the returned function
 // stops it as Ctrl-C does and returns its exit code.
 func started(t *testing.T, args ...string) (urls []string, stop func() int) {
 	t.Helper()
@@ -152,12 +152,12 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 	require.Eventually(t, answers, 10*time.Second, 10*time.Millisecond)
 	cancel()
 	assert.Equal(t, 0, <-done)
-	assert.Contains(t, stdout.String(), "unreachable, 17m0s: nobody can reach the server")
+	assert.Contains(t, stdout.String(), "unreachable, 17m0s: no connection to the server succeeds")
 	assert.Contains(t, stdout.String(), "10m0s unreachable until 13m0s")
-	told, err := os.ReadFile(truth)
+	written, err := os.ReadFile(truth)
 	require.NoError(t, err)
-	assert.Greater(t, bytes.Count(told, []byte("\n")), 1000)
-	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":600,"until":780}`}, injectedLines(told))
+	assert.Greater(t, bytes.Count(written, []byte("\n")), 1000)
+	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":600,"until":780}`}, injectedLines(written))
 }
 
 func TestServeRecordReplay(t *testing.T) {
@@ -167,7 +167,7 @@ func TestServeRecordReplay(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "recorded")
 	var stdout, stderr buffer
-	code := run(t.Context(), []string{"record", urls[0], "--for", "300ms", "--every", "50ms", dir}, &stdout, &stderr)
+	code := run(t.Context(), []string{"record", urls[0], "--for", "3s", "--every", "250ms", dir}, &stdout, &stderr)
 	require.Zero(t, code, stderr.String())
 	assert.Regexp(t, `\d+ bodies in`, stdout.String())
 	assert.Zero(t, stop())
@@ -216,7 +216,7 @@ func injectedLines(truth []byte) []string {
 	return out
 }
 
-func TestTheTruthTellsWhatWasInjectedAndWhen(t *testing.T) {
+func TestTheTruthHasInjectionsWithTheirTimes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "truth.jsonl")
 	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "2m", "--rate", "5",
 		"--engines", "2", "--truth", file, "--change", "90s:bandwidth=0.5@1", "--change", "30s:corruption=0.25", "--change", "1h:clock=0.1")
@@ -227,11 +227,11 @@ func TestTheTruthTellsWhatWasInjectedAndWhen(t *testing.T) {
 	assert.Equal(t, []string{
 		`{"injected":"corruption","server":0,"at":30,"value":0.25}`,
 		`{"injected":"bandwidth","server":0,"engines":[1],"at":90,"value":0.5}`,
-	}, injectedLines(written), "in their order, and not what is to come")
+	}, injectedLines(written), "in their order, without later ones")
 	assert.Contains(t, string(written), `"outcome"`)
 }
 
-func TestServeChangesWhatItIsToldTo(t *testing.T) {
+func TestServeMakesTheChangesOfItsFlags(t *testing.T) {
 	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--hardware", "8b-h100", "--uptime", "5m",
 		"--change", "200s:sleep=1", "--change", "100s:corruption=1")
 	body := fetch(t, urls[0])

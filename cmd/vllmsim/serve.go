@@ -46,7 +46,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg.Changes = append(cfg.Changes, change)
 		return err
 	})
-	file := flags.String("scenario", "", "file that says what is simulated, under which load, and what happens when; examples/scenarios has some")
+	file := flags.String("scenario", "", "file with a server, its load, and the changes over time; examples/scenarios has some")
 	speed := flags.Float64("speed", 1, "virtual seconds per second; above 1 timestamps within the metrics lie ahead of the clock")
 	noLoad := flags.Bool("no-load", false, "no requests but those sent to /v1/completions")
 	rest, err := parse(flags, args)
@@ -78,8 +78,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer out.Close()
-		told := newTruthFile(out, stderr)
-		cfg.Truth, cfg.Injected = told.outcome, told.injected
+		lines := newTruthFile(out, stderr)
+		cfg.Truth, cfg.Injected = lines.outcome, lines.injected
 	}
 	began := time.Now()
 	cfg.Clock = func() time.Time {

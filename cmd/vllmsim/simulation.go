@@ -47,13 +47,13 @@ func parseChange(text string) (engine.Change, error) {
 	return change, nil
 }
 
-// besideScenario are the flags that a scenario file leaves open.
-var besideScenario = []string{
+// openWithScenario are the flags that can be combined with a scenario file.
+var openWithScenario = []string{
 	"scenario", "speed", "listen", "for", "uptime", "dialect", "vllm-version", "model", "targets", "api-servers", "seed", "mfu", "truth",
 }
 
-// withScenario returns what a scenario file and the flags beside it say, and the
-// story in lines.
+// withScenario returns the configuration of a scenario file and of the flags that can be
+// combined with it, and the story in lines.
 func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllmsim.Config, []string, error) {
 	s, err := scenario.Load(path)
 	if err != nil {
@@ -62,10 +62,10 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 	cfg := s.Config
 	flags.Visit(func(f *flag.Flag) {
 		switch {
-		case !slices.Contains(besideScenario, f.Name):
-			err = usagef("-%s: with -scenario the file says that", f.Name)
+		case !slices.Contains(openWithScenario, f.Name):
+			err = usagef("-%s: it cannot be combined with -scenario, whose file determines it", f.Name)
 		case f.Name == "targets" && cfg.Targets > 0:
-			err = usagef("-targets: this file says how many servers there are, %d", cfg.Targets)
+			err = usagef("-targets: it cannot be combined with this file, which has %d servers", cfg.Targets)
 		case f.Name == "seed":
 			cfg.Seed = given.Seed
 		}
@@ -98,8 +98,8 @@ type truthLine struct {
 	Preemptions int     `json:"preemptions"`
 }
 
-// injectedLine is one thing that was done to a server, in the same file; a line
-// with "injected" is no request. Value is that of a change, Until the end of a fault.
+// injectedLine is one change or fault of a server, in the same file; a line
+// with "injected" is not a request. Value is that of a change, Until the end of a fault.
 type injectedLine struct {
 	Injected string   `json:"injected"`
 	Server   int      `json:"server"`
@@ -109,7 +109,7 @@ type injectedLine struct {
 	Until    *float64 `json:"until,omitempty"`
 }
 
-// truthFile writes the truth, a line each. Servers tell it at the same time.
+// truthFile writes the truth, one line per fact. Servers write concurrently.
 type truthFile struct {
 	mu      sync.Mutex
 	encoder *json.Encoder
@@ -138,7 +138,7 @@ func (f *truthFile) injected(server int, what vllmsim.Injection) {
 	f.write(injectedLine{Injected: ch.Parameter.String(), Server: server, Engines: ch.Engines, At: ch.At, Value: &ch.Value})
 }
 
-// write says once that writing fails, and lets the servers go on.
+// write reports once that writing fails. The servers continue.
 func (f *truthFile) write(line any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,6 +147,6 @@ func (f *truthFile) write(line any) {
 	}
 	if err := f.encoder.Encode(line); err != nil {
 		f.failed = true
-		fmt.Fprintf(f.stderr, "vllmsim serve: the truth is not written any more: %v\n", err)
+		fmt.Fprintf(f.stderr, "vllmsim serve: cannot write the truth, no more lines follow: %v\n", err)
 	}
 }

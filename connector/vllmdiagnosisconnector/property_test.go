@@ -13,15 +13,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 )
 
 // randomDiagnosis is any that can be: harm has causes, and anything may have
 // notices.
-func randomDiagnosis(random *rand.Rand) diagnosis {
+func randomDiagnosis(random *rand.Rand, known []catalog.Cause) diagnosis {
 	condition := catalog.Conditions()[random.IntN(len(catalog.Conditions()))]
 	d := diagnosis{severity: condition.Severity, condition: condition.Name}
 	var engine, notices []cause
-	for _, c := range catalog.Causes() {
+	for _, c := range known {
 		detail := ""
 		if len(c.Details) > 0 {
 			// One each: another detail of a cause that contributes is no change.
@@ -88,10 +89,10 @@ func textOf(record plog.LogRecord) string {
 }
 
 // states is a sequence of diagnoses that often stay for a while.
-func states(random *rand.Rand) []diagnosis {
+func states(random *rand.Rand, known []catalog.Cause) []diagnosis {
 	var all []diagnosis
 	for len(all) < 60 {
-		d := randomDiagnosis(random)
+		d := randomDiagnosis(random, known)
 		for range 1 + random.IntN(3) {
 			all = append(all, d)
 		}
@@ -109,10 +110,11 @@ func distinct(all []diagnosis) []string {
 }
 
 func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
+	known := causes.All(t)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
-		all := states(random)
+		all := states(random, known)
 		previous := ""
 		for i, d := range all {
 			b.consume(t, float64(i), s.says(float64(i), d)...)
@@ -132,10 +134,11 @@ func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
 // However a batch is split, in whatever order its parts come, and whatever is
 // refused on the way, the last record of each time is the state of that time.
 func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
+	known := causes.All(t)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
-		all := states(random)
+		all := states(random, known)
 		for i, d := range all {
 			parts := s.says(float64(i), d)
 			random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })

@@ -19,8 +19,8 @@ func NewFactory() confmap.ConverterFactory {
 
 type converter struct{}
 
-// Convert returns an error with one sentence for each extension that is missing. What it
-// cannot read it leaves to the collector, which reports it in its own words.
+// Convert returns an error with one sentence for each missing extension. It ignores what
+// it cannot read; the collector reports that itself.
 func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	all := conf.ToStringMap()
 	service := section(all, "service")
@@ -50,14 +50,14 @@ func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	return errors.Join(problems...)
 }
 
-// section returns a part of the configuration; empty where it is missing or no map.
+// section returns a part of the configuration; nil if it is missing or not a map.
 func section(of map[string]any, name string) map[string]any {
 	part, _ := of[name].(map[string]any)
 	return part
 }
 
-// usedComponents returns the receivers and processors that a pipeline has. Others are
-// never started.
+// usedComponents returns the receivers and processors of all pipelines. Others are never
+// started.
 func usedComponents(pipelines map[string]any) map[string]bool {
 	used := map[string]bool{}
 	for name := range pipelines {

@@ -57,7 +57,7 @@ receivers::vllm/x::targets::0::auth::authenticator names the extension "basicaut
 processors::vllm::storage names the extension "file_storage/a", which service::extensions does not list; add it there and configure it under extensions`)
 }
 
-// What cannot be read is for the collector to report.
+// The collector reports what the converter cannot read.
 func TestAnythingElseIsLeftToTheCollector(t *testing.T) {
 	for _, text := range []string{
 		"{}", "service: 3", "service: {extensions: {a: b}, pipelines: [1]}",

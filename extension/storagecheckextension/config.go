@@ -8,26 +8,26 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// Config is the configuration of the extension. The default is complete.
+// Config is the configuration of the extension. All settings have defaults.
 type Config struct {
-	// LockTimeout is how long to wait for another process to let go of a file.
+	// LockTimeout is how long to wait for another process to release a file.
 	LockTimeout time.Duration `mapstructure:"lock_timeout"`
 	// CheckTimeout bounds the time of all checks together.
 	CheckTimeout time.Duration `mapstructure:"check_timeout"`
-	// WatchInterval is the time between two looks for room on the disk.
+	// WatchInterval is the time between two checks for free space on the disk.
 	WatchInterval time.Duration `mapstructure:"watch_interval"`
-	// SetAside bounds what is kept of damaged files.
+	// SetAside limits the damaged files that are kept.
 	SetAside SetAsideConfig `mapstructure:"set_aside"`
 
 	_ struct{}
 }
 
-// SetAsideConfig bounds the damaged files that are kept in each directory. The oldest
+// SetAsideConfig limits the damaged files that are kept in each directory. The oldest
 // are deleted first.
 type SetAsideConfig struct {
-	// MaxFiles is their number. With 0 none is kept.
+	// MaxFiles is their largest number. With 0, damaged files are deleted at once.
 	MaxFiles int `mapstructure:"max_files"`
-	// MaxSizeMiB is their size in MiB, together.
+	// MaxSizeMiB is their largest total size in MiB.
 	MaxSizeMiB int64 `mapstructure:"max_size_mib"`
 
 	_ struct{}
@@ -42,11 +42,11 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// withoutUnit is the longest time that is a slip: a number without a unit counts
-// nanoseconds.
+// withoutUnit is the longest time that is treated as a mistake: a number without a unit
+// is in nanoseconds.
 const withoutUnit = 100 * time.Microsecond
 
-// Validate reports all mistakes at once.
+// Validate reports all mistakes together.
 func (c *Config) Validate() error {
 	var errs []error
 	for _, setting := range []struct {

@@ -10,24 +10,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// A file that is set aside gets its time and a suffix, as file_storage itself does it
-// where it notices damage. So both kinds are bounded together.
+// A file that is moved aside gets the time and a suffix, like the files that file_storage
+// moves aside itself. So the limits apply to both.
 const (
 	asideTime   = "20060102T150405.000Z0700"
 	asideSuffix = ".backup"
 )
 
 var (
-	// storageName is the name of a file of file_storage: the kind, type and name of its
-	// component, or a hash of these where they are too long.
+	// storageName matches the name of a file of file_storage: the kind, type and name of
+	// its component, or a hash of these if they are too long.
 	storageName = regexp.MustCompile(`^((receiver|processor|exporter|extension|connector|other)_.*|[0-9a-f]{64})$`)
 	asideName   = regexp.MustCompile(`^(.+)\.(\d{8}T\d{6}\.\d{3}Z)\.backup$`)
 )
 
 func (d *directory) join(name string) string { return filepath.Join(d.path, name) }
 
-// files are the names of the files that file_storage may open. What else is in the
-// directory is left alone: temporary files of a compaction, and what is not its own.
+// files returns the names of the files that file_storage may open. Other files are
+// ignored: temporary files of a compaction, and files of other programs.
 func (d *directory) files() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *directory) files() ([]string, error) {
 		if !storageName.MatchString(name) || asideName.MatchString(name) {
 			continue
 		}
-		// A link is followed, as bbolt does. Opening a pipe would wait for its other end.
+		// Links are followed, as bbolt does. Opening a pipe would block.
 		if info, err := os.Stat(d.join(name)); err == nil && info.Mode().IsRegular() {
 			names = append(names, name)
 		}
@@ -47,13 +47,13 @@ func (d *directory) files() ([]string, error) {
 	return names, nil
 }
 
-// aside is a file that was set aside.
+// aside is a file that was moved aside.
 type aside struct {
 	name, time string
 	size       int64
 }
 
-// asides are those of a directory, the newest first.
+// asides returns the files of a directory that were moved aside, the newest first.
 func (d *directory) asides() []aside {
 	entries, _ := os.ReadDir(d.path)
 	var found []aside
@@ -75,13 +75,13 @@ func (d *directory) asides() []aside {
 	return found
 }
 
-// oldestFirst turns the order round.
+// oldestFirst reverses the order.
 func oldestFirst(asides []aside) []aside {
 	slices.Reverse(asides)
 	return asides
 }
 
-// tidy deletes files that were set aside and are beyond the limits.
+// tidy deletes moved files that exceed the limits.
 func (s *storageCheck) tidy(d *directory) {
 	found := d.asides()
 	room := s.config.SetAside.MaxSizeMiB << 20

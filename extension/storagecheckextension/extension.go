@@ -29,7 +29,7 @@ type storageCheck struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
 
-	// checked hands the directories to the goroutine that watches them, and done ends it.
+	// checked sends the directories to the goroutine that watches them; done ends it.
 	checked chan []directory
 	done    chan struct{}
 	running sync.WaitGroup
@@ -48,14 +48,13 @@ func newStorageCheck(config *Config, settings extension.Settings) (*storageCheck
 	}, nil
 }
 
-// Start starts to watch the disks. Which these are is known with the configuration, which
-// comes later.
+// Start starts to watch the disks. The directories follow later, with the configuration.
 func (s *storageCheck) Start(_ context.Context, host component.Host) error {
 	s.running.Go(func() { s.watch(host) })
 	return nil
 }
 
-// Shutdown ends what Start began, and the extension's own telemetry.
+// Shutdown stops the goroutine and the extension's own telemetry.
 func (s *storageCheck) Shutdown(context.Context) error {
 	close(s.done)
 	s.running.Wait()
@@ -63,8 +62,8 @@ func (s *storageCheck) Shutdown(context.Context) error {
 	return nil
 }
 
-// NotifyConfigSnapshot checks the files of all file_storage extensions that the
-// service uses. It is called before the pipelines start; an error ends the start.
+// NotifyConfigSnapshot checks the files of all file_storage extensions of the service.
+// The service calls it before the pipelines start; an error ends the start.
 func (s *storageCheck) NotifyConfigSnapshot(ctx context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	directories, err := directoriesOf(snapshot.Effective())
 	if err != nil {
@@ -91,21 +90,21 @@ func (s *storageCheck) NotifyConfigSnapshot(ctx context.Context, snapshot extens
 	return nil
 }
 
-// directory is one with files of file_storage.
+// directory is a directory with files of file_storage.
 type directory struct {
 	path string
 	// extension is the name of the file_storage; of several, one without recreate.
 	extension string
-	// recreate says that a damaged file may be set aside.
+	// recreate is true if a damaged file may be moved aside.
 	recreate bool
-	// full and unwritable are what the last look for room found.
+	// full and unwritable are the results of the last probe.
 	full, unwritable bool
 }
 
 // fileStorage is the type of the extension whose files are checked.
 const fileStorage = "file_storage"
 
-// directoriesOf finds the directories in a configuration, which has been validated.
+// directoriesOf returns the directories of a validated configuration.
 func directoriesOf(conf *confmap.Conf) ([]directory, error) {
 	if conf == nil {
 		return nil, nil
@@ -136,7 +135,7 @@ func directoriesOf(conf *confmap.Conf) ([]directory, error) {
 	return found, nil
 }
 
-// resolved is the same for two ways to write one directory.
+// resolved returns the same path for all spellings of a directory.
 func resolved(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -151,7 +150,7 @@ func resolved(path string) string {
 func (s *storageCheck) checkDirectory(ctx context.Context, d *directory) (sound int, err error) {
 	files, err := d.files()
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil // file_storage says so where it is not allowed to make it
+		return 0, nil // file_storage reports it if it may not create the directory
 	}
 	if err != nil {
 		return 0, fmt.Errorf("the directory of %s cannot be read: %w; %s", d.extension, err, permit)
@@ -173,7 +172,7 @@ func (s *storageCheck) checkDirectory(ctx context.Context, d *directory) (sound 
 
 const permit = "let the user that the collector runs as read and write it, in Kubernetes with fsGroup"
 
-// errSetAside is returned for a file that was damaged and is out of the way.
+// errSetAside is returned for a damaged file that was renamed.
 var errSetAside = errors.New("set aside")
 
 // checkFile checks a file while no other process has it open.
@@ -181,7 +180,7 @@ func (s *storageCheck) checkFile(ctx context.Context, d *directory, name string)
 	path := d.join(name)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it was removed meanwhile
+		return nil // It was removed in the meantime.
 	}
 	if err != nil {
 		return fmt.Errorf("a file of %s cannot be opened: %w; %s", d.extension, err, permit)
@@ -219,8 +218,8 @@ func (s *storageCheck) checkFile(ctx context.Context, d *directory, name string)
 	return errSetAside
 }
 
-// lock takes the lock that bbolt takes. It waits a while: a collector that is being
-// replaced ends about when the new one starts.
+// lock takes the same lock as bbolt. It waits for a while, because a collector that is
+// being replaced ends at about the same time as the new one starts.
 func (s *storageCheck) lock(ctx context.Context, file *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.LockTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// To open a pipe would wait for its other end.
+// Opening a pipe would block.
 func TestAPipeIsLeftAlone(t *testing.T) {
 	f := newFixture(t, nil)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(f.folder, "receiver_pipe"), 0o600))
@@ -25,14 +25,14 @@ func TestAPipeIsLeftAlone(t *testing.T) {
 	assert.Equal(t, []string{"receiver_pipe"}, f.names())
 }
 
-// asNobody runs one test of this binary as a user without rights.
-func asNobody(t *testing.T, folder string) (ran bool) {
+// asUserWithoutRights runs one test of this binary as a user without rights.
+func asUserWithoutRights(t *testing.T, folder string) (ran bool) {
 	t.Helper()
 	if os.Getenv("STORAGECHECK_FOLDER") != "" {
 		return false
 	}
 	if os.Getuid() != 0 {
-		return false // whoever is not root has no rights either
+		return false // a user other than root has no rights either
 	}
 	binary := filepath.Join(folder, "test")
 	content, err := os.ReadFile(os.Args[0])
@@ -65,7 +65,7 @@ func TestAFileWithoutPermissionEndsTheStart(t *testing.T) {
 			require.NoError(t, os.Chmod(filepath.Join(folder, name), mode))
 		}
 	}
-	if asNobody(t, folder) {
+	if asUserWithoutRights(t, folder) {
 		return
 	}
 	if os.Getenv("STORAGECHECK_FOLDER") == "" {
@@ -95,7 +95,7 @@ func smallDisk(t *testing.T) string {
 	return folder
 }
 
-func TestOnAFullDiskWhatWasSetAsideGivesWay(t *testing.T) {
+func TestAFullDiskDeletesFilesThatWereMovedAside(t *testing.T) {
 	f := newFixture(t, nil)
 	f.folder = smallDisk(t)
 	require.NoError(t, os.WriteFile(f.file(), bytes.Repeat([]byte{7}, 300<<10), 0o600))
@@ -113,7 +113,7 @@ func TestOnAFullDiskWhatWasSetAsideGivesWay(t *testing.T) {
 	require.NoError(t, f.start(true))
 	require.Equal(t, 1, f.logs.FilterMessageSnippet("the disk of file_storage is full").Len())
 	assert.ElementsMatch(t, []string{"other", "rest"}, f.names(), "the probe is gone")
-	// What a start on a full disk leaves is no reason not to start when there is room again.
+	// A failed start on a full disk must not prevent a start when there is room again.
 	_, err := f.client()
 	require.Error(t, err)
 	require.NoError(t, os.Remove(filepath.Join(f.folder, "rest")))
@@ -123,7 +123,7 @@ func TestOnAFullDiskWhatWasSetAsideGivesWay(t *testing.T) {
 	require.NoError(t, client.Close(t.Context()))
 }
 
-// statusHost is a host that keeps what is reported.
+// statusHost records the reported status.
 type statusHost struct {
 	component.Host
 	reported chan *componentstatus.Event
@@ -164,7 +164,7 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
 		require.NoError(t, os.Mkdir(filepath.Join(folder, "fixed"), 0o755))
 	}
-	if asNobody(t, folder) {
+	if asUserWithoutRights(t, folder) {
 		return
 	}
 	if os.Getenv("STORAGECHECK_FOLDER") == "" {
@@ -175,6 +175,6 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 	require.NoError(t, f.start(true))
 	time.Sleep(50 * time.Millisecond)
 	require.Len(t, f.warnings(), 1, "once, not at each look")
-	assert.Equal(t, "no new file can be made in the directory of file_storage; "+
+	assert.Equal(t, "no new file can be created in the directory of file_storage; "+
 		"let the user that the collector runs as read and write it, in Kubernetes with fsGroup", f.warnings()[0].Message)
 }

@@ -94,7 +94,7 @@ const exporterFile = "exporter_otlp_http_a"
 
 func (f *fixture) file() string { return filepath.Join(f.folder, exporterFile) }
 
-// store writes a queue of so many bytes.
+// store writes a queue of the given size.
 func (f *fixture) store(size int) {
 	f.t.Helper()
 	client, err := f.client()
@@ -216,7 +216,7 @@ func TestWithoutRecreateADamagedFileEndsTheStart(t *testing.T) {
 	assert.Equal(t, []string{exporterFile}, f.names())
 }
 
-// Whoever keeps other things in the directory keeps them.
+// Other files in the directory stay.
 func TestOnlyFilesOfFileStorageAreChecked(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.SetAside.MaxFiles = 0 })
 	others := []string{"README", "tempdb123", "exporter", "notes.20260301T120000.000Z.backup", "0123abc"}
@@ -237,13 +237,13 @@ func TestAFileThatIsInUseIsNotTouched(t *testing.T) {
 	require.ErrorContains(t, err, f.file()+" is in use by another process")
 	require.ErrorContains(t, err, "give each one a directory of its own (extensions::file_storage/queue::directory)")
 	assert.Equal(t, []string{exporterFile}, f.names())
-	// One that ends in time is waited for.
+	// The check waits for a process that ends in time.
 	f.config.LockTimeout = time.Minute
 	time.AfterFunc(100*time.Millisecond, func() { _ = other.Close(context.Background()) })
 	require.NoError(t, f.start(true))
 }
 
-func TestWhatIsSetAsideIsBounded(t *testing.T) {
+func TestTheFilesMovedAsideAreBounded(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.SetAside = SetAsideConfig{MaxFiles: 2, MaxSizeMiB: 1} })
 	damagedOf := func(size int) {
 		require.NoError(t, os.WriteFile(f.file(), bytes.Repeat([]byte{7}, size), 0o600))
@@ -286,7 +286,7 @@ func TestAllDirectoriesThatTheServiceUsesAreChecked(t *testing.T) {
 
 // Two extensions can use one directory and write it in different ways. A file may be set
 // aside only where both allow it.
-func TestOneDirectoryUnderTwoNamesIsOne(t *testing.T) {
+func TestADirectoryWithTwoNamesIsCheckedOnce(t *testing.T) {
 	f := newFixture(t, nil)
 	require.NoError(t, os.WriteFile(f.file(), []byte("damaged"), 0o600))
 	link := filepath.Join(t.TempDir(), "link")
@@ -306,7 +306,7 @@ func TestOneDirectoryUnderTwoNamesIsOne(t *testing.T) {
 	}
 }
 
-func TestItSaysWhereItHasNothingToCheck(t *testing.T) {
+func TestItWarnsWithoutFileStorage(t *testing.T) {
 	f := newFixture(t, nil)
 	require.NoError(t, f.startWith(map[string]any{
 		"extensions": map[string]any{"file_storage": nil, "storage_check": nil},
@@ -316,7 +316,7 @@ func TestItSaysWhereItHasNothingToCheck(t *testing.T) {
 	assert.Contains(t, f.warnings()[0].Message, "add file_storage")
 }
 
-func TestDefaultsOfFileStorageHold(t *testing.T) {
+func TestTheDefaultsOfFileStorageApply(t *testing.T) {
 	found, err := directoriesOf(confmap.NewFromStringMap(map[string]any{
 		"extensions": map[string]any{"file_storage": nil},
 		"service":    map[string]any{"extensions": []any{"file_storage"}},
@@ -326,8 +326,8 @@ func TestDefaultsOfFileStorageHold(t *testing.T) {
 	assert.Equal(t, []directory{{path: want.Directory, extension: "file_storage"}}, found)
 }
 
-// A large queue is not held up for longer than the time that was set.
-func TestACheckThatTakesTooLongIsGivenUp(t *testing.T) {
+// The check of a large queue ends after the configured time.
+func TestACheckEndsAfterItsTimeout(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.CheckTimeout = time.Millisecond })
 	client, err := f.client()
 	require.NoError(t, err)
@@ -356,7 +356,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsRead(t *testing.T) {
+func TestTheConfigurationIsUnmarshalled(t *testing.T) {
 	config := createDefaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
 		"lock_timeout": "10s", "check_timeout": "2m", "watch_interval": "30s", "set_aside": map[string]any{"max_files": 5, "max_size_mib": 100},

@@ -9,5 +9,5 @@ import (
 
 var errLocked = errors.New("it has been locked")
 
-// tryLock does nothing here: bbolt takes another kind of lock, and waits for it.
+// tryLock does nothing here: bbolt uses another kind of lock and waits for it.
 func tryLock(*os.File) error { return nil }

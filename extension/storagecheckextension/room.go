@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// watch looks for room on the disk until the extension ends. An exporter's queue loses
-// points on a full disk without a line in the log: where it cannot note that it has begun
-// to send a batch, it drops the batch.
+// watch checks the disks for free space until the extension ends. On a full disk, an
+// exporter's queue loses points without a line in the log: if it cannot record that it has
+// begun to send a batch, it drops the batch.
 func (s *storageCheck) watch(host component.Host) {
 	ticker := time.NewTicker(s.config.WatchInterval)
 	defer ticker.Stop()
@@ -41,7 +41,7 @@ func (s *storageCheck) watch(host component.Host) {
 	}
 }
 
-// fullDisks is nil where each directory has room.
+// fullDisks returns an error for the directories without room.
 func fullDisks(directories []directory) error {
 	var errs []error
 	for i := range directories {
@@ -52,8 +52,8 @@ func fullDisks(directories []directory) error {
 	return errors.Join(errs...)
 }
 
-// lookForRoom deletes what was set aside where the disk is full, as much as it takes, and
-// reports when the disk becomes full and when it has room again.
+// lookForRoom deletes moved files if the disk is full, as many as needed. It logs when the
+// disk becomes full and when it has room again.
 func (s *storageCheck) lookForRoom(d *directory) {
 	err := d.probe()
 	if isFull(err) {
@@ -71,13 +71,13 @@ func (s *storageCheck) lookForRoom(d *directory) {
 	case !full && d.full:
 		s.logger.Info("the disk of file_storage has room again", zap.String("directory", d.path))
 	case err != nil && !full && !d.unwritable:
-		s.logger.Warn("no new file can be made in the directory of file_storage; "+permit, zap.String("directory", d.path), zap.Error(err))
+		s.logger.Warn("no new file can be created in the directory of file_storage; "+permit, zap.String("directory", d.path), zap.Error(err))
 	}
 	d.full, d.unwritable = isFull(err), err != nil && !isFull(err)
 }
 
-// probe makes a small file, and reports why that is not possible. A new file of
-// file_storage begins with four pages of memory.
+// probe creates and removes a small file, and returns the error if that fails. A new file
+// of file_storage has four pages of memory, at most 256 KiB.
 func (d *directory) probe() error {
 	probe, err := os.CreateTemp(d.path, "storage_check")
 	if err != nil {

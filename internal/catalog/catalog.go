@@ -1,8 +1,8 @@
-// Package catalog is the one place where the project's metrics are described:
-// what each is called, its unit and kind, which attributes it carries, and the
-// families on the wire that it comes from. The table in
-// catalog_generated.go is written by cmd/cataloggen from the metadata.yaml at
-// the root of the repository; edit that file, then run "make generate".
+// Package catalog describes the project's metrics: their names, units, kinds and
+// attributes, and the families on the wire that they are read from. It also has the
+// words of the diagnosis. cmd/cataloggen writes the tables from metadata.yaml at the
+// root of the repository and from diagnosis.yaml; edit these files, then run
+// "make generate".
 package catalog
 
 //go:generate go run ../../cmd/cataloggen -root ../..
@@ -35,31 +35,31 @@ type Metric struct {
 	Kind Kind
 	// Attributes are the names of the data point attributes it can carry.
 	Attributes []string
-	// Enabled says whether the metric is emitted without any configuration.
+	// Enabled is true if the metric is emitted by default.
 	Enabled bool
 	// Stability is "development", "alpha", "beta" or "stable".
 	Stability string
-	// EmittedBy names the component: "receiver" or "processor". What the
-	// receiver emits the processor may derive as well, where its input lacks it.
+	// EmittedBy names the component: "receiver" or "processor". The processor may
+	// also derive a metric of the receiver if its input lacks it.
 	EmittedBy string
-	// Sources are the families on the wire, oldest first. A newer source wins
-	// over an older one where a body carries both.
+	// Sources are the families on the wire, oldest first. If a body has several, the
+	// newest wins.
 	Sources []Source
-	// DerivedFrom are the metrics that the processor computes this one from,
-	// sorted: the receiver's, or counters of its own that come from those. Empty
-	// for what the processor does not derive.
+	// DerivedFrom are the metrics that the processor computes this one from, sorted:
+	// metrics of the receiver, or counters that the processor computes from them. It is
+	// empty for a metric that the processor does not derive.
 	DerivedFrom []string
 	// Formula is the computation in one line; the reference of the processor,
 	// metrics.md, explains its words.
 	Formula string
-	// Exception says why the name does not translate back to its wire name (the
-	// colon rule of docs/reference/naming.md); empty where it does.
+	// Exception is the reason why the name does not translate back to its wire name
+	// (the colon rule of docs/reference/naming.md); empty if it does.
 	Exception string
 	// Sentinel is true where the wire value -1 means "not available".
 	Sentinel bool
 }
 
-// Derived tells whether the processor can compute the metric from others.
+// Derived reports whether the processor can compute the metric from others.
 func (m *Metric) Derived() bool { return len(m.DerivedFrom) > 0 }
 
 // Source is one family on the wire that becomes a metric.
@@ -70,25 +70,24 @@ type Source struct {
 	// Since and Until are the vLLM versions that expose it, "0.9.2" for example;
 	// empty means unknown or still current. Until is the first version without it.
 	Since, Until string
-	// Version is true where the family means this metric only from Since on and
-	// before Until, and something else in other versions: it is folded only when
-	// the server's version is known to lie in that range.
+	// Version is true if the family means this metric only from Since on and before
+	// Until, and another one in other versions. Then the source counts only if the
+	// server's version is known to be in that range.
 	Version bool
-	// Fallback goes with Version: true where the family is also taken as this
-	// metric when the server's version is unknown and the body has no newer
-	// family of the same thing.
+	// Fallback is for a source with Version: true if the source also counts when the
+	// server's version is unknown and the body has no newer family of the metric.
 	Fallback bool
-	// Label is set where the metric comes from this label of an info family
-	// instead of the sample's own value; InfoFamilies says how.
+	// Label is set if the metric comes from this label of an info family instead of
+	// the sample's value; see InfoFamilies.
 	Label string
 }
 
-// Namespace is a beginning of wire names outside vLLM's own, and what it
-// becomes in a canonical name: "lmcache:" becomes "lmcache.".
+// Namespace is a prefix of wire names outside vLLM's own, and the prefix of the
+// canonical names: "lmcache:" becomes "lmcache.".
 type Namespace struct{ Wire, Name string }
 
-// InfoFamily is a family whose facts are in its labels. It is not emitted
-// itself. The value "None" of a label means that it is not set.
+// InfoFamily is a family with information in its labels. It is not emitted itself. The
+// value "None" of a label means that it is not set.
 type InfoFamily struct {
 	// Family is the name as Source.Family writes it.
 	Family string
@@ -96,8 +95,8 @@ type InfoFamily struct {
 	Numbers []InfoNumber
 	// Lists are the labels that hold names joined by commas.
 	Lists []InfoList
-	// Resource are the labels that become resource attributes where all engines
-	// agree on the value. All other labels are left out.
+	// Resource are the labels that become resource attributes if all engines have the
+	// same value. All other labels are dropped.
 	Resource []InfoAttribute
 }
 
@@ -111,22 +110,20 @@ type InfoList struct{ Label, Metric, Attribute string }
 // InfoAttribute is a label that becomes a resource attribute.
 type InfoAttribute struct{ Label, Attribute string }
 
-// GatewayRules are what is particular about the families of inference gateways
+// GatewayRules are the rules for the families of inference gateways
 // (docs/reference/naming.md).
 type GatewayRules struct {
-	// Prefixes are the beginnings of their families, oldest generation first.
+	// Prefixes are the prefixes of their families, the oldest generation first.
 	Prefixes []GatewayPrefix
 	// Labels maps labels to the attributes that they become.
 	Labels map[string]string
-	// AggregatedLabels are left out by adding up the series that differ in
-	// nothing else.
+	// AggregatedLabels are removed: series that differ only in them are added up.
 	AggregatedLabels []string
-	// AdditiveGauges are the metrics for which a sum over such a label has a
-	// meaning although they are gauges.
+	// AdditiveGauges are the gauges that can be added up over such a label.
 	AdditiveGauges []string
 }
 
-// GatewayPrefix is a beginning of families, and what it becomes.
+// GatewayPrefix is a prefix of families, and the prefix of the canonical names.
 type GatewayPrefix struct {
 	Wire, Name string
 	// Kind is the kind of program, "gateway" or "lora_syncer".
@@ -135,19 +132,19 @@ type GatewayPrefix struct {
 	Flavor string
 }
 
-// RouterRules tell the production stack's router, which repeats its servers'
-// gauges, from a vLLM server.
+// RouterRules distinguish the production stack's router, which repeats the gauges of
+// its servers, from a vLLM server.
 type RouterRules struct {
 	// Families mark a body as the router's.
 	Families []string
-	// Label does so too where a known vLLM family has it.
+	// Label also marks it, if a known vLLM family has the label.
 	Label string
-	// Prefixes are the beginnings of its families, which become Name.
+	// Prefixes are the prefixes of its families; they become Name.
 	Prefixes []string
 	Name     string
 }
 
-// SimulatorRules tell the llm-d inference simulator from a vLLM server.
+// SimulatorRules distinguish the llm-d inference simulator from a vLLM server.
 type SimulatorRules struct {
 	// Families mark a body as the simulator's.
 	Families []string

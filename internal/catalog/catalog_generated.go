@@ -63,10 +63,10 @@ var Gateway = GatewayRules{
 	},
 }
 
-// Router tells the production stack's router from a vLLM server.
+// Router recognises the router of the vLLM production stack.
 var Router = RouterRules{Families: []string{"vllm:current_qps", "vllm:healthy_pods_total", "vllm:num_incoming_requests_total"}, Label: "server", Prefixes: []string{"vllm:", "router_"}, Name: "vllm_router."}
 
-// Simulator tells the llm-d inference simulator from a vLLM server.
+// Simulator recognises the llm-d inference simulator.
 var Simulator = SimulatorRules{Families: []string{"vllm:max_num_generation_tokens"}, CacheConfigLabels: []string{"block_size", "num_gpu_blocks"}}
 
 // InfoFamilies are the families whose facts are in their labels.

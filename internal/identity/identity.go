@@ -1,4 +1,4 @@
-// Package identity finds out whether two resources are the same one.
+// Package identity decides whether two resources are the same.
 package identity
 
 import (
@@ -15,8 +15,8 @@ const (
 	byHash       = 2
 )
 
-// maxSize bounds an identity, in bytes. A hash replaces a longer one: what a sender
-// writes into its attributes must not become the size of every key here.
+// maxSize bounds an identity, in bytes. A longer one is replaced by a hash, so that a
+// sender cannot make every key large.
 const maxSize = 1 << 10
 
 var (
@@ -26,12 +26,12 @@ var (
 	spaces = [...]string{"service.namespace", "k8s.cluster.name", "k8s.namespace.name"}
 )
 
-// Of returns the key of a resource. Where an instance is named, these are its name,
-// its pod and the namespaces that are present, because other attributes can arrive
-// late or change while the server lives. Otherwise these are all attributes but those
-// of a diagnosis, which change by design.
+// Of returns the key of a resource. Where an instance is named, the key is its name, its
+// pod and the namespaces that are present. Other attributes can be added or change while
+// the server runs. Without an instance the key is all attributes but those of a
+// diagnosis, which change by design.
 //
-// The cost is in proportion to the attributes, and the key is short, whatever comes.
+// The cost is proportional to the attributes, and the key is at most maxSize bytes.
 func Of(attributes pcommon.Map) string {
 	if name, named := attributes.Get("service.instance.id"); named && name.AsString() != "" {
 		return shortened(ofInstance(attributes))
@@ -39,8 +39,8 @@ func Of(attributes pcommon.Map) string {
 	return shortened(ofAll(attributes))
 }
 
-// ofInstance begins with what the whole key was before the namespaces belonged to it,
-// so that Before can find that.
+// ofInstance begins with the key of earlier versions, which had no namespaces, so that
+// Before can find it.
 func ofInstance(attributes pcommon.Map) string {
 	var b strings.Builder
 	for _, name := range instance {
@@ -89,9 +89,9 @@ func shortened(key string) string {
 	return string(append([]byte{byHash}, hash[:]...))
 }
 
-// Before returns the key that the resource of a key had before the namespaces
-// belonged to it. It returns false where the key has not changed since, and where it
-// is too long to be found out.
+// Before returns the key that earlier versions, without namespaces, used for the resource
+// of a key. It returns false where the key has not changed, and where it was replaced by
+// a hash.
 func Before(key string) (string, bool) {
 	if key == "" || key[0] == byAttributes || key[0] == byHash {
 		return "", false
@@ -107,6 +107,7 @@ func Before(key string) (string, bool) {
 	return key[:end], end < len(key)
 }
 
-// Diagnosis reports whether an attribute of a resource says how a server is, not
-// which it is: the processor writes such with diagnosis::attributes::on: resource.
+// Diagnosis reports whether an attribute of a resource is one that the processor writes
+// with diagnosis::attributes::on: resource. It describes the state of a server and does
+// not identify it.
 func Diagnosis(name string) bool { return strings.HasPrefix(name, "vllm.diagnosis.") }

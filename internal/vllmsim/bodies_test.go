@@ -19,7 +19,7 @@ const testdata = "../../testdata"
 
 func TestCheckedInBodiesEqualAFreshGeneration(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("other processors round some operations differently, so the load model drifts apart there")
+		t.Skip("other processors round some operations differently, so the simulation differs there")
 	}
 	if *update {
 		_, err := WriteBodies(testdata)

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// completionRequest is what is read of a request to /v1/completions.
+// completionRequest has the fields of a request to /v1/completions that are used.
 type completionRequest struct {
 	Model string `json:"model"`
 	// Prompt is text, or token numbers.
@@ -73,7 +73,7 @@ func (t *Target) send(q engine.Request) (awaitedKey, bool) {
 	return key, true
 }
 
-// follow passes on tokens as they come, until the request or its client is gone.
+// follow passes on tokens as they are generated, until the request or its client ends.
 func (t *Target) follow(r *http.Request, key awaitedKey, answer *completion) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
@@ -151,7 +151,7 @@ type completionBody struct {
 	Usage   *completionUsage   `json:"usage,omitempty"`
 }
 
-// show sends what is new to a client that wants a stream.
+// show sends new tokens to a client that wants a stream.
 func (c *completion) show(tokens int) {
 	if !c.stream || tokens <= c.shown {
 		return

@@ -88,8 +88,8 @@ func TestAStreamBringsTokensAsTheyCome(t *testing.T) {
 }
 
 func TestAClientThatHangsUpLeavesTheEngine(t *testing.T) {
-	told := make(chan engine.Outcome, 1)
-	_, url := live(t, func(c *Config) { c.Truth = func(_ int, o engine.Outcome) { told <- o } })
+	ended := make(chan engine.Outcome, 1)
+	_, url := live(t, func(c *Config) { c.Truth = func(_ int, o engine.Outcome) { ended <- o } })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	response, err := post(ctx, t, url, `{"prompt":"x","max_tokens":4000,"stream":true}`)
@@ -98,7 +98,7 @@ func TestAClientThatHangsUpLeavesTheEngine(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	// The truth comes when somebody looks next.
+	// The truth is written at the next request.
 	require.Eventually(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", http.NoBody)
 		require.NoError(t, err)
@@ -106,9 +106,9 @@ func TestAClientThatHangsUpLeavesTheEngine(t *testing.T) {
 		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
-		return len(told) == 1
+		return len(ended) == 1
 	}, 5*time.Second, 20*time.Millisecond)
-	o := <-told
+	o := <-ended
 	assert.Equal(t, engine.EndLeft, o.End)
 	assert.Less(t, o.Output, 4000)
 }

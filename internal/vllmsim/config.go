@@ -40,32 +40,35 @@ type Config struct {
 	// Hardware is one of Models() and brings its own limits. The default is a small
 	// server: 8b-h100 with low limits.
 	Hardware string
+	// small is true if Hardware was not configured.
+	small bool
 	// Workload replaces the simulated engine's chat workload; then Rate and
 	// Period mean nothing. Its rate is that of a whole server.
 	Workload *engine.Workload
-	// Changes are what happens to a simulated engine and its workload.
+	// Changes are changes of the simulated engines and their workload.
 	Changes []engine.Change
-	// Faults are what happens to a simulated server as its clients see it, in the
-	// order of their times and one after the other.
+	// Faults are faults of the server as its clients see it. They are in the order of
+	// their times and do not overlap.
 	Faults []Fault
 	// Weights are the shares of the requests that each simulated engine gets; none
 	// balances by load.
 	Weights []float64
 	// Transfer lets a simulated engine read KV blocks from other servers.
 	Transfer engine.Transfer
-	// Truth is told what became of each request of a simulated engine, by the
-	// number of its server. Times are on the line of Changes, and go on through a
-	// restart, as the numbers of requests do. It is called with that server locked.
+	// Truth receives the outcome of each request, with the number of its server. Times
+	// are in seconds since the first readiness, as in Changes. Neither they nor the
+	// numbers of requests begin again after a restart. The server is locked during the
+	// call.
 	Truth func(target int, o engine.Outcome)
-	// Injected is told what was done to a server by Changes and Faults, at its time
-	// and before what it leads to; otherwise it is as Truth.
+	// Injected receives each change and fault at its time, before its consequences.
+	// Otherwise it is like Truth.
 	Injected func(target int, what Injection)
 	// NaNCounter shows the counter of requests with corrupted logits.
 	NaNCounter bool
 	// FollowBlocks is the share of a simulated engine's KV blocks whose residency is
 	// shown, as with --kv-cache-metrics; 0 is none.
 	FollowBlocks float64
-	// Clock tells the time. If it is nil the servers have a clock of their own,
+	// Clock returns the time. If it is nil the servers have a clock of their own,
 	// which starts at Start and moves only by Server.Advance.
 	Clock func() time.Time
 	// Start is when the first server became ready; the default is the time of
@@ -75,7 +78,7 @@ type Config struct {
 
 const blockSize = 16
 
-// withDefaults fills in what was left out and says what cannot work.
+// withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, surface.Version, error) {
 	var version surface.Version
 	if c.Dialect == "" {

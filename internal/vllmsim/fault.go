@@ -10,24 +10,24 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
-// FaultKind is something that goes wrong between a server and who asks it. What
-// goes wrong within the engine is an engine.Change.
+// FaultKind is a kind of fault between a server and its clients. Faults within the
+// engine are an engine.Change.
 type FaultKind string
 
 // The kinds of faults.
 const (
-	// FaultUnreachable closes every connection without an answer, while the engine
-	// works on.
+	// FaultUnreachable closes every connection without an answer. The engine keeps
+	// working.
 	FaultUnreachable FaultKind = "unreachable"
-	// FaultRestart ends the process at the beginning of the fault and has a new one
-	// ready at its end: what was under way is lost, counters begin at zero, the
-	// prefix cache is empty. Between the two it is as unreachable. The new process
-	// gets requests of its own from the same workload.
+	// FaultRestart ends the process at the beginning of the fault, and a new one is ready
+	// at its end. Requests in progress are lost, counters begin at 0, and the prefix cache
+	// is empty. In between the server is unreachable. The new process gets requests of its
+	// own from the same workload.
 	FaultRestart FaultKind = "restart"
-	// FaultFrozenGauges lets the use of the KV cache stand as it is, while all else
-	// moves. In vLLM gauges change with steps, and where all clients have left at once
-	// the last one shows that nothing runs or waits, but the blocks of before
-	// (vllm#29928). The clients have to be sent away by the workload.
+	// FaultFrozenGauges freezes the gauge of KV cache usage. In vLLM gauges change only in
+	// steps. When all clients leave at once, the last step shows that no request runs or
+	// waits, but still the earlier usage (vllm#29928). The workload has to stop the
+	// requests.
 	FaultFrozenGauges FaultKind = "frozen_gauges"
 )
 
@@ -43,7 +43,7 @@ type Fault struct {
 	Kind      FaultKind
 }
 
-// checkFaults says what cannot work.
+// checkFaults checks the faults.
 func (c *Config) checkFaults() error {
 	last := 0.0
 	for _, f := range c.Faults {
@@ -51,7 +51,7 @@ func (c *Config) checkFaults() error {
 		case !slices.Contains(FaultKinds(), f.Kind):
 			return fmt.Errorf("unknown fault %q: want one of %v", f.Kind, FaultKinds())
 		case !(f.At >= last):
-			return fmt.Errorf("fault %s at %v s: faults must come one after the other", f.Kind, f.At)
+			return fmt.Errorf("fault %s at %v s: faults must not overlap", f.Kind, f.At)
 		case !(f.Until > f.At) || math.IsInf(f.Until, 1):
 			return fmt.Errorf("fault %s at %v s: it must end later than it begins, not at %v s", f.Kind, f.At, f.Until)
 		case f.Kind == FaultRestart && (c.Workload == nil || c.Workload.Swing > 0 || c.Workload.BurstFactor > 0):
@@ -108,8 +108,8 @@ func (t *Target) end() {
 	}
 }
 
-// restart begins a process that is ready at the end of the fault, in the state
-// that the changes have led to by then.
+// restart begins a process that is ready at the end of the fault, with all changes made
+// until then.
 func (t *Target) restart(f Fault) error {
 	cfg := t.server.cfg
 	cfg.Changes = nil
@@ -122,7 +122,7 @@ func (t *Target) restart(f Fault) error {
 	cfg.Seed += uint64(t.restarts) << 32
 	next, err := cfg.newEngine(t.index, t.server.version)
 	if err != nil {
-		return err // Not with what New took once.
+		return err // New has accepted the same configuration.
 	}
 	t.engine = next
 	t.firstID = t.nextID

@@ -113,7 +113,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		`unknown fault "fire"`:          {Hardware: "8b-h100", Faults: []Fault{{1, 2, "fire"}}},
 		"must end later than it begins": {Hardware: "8b-h100", Faults: []Fault{{2, 2, FaultUnreachable}}},
-		"must come one after the other": {Hardware: "8b-h100", Workload: &work, Faults: []Fault{{1, 3, FaultUnreachable}, {2, 4, FaultRestart}}},
+		"must not overlap":              {Hardware: "8b-h100", Workload: &work, Faults: []Fault{{1, 3, FaultUnreachable}, {2, 4, FaultRestart}}},
 		"without waves":                 {Hardware: "8b-h100", Workload: &waves, Faults: []Fault{{1, 2, FaultRestart}}},
 		"workload without waves":        {Hardware: "8b-h100", Faults: []Fault{{1, 2, FaultRestart}}},
 	} {

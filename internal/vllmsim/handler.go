@@ -64,7 +64,7 @@ func (t *Target) serveMetrics(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) // The client may have gone; nobody else needs to know.
+	_, _ = w.Write(body) // An error means that the client has gone.
 }
 
 func (t *Target) serveModels(w http.ResponseWriter) {

@@ -7,8 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// Injection is one thing that was done to a server: Change or Fault, the other
-// is nil.
+// Injection is one change or one fault of a server; the other field is nil.
 type Injection struct {
 	Change *engine.Change
 	Fault  *Fault
@@ -22,7 +21,7 @@ func (i Injection) At() float64 {
 	return i.Change.At
 }
 
-// injections are all that happens to each server, in the order of the times.
+// injections returns all changes and faults of each server, in the order of their times.
 func (c Config) injections() []Injection {
 	var out []Injection
 	for i := range c.Changes {
@@ -35,13 +34,13 @@ func (c Config) injections() []Injection {
 	return out
 }
 
-// tell passes on what has been done to the server by now.
-func (t *Target) tell(now float64) {
+// reportInjections passes on the changes and faults until now.
+func (t *Target) reportInjections(now float64) {
 	if t.server.cfg.Injected == nil {
 		return
 	}
-	for t.told < len(t.server.injections) && t.server.injections[t.told].At() <= now {
-		t.server.cfg.Injected(t.index, t.server.injections[t.told])
-		t.told++
+	for t.reported < len(t.server.injections) && t.server.injections[t.reported].At() <= now {
+		t.server.cfg.Injected(t.index, t.server.injections[t.reported])
+		t.reported++
 	}
 }

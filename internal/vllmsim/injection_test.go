@@ -11,9 +11,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-func TestWhatIsInjectedIsToldOnceAndAtItsTime(t *testing.T) {
+func TestInjectionsAreReportedOnceAndAtTheirTime(t *testing.T) {
 	work := engine.Chat(5)
-	var told []string
+	var reported []string
 	s, err := New(Config{
 		Hardware: "8b-h100", Workload: &work,
 		Changes: []engine.Change{
@@ -30,16 +30,16 @@ func TestWhatIsInjectedIsToldOnceAndAtItsTime(t *testing.T) {
 			} else {
 				name = string(what.Fault.Kind)
 			}
-			told = append(told, fmt.Sprintf("%s at %v", name, what.At()))
+			reported = append(reported, fmt.Sprintf("%s at %v", name, what.At()))
 		},
 	})
 	require.NoError(t, err)
 	for _, want := range []int{0, 1, 2, 3, 3, 4, 4} {
-		_, _, _ = s.Targets()[0].Body() // Nobody answers during the restart.
-		assert.Len(t, told, want)
+		_, _, _ = s.Targets()[0].Body() // There is no answer during the restart.
+		assert.Len(t, reported, want)
 		s.Advance(6 * time.Second)
 	}
-	assert.Equal(t, []string{"clock at 5", "restart at 10", "bandwidth at 15", "clock at 30"}, told,
+	assert.Equal(t, []string{"clock at 5", "restart at 10", "bandwidth at 15", "clock at 30"}, reported,
 		"the restart begins a new process, but happens to the same server")
 }
 

@@ -97,8 +97,8 @@ func Serve(ctx context.Context, listeners []net.Listener, handlers []http.Handle
 	return errors.Join(errs...)
 }
 
-// Serve listens at the given loopback address, tells announce where, and
-// answers until ctx ends.
+// Serve listens at the given loopback address, passes the URLs to announce, and answers
+// until ctx ends.
 func (s *Server) Serve(ctx context.Context, address string, announce func(urls []string)) error {
 	listeners, err := Listen(ctx, address, len(s.targets))
 	if err != nil {

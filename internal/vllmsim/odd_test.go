@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The hand-written bodies are there for what well-kept parsers make of them;
-// this says what that is, so that none of them is odd by a slip.
+// The hand-written bodies are odd on purpose. This test has the result of two well-kept
+// parsers for each, so that none is odd by mistake.
 func TestOddBodiesAreOddInTheWayTheyClaim(t *testing.T) {
 	const text, open = "text/plain; version=0.0.4", "application/openmetrics-text; version=1.0.0"
 	for _, c := range []struct {
 		name, media string
-		// expfmt and textparse say whether each reads the whole body; samples is
-		// what textparse sees until it ends or stops.
+		// expfmt and textparse are true if that parser reads the whole body; samples is the
+		// number that textparse reads before it ends or stops.
 		expfmt, textparse bool
 		samples           int
 	}{

@@ -24,7 +24,7 @@ type Server struct {
 	cfg     Config
 	version surface.Version
 	targets []*Target
-	// injections are what happens to each target.
+	// injections are the changes and faults of each target.
 	injections []Injection
 
 	mu  sync.Mutex
@@ -48,10 +48,10 @@ type Target struct {
 	at      float64 // How far the engines are, in seconds since ready.
 
 	turns    []turn    // Those to come.
-	away     bool      // Nobody answers.
-	frozen   []float64 // What is shown as the use of each engine's KV cache.
+	away     bool      // It does not answer.
+	frozen   []float64 // Shown as the KV cache usage of each engine.
 	restarts int
-	told     int // How many of the server's injections Config.Injected knows of.
+	reported int // How many injections were passed to Config.Injected.
 	// firstID is the number of this process's first request among those of all,
 	// nextID the least that is free.
 	firstID, nextID int
@@ -63,7 +63,7 @@ type awaitedKey struct {
 	id      int
 }
 
-// errAway is the answer of a server that gives none.
+// errAway is the error of a server that does not answer.
 var errAway = errors.New("the server does not answer at this moment")
 
 const (
@@ -73,8 +73,7 @@ const (
 	stagger = 11 * time.Second
 )
 
-// New returns stand-in servers, or an error that says which setting cannot
-// work. They listen only once Serve is called; tests can use the targets as
+// New returns stand-in servers, or an error that names the invalid setting. They listen only once Serve is called; tests can use the targets as
 // handlers.
 func New(cfg Config) (*Server, error) {
 	cfg, version, err := cfg.withDefaults()
@@ -140,18 +139,18 @@ func (t *Target) Body() (body []byte, contentType string, err error) {
 	return out.Bytes(), encoder.ContentType(), nil
 }
 
-// tick lets the engines catch up with the clock, so that a server that nobody
-// scrapes does not have hours to make up for.
+// tick lets the engines catch up with the clock, so that the first scrape after hours
+// does not take long.
 func (t *Target) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.advance() // Who asks next gets the error.
+	_ = t.advance() // The next request gets the error.
 }
 
-// advance lets the engines work up to the present, with what happens on the way.
+// advance lets the engines work up to the present, with all faults on the way.
 func (t *Target) advance() error {
 	now := t.server.clock().Sub(t.born).Seconds()
-	t.tell(now)
+	t.reportInjections(now)
 	for len(t.turns) > 0 && t.turns[0].at <= now {
 		t.work(t.turns[0].at)
 		if err := t.turn(t.turns[0]); err != nil {
@@ -181,7 +180,7 @@ func (t *Target) restarting() bool {
 	return len(t.turns) > 0 && t.turns[0].fault.Kind == FaultRestart && !t.turns[0].begin
 }
 
-// ended passes on what became of a request.
+// ended passes on the outcome of a request.
 func (t *Target) ended(o engine.Outcome) {
 	key := awaitedKey{t.engine, o.ID}
 	if _, waits := t.awaited[key]; waits {

@@ -294,7 +294,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 	assert.ErrorContains(t, err, "loopback addresses end")
 }
 
-func TestAPortInUseIsSaid(t *testing.T) {
+func TestAPortInUseIsReported(t *testing.T) {
 	first, err := Listen(t.Context(), "localhost:0", 1)
 	require.NoError(t, err)
 	defer closeAll(first)

@@ -43,6 +43,9 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		sim.Speculation = engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
 	}
 	sim.Workload = engine.Chat(c.Rate * float64(c.Engines))
+	if c.small {
+		sim.Workload.Prompt.Median = smallPrompt
+	}
 	sim.Workload.Swing, sim.Workload.Period = 0.6, c.Period.Seconds()
 	if c.Workload != nil {
 		sim.Workload = *c.Workload
@@ -79,11 +82,15 @@ var smallServer = limits{kvTokens: 40960, modelLen: 8192, seqs: 48}
 
 type limits struct{ kvTokens, modelLen, seqs int }
 
+// smallPrompt is the median length of the prompts that such a server gets by default, in
+// tokens: what its cache holds at the default rate.
+const smallPrompt = 520
+
 // checkModel completes what depends on the hardware.
 func (c *Config) checkModel() error {
 	preset := smallServer
 	if c.Hardware == "" || c.Hardware == formerDefault {
-		c.Hardware = defaultHardware
+		c.Hardware, c.small = defaultHardware, true
 	} else {
 		hardware, known := engine.Models()[c.Hardware]
 		if !known {
@@ -102,7 +109,7 @@ func (c *Config) checkModel() error {
 	return nil
 }
 
-// checkShares says what cannot work of servers behind one router.
+// checkShares checks the shares of servers behind one router.
 func (c *Config) checkShares() error {
 	if len(c.Shares) == 0 {
 		return nil

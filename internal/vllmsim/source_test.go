@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-func TestASimulatedServerShowsWhatIsDoneToItsEngines(t *testing.T) {
+func TestASimulatedServerShowsChangesOfItsEngines(t *testing.T) {
 	s := newServer(t, Config{
 		Hardware: "8b-h100", Version: "0.24.0", Engines: 2, Rate: 4, NaNCounter: true,
 		Transfer: engine.Transfer{Share: 0.3, Latency: 0.01, BytesPerSecond: 10e9},

@@ -35,8 +35,8 @@ var (
 	labelPair  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 )
 
-// shapes reads a body by lines; it shares nothing with the writers. The order
-// of first appearance comes second.
+// shapes reads a body by lines; it shares nothing with the writers. The second
+// result is the order of first appearance.
 func shapes(t *testing.T, body string) (map[string]*shape, []string) {
 	t.Helper()
 	families, order := map[string]*shape{}, []string(nil)
@@ -90,7 +90,7 @@ func TestBodiesAreBuiltLikeTheCaptures(t *testing.T) {
 		// absent are families of the capture that the stand-in leaves out, by
 		// pattern.
 		absent string
-		// ordered says that families must also come in the capture's order. The
+		// ordered requires the families in the order of the capture. The
 		// multi-process collector's order is that of a directory.
 		ordered bool
 		number  *regexp.Regexp

@@ -62,9 +62,9 @@ func (c *cached) scrape() pmetric.Metrics {
 }
 
 // Prompts are found in the cache less than they were. Only where the server measures
-// its blocks can it be told whether the cache forgets what is of use: what it evicts
+// its blocks does one know whether the cache forgets what is of use: what it evicts
 // had been used again.
-func TestThrashIsToldWhereBlocksAreMeasured(t *testing.T) {
+func TestThrashIsReportedWhereBlocksAreMeasured(t *testing.T) {
 	for name, test := range map[string]struct {
 		measures bool
 		reuses   float64
@@ -93,15 +93,15 @@ func TestThrashIsToldWhereBlocksAreMeasured(t *testing.T) {
 				require.NoError(t, p.Shutdown(t.Context()))
 				// While the window still has blocks of before, the mean says nothing yet. What
 				// the engine says in the end, its pool of one says as well.
-				assert.Equal(t, []string{test.cause}, causesTold(sink, "vllm.diagnosis.cause"))
-				assert.Equal(t, []string{test.cause}, causesTold(sink, "vllm.pool.diagnosis.cause"))
+				assert.Equal(t, []string{test.cause}, causesReported(sink, "vllm.diagnosis.cause"))
+				assert.Equal(t, []string{test.cause}, causesReported(sink, "vllm.pool.diagnosis.cause"))
 			})
 		})
 	}
 }
 
-// causesTold are the causes that a metric has said last, as cause, role and detail.
-func causesTold(sink *consumertest.MetricsSink, name string) (last []string) {
+// causesReported are the last causes of a metric, as cause, role and detail.
+func causesReported(sink *consumertest.MetricsSink, name string) (last []string) {
 	for _, batch := range sink.AllMetrics() {
 		for _, m := range batch.ResourceMetrics().At(0).ScopeMetrics().All() {
 			for _, metric := range m.Metrics().All() {

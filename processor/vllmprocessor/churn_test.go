@@ -9,10 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // A pod comes every minute of a day and stays for ten.
 func TestADayOfPodsThatComeAndGoLeavesNothing(t *testing.T) {
+	race.SkipSequential(t)
 	r := newRig(t, "")
 	for minute := range 24 * 60 {
 		var b strings.Builder
@@ -31,11 +34,12 @@ func TestADayOfPodsThatComeAndGoLeavesNothing(t *testing.T) {
 // Series of two engines are missing or end at random; at last all end, or are
 // never sent again. Each derived series that had a value has then ended, once.
 func TestEachDerivedSeriesEndsOnce(t *testing.T) {
+	race.SkipSequential(t)
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := newRig(t, "percentiles: {per_engine: true}")
 		last := map[string]float64{}
-		tell := func(at int, body string) {
+		send := func(at int, body string) {
 			for _, heard := range r.heard(fmt.Sprintf("at %d\n%s", at, body)) {
 				for key, value := range heard {
 					name := strings.Replace(key, fmt.Sprintf(" %ds ", at), " ", 1)
@@ -49,13 +53,13 @@ func TestEachDerivedSeriesEndsOnce(t *testing.T) {
 		for range 30 {
 			at += []int{1, 15, 15, 15, 60, 130}[random.IntN(6)]
 			missing, gone := 0.3*float64(random.IntN(2)), 0.3*float64(random.IntN(2))
-			tell(at, randomBody(random, counts, missing, gone))
+			send(at, randomBody(random, counts, missing, gone))
 		}
 		if seed%2 == 0 {
-			tell(at+15, randomBody(random, counts, 0, 1))
+			send(at+15, randomBody(random, counts, 0, 1))
 		} else {
 			for i := range 3 {
-				tell(at+15*(i+1), "counter vllm.mm_cache.hits{7} 0\n")
+				send(at+15*(i+1), "counter vllm.mm_cache.hits{7} 0\n")
 			}
 		}
 		for name, value := range last {

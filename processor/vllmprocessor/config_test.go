@@ -103,7 +103,7 @@ func TestDurationsHaveDays(t *testing.T) {
 	assert.Equal(t, 72*time.Hour, long.MaxStaleness)
 	assert.Equal(t, 14*24*time.Hour, long.Diagnosis.RelearnAfter)
 	assert.Equal(t, 24*time.Hour, long.Diagnosis.StartTimeout)
-	assert.Equal(t, 2, long.Diagnosis.Hold, "what stands beside a duration keeps its default")
+	assert.Equal(t, 2, long.Diagnosis.Hold, "a setting next to a duration keeps its default")
 	assert.Equal(t, 48*time.Hour, configured(t, "window: 1d").MaxStaleness)
 	for _, text := range []string{"window: 1 day", "diagnosis: {start_timeout: soon}", `pool: {interval: ""}`} {
 		_, err := decode(t, text)
@@ -116,7 +116,7 @@ func TestNoQuantilesAndTheUtmostQuantilesAreAllowed(t *testing.T) {
 	assert.Equal(t, []float64{0, 1}, configured(t, "quantiles: [0, 1]").Derived.Quantiles)
 }
 
-// Each mistake is told by its key and says what to write instead.
+// Each invalid value is reported with its key and with what to write instead.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ config, want string }{
 		{`window: 0`, "window: must be more than 0; write for example 1m"},
@@ -222,19 +222,19 @@ func TestMistakes(t *testing.T) {
 			require.NoError(t, err)
 			err = confmap.Validate(cfg)
 			require.Error(t, err)
-			told := strings.Split(err.Error(), "\n")
-			assert.Len(t, told, 1, "one mistake, one sentence")
+			lines := strings.Split(err.Error(), "\n")
+			assert.Len(t, lines, 1, "one invalid value, one sentence")
 			if strings.HasSuffix(c.want, ", ") {
-				assert.Contains(t, told[0], c.want)
-				assert.Contains(t, told[0], "H100-SXM, H100-NVL")
+				assert.Contains(t, lines[0], c.want)
+				assert.Contains(t, lines[0], "H100-SXM, H100-NVL")
 			} else {
-				assert.Equal(t, c.want, told[0])
+				assert.Equal(t, c.want, lines[0])
 			}
 		})
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestAllInvalidValuesAreReportedTogether(t *testing.T) {
 	cfg, err := decode(t, "{window: -1s, quantiles: [50], max_series: -1}")
 	require.NoError(t, err)
 	err = confmap.Validate(cfg)

@@ -21,10 +21,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
 
-// fickle is a consumer that refuses when it is told to.
+// fickle is a consumer that refuses on demand.
 type fickle struct {
 	refuses bool
 	// during is called while it consumes.
@@ -416,6 +417,7 @@ func TestBatchesAndResendsAtTheSameTime(t *testing.T) {
 // A consumer that refuses for an hour while engines come and go: what is kept for
 // it is bounded.
 func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
+	race.SkipSequential(t)
 	s := newSender(t, noDiagnosis)
 	const engines = 80
 	s.next.refuses = true

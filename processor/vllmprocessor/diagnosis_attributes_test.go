@@ -159,14 +159,14 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 				said := map[string]float64{}
 				seen := map[emit.Mark]bool{}
 				var at pcommon.Timestamp
-				settled := func() {
+				checkMarks := func() {
 					for series, marks := range live {
 						assert.LessOrEqual(t, len(marks), 1, "%s at %s: %v", series, at.AsTime(), marks)
 					}
 				}
 				for _, p := range incident(t, on, split) {
 					if p.at != at {
-						settled()
+						checkMarks()
 						at = p.at
 					}
 					if live[p.series] == nil {
@@ -189,7 +189,7 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 						seen[p.mark] = true
 					}
 				}
-				settled()
+				checkMarks()
 				for series, marks := range live {
 					assert.Empty(t, marks, "%s has no end", series)
 				}

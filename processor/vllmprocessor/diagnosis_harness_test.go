@@ -153,17 +153,17 @@ func (i *instance) fails(l *load, outcome string, more map[string]float64) map[s
 	return diagnosisOf(metrics)
 }
 
-// watch passes scrapes through for a time and returns what was told last.
+// watch passes scrapes through for a time and returns what was reported last.
 func (i *instance) watch(l *load, d time.Duration) map[string]float64 {
 	i.t.Helper()
-	var told map[string]float64
+	var reported map[string]float64
 	for range d / (15 * time.Second) {
-		told = i.diagnoses(l)
+		reported = i.diagnoses(l)
 	}
-	return told
+	return reported
 }
 
-// diagnoses passes one scrape through and returns what was told of the diagnosis,
+// diagnoses passes one scrape through and returns what was reported of the diagnosis,
 // as severity, condition=NAME and cause=NAME of engine 0.
 func (i *instance) diagnoses(l *load) map[string]float64 {
 	i.t.Helper()
@@ -177,7 +177,7 @@ func (i *instance) diagnoses(l *load) map[string]float64 {
 }
 
 func diagnosisOf(metrics pmetric.Metrics) map[string]float64 {
-	told := map[string]float64{}
+	reported := map[string]float64{}
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -190,15 +190,15 @@ func diagnosisOf(metrics pmetric.Metrics) map[string]float64 {
 						continue
 					}
 					if value, has := p.Attributes().Get(name); has {
-						told[name+"="+value.AsString()] = p.DoubleValue()
+						reported[name+"="+value.AsString()] = p.DoubleValue()
 					} else {
-						told[name] = p.DoubleValue()
+						reported[name] = p.DoubleValue()
 					}
 				}
 			}
 		}
 	}
-	return told
+	return reported
 }
 
 // changes are the lines of the log about changes.

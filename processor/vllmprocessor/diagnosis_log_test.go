@@ -15,7 +15,7 @@ import (
 )
 
 // What an operator reads about an incident, from the first word to the last.
-func TestAnIncidentIsToldInSentences(t *testing.T) {
+func TestAnIncidentIsLoggedInSentences(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())
 	defer p.end()
@@ -54,14 +54,14 @@ func TestAnIncidentIsToldInSentences(t *testing.T) {
 	}
 }
 
-// A server that cannot be judged is told to be one, with what is missing.
+// A server that cannot be judged is reported with what is missing.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	r := newRig(t, "")
 	var text strings.Builder
 	for at := 0; at <= 120; at += 15 {
 		fmt.Fprintf(&text, "at %d\ngauge vllm.num_requests.running{0} 2\ncounter vllm.generation_tokens{0} %d\n", at, at*10)
 	}
-	r.tell(text.String())
+	r.send(text.String())
 	var said []string
 	for _, entry := range r.logs.FilterMessageSnippet("diagnosis: ").All() {
 		said = append(said, entry.Message)

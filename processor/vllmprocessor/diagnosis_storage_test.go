@@ -29,7 +29,7 @@ func (l *load) slower() *load {
 	return l
 }
 
-// continues tells whether a processor knows from before that 0.1 s is usual.
+// continues reports whether a processor knows from before that 0.1 s is usual.
 func (i *instance) continues(l *load) bool {
 	i.t.Helper()
 	return i.watch(l.slower(), 4*time.Minute)["condition=degraded"] == 1
@@ -157,7 +157,7 @@ func TestBaselinesOfServersThatAreGoneAreBounded(t *testing.T) {
 	p.end()
 }
 
-// Objectives and baselines are beside each other in one storage.
+// Objectives and baselines are in one storage.
 func TestObjectivesAndBaselinesShareAStorage(t *testing.T) {
 	folder := t.TempDir()
 	config := kept()

@@ -16,7 +16,7 @@ import (
 // An engine of which only a part has come looks like one that does nothing. It is
 // judged by the whole, whatever a batch processor before this one makes of a scrape.
 func TestABatchInPartsIsDiagnosedAsAWhole(t *testing.T) {
-	told := func(split int) (all []map[string]float64) {
+	reportedBy := func(split int) (all []map[string]float64) {
 		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		defer p.end()
@@ -41,7 +41,7 @@ func TestABatchInPartsIsDiagnosedAsAWhole(t *testing.T) {
 				require.NoError(t, err)
 				said := diagnosisOf(out)
 				for key := range said {
-					assert.NotContains(t, at, key, "told twice")
+					assert.NotContains(t, at, key, "reported twice")
 				}
 				maps.Copy(at, said)
 			}
@@ -49,14 +49,14 @@ func TestABatchInPartsIsDiagnosedAsAWhole(t *testing.T) {
 		}
 		return all
 	}
-	whole := told(1)
+	whole := reportedBy(1)
 	require.Equal(t, 1.0, whole[len(whole)-1]["condition=degraded"])
 	for _, split := range []int{2, 3, 8} {
-		assert.Equal(t, whole, told(split), split)
+		assert.Equal(t, whole, reportedBy(split), split)
 	}
 }
 
-func TestWithoutADiagnosisNothingIsToldOfIt(t *testing.T) {
+func TestWithoutADiagnosisNothingIsReportedOfIt(t *testing.T) {
 	config := configured(t, "diagnosis: {enabled: false}")
 	p := newInstance(t, config, &archive.Shared{})
 	p.begin(componenttest.NewNopHost())

@@ -19,7 +19,7 @@ func TestDroppedRequestsAreHarmInEveryDialect(t *testing.T) {
 		"vllm.admission_rejections": false, "vllm:admission_rejections_total": false,
 	} {
 		for _, test := range []struct {
-			dropped             float64 // in 15 s, beside 15 that are admitted
+			dropped             float64 // in 15 s, besides 15 that are admitted
 			condition, severity float64
 			want                string
 		}{
@@ -38,19 +38,19 @@ func TestDroppedRequestsAreHarmInEveryDialect(t *testing.T) {
 					server.counts, server.levels = nil, of
 				}
 				p.watch(server, 8*time.Minute)
-				var told map[string]float64
+				var reported map[string]float64
 				for range 20 {
 					of[name] += test.dropped
-					told = p.diagnoses(server)
+					reported = p.diagnoses(server)
 				}
-				assert.Equal(t, test.severity, told["severity"])
-				assert.Equal(t, 1.0, told["condition="+test.want], told)
+				assert.Equal(t, test.severity, reported["severity"])
+				assert.Equal(t, 1.0, reported["condition="+test.want], reported)
 				if test.dropped > 0 {
-					assert.Equal(t, 1.0, told["cause=requests_dropped"], told)
+					assert.Equal(t, 1.0, reported["cause=requests_dropped"], reported)
 				}
 				p.watch(server, 5*time.Minute)
-				told = p.diagnoses(server)
-				assert.Equal(t, 1.0, told["condition=healthy"], "it ends: %v", told)
+				reported = p.diagnoses(server)
+				assert.Equal(t, 1.0, reported["condition=healthy"], "it ends: %v", reported)
 			})
 		}
 	}
@@ -64,13 +64,13 @@ func TestWhatAServerDropsIsOfAllItsEngines(t *testing.T) {
 	server := steady("one:8000", noon)
 	server.engines, server.own = 2, map[string]float64{"vllm.num_dropped": 0}
 	p.watch(server, 8*time.Minute)
-	var told map[string]float64
+	var reported map[string]float64
 	for range 20 {
 		server.own["vllm.num_dropped"] += 5 // of 35
-		told = p.diagnoses(server)
+		reported = p.diagnoses(server)
 	}
-	assert.Equal(t, 1.0, told["condition=degraded"], "a seventh is not a fifth: %v", told)
-	assert.Equal(t, 1.0, told["cause=requests_dropped"])
+	assert.Equal(t, 1.0, reported["condition=degraded"], "a seventh is not a fifth: %v", reported)
+	assert.Equal(t, 1.0, reported["cause=requests_dropped"])
 }
 
 // A gauge that counts: a fall without a restart is no increase, and no restart of the

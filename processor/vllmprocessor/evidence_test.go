@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
@@ -30,13 +31,13 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				p.watch(server, 8*time.Minute)
 				require.Empty(t, p.changes())
 				server.stands = true
-				var told map[string]float64
+				var reported map[string]float64
 				for range 8 {
 					server.waiting = waiting - 15*server.rate // and scrape adds what came
-					told = p.diagnoses(server)
-					assert.NotContains(t, told, "cause=demand_exceeds_capacity")
+					reported = p.diagnoses(server)
+					assert.NotContains(t, reported, "cause=demand_exceeds_capacity")
 				}
-				assert.Equal(t, 1.0, told["condition=stalled"])
+				assert.Equal(t, 1.0, reported["condition=stalled"])
 				for _, line := range p.changes() {
 					assert.NotContains(t, line.Message, "as it should")
 					assert.NotContains(t, line.Message, "copes")
@@ -85,7 +86,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 					check(c.Name, c.Next)
 				}
 			}
-			for _, c := range catalog.Causes() {
+			for _, c := range causes.All(t) {
 				check(c.Name, c.Next)
 			}
 		})

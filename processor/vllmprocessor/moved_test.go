@@ -13,7 +13,7 @@ import (
 )
 
 // byVersion are the derived metrics by the version of the resource that they
-// stand beside, with "end" for one that has ended.
+// belong to, with "end" for one that has ended.
 func byVersion(metrics pmetric.Metrics) map[string][]string {
 	all := map[string][]string{}
 	for _, rm := range takeAdded(metrics).ResourceMetrics().All() {
@@ -39,7 +39,7 @@ func byVersion(metrics pmetric.Metrics) map[string][]string {
 
 // The server behind an address is replaced by a newer one. The receiver ends all
 // series under the old resource, and goes on under the new one.
-func TestAnUpdateInPlaceEndsWhatWasToldOfTheOldVersion(t *testing.T) {
+func TestAnUpdateInPlaceEndsTheSeriesOfTheOldVersion(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
 	story := readStory(t, `
 		at 0

@@ -51,7 +51,7 @@ func TestTheDefaultsOfObjectives(t *testing.T) {
 	assert.Nil(t, config.Storage)
 }
 
-func TestAllMistakesInObjectivesAreToldAtOnce(t *testing.T) {
+func TestAllInvalidValuesOfObjectivesAreReportedTogether(t *testing.T) {
 	config, err := objectivesFrom(t, `
 objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: 2.5, target: 95}
@@ -79,7 +79,7 @@ burn_windows: [1h, 1h, 3d]`)
 	}
 }
 
-func TestTimesThatAreNoneAreToldTogether(t *testing.T) {
+func TestInvalidTimesAreReportedTogether(t *testing.T) {
 	_, err := objectivesFrom(t, `
 objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: soon, target: 0.9}

@@ -176,7 +176,7 @@ func (i *instance) end() {
 	require.NoError(i.t, i.vllmProcessor.shutdown(context.Background()))
 }
 
-// take passes metrics through and returns what was told about objectives.
+// take passes metrics through and returns what was reported about objectives.
 func (i *instance) take(metrics pmetric.Metrics) sloSaid {
 	i.t.Helper()
 	out, err := i.process(context.Background(), metrics)

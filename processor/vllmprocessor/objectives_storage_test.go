@@ -86,14 +86,14 @@ func TestARestartOfTheCollectorContinuesTheBudgetButNotTheSums(t *testing.T) {
 	after := newInstance(t, kept(), &archive.Shared{})
 	after.at = before.at.Add(10 * time.Minute)
 	after.begin(files(t, folder))
-	// While the collector was down 3 requests came, which nobody can place in time.
+	// While the collector was down 3 requests were served; when is not known.
 	assert.Empty(t, after.shows("one:8000", engines, 9, 9, 9).values)
 	began := after.at
 	got = after.shows("one:8000", engines, 1)
 	assert.InDelta(t, 1-2.0, got.values[budgetLeft], 1e-9, "1 of 5")
 	assert.InDelta(t, 2.0, got.values[burnHour], 1e-9)
 	assert.InDelta(t, 90.0/3600, got.values[coveredHour], 0.5/60, "three steps of 30 s were seen")
-	assert.Equal(t, 1.0, got.values[valid], "a sum begins with the process that tells it")
+	assert.Equal(t, 1.0, got.values[valid], "a sum begins with the process that reports it")
 	assert.Equal(t, began, got.starts[valid])
 	after.end()
 }
@@ -309,7 +309,7 @@ type nopComponent struct{}
 func (nopComponent) Start(context.Context, component.Host) error { return nil }
 func (nopComponent) Shutdown(context.Context) error              { return nil }
 
-// memory is a storage that can be told to fail. It keeps the contract of the
+// memory is a storage that can fail on demand. It keeps the contract of the
 // real ones: a component gets one client.
 type memory struct {
 	nopComponent

@@ -37,9 +37,9 @@ func tally(engines map[string]*engineLog, metric string, from, to time.Time, bel
 	return n
 }
 
-// TestEverythingToldIsWhatTheRequestsSay runs two engines for two hours and
+// TestAllValuesFollowFromTheRequests runs two engines for two hours and
 // computes every value anew from the requests themselves, after each scrape.
-func TestEverythingToldIsWhatTheRequestsSay(t *testing.T) {
+func TestAllValuesFollowFromTheRequests(t *testing.T) {
 	const scrapes, interval = 480, 15 * time.Second
 	random := rand.New(rand.NewPCG(3, 7))
 	engines := map[string]*engineLog{"0": {born: noon.Add(-time.Hour)}, "1": {born: noon.Add(-time.Hour)}}
@@ -147,7 +147,7 @@ func TestARestartOfTheServerLosesNothingAndCountsNothingTwice(t *testing.T) {
 	assert.Equal(t, []float64{8, 4}, []float64{got.values[valid], got.values[good]})
 }
 
-func TestSumsAreToldWhenNothingHappens(t *testing.T) {
+func TestSumsAreReportedWhenNothingHappens(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.take(body("one:8000", "m", noon, []string{firstToken}, engines))
@@ -163,7 +163,7 @@ func TestSumsAreToldWhenNothingHappens(t *testing.T) {
 	assert.Contains(t, got.values, "burn_rate{bound=lower,model_name=m,objective=ttft,window=1h}")
 }
 
-func TestABatchInPartsIsToldOnce(t *testing.T) {
+func TestABatchInPartsIsReportedOnce(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95), promise("whole", wholeTime, 10*time.Second, 0.9)))
 	engines := map[string]*engineLog{"0": {born: noon}, "1": {born: noon}}
 	both := []string{firstToken, wholeTime}
@@ -182,7 +182,7 @@ func TestABatchInPartsIsToldOnce(t *testing.T) {
 			got := p.take(body("one:8000", "m", p.at, part.names, map[string]*engineLog{part.engine: engines[part.engine]}))
 			assert.Empty(t, got.ended)
 			for series, value := range got.values {
-				assert.NotContains(t, values, series, "told twice at one time")
+				assert.NotContains(t, values, series, "reported twice at one time")
 				values[series] = value
 			}
 		}
@@ -353,7 +353,7 @@ func TestSwitchesHold(t *testing.T) {
 	assert.Contains(t, got.values, "error_budget_remaining{bound=lower,model_name=m,objective=ttft}")
 }
 
-func TestWithoutObjectivesNothingIsToldOfThem(t *testing.T) {
+func TestWithoutObjectivesNothingIsReportedOfThem(t *testing.T) {
 	p := run(t, within())
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.take(body("one:8000", "m", noon, []string{firstToken}, engines))

@@ -246,7 +246,7 @@ func TestPoolsStopWithTheProcessorAndStartWithTheNext(t *testing.T) {
 	})
 }
 
-// stubborn is a consumer that does not return before it is told to.
+// stubborn is a consumer that does not return before it is released.
 type stubborn struct {
 	heeds   bool // its context
 	calls   atomic.Int64

@@ -49,8 +49,8 @@ func newRig(t *testing.T, config string) *rig {
 	return r
 }
 
-// tell sends the batches of a story.
-func (r *rig) tell(text string) {
+// send passes the batches of a story through.
+func (r *rig) send(text string) {
 	r.t.Helper()
 	for _, call := range readStory(r.t, text).calls {
 		r.processor.now = func() time.Time { return call.at }
@@ -83,9 +83,9 @@ func every(seconds ...int) string {
 	return b.String()
 }
 
-func TestAWindowThatIsTooShortIsToldOnce(t *testing.T) {
+func TestAWindowThatIsTooShortIsReportedOnce(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
-	r.tell(every(0, 40, 80, 120, 160))
+	r.send(every(0, 40, 80, 120, 160))
 	assert.Equal(t, []string{
 		"warn: the window (1m0s) is shorter than twice the time between two scrapes (40s), so that a single missed scrape " +
 			"leaves nothing to derive; set window to 1m20s or more, or scrape more often",
@@ -94,15 +94,15 @@ func TestAWindowThatIsTooShortIsToldOnce(t *testing.T) {
 
 func TestAWindowOfTwoScrapesIsEnough(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
-	r.tell(every(0, 30, 60, 90))
+	r.send(every(0, 30, 60, 90))
 	assert.Empty(t, r.messages())
 }
 
 // A server that is forgotten between any two scrapes is new each time, and nothing
 // could ever be said about it.
-func TestAStalenessShorterThanTheScrapeIntervalIsToldOnce(t *testing.T) {
+func TestAStalenessShorterThanTheScrapeIntervalIsReportedOnce(t *testing.T) {
 	r := newRig(t, "{window: 10s, max_staleness: 10s}")
-	r.tell(every(0, 15, 30, 45, 60))
+	r.send(every(0, 15, 30, 45, 60))
 	assert.Equal(t, []string{
 		"warn: a server is scraped only every 15s, which is longer than max_staleness (10s), so that it is forgotten each time " +
 			"and nothing is derived from it; set window and max_staleness to 30s or more, or scrape more often",
@@ -111,20 +111,20 @@ func TestAStalenessShorterThanTheScrapeIntervalIsToldOnce(t *testing.T) {
 
 func TestOneSilenceAfterOneScrapeProvesNoShortStaleness(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
-	r.tell(every(0, 400, 415, 430))
+	r.send(every(0, 400, 415, 430))
 	assert.Empty(t, r.messages())
 }
 
 func TestOneMissedScrapeProvesNoShortWindow(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
-	r.tell(every(0, 55, 70, 85, 140, 155))
+	r.send(every(0, 55, 70, 85, 140, 155))
 	assert.Empty(t, r.messages())
 }
 
-func TestTheSeriesLimitIsToldOnceAndCounted(t *testing.T) {
+func TestTheSeriesLimitIsReportedOnceAndCounted(t *testing.T) {
 	r := newRig(t, "max_series: 1")
 	batch := "counter vllm.generation_tokens{0} 1\ncounter vllm.prompt_tokens{0} 1\ncounter vllm.num_preemptions{0} 1\n"
-	r.tell("at 0\n" + batch + "at 15\n" + batch)
+	r.send("at 0\n" + batch + "at 15\n" + batch)
 	assert.Equal(t, []string{
 		"warn: there are more series than max_series (1), and nothing is derived from the others; " +
 			"raise it, or keep metrics that are not vLLM's from this processor",
@@ -134,9 +134,9 @@ func TestTheSeriesLimitIsToldOnceAndCounted(t *testing.T) {
 }
 
 // One point from a clock that is wrong must not make all that follows too old.
-func TestABatchFromTheFutureIsToldOnceAndForgotten(t *testing.T) {
+func TestABatchFromTheFutureIsReportedOnceAndDropped(t *testing.T) {
 	r := newRig(t, "")
-	r.tell(every(0))
+	r.send(every(0))
 	for range 2 {
 		r.processor.now = func() time.Time { return storyBegin.Add(15 * time.Second) }
 		_, err := r.processor.process(t.Context(), readStory(t, every(3615)).calls[0].input)
@@ -166,7 +166,7 @@ func one(n int64) []metricdata.DataPoint[int64] { return []metricdata.DataPoint[
 
 func TestWhatIsNotUsedIsCountedByReason(t *testing.T) {
 	r := newRig(t, "")
-	r.tell(`
+	r.send(`
 at 30
 counter vllm.generation_tokens{0} 1
 counter vllm.generation_tokens{0} 2     # duplicate
@@ -194,7 +194,7 @@ counter vllm.generation_tokens{0} 0     # out_of_order
 
 func TestWhatIsDerivedEndedResetAndForgottenIsCounted(t *testing.T) {
 	r := newRig(t, "min_count: 3")
-	r.tell(`
+	r.send(`
 at 0
 counter vllm.generation_tokens{0} 100
 counter vllm.prefix_cache.hits{0} 0
@@ -215,7 +215,7 @@ histogram vllm.inter_token_latency{0} 1:2 inf:0 sum:1
 `)
 	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(2), loosely...)
 	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(5), loosely...)
-	r.tell("at 310\ncounter vllm.generation_tokens{0} 7") // the other server has been silent for more than 5m
+	r.send("at 310\ncounter vllm.generation_tokens{0} 7") // the other server has been silent for more than 5m
 	metadatatest.AssertEqualProcessorVllmExpiredResources(t, r.telemetry, one(1), loosely...)
 	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(1), loosely...)
 	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(4), loosely...)
@@ -225,7 +225,7 @@ histogram vllm.inter_token_latency{0} 1:2 inf:0 sum:1
 // The two counters of points, over batches whose values the story derives.
 func TestPointsAndEndsAreCounted(t *testing.T) {
 	r := newRig(t, "")
-	r.tell(`
+	r.send(`
 at 0
 counter vllm.prefix_cache.hits{0} 0
 counter vllm.prefix_cache.queries{0} 0
@@ -243,7 +243,7 @@ counter vllm.prefix_cache.queries{0} 2
 
 func TestMetricsOfOthersAreNoState(t *testing.T) {
 	r := newRig(t, "")
-	r.tell("at 0\ncounter node.cpu.time{0} 1\ngauge node.memory{0} 1\nat 15\ncounter node.cpu.time{0} 2")
+	r.send("at 0\ncounter node.cpu.time{0} 1\ngauge node.memory{0} 1\nat 15\ncounter node.cpu.time{0} 2")
 	assert.Empty(t, r.processor.resources)
 	assert.Zero(t, r.processor.series.Used())
 }

@@ -69,12 +69,12 @@ func record(t *testing.T, scenario string) recording {
 	return r
 }
 
-// told is what the processor said last: by name and, where a metric has several
+// derivedValues are what the processor derived last: by name and, where a metric has several
 // series, by name and attribute, as "vllm.e2e_request_latency_quantile 0.95".
-type told map[string]float64
+type derivedValues map[string]float64
 
 // play sends the bodies of a file pattern through a processor.
-func (r recording) play(t *testing.T, file func(i int) string, change func(*Config)) told {
+func (r recording) play(t *testing.T, file func(i int) string, change func(*Config)) derivedValues {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	if change != nil {
@@ -99,8 +99,8 @@ func (r recording) play(t *testing.T, file func(i int) string, change func(*Conf
 func (r recording) file(i int) string { return r.Scrapes[i].File }
 
 // readDerived reads what a batch has in the processor's scope.
-func readDerived(metrics pmetric.Metrics) told {
-	values := told{}
+func readDerived(metrics pmetric.Metrics) derivedValues {
+	values := derivedValues{}
 	scopes := metrics.ResourceMetrics().At(0).ScopeMetrics()
 	for i := 1; i < scopes.Len(); i++ {
 		for j := range scopes.At(i).Metrics().Len() {
@@ -195,7 +195,7 @@ func (r recording) between() (first, last client, seconds float64) {
 // What the processor derives from a recording is what its client saw, within
 // what was under way at the two scrapes. Where it is not, the recorded simulator
 // differs from vLLM, and the test says how.
-func TestRecordedServersAreToldAsTheirClientsSawThem(t *testing.T) {
+func TestDerivedValuesOfRecordedServersMatchTheirClients(t *testing.T) {
 	for _, scenario := range []string{"steady", "overload", "long-prefill", "lora"} {
 		t.Run(scenario, func(t *testing.T) {
 			r := record(t, scenario)
@@ -207,8 +207,8 @@ func TestRecordedServersAreToldAsTheirClientsSawThem(t *testing.T) {
 			ok := last.OK - first.OK
 			near := func(name string, want, tolerance float64) {
 				t.Helper()
-				value, told := got[name]
-				if assert.True(t, told, name) {
+				value, has := got[name]
+				if assert.True(t, has, name) {
 					assert.InEpsilon(t, want, value, tolerance, name)
 				}
 			}
@@ -232,7 +232,7 @@ func TestRecordedServersAreToldAsTheirClientsSawThem(t *testing.T) {
 				assert.GreaterOrEqual(t, got[name+" upper"]*1.002, last.E2EQuantiles[q], q)
 			}
 			// This simulator's time to first token leaves out the queue, vLLM's does
-			// not: the client's is the sum of both. The queue is told of all that have
+			// not: the client's is the sum of both. The queue is known of all that have
 			// left it, the client's time of those that have finished: in the overload
 			// the four that still run waited longest.
 			queued := got["vllm.request.queue_time_ratio"] * got["vllm.e2e_request_latency_mean"] * ok
@@ -250,7 +250,7 @@ func TestARecordedOverloadShowsItsQueue(t *testing.T) {
 	got := r.play(t, r.file, nil)
 	arrived := last.Sent - first.Sent - last.rejected()
 	assert.InEpsilon(t, arrived/seconds, got["vllm.arrival_rate"], 0.03)
-	// Nobody is served out of turn, so who joins the queue now waits for all
+	// No request is served out of turn, so one that joins the queue now waits for all
 	// before him: about 79 requests at 1.1 a second.
 	assert.InDelta(t, 79/(58/seconds), got["vllm.request.queue_wait_estimate"], 6)
 	assert.Greater(t, got["vllm.request.queue_time_ratio"], 0.8)
@@ -261,11 +261,11 @@ func TestARecordedRestartLosesOnlyWhatNoScrapeSaw(t *testing.T) {
 	first, last, seconds := r.between()
 	got := r.play(t, r.file, nil)
 	// The server was killed 1.5 s after the fourth scrape: what finished in
-	// between was never told to anybody.
+	// between was never reported.
 	unseen := r.Scrapes[4].Client.OK - r.Scrapes[3].Client.OK
-	told := got["vllm.request_throughput"] * seconds
-	assert.LessOrEqual(t, told, last.OK-first.OK+1e-6)
-	assert.GreaterOrEqual(t, told, last.OK-first.OK-unseen-1e-6)
+	reported := got["vllm.request_throughput"] * seconds
+	assert.LessOrEqual(t, reported, last.OK-first.OK+1e-6)
+	assert.GreaterOrEqual(t, reported, last.OK-first.OK-unseen-1e-6)
 	assert.Greater(t, unseen, 0.0)
 }
 
@@ -317,7 +317,7 @@ func TestRecordedErrorsAreNotInTheServersOwnCounters(t *testing.T) {
 }
 
 // The windows of the recordings are short, and there is no time to learn what is
-// usual: what is told rests on the documented defaults.
+// usual: the diagnosis rests on the documented defaults.
 func TestRecordedServersAreDiagnosed(t *testing.T) {
 	for scenario, want := range map[string]string{
 		"idle":            "idle",
@@ -326,7 +326,7 @@ func TestRecordedServersAreDiagnosed(t *testing.T) {
 		"lora":            "healthy",
 		"errors":          "healthy", // The client's mistakes, of which the engine does not hear.
 		"overload":        "degraded demand_exceeds_capacity",
-		"long-prefill":    "degraded", // Nobody can say yet whether this is usual there.
+		"long-prefill":    "degraded", // It is not known yet whether this is usual there.
 		"restart":         "starting",
 	} {
 		t.Run(scenario, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestAWindowOfTwoScrapesThatJitterIsEnough(t *testing.T) {
 	r := newRig(t, noDiagnosis)
 	at := 0.0
 	for i := range 20 {
-		r.tell(fmt.Sprintf("at %g\ncounter vllm.generation_tokens{0} %d\n", at, i))
+		r.send(fmt.Sprintf("at %g\ncounter vllm.generation_tokens{0} %d\n", at, i))
 		at += 30.008
 	}
 	assert.Empty(t, r.messages())
@@ -141,7 +141,7 @@ func TestWhatTheProcessorBeforeDoesNotDeriveIsDerivedHere(t *testing.T) {
 	assert.Equal(t, 5, slo)
 }
 
-// 50,000 model names in one gauge, others in each scrape, beside ten servers that do
+// 50,000 model names in one gauge, others in each scrape, together with ten servers that do
 // well: these lose nothing, the cost does not grow, and the shutdown is quick.
 func TestAServerWithMadeUpModelsHarmsNoOther(t *testing.T) {
 	settings := processortest.NewNopSettings(metadata.Type)

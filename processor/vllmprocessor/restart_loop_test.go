@@ -24,13 +24,13 @@ func TestAServerThatRestartsAgainAndAgainIsNotStarting(t *testing.T) {
 	require.Equal(t, 1.0, p.watch(server, 5*time.Minute)["condition=healthy"])
 	for n := range 60 { // two hours, longer than relearn_after
 		restart()
-		told := p.watch(server, 2*time.Minute)
+		reported := p.watch(server, 2*time.Minute)
 		switch {
 		case n >= 1 && n < 5:
-			assert.Equal(t, 1.0, told["condition=starting"], n)
+			assert.Equal(t, 1.0, reported["condition=starting"], n)
 		case n >= 6:
-			assert.Equal(t, 1.0, told["condition=degraded"], n)
-			assert.Equal(t, 1.0, told["cause=restarting"], n)
+			assert.Equal(t, 1.0, reported["condition=degraded"], n)
+			assert.Equal(t, 1.0, reported["cause=restarting"], n)
 		}
 	}
 	require.Equal(t, 1.0, p.watch(server, 5*time.Minute)["condition=healthy"], "it stays up")

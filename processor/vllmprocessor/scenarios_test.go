@@ -36,11 +36,11 @@ func TestStories(t *testing.T) {
 	require.NotEmpty(t, stories)
 	for _, path := range stories {
 		folder := filepath.Dir(path)
-		t.Run(filepath.Base(folder), func(t *testing.T) { tell(t, folder) })
+		t.Run(filepath.Base(folder), func(t *testing.T) { runStory(t, folder) })
 	}
 }
 
-func tell(t *testing.T, folder string) {
+func runStory(t *testing.T, folder string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "story.txt"))
 	require.NoError(t, err)

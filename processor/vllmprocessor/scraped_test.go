@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -59,7 +60,7 @@ func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 	require.NoError(tb, receiver.Shutdown(tb.Context()))
 	batches = batches[:n]
 	for _, batch := range batches {
-		// Beside a scrape there may be the failure of the one before.
+		// A scrape may come with the failure of the one before.
 		batch.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 			return rm.ScopeMetrics().At(0).Metrics().Len() < 20
 		})
@@ -117,6 +118,7 @@ func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]b
 
 // What one server costs a backend, as the README states it.
 func TestTheCostInSeries(t *testing.T) {
+	race.SkipSequential(t)
 	const peaks = "hardware: [{gpu: H100-SXM}]"
 	// No connector and no images.
 	plain := vllmsim.Config{Version: "0.24.0"}
@@ -140,7 +142,7 @@ func TestTheCostInSeries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // the time goes by between scrapes
 			series := slices.Sorted(maps.Keys(derivedSeries(t, c.sim, c.config)))
-			// Abandoned prefill, two series, is told until the first prompt lies beyond
+			// Abandoned prefill, two series, is emitted until the first prompt lies beyond
 			// the last bound, which is a matter of chance here.
 			series = slices.DeleteFunc(series, func(s string) bool { return strings.Contains(s, "abandoned_prefill") })
 			// The stand-in's engines are overloaded now and then. One that were not would

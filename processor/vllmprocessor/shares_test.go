@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
@@ -113,6 +114,7 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 
 // 30,000 servers that a sender makes up, with a series each, and the default limits.
 func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
+	race.SkipSequential(t)
 	r := newRig(t, "")
 	payload := func(scrape, from, to int) pmetric.Metrics {
 		metrics := pmetric.NewMetrics()

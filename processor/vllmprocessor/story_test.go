@@ -21,7 +21,7 @@ import (
 // storyBegin is the second 0 of every story.
 var storyBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// story is what testdata/NAME/story.txt tells: batches, and beside each what
+// story is the content of testdata/NAME/story.txt: batches, and with each what
 // must be derived from it, worked out by hand. testdata/README.md explains the
 // form.
 type story struct {

@@ -17,8 +17,8 @@ import (
 func conditionsOf(i *instance, l *load, outcome string, scrapes int) (all []string) {
 	i.t.Helper()
 	for range scrapes {
-		told, now := i.fails(l, outcome, nil), ""
-		for name, is := range told {
+		reported, now := i.fails(l, outcome, nil), ""
+		for name, is := range reported {
 			if condition, ours := strings.CutPrefix(name, "condition="); ours && is == 1 {
 				now += condition
 			}
@@ -192,17 +192,17 @@ func TestARestartOfTheCollectorMakesNoServerStart(t *testing.T) {
 			after := newInstance(t, remembering(), &archive.Shared{})
 			after.begin(files(t, other))
 			defer after.end()
-			told := after.watch(server, 3*time.Minute)
+			reported := after.watch(server, 3*time.Minute)
 			if storage {
-				assert.Equal(t, 1.0, told["condition=failing"], told)
+				assert.Equal(t, 1.0, reported["condition=failing"], reported)
 			} else {
-				assert.Equal(t, 1.0, told["condition=starting"], told)
+				assert.Equal(t, 1.0, reported["condition=starting"], reported)
 			}
 		})
 	}
 }
 
-// A restart beside a server that is well is no news.
+// A restart of the collector is not logged where the server is well.
 func TestARestartOfTheCollectorIsNoNews(t *testing.T) {
 	folder := t.TempDir()
 	server := steady("one:8000", noon)
@@ -241,18 +241,18 @@ func TestARolloutIsNoPage(t *testing.T) {
 			for range 8 {
 				worst = max(worst, p.diagnoses(server)["severity"])
 			}
-			var told map[string]float64
+			var reported map[string]float64
 			for range 8 {
-				told = p.fails(server, "refused", map[string]float64{"vllm.pod.ready": 0, "vllm.pod.terminating": terminating})
-				worst = max(worst, told["severity"])
+				reported = p.fails(server, "refused", map[string]float64{"vllm.pod.ready": 0, "vllm.pod.terminating": terminating})
+				worst = max(worst, reported["severity"])
 			}
 			if terminating == 0 {
 				assert.Equal(t, 3.0, worst)
-				assert.Equal(t, 1.0, told["condition=unreachable"])
+				assert.Equal(t, 1.0, reported["condition=unreachable"])
 				return
 			}
 			assert.Zero(t, worst)
-			assert.Equal(t, 1.0, told["condition=draining"])
+			assert.Equal(t, 1.0, reported["condition=draining"])
 		})
 	}
 }
@@ -266,7 +266,7 @@ func TestAPageEndsWithItsPod(t *testing.T) {
 	server.own = map[string]float64{"vllm.up": 1}
 	p.watch(server, 8*time.Minute)
 	conditionsOf(p, server, "refused", 8)
-	told := p.fails(server, "refused", map[string]float64{"vllm.pod.terminating": 1})
-	assert.Zero(t, told["severity"])
-	assert.Equal(t, 1.0, told["condition=draining"])
+	reported := p.fails(server, "refused", map[string]float64{"vllm.pod.terminating": 1})
+	assert.Zero(t, reported["severity"])
+	assert.Equal(t, 1.0, reported["condition=draining"])
 }

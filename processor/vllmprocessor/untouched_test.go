@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// tellingAll is a processor with all metrics on.
-func tellingAll(tb testing.TB) *vllmProcessor {
+// emittingAll is a processor with all metrics on.
+func emittingAll(tb testing.TB) *vllmProcessor {
 	tb.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Derived.Percentiles.PerEngine = true
@@ -95,7 +95,7 @@ func checkDerived(t *testing.T, sm pmetric.ScopeMetrics) {
 func TestTheInputPassesUntouched(t *testing.T) {
 	for seed := range uint64(300) {
 		random := randomMetrics{rand.New(rand.NewPCG(seed, 1))}
-		p := tellingAll(t)
+		p := emittingAll(t)
 		for range 4 {
 			checkPassed(t, p, random.metrics())
 		}
@@ -103,7 +103,7 @@ func TestTheInputPassesUntouched(t *testing.T) {
 }
 
 func TestTheInputOfAServerPassesUntouched(t *testing.T) {
-	p := tellingAll(t)
+	p := emittingAll(t)
 	for _, metrics := range prometheusReceived(t, answers(t, vllmsim.Config{Engines: 2}, 3)) {
 		checkPassed(t, p, metrics)
 	}
@@ -237,7 +237,7 @@ func FuzzProcess(f *testing.F) {
 		add(random.metrics())
 	}
 	f.Fuzz(func(t *testing.T, bytes []byte) {
-		p := tellingAll(t)
+		p := emittingAll(t)
 		for i := range 3 {
 			metrics, err := unmarshaler.UnmarshalMetrics(bytes)
 			if err != nil {

@@ -103,15 +103,15 @@ func TestAnUpgradeContinuesBaselines(t *testing.T) {
 			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(files(t, storageOfForm1(t)))
 			server := steady(c.server, noon.Add(time.Hour)).slower()
-			var told map[string]float64
+			var reported map[string]float64
 			for range 16 {
 				metrics := c.place(server.scrape())
 				p.at = server.at
 				metrics, err := p.process(t.Context(), metrics)
 				require.NoError(t, err)
-				told = diagnosisOf(metrics)
+				reported = diagnosisOf(metrics)
 			}
-			assert.Equal(t, c.want, told["condition=degraded"] == 1, "it knows that 0.1 s was usual")
+			assert.Equal(t, c.want, reported["condition=degraded"] == 1, "it knows that 0.1 s was usual")
 			p.end()
 		})
 	}

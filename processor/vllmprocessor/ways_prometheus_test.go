@@ -22,7 +22,7 @@ import (
 // made of such bodies at v0.158; it would be too large a dependency. The names
 // keep their suffixes, an untyped family and the creation times of the text
 // format are gauges, an info family is a sum that may fall, points have no start
-// unless OpenMetrics tells it, and labels without a value are left out.
+// unless OpenMetrics gives it, and labels without a value are left out.
 func prometheusReceived(t *testing.T, scrapes []answer) []pmetric.Metrics {
 	t.Helper()
 	out := make([]pmetric.Metrics, 0, len(scrapes))

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -55,7 +56,7 @@ var everyServer = map[string]vllmsim.Config{
 	"two engines":                 {Dialect: "v1", Version: "0.20.0", Engines: 2},
 	"the first V1":                {Dialect: "v1", Version: "0.8.5"},
 	"a cache that counts tokens":  {Dialect: "v1", Version: "0.9.1"},
-	"old names beside new ones":   {Dialect: "v1", Version: "0.11.0", Engines: 2},
+	"old names with new ones":     {Dialect: "v1", Version: "0.11.0", Engines: 2},
 	"a gauge of each process":     {Dialect: "v1-multiproc", Version: "0.10.2", Engines: 2, APIServers: 1},
 	"several processes":           {Dialect: "v1-multiproc", Version: "0.24.0", Engines: 2, APIServers: 3},
 	"the V0 engine":               {Dialect: "v0", Version: "0.6.6"},
@@ -96,6 +97,7 @@ func come(t *testing.T, way string, s []answer) []pmetric.Metrics {
 }
 
 func TestAServerSaysTheSameByEachWay(t *testing.T) {
+	race.SkipSequential(t)
 	for server, config := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +120,7 @@ func TestAServerSaysTheSameByEachWay(t *testing.T) {
 }
 
 // A sender of deltas may leave out zeros. What has not happened yet cannot be
-// told from what the server does not count, so it is absent instead of 0.
+// distinguished from what the server does not count, so it is absent instead of 0.
 func TestDeltasWithoutZerosSayTheSameOnceSomethingHappened(t *testing.T) {
 	for server, config := range everyServer {
 		t.Run(server, func(t *testing.T) {
@@ -145,7 +147,7 @@ var hasEnded = math.Inf(-1)
 // counts, too.
 func derivedBy(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	t.Helper()
-	p := tellingAll(t)
+	p := emittingAll(t)
 	out := map[string]float64{}
 	for i, metrics := range input {
 		sent := pmetric.NewMetrics()

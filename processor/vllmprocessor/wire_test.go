@@ -30,7 +30,7 @@ func wired(t *testing.T, metrics pmetric.Metrics) pmetric.Metrics {
 // With the names of the wire the diagnosis says the same, scrape by scrape: of an
 // incident, of dropped requests, of a stall and of a server that cannot be read.
 func TestTheDiagnosisIsTheSameUnderWireNames(t *testing.T) {
-	incident := func(naming func(pmetric.Metrics) pmetric.Metrics) (told []map[string]float64, changes []string) {
+	incident := func(naming func(pmetric.Metrics) pmetric.Metrics) (reported []map[string]float64, changes []string) {
 		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		defer p.end()
@@ -41,7 +41,7 @@ func TestTheDiagnosisIsTheSameUnderWireNames(t *testing.T) {
 			p.at = server.at
 			metrics, err := p.process(t.Context(), naming(metrics))
 			require.NoError(t, err)
-			told = append(told, diagnosisOf(metrics))
+			reported = append(reported, diagnosisOf(metrics))
 		}
 		watch := func(d time.Duration) {
 			for range d / (15 * time.Second) {
@@ -66,13 +66,13 @@ func TestTheDiagnosisIsTheSameUnderWireNames(t *testing.T) {
 		for _, line := range p.changes() {
 			changes = append(changes, line.Message)
 		}
-		return told, changes
+		return reported, changes
 	}
 	want, wantChanges := incident(func(m pmetric.Metrics) pmetric.Metrics { return m })
 	got, gotChanges := incident(func(m pmetric.Metrics) pmetric.Metrics { return wired(t, m) })
 	assert.Equal(t, want, got)
 	assert.Equal(t, wantChanges, gotChanges)
 	for _, seen := range []string{"condition=degraded", "condition=stalled", "condition=unreachable", "cause=requests_dropped"} {
-		assert.True(t, slices.ContainsFunc(got, func(told map[string]float64) bool { return told[seen] == 1 }), seen)
+		assert.True(t, slices.ContainsFunc(got, func(reported map[string]float64) bool { return reported[seen] == 1 }), seen)
 	}
 }

@@ -60,7 +60,7 @@ func benchPlans() *plans {
 	return newPlans(planOptions(createDefaultConfig().(*Config)), func(*normalize.Plan) {})
 }
 
-// A whole scrape, from the body to the points, beside what expfmt alone takes
+// A whole scrape, from the body to the points, next to what expfmt alone takes
 // for the body. The ratio of the two is the claim, not the times.
 func BenchmarkScrape(b *testing.B) {
 	for _, folder := range []string{"v1-0.20.0", "v1-0.24.0", "v0-0.6.6"} {

@@ -150,7 +150,7 @@ func TestReplicasWhoseClocksAreWrongReportNoIncrease(t *testing.T) {
 }
 
 // A Date that is missing or nonsense is not used: the clocks are taken to be equal.
-func TestADateThatIsNoTime(t *testing.T) {
+func TestAMalformedDateIsIgnored(t *testing.T) {
 	for _, date := range []string{"", "yesterday", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"} {
 		r := newRig(t)
 		r.without = true

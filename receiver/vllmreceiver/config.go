@@ -24,20 +24,20 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// Naming says which names the metrics get.
+// Naming selects the names of the metrics.
 type Naming string
 
 const (
-	// NamingCanonical is the names of the catalogue: the default.
+	// NamingCanonical selects the names of the catalogue. It is the default.
 	NamingCanonical Naming = "canonical"
-	// NamingWire keeps the names and labels of the wire.
+	// NamingWire keeps the names and labels of the server.
 	NamingWire Naming = "wire"
 )
 
-// Source says what the targets are.
+// Source is the kind of the targets.
 type Source string
 
-// The sources; SourceAuto, the default, goes by what a body contains.
+// The sources. With SourceAuto, the default, the content of a body decides.
 const (
 	SourceAuto    Source = "auto"
 	SourceVLLM    Source = "vllm"
@@ -52,33 +52,32 @@ var planSources = map[Source]normalize.Source{
 
 // Config is the configuration of the receiver.
 type Config struct {
-	// Controller has collection_interval and initial_delay. Its timeout is the
-	// same key as the client's and means the deadline of one fetch; the helper's
-	// own use of it, which would cover the sending too, is off.
+	// Controller has collection_interval and initial_delay. Its timeout has the same key
+	// as that of the client, which is the deadline of one fetch. The helper does not use
+	// it, because its deadline would include sending.
 	Controller scraperhelper.ControllerConfig `mapstructure:",squash"`
-	// Client is the one target's client, or the default for all targets.
+	// Client is the client of the only target, or the default for all targets.
 	Client confighttp.ClientConfig `mapstructure:",squash"`
-	// Targets are the servers to scrape, if they are several.
+	// Targets are the servers to scrape, if there are several.
 	Targets []TargetConfig `mapstructure:"targets"`
-	// Discovery finds more servers, which come and go while the collector runs.
+	// Discovery finds more servers while the collector runs.
 	Discovery DiscoveryConfig `mapstructure:"discovery"`
 	// ServiceName is the resource attribute service.name, equal for all replicas.
 	ServiceName string `mapstructure:"service_name"`
 	// HealthCheck asks /health as well and adds the metric vllm.healthy.
 	HealthCheck bool `mapstructure:"health_check"`
-	// Limits bound what one target can cost.
+	// Limits are the limits of each target.
 	Limits LimitsConfig `mapstructure:"limits"`
 	// Naming is canonical or wire.
 	Naming Naming `mapstructure:"naming"`
-	// Source says what the targets are, where their bodies do not show it.
+	// Source is the kind of the targets, if their bodies do not show it.
 	Source Source `mapstructure:"source"`
-	// Gateway has the choices for inference gateways.
+	// Gateway has the settings for inference gateways.
 	Gateway GatewayConfig `mapstructure:"gateway"`
-	// Prefixes are what a deployment puts before vLLM's family names, besides the
-	// prefixes that are known already.
+	// Prefixes are further prefixes that a deployment adds to vLLM's family names.
 	Prefixes []string `mapstructure:"prefixes"`
-	// CapacityFromBlocks gives vllm.kv_cache.capacity for servers before v0.24,
-	// as blocks times block size, which overstates hybrid models.
+	// CapacityFromBlocks emits vllm.kv_cache.capacity for servers before v0.24, as blocks
+	// times block size. The product is too large for hybrid models.
 	CapacityFromBlocks bool `mapstructure:"capacity_from_blocks"`
 	// GenAI mirrors three histograms under the OpenTelemetry conventions.
 	GenAI GenAIConfig `mapstructure:"gen_ai"`
@@ -92,7 +91,7 @@ type Config struct {
 
 // TargetConfig is one server.
 type TargetConfig struct {
-	// Client starts as a copy of the receiver's own and is then overridden.
+	// Client inherits the settings of the receiver's own client.
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// ResourceAttributes are added to the target's resource.
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
@@ -101,21 +100,21 @@ type TargetConfig struct {
 	_      struct{}
 }
 
-// LimitsConfig bounds what one target can cost.
+// LimitsConfig has the limits of each target.
 type LimitsConfig struct {
 	// BodySize is the largest body after decompression.
 	BodySize ByteSize `mapstructure:"body_size"`
-	// Series is the most series of one target; a histogram counts as one.
+	// Series is the maximum number of series; a histogram counts as one.
 	Series int `mapstructure:"series"`
-	// Adapters is the most LoRA adapters of one target that get series.
+	// Adapters is the maximum number of LoRA adapters with series.
 	Adapters int `mapstructure:"adapters"`
-	// Targets is the most discovered targets of the receiver.
+	// Targets is the maximum number of discovered targets of the receiver.
 	Targets int `mapstructure:"targets"`
-	// Memory is what all targets together may have remembered of large bodies; 0 is
-	// an eighth of GOMEMLIMIT.
+	// Memory limits the memory for the layouts of large bodies of all targets together; 0
+	// means an eighth of GOMEMLIMIT.
 	Memory ByteSize `mapstructure:"memory"`
-	// NameLength, LabelNameLength and LabelValueLength are the longest of each in
-	// bytes; a line that exceeds one is dropped.
+	// NameLength, LabelNameLength and LabelValueLength are the maximum lengths in bytes.
+	// A line that exceeds one of them is dropped.
 	NameLength       int `mapstructure:"name_length"`
 	LabelNameLength  int `mapstructure:"label_name_length"`
 	LabelValueLength int `mapstructure:"label_value_length"`
@@ -127,16 +126,16 @@ type LimitsConfig struct {
 // conventions.
 type GenAIConfig struct {
 	Enabled bool `mapstructure:"enabled"`
-	// OperationName is the gen_ai.operation.name, which vLLM's metrics do not tell.
+	// OperationName is the gen_ai.operation.name, which vLLM's metrics do not have.
 	OperationName string `mapstructure:"operation_name"`
 
 	_ struct{}
 }
 
-// GatewayConfig has the choices for inference gateways.
+// GatewayConfig has the settings for inference gateways.
 type GatewayConfig struct {
-	// FairnessID keeps the attribute fairness_id, which clients set as they like.
-	// By default the series are added up over it.
+	// FairnessID keeps the attribute fairness_id. Clients can set any value, so by default
+	// the series are added up over it.
 	FairnessID bool `mapstructure:"fairness_id"`
 
 	_ struct{}
@@ -144,7 +143,7 @@ type GatewayConfig struct {
 
 // MetricConfig switches one metric.
 type MetricConfig struct {
-	// Enabled is nil where the catalogue's default holds.
+	// Enabled is nil if the default of the catalogue applies.
 	Enabled *bool `mapstructure:"enabled"`
 
 	_ struct{}
@@ -163,7 +162,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// defaultLimits fit the memory of the shipped manifests, see docs/why/performance.md. A
+// defaultLimits returns limits that fit the memory of the shipped manifests, see docs/why/performance.md. A
 // server with 64 engines has a body of about 4 MB with 8,000 series.
 func defaultLimits() LimitsConfig {
 	lines := exposition.DefaultLimits
@@ -173,7 +172,7 @@ func defaultLimits() LimitsConfig {
 	}
 }
 
-// memory is what limits::memory means in bytes.
+// memory returns limits::memory in bytes.
 func (c *LimitsConfig) memory() int {
 	if c.Memory > 0 {
 		return int(c.Memory)
@@ -184,7 +183,7 @@ func (c *LimitsConfig) memory() int {
 	return memoryWithoutLimit
 }
 
-// memoryWithoutLimit is limits::memory where the process has no GOMEMLIMIT.
+// memoryWithoutLimit is the default of limits::memory without a GOMEMLIMIT.
 const memoryWithoutLimit = 256 << 20
 
 func createDefaultConfig() component.Config {
@@ -204,18 +203,18 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal decodes each target onto a copy of the receiver's own client, so
-// that what a target leaves out is inherited.
+// Unmarshal decodes each target into a copy of the receiver's own client, so that a target
+// inherits the settings that it does not set.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
 	if conf.IsSet("discovery") && conf.Get("discovery") == nil {
-		// The key alone is the beginning of something that was forgotten.
+		// The key without a value is an unfinished configuration.
 		_, c.Discovery.mistakes = discover.Parse(nil)
 	}
 	if !conf.IsSet("timeout") && c.Controller.CollectionInterval > 0 {
-		// A short interval alone is no mistake.
+		// An interval shorter than the default timeout is not a mistake.
 		c.Client.Timeout = min(c.Client.Timeout, c.Controller.CollectionInterval)
 	}
 	for i := range c.Targets {
@@ -232,28 +231,27 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
-// Unmarshal keeps what the user wrote, for Config.Unmarshal.
+// Unmarshal stores the configuration of the target for Config.Unmarshal.
 func (t *TargetConfig) Unmarshal(conf *confmap.Conf) error {
 	t.source = conf
 	return conf.Unmarshal(t)
 }
 
-// parseEndpoint reads the address of a target and adds /metrics where it has no
-// path.
+// parseEndpoint reads the address of a target and adds /metrics if it has no path.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	if endpoint == "" {
 		return nil, errors.New("is missing; write for example http://vllm-0:8000")
 	}
 	if !strings.Contains(endpoint, "://") {
 		if strings.ContainsAny(endpoint, "@?#") {
-			// What stands there may be a secret.
+			// The text may contain a secret.
 			return nil, errors.New("has no scheme; write http:// or https:// before it")
 		}
 		return nil, fmt.Errorf("has no scheme; write http://%s or https://%s", endpoint, endpoint)
 	}
 	address, err := url.Parse(endpoint)
 	if err != nil {
-		// The error of url.Parse repeats the address with its secrets.
+		// The error of url.Parse contains the address with its secrets.
 		return nil, errors.New("is not a URL; write for example http://vllm-0:8000")
 	}
 	if address.Scheme != "http" && address.Scheme != "https" {
@@ -274,7 +272,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return address, nil
 }
 
-// instanceID is host and port, and the path where it is not /metrics.
+// instanceID returns host and port, and the path if it is not /metrics.
 func instanceID(address *url.URL) string {
 	id := net.JoinHostPort(address.Hostname(), port(address))
 	if address.Path != fetch.DefaultPath {

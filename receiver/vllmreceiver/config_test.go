@@ -65,7 +65,7 @@ func TestAShortIntervalShortensTheDefaultTimeout(t *testing.T) {
 	assert.Equal(t, 10*time.Second, cfg.Client.Timeout)
 }
 
-// What a target leaves out it has from the receiver; what it says is its own
+// A target inherits the settings that it does not set; those that it sets are its own
 // and reaches neither the receiver nor the next target.
 func TestTargetsInheritTheReceiversClient(t *testing.T) {
 	cfg, err := decode(t, `
@@ -109,7 +109,7 @@ targets:
 	assert.Equal(t, "vllm-2:443", instanceID(targets[1].address))
 }
 
-func TestAHeaderThatCannotBeSentIsToldWithoutItsValue(t *testing.T) {
+func TestAHeaderThatCannotBeSentIsReportedWithoutItsValue(t *testing.T) {
 	cfg, err := decode(t, `
 headers: {Authorization: "Bearer abc\n"}
 targets:
@@ -124,15 +124,15 @@ targets:
 	assert.NotContains(t, err.Error(), "abc")
 }
 
-func TestAMetricThatNeedsTheHealthCheckSaysSo(t *testing.T) {
+func TestAMetricThatNeedsTheHealthCheckIsRejectedWithoutIt(t *testing.T) {
 	cfg, err := decode(t, `{endpoint: "http://a:8000", metrics: {vllm.healthy: {enabled: true}}}`)
 	require.NoError(t, err)
-	require.ErrorContains(t, confmap.Validate(cfg), "metrics::vllm.healthy: it comes from asking /health; set health_check: true as well")
+	require.ErrorContains(t, confmap.Validate(cfg), "metrics::vllm.healthy: this metric needs the answer of /health; set health_check: true as well")
 	cfg.HealthCheck = true
 	require.NoError(t, confmap.Validate(cfg))
 }
 
-func TestConfigMistakesAreAllToldAtOnce(t *testing.T) {
+func TestAllConfigMistakesAreReportedTogether(t *testing.T) {
 	cfg, err := decode(t, `
 endpoint: vllm-0:8000
 naming: otel
@@ -204,7 +204,7 @@ func TestConfigTypos(t *testing.T) {
 }
 
 // A mistake must not print what may be a password.
-func TestConfigErrorsHoldNoSecrets(t *testing.T) {
+func TestConfigErrorsContainNoSecrets(t *testing.T) {
 	cfg, err := decode(t, `{endpoint: "http://user:hunter2@[::1", headers: {Authorization: hunter2}}`)
 	require.NoError(t, err)
 	err = confmap.Validate(cfg)
@@ -238,4 +238,14 @@ metrics:
 	assert.Equal(t, normalize.SourceGateway, options.Source)
 	assert.True(t, options.KeepFairness)
 	assert.Equal(t, map[string]bool{"vllm_router.current_qps": false}, options.Enabled)
+}
+
+// Each repetition of a server names the first one, so that one edit after another is right.
+func TestEveryRepetitionOfAServerNamesTheFirst(t *testing.T) {
+	cfg, err := decode(t, `{targets: [{endpoint: "http://a:8000"}, {endpoint: "http://b:8000"}, {endpoint: "http://A:8000/metrics"}, {endpoint: "https://a:8000"}]}`)
+	require.NoError(t, err)
+	err = confmap.Validate(cfg)
+	require.ErrorContains(t, err, "targets::2::endpoint: the same server as targets::0")
+	require.ErrorContains(t, err, "targets::3::endpoint: the same server as targets::0")
+	require.NotContains(t, err.Error(), "targets::1::endpoint")
 }

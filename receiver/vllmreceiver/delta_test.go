@@ -111,7 +111,7 @@ func xCounter(series ...any) string {
 	return s
 }
 
-// xHistogram is a histogram whose buckets say one count and whose _count another.
+// xHistogram is a histogram whose buckets and _count have different counts.
 func xHistogram(buckets, count any) string {
 	return fmt.Sprintf("# TYPE vllm:request_params_n histogram\n"+
 		"vllm:request_params_n_bucket{le=\"1.0\"} %v\nvllm:request_params_n_bucket{le=\"+Inf\"} %v\n"+
@@ -121,7 +121,7 @@ func xHistogram(buckets, count any) string {
 // The first usable value of a series that was there before is a baseline: neither
 // of a server that is a day old nor of one without a known start is its whole life
 // an increase.
-func TestTheFirstUsableValueIsNoIncrease(t *testing.T) {
+func TestTheFirstUsableValueIsNotAnIncrease(t *testing.T) {
 	const sum, histogram = "vllm.prompt_tokens", "vllm.request.params_n"
 	for _, tt := range []struct {
 		name, metric string
@@ -181,7 +181,7 @@ func TestARestartWhileASeriesIsNotUsable(t *testing.T) {
 
 // What limits::series kept out is unknown when it is let in, also where it has come
 // and gone meanwhile.
-func TestASeriesThatTheLimitKeptOutIsNoIncrease(t *testing.T) {
+func TestASeriesAboveTheLimitDoesNotIncreaseWhenItIsLetIn(t *testing.T) {
 	for _, start := range []string{"", "a day ago"} {
 		d := newDeltaRig(t, func(cfg *Config) { cfg.Limits.Series = 2 })
 		begin := ""
@@ -201,7 +201,7 @@ func TestASeriesThatTheLimitKeptOutIsNoIncrease(t *testing.T) {
 
 // A series that found no room in the memory of what vanished is unknown when it is
 // back: what was counted of it before is not counted again.
-func TestASeriesThatWasForgottenIsNoIncrease(t *testing.T) {
+func TestASeriesThatWasForgottenDoesNotIncreaseWhenItReturns(t *testing.T) {
 	for _, age := range []float64{0, day, 60} {
 		d := newDeltaRig(t, func(cfg *Config) { cfg.Limits.Series = 5 })
 		begin := alive
@@ -218,14 +218,14 @@ func TestASeriesThatWasForgottenIsNoIncrease(t *testing.T) {
 		}
 		for _, x := range names {
 			assert.LessOrEqual(t, d.total("vllm.prompt_tokens", begin+xCounter(x, 103)), 3.0, "%s is back, age %v", x, age)
-			assert.InDelta(t, 4, d.total("vllm.prompt_tokens", begin+xCounter(x, 107)), 0, "%s goes on, age %v", x, age)
+			assert.InDelta(t, 4, d.total("vllm.prompt_tokens", begin+xCounter(x, 107)), 0, "%s continues, age %v", x, age)
 		}
 	}
 }
 
 // A restart of one of a Ray agent's workers does not make the series of another
 // one new that vanished before.
-func TestARestartOfOneWorkerForgetsNothingOfAnother(t *testing.T) {
+func TestARestartOfOneWorkerKeepsTheStateOfAnother(t *testing.T) {
 	body := func(a, more string) string {
 		return "# TYPE ray_vllm_prompt_tokens_total counter\n" +
 			`ray_vllm_prompt_tokens_total{WorkerId="a",x="a"} ` + a + "\n" +

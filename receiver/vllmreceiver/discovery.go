@@ -14,26 +14,24 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
-// targetDiscovery adds and removes the receiver's targets as they are found and
-// lost.
+// targetDiscovery adds discovered targets to the receiver, and removes those that are gone.
 type targetDiscovery struct {
 	receiver *vllmReceiver
 	runner   *discover.Runner
-	// configured are the addresses that the configuration lists; discovery
-	// leaves them alone.
+	// configured are the addresses of the configuration. Discovery ignores them.
 	configured map[string]bool
 	// scraped are the discovered targets, by address. Only the runner's
 	// goroutine uses it.
 	scraped map[string]discover.Target
-	// notStarted is how many targets could not be started the last time.
+	// notStarted is how many targets could not be started in the last attempt.
 	notStarted int
 }
 
-// removals is how many targets end at the same time. The end of each is sent
-// through the pipeline, which may be slow.
+// removals is how many targets are ended at a time. Each end is sent through the
+// pipeline, which may be slow.
 const removals = 8
 
-// startDiscovery starts to look for targets, if the configuration says so.
+// startDiscovery starts the discovery; it returns nil if none is configured.
 func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, error) {
 	cfg := r.shared.config
 	if !cfg.Discovery.IsSet() {
@@ -62,10 +60,10 @@ func (d *targetDiscovery) shutdown(ctx context.Context) error {
 	return d.runner.Shutdown(ctx)
 }
 
-// reconcile ends the targets that are not wanted any more and starts those that
-// are new. A target that has changed is ended and started again, since its
-// attributes make other series. It returns false where a target could not be
-// started, or an end was refused, so that it is asked again.
+// reconcile ends the targets that are gone and starts those that are new. A target that
+// has changed is ended and started again, because its attributes identify its series. It
+// returns false if a target could not be started or an end was refused, so that it is
+// called again.
 func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Target, over int) bool {
 	d.receiver.overflow.Store(int64(over))
 	next := map[string]discover.Target{}
@@ -114,14 +112,13 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		d.scraped[address] = t
 	}
 	if ctx.Err() == nil {
-		d.sayObstacle(failed)
+		d.logFailed(failed)
 	}
 	return len(failed) == 0 && !d.receiver.owes()
 }
 
-// sayObstacle says that targets cannot be started when that begins, or there are
-// more or fewer of them.
-func (d *targetDiscovery) sayObstacle(failed []error) {
+// logFailed logs that targets cannot be started, each time their number has changed.
+func (d *targetDiscovery) logFailed(failed []error) {
 	if len(failed) > 0 && len(failed) != d.notStarted {
 		d.receiver.shared.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute. The first one: "+
 			failed[0].Error(), zap.Int("targets", len(failed)))
@@ -129,7 +126,7 @@ func (d *targetDiscovery) sayObstacle(failed []error) {
 	d.notStarted = len(failed)
 }
 
-// podOf translates between the packages, which do not know each other.
+// podOf converts the state of a pod from package discover to package emit.
 func podOf(pod *discover.Pod) *emit.Pod {
 	if pod == nil {
 		return nil
@@ -137,8 +134,7 @@ func podOf(pod *discover.Pod) *emit.Pod {
 	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
 }
 
-// discoverySetters sets the resource attributes that discovery knows and that
-// can be switched off.
+// discoverySetters set the resource attributes from discovery that can be switched off.
 var discoverySetters = map[string]func(*metadata.ResourceBuilder, string){
 	discover.PoolAttribute: (*metadata.ResourceBuilder).SetInferenceGatewayPoolName,
 	"k8s.container.name":   (*metadata.ResourceBuilder).SetK8sContainerName,

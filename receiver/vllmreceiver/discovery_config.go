@@ -8,13 +8,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 )
 
-// DiscoveryConfig finds servers as Prometheus does. Its keys are Prometheus's
+// DiscoveryConfig configures the discovery of servers. Its keys are Prometheus's
 // kubernetes_sd_configs, http_sd_configs, file_sd_configs, dns_sd_configs,
 // static_configs and relabel_configs, and the short forms kubernetes and
 // inference_pool.
 type DiscoveryConfig struct {
 	discover.Settings `mapstructure:",squash"`
-	// mistakes are reported by Validate, together with all others.
+	// mistakes were found by Unmarshal. Validate reports them together with all others.
 	mistakes []error
 
 	_ struct{}
@@ -26,16 +26,16 @@ type (
 	KubernetesDiscovery = discover.Kubernetes
 	// InferencePoolDiscovery finds the pods of an InferencePool.
 	InferencePoolDiscovery = discover.InferencePool
-	// PodDiscovery is what both have in common.
+	// PodDiscovery has the settings of both.
 	PodDiscovery = discover.Pods
 )
 
-// Unmarshal reads the section with Prometheus's own unmarshallers, which the
-// collector's cannot replace: their defaults and checks are in them.
+// Unmarshal reads the section with Prometheus's own unmarshallers, because they contain
+// its defaults and checks.
 func (d *DiscoveryConfig) Unmarshal(conf *confmap.Conf) error {
 	section := conf.ToStringMap()
 	if len(section) == 0 {
-		// This is how no discovery is printed.
+		// print-config prints a configuration without discovery like this.
 		*d = DiscoveryConfig{}
 		return nil
 	}
@@ -63,11 +63,11 @@ func (d *DiscoveryConfig) isSet() bool {
 func (d *DiscoveryConfig) validate(add func(key, format string, args ...any)) {
 	mistakes := d.mistakes
 	if len(mistakes) == 0 && d.isSet() {
-		// It may have been made without Unmarshal.
+		// The configuration may have been created without Unmarshal.
 		mistakes = d.Mistakes()
 	}
 	for _, mistake := range mistakes {
-		// The mistake begins with its key below the section, or has none.
+		// A mistake may begin with its key below the section.
 		key, message, found := strings.Cut(mistake.Error(), ": ")
 		if !found || strings.Contains(key, " ") {
 			add("discovery", "%s", mistake.Error())

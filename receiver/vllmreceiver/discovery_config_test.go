@@ -174,5 +174,5 @@ func TestAFileThatIsMissingIsFoundBeforeTheStart(t *testing.T) {
 	require.NoError(t, err)
 	err = confmap.Validate(cfg)
 	require.ErrorContains(t, err, "tls::ca_file: the file cannot be read: stat testdata/none.pem")
-	assert.NotContains(t, err.Error(), "targets::", "what is inherited is said once")
+	assert.NotContains(t, err.Error(), "targets::", "an inherited mistake is reported once")
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -111,7 +113,7 @@ resource_attributes:
 	}, ends(last[len(last)-1]))
 	count := len(from(sink, "llama-1"))
 	assert.Eventually(t, func() bool { return len(from(sink, "llama-1")) > count+2 }, within, 5*time.Millisecond)
-	assert.Len(t, from(sink, "llama-0"), len(last), "nothing comes after the end")
+	assert.Len(t, from(sink, "llama-0"), len(last), "no point after the end")
 
 	for _, m := range sink.AllMetrics() {
 		attributes := m.ResourceMetrics().At(0).Resource().Attributes().AsRaw()
@@ -171,7 +173,7 @@ func TestATargetThatChangesItsAttributesIsAnother(t *testing.T) {
 	}
 }
 
-func TestDiscoveryLeavesListedTargetsAlone(t *testing.T) {
+func TestDiscoveryIgnoresListedTargets(t *testing.T) {
 	t.Parallel()
 	listed, found := metricsServer(t, quick), metricsServer(t, quick)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -264,21 +266,21 @@ func TestShutdownWhileTheEndOfATargetIsBeingSent(t *testing.T) {
 }
 
 // A certificate may be mounted later than the first target is found.
-func TestATargetThatCannotBeStartedIsSaidOnce(t *testing.T) {
+func TestATargetThatCannotBeStartedIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	sink := new(consumertest.MetricsSink)
 	r, logs := startWith(t, sink, `
 tls: {ca_file: doc.go}
 discovery: {static_configs: [{targets: ["127.0.0.1:1", "127.0.0.1:2"], labels: {__scheme__: https}}]}
 `)
-	said := func() int { return logs.FilterMessageSnippet("Discovered targets cannot be started").Len() }
-	assert.Eventually(t, func() bool { return said() > 0 }, within, 5*time.Millisecond)
+	lines := func() int { return logs.FilterMessageSnippet("Discovered targets cannot be started").Len() }
+	assert.Eventually(t, func() bool { return lines() > 0 }, within, 5*time.Millisecond)
 	time.Sleep(100 * time.Millisecond)
-	assert.Equal(t, 1, said())
+	assert.Equal(t, 1, lines())
 	assert.Zero(t, r.targets.Load())
 }
 
-func TestDiscoveryMistakesAreToldWithAllOthers(t *testing.T) {
+func TestDiscoveryMistakesAreReportedWithAllOthers(t *testing.T) {
 	cfg, err := decode(t, `
 naming: otel
 limits: {targets: 0}
@@ -344,4 +346,22 @@ func (h *hanging) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) e
 	h.hangs <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// When discovery stops, a change that is being applied must not start further targets.
+func TestNoTargetIsStartedAfterTheEndOfDiscovery(t *testing.T) {
+	t.Parallel()
+	r := start(t, new(consumertest.MetricsSink), func(*Config) {}, metricsServer(t, quick))
+	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
+	address, err := url.Parse(metricsServer(t, quick) + "/metrics")
+	require.NoError(t, err)
+	wanted := []discover.Target{{URL: address, Interval: time.Second, Timeout: time.Second}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.reconcile(ended, wanted, 0)
+	assert.EqualValues(t, 1, r.targets.Load(), "only the configured one")
+	assert.Empty(t, d.scraped)
+	assert.True(t, d.reconcile(t.Context(), wanted, 3))
+	assert.EqualValues(t, 2, r.targets.Load())
+	assert.EqualValues(t, 3, r.overflow.Load())
 }

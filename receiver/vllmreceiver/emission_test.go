@@ -163,9 +163,9 @@ func TestAnotherReleaseAfterAnOutageIsAReset(t *testing.T) {
 		"the new process did not run before the last scrape of the old one")
 }
 
-// A plan is kept for each version that a server tells. A server that tells
+// A plan is kept for each class of versions. A server that reports
 // another one after each restart must not fill the memory.
-func TestPlansAreBoundedWhateverVersionsAServerTells(t *testing.T) {
+func TestPlansAreBoundedWhateverVersionsAServerReports(t *testing.T) {
 	r := newRig(t)
 	for i := range 300 {
 		r.mu.Lock()
@@ -212,7 +212,7 @@ func TestNoStartLiesAfterItsPoint(t *testing.T) {
 }
 
 // --disable-log-stats leaves python_* and process_*, which are off by default.
-func TestAServerWithoutStatsIsTold(t *testing.T) {
+func TestAServerWithoutStatsIsLogged(t *testing.T) {
 	r := newRig(t)
 	r.scrape("# TYPE python_info gauge\npython_info{version=\"3.12\"} 1\n" + process(unix(-200)))
 	assert.Contains(t, strings.Join(r.logged("warn"), "\n"), "--disable-log-stats")
@@ -251,8 +251,8 @@ func (s *targetScraper) cancelOnVersion() {
 }
 
 // /health has its own deadline after that of the metrics: both together must
-// fit the interval, or the points that say "down" come too rarely.
-func TestAHangingServerWithHealthCheckIsToldEachInterval(t *testing.T) {
+// fit the interval, or the points with vllm.up 0 are too rare.
+func TestAHangingServerWithHealthCheckIsReportedEachInterval(t *testing.T) {
 	t.Parallel()
 	hang := metricsServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	cfg := createDefaultConfig().(*Config)

@@ -125,7 +125,7 @@ func TestEndsMarkEverySeriesStale(t *testing.T) {
 					assert.True(t, slices.ContainsFunc(live.live, func(s string) bool { return strings.Contains(s, part) }), part)
 				}
 				ended := translate(t, end(r))
-				// What the scrape itself reports goes on while the target is there.
+				// The metrics about the scrape continue while the target exists.
 				lives := func(s string) bool { return slices.Contains(ended.live, s) }
 				assert.Equal(t, slices.DeleteFunc(live.live, lives), ended.stale)
 				for _, s := range ended.live {

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 )
 
-func TestAFailedScrapeSaysHowItFailed(t *testing.T) {
+func TestAFailedScrapeReportsTheKindOfFailure(t *testing.T) {
 	r := newRig(t)
 	const body = "vllm:num_requests_running 1\n"
 	assert.Empty(t, points(r.scrape(body), "vllm.scrape.failure"))

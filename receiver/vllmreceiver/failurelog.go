@@ -10,8 +10,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 )
 
-// A target may log so many lines about its state in this time. What changes more
-// often is counted and logged as one line later.
+// A target logs at most stateLines lines about its state in stateTime. Further changes
+// are counted, and a later line reports their number.
 const (
 	stateLines = 10
 	stateTime  = 10 * time.Minute
@@ -21,13 +21,13 @@ const (
 // way, and succeed again.
 type failureLog struct {
 	logger *zap.Logger
-	// failure is what the last failure was; nil while scrapes succeed.
+	// failure is the last failure; nil while scrapes succeed.
 	failure *fetch.Error
 	budget  lineBudget
 }
 
-// failed takes a failed scrape. That a pod which is being deleted stops answering is
-// no reason to warn.
+// failed logs a failed scrape. It does not warn about a pod that is being deleted, which
+// is expected to stop answering.
 func (l *failureLog) failed(now time.Time, cause *fetch.Error, terminating bool) {
 	before := l.failure
 	l.failure = cause
@@ -48,7 +48,8 @@ func (l *failureLog) failed(now time.Time, cause *fetch.Error, terminating bool)
 	}
 }
 
-// succeeded takes a successful scrape, and reports whether the one before failed.
+// succeeded logs a successful scrape after a failure. It reports whether the scrape
+// before failed.
 func (l *failureLog) succeeded(now time.Time) bool {
 	failed := l.failure != nil
 	l.failure = nil
@@ -58,24 +59,23 @@ func (l *failureLog) succeeded(now time.Time) bool {
 	return failed
 }
 
-// lineBudget bounds how many lines are logged about something that may change
-// again and again.
+// lineBudget limits the log lines about a state that may change often.
 type lineBudget struct {
 	since time.Time
 	lines int
-	// held is how many lines were held back since the last one that was logged.
+	// held is how many lines were held back since the last logged line.
 	held int
 }
 
-// renew begins another span of time where the last one is over.
+// renew starts another period if the last one is over.
 func (b *lineBudget) renew(now time.Time) {
 	if since := now.Sub(b.since); since >= stateTime || since < 0 {
 		b.since, b.lines = now, 0
 	}
 }
 
-// due reports whether lines were held back and one may be logged again, so that
-// the last line in the log is about the present state.
+// due reports whether lines were held back and another line may be logged now. So the last
+// line in the log is about the current state.
 func (b *lineBudget) due(now time.Time) bool {
 	if b.held == 0 {
 		return false
@@ -84,7 +84,7 @@ func (b *lineBudget) due(now time.Time) bool {
 	return b.lines < stateLines
 }
 
-// log logs a line, or holds it back where there were too many.
+// log logs a line, or holds it back if there were too many.
 func (b *lineBudget) log(logger *zap.Logger, now time.Time, level zapcore.Level, message string, fields ...zap.Field) {
 	b.renew(now)
 	if b.lines == stateLines {

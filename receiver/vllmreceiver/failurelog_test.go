@@ -41,7 +41,7 @@ func TestAChangeOfTheCauseIsLogged(t *testing.T) {
 }
 
 // A day of a target that fails in every other scrape, each 15 s.
-func TestATargetThatFlapsDoesNotLogWithoutLimit(t *testing.T) {
+func TestTheLogLinesOfATargetThatFlapsAreLimited(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	l := failureLog{logger: zap.New(core)}
 	now := firstScrape
@@ -75,7 +75,7 @@ func TestATargetThatFlapsDoesNotLogWithoutLimit(t *testing.T) {
 }
 
 // The log must not end with a state that has been over for hours.
-func TestTheLastLineIsAboutThePresentState(t *testing.T) {
+func TestTheLastLogLineIsAboutTheCurrentState(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fails bool
 		want  string
@@ -97,7 +97,7 @@ func TestTheLastLineIsAboutThePresentState(t *testing.T) {
 				now = now.Add(15 * time.Second)
 			}
 			if tt.fails {
-				// It goes on to fail for an hour.
+				// It fails for another hour.
 				l.succeeded(now)
 			}
 			for range 240 {

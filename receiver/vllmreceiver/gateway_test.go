@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func metricsNamed(metrics pmetric.Metrics, name string) []pmetric.Metric {
 	return out
 }
 
-// hasAll tells whether a point has the attributes, given as name, value, name,
+// hasAll reports whether a point has the attributes, given as name, value, name,
 // value; an empty value means that it is absent.
 func hasAll(attributes pcommon.Map, wants []string) bool {
 	for i := 0; i < len(wants); i += 2 {
@@ -117,6 +118,38 @@ func gatewayFile(t *testing.T, name string, truth any) string {
 		require.NoError(t, json.Unmarshal(content, truth))
 	}
 	return read(t, filepath.Join(dir, name+".txt"))
+}
+
+// gatewayBodies returns short bodies of gateways, which were written by hand, and the
+// recorded ones where they are present.
+func gatewayBodies(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{
+		"hand-gaie": `# HELP inference_objective_request_total [ALPHA] Requests.
+# TYPE inference_objective_request_total counter
+inference_objective_request_total{fairness_id="a",model_name="m",target_model_name="t"} 5
+inference_objective_request_total{fairness_id="b",model_name="m",target_model_name="t"} 7
+# TYPE inference_pool_ready_pods gauge
+inference_pool_ready_pods{name="p"} 3
+# TYPE go_goroutines gauge
+go_goroutines 12
+`,
+		"hand-llmd": `# TYPE llm_d_epp_request_total counter
+llm_d_epp_request_total{fairness_id="a",model_name="m",target_model_name="t"} 5
+# TYPE inference_objective_request_total counter
+inference_objective_request_total{fairness_id="a",model_name="m",target_model_name="t"} 5
+# TYPE llm_d_epp_per_endpoint_queue_size gauge
+llm_d_epp_per_endpoint_queue_size{model_server_endpoint="e",name="p"} 2
+`,
+		"lora-hand": `# TYPE lora_syncer_adapter_status gauge
+lora_syncer_adapter_status{adapter_name="a"} 1
+lora_syncer_adapter_status{adapter_name="b"} 0
+`,
+	}
+	for _, b := range captures.Recorded(t, "gateway/*.txt") {
+		out[strings.TrimSuffix(filepath.Base(b.Name), ".txt")] = string(b.Text)
+	}
+	return out
 }
 
 func (r *rig) scrapeGateway(name, body string) pmetric.Metrics {
@@ -238,13 +271,10 @@ func TestPickersAgreeWithTheLoadOnTheirMetrics(t *testing.T) {
 // Nothing of a gateway is lost or passes under a name of its own: every family
 // is an inference_gateway metric, off by default, or about the scrape.
 func TestGatewaysHaveNoStrayNames(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
-	require.NoError(t, err)
-	for _, path := range files {
-		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+	for name, body := range gatewayBodies(t) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			metrics := r.scrapeGateway(name, read(t, path))
+			metrics := r.scrapeGateway(name, body)
 			own := []string{"vllm.up", "vllm.scrape.duration", "vllm.scrape.samples"}
 			kind, flavor := "gateway", "gaie"
 			switch {
@@ -286,7 +316,7 @@ func TestTheTenantIsKeptIfItIsWanted(t *testing.T) {
 }
 
 // When every endpoint is dead the averages stay as they were. Only newer
-// releases say with zero ready endpoints that they mean nothing.
+// releases report zero ready endpoints then.
 func TestAllEndpointsDead(t *testing.T) {
 	for name, want := range map[string]struct{ ready, queue, kv, saturation float64 }{
 		"epp-gaie-v1.0.2":  {4, 0, 0.0634765625, 0},
@@ -310,7 +340,7 @@ func TestAllEndpointsDead(t *testing.T) {
 }
 
 // The releases with the plug-in that predicts swap the two names of a model. The
-// body does not tell its release, so they stay swapped, as metrics.md says.
+// body does not contain the release, so they stay swapped, as documented in metrics.md.
 func TestSwappedModelNamesStayAsTheyAre(t *testing.T) {
 	for _, name := range []string{"epp-gaie-v1.5.0", "epp-llmd-v0.10.0"} {
 		metrics := newRig(t).scrapeGateway(name, gatewayFile(t, name, nil))
@@ -346,32 +376,27 @@ func TestSimulatorsAndOnlyTheyAreMarked(t *testing.T) {
 		r := newRig(t)
 		return textOf(r.scrape(body).ResourceMetrics().At(0).Resource().Attributes(), "vllm.server.kind")
 	}
-	series, err := filepath.Glob(filepath.Join(captures.Dir(t), "series", "*", "*", "*01.txt"))
-	require.NoError(t, err)
-	require.NotEmpty(t, series)
-	for _, path := range series {
-		assert.Equal(t, "simulator", kind(read(t, path)), path)
+	for _, b := range captures.Recorded(t, "series/*/*/*01.txt") {
+		assert.Equal(t, "simulator", kind(string(b.Text)), b.Name)
 	}
-	for _, path := range captures.Files(t) {
+	for _, b := range captures.Bodies(t) {
 		want := ""
-		if strings.HasPrefix(filepath.Base(path), "llm-d-router-epp-") {
+		if strings.HasPrefix(path.Base(b.Name), "llm-d-router-epp-") {
 			want = "gateway"
 		}
-		assert.Equal(t, want, kind(read(t, path)), path)
+		assert.Equal(t, want, kind(string(b.Text)), b.Name)
 	}
 }
 
 // The audit of the end-to-end tests, which has the naming rule in other words,
 // finds every line of these bodies in a point or a reason why not.
 func TestTheAuditFindsEveryLineOfAGateway(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(captures.Dir(t), "gateway", "*.txt"))
-	require.NoError(t, err)
-	files = append(files, filepath.Join(bodies, "odd", "router-gauges.txt"))
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			body := read(t, path)
+	all := gatewayBodies(t)
+	all["router-gauges"] = read(t, filepath.Join(bodies, "odd", "router-gauges.txt"))
+	for name, body := range all {
+		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			metrics := r.scrapeGateway(filepath.Base(path), body)
+			metrics := r.scrapeGateway(name, body)
 			report := audit.Check(audit.Scrape{Body: []byte(body), ContentType: r.contentType}, metrics.ResourceMetrics().At(0))
 			for _, violation := range report.Violations {
 				// The clock of the test stands still during a scrape.

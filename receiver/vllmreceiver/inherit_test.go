@@ -20,7 +20,7 @@ func decoded(t *testing.T, text string) *Config {
 }
 
 // What one target sets must not reach the other, nor the receiver's own.
-func TestTargetsDoNotShareWhatTheySet(t *testing.T) {
+func TestTargetsDoNotShareTheirOwnSettings(t *testing.T) {
 	cfg := decoded(t, `
 headers: {X-A: top, X-B: top}
 auth: {authenticator: basicauth}
@@ -51,7 +51,7 @@ targets:
 }
 
 // A target on another host may want none of the receiver's credentials.
-func TestATargetCanDoWithoutTheReceiversAuth(t *testing.T) {
+func TestATargetCanDisableTheReceiversAuth(t *testing.T) {
 	cfg := decoded(t, `
 auth: {authenticator: basicauth}
 headers: {Authorization: secret}

@@ -43,7 +43,7 @@ func TestFreshLongLabelValuesCostNothing(t *testing.T) {
 }
 
 // What vanished is remembered in a few bytes, however long its labels are.
-func TestWhatVanishedCostsFewBytes(t *testing.T) {
+func TestAVanishedSeriesCostsFewBytes(t *testing.T) {
 	r := newRig(t)
 	r.scrape(counter("1"))
 	before := heap()
@@ -77,8 +77,8 @@ func TestEndsOfAFamilyWithALongHelpAreSmall(t *testing.T) {
 	assert.Less(t, sizer.MetricsSize(ends), 1<<20)
 }
 
-// A body for which there is no room is a failed scrape with a clear reason. What
-// comes back later is of unknown age.
+// A body for which there is no room is a failed scrape with a clear reason. Series that
+// return later have an unknown start.
 func TestABodyWithoutRoomIsDropped(t *testing.T) {
 	r := newRig(t, func(cfg *Config) { cfg.Limits.Memory = 10 << 20 })
 	r.scrape(counter("5"))

@@ -23,7 +23,7 @@ import (
 
 // A picker that serves TLS may ask for a client certificate. Without one the log
 // says so; with one it is scraped.
-func TestAPickerThatWantsAClientCertificate(t *testing.T) {
+func TestAPickerThatRequiresAClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, client := selfSigned(t, dir)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -31,9 +31,9 @@ func TestAPickerThatWantsAClientCertificate(t *testing.T) {
 	}))
 	pool := x509.NewCertPool()
 	pool.AddCert(client)
-	// The refused handshake is wanted, so its log is no news.
+	// The refused handshake is wanted, so its log is expected.
 	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
-	// In TLS 1.3 the refusal comes after the client's request, which may reset the
+	// In TLS 1.3 the refusal is after the client's request, which may reset the
 	// connection first.
 	server.TLS = &tls.Config{
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,

@@ -11,63 +11,62 @@ import (
 )
 
 const (
-	// maxOwed is how many bytes of ends that were refused are kept for all targets, each
-	// of which has an equal share within these bounds.
+	// maxOwed is how many bytes of refused ends are stored for all targets. Each target
+	// has an equal share of it, between minOwedShare and maxOwedShare.
 	maxOwed                    = 32 << 20
 	minOwedShare, maxOwedShare = 64 << 10, 1 << 20
-	// maxOwedRemoved is how many bytes are kept of targets that were removed.
+	// maxOwedRemoved is how many bytes are stored for removed targets.
 	maxOwedRemoved = 8 << 20
 )
 
-// owedShare is how many bytes of ends may be kept for one target.
+// owedShare returns how many bytes of refused ends may be stored for one target.
 func (r *vllmReceiver) owedShare() int {
 	return min(maxOwedShare, max(minOwedShare, maxOwed/max(1, int(r.targets.Load()))))
 }
 
-// lost counts ends that were refused and found no room, and logs the first time.
+// lost counts refused ends for which there was no room. It logs the first time.
 func (r *vllmReceiver) lost(ends int) {
 	r.shared.telemetry.ReceiverVllmDroppedEnds.Add(context.Background(), int64(ends))
 	if r.loses.CompareAndSwap(false, true) {
-		r.shared.settings.Logger.Warn("The pipeline refuses points, and there are too many series that ended meanwhile to report all of their ends again; "+
-			"the backend shows the last values of the others until it drops them by itself. Look for what refuses points: "+
+		r.shared.settings.Logger.Warn("The pipeline refuses points, and too many series have ended meanwhile to store all of their ends; "+
+			"for the others the backend shows the last values until it drops them by itself. Find out what refuses points: "+
 			"an exporter whose queue is full, or the memory limiter", zap.Int("ends", ends))
 	}
 }
 
-// keep keeps the ends of a target that was removed.
-func (r *vllmReceiver) keep(address string, owed emit.Owed) {
+// storeOwed stores the refused ends of a target that was removed.
+func (r *vllmReceiver) storeOwed(address string, owed emit.Owed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(owed) == 0 || r.stopped {
 		return
 	}
-	kept := len(owed)
+	size := len(owed)
 	for _, other := range r.owed {
-		kept += len(other)
+		size += len(other)
 	}
-	if kept > maxOwedRemoved {
+	if size > maxOwedRemoved {
 		r.lost(owed.Count())
 		return
 	}
 	r.owed[address] = owed
 }
 
-// takeOwed returns the ends of one removed target and keeps them no more.
+// takeOwed removes and returns the stored ends of one removed target. It needs mu.
 func (r *vllmReceiver) takeOwed(address string) emit.Owed {
 	owed := r.owed[address]
 	delete(r.owed, address)
 	return owed
 }
 
-// owes reports whether ends of removed targets were refused.
+// owes reports whether ends of removed targets are stored.
 func (r *vllmReceiver) owes() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.owed) > 0
 }
 
-// resend sends the ends of removed targets that were refused, until one is refused
-// again.
+// resend sends the stored ends of removed targets, until one of them is refused again.
 func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 	r.resending.Lock()
 	defer r.resending.Unlock()
@@ -85,7 +84,7 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		out := pmetric.NewMetrics()
 		owed.AppendAt(at, out)
 		if err := r.send(ctx, r.newSink(), out); err != nil {
-			r.keep(address, owed)
+			r.storeOwed(address, owed)
 			return
 		}
 	}

@@ -18,10 +18,11 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
-// backend is a next consumer that refuses while it is told to, and has what is live
+// backend is a next consumer that refuses while the test wants it, and has what is live
 // according to what it took. It changes what it is passed, as it may.
 type backend struct {
 	mu      sync.Mutex
@@ -121,7 +122,7 @@ func gaugeOf(name, value string) string {
 	return fmt.Sprintf("# TYPE vllm:%[1]s gauge\nvllm:%[1]s{engine=\"0\",model_name=\"m\"} %[2]s\n", name, value)
 }
 
-// A batch with ends is refused. The ends come with the next batches until one of
+// A batch with ends is refused. The ends are in the next batches until one of
 // them is taken.
 func TestEndsOfSeriesAreRepeatedUntilABatchWasTaken(t *testing.T) {
 	both := gaugeOf("num_requests_running", "1") + gaugeOf("num_requests_waiting", "2")
@@ -207,7 +208,7 @@ func TestEndsOfAnOldResourceAreRepeated(t *testing.T) {
 }
 
 // What is kept is bounded in bytes, the rest is counted and reported once.
-func TestEndsThatAreKeptAreBounded(t *testing.T) {
+func TestStoredEndsAreBounded(t *testing.T) {
 	wide := func(n int) string {
 		var b strings.Builder
 		b.WriteString("# TYPE something gauge\n")
@@ -271,9 +272,9 @@ func TestTheEndOfARemovedTargetIsSentAgain(t *testing.T) {
 	assert.Empty(t, r.owed)
 }
 
-// A removed target comes back before its end was taken: the end is no longer true,
+// A removed target returns before its end was accepted: the end is no longer true,
 // except of series that it has no more.
-func TestARemovedTargetThatComesBackTakesItsEndsWithIt(t *testing.T) {
+func TestARemovedTargetThatReturnsSendsItsStoredEnds(t *testing.T) {
 	to := newBackend()
 	d, r := discovered(t, to)
 	it := discoveredAt(t, metricsServer(t, quick))
@@ -307,8 +308,25 @@ func TestEndsOfRemovedTargetsAreBounded(t *testing.T) {
 		}
 	}
 	before := len(p.receiver.owed)
-	p.receiver.keep("one more", owed)
-	p.receiver.keep("another", owed)
+	p.receiver.storeOwed("one more", owed)
+	p.receiver.storeOwed("another", owed)
 	assert.LessOrEqual(t, len(p.receiver.owed), before+1)
 	assert.Equal(t, 1, countLogged(p.rig, "The pipeline refuses points"))
+}
+
+// The bound is 8 MiB, exactly.
+func TestTheBoundOfTheEndsOfRemovedTargets(t *testing.T) {
+	p := newDelivery(t)
+	p.deliver(gaugeOf("num_requests_running", "1"))
+	p.to.refuse(true)
+	p.deliverFailure()
+	owed := p.running.sink.owed
+	require.NotEmpty(t, owed)
+	p.receiver.owed["others"] = make(emit.Owed, 8<<20-len(owed)+1)
+	p.receiver.storeOwed("too much", owed)
+	assert.NotContains(t, p.receiver.owed, "too much")
+	p.receiver.owed["others"] = make(emit.Owed, 8<<20-len(owed))
+	p.receiver.storeOwed("enough", owed)
+	assert.Contains(t, p.receiver.owed, "enough")
+	clear(p.receiver.owed)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// maxNamedFamilies bounds the families that the log names; those beyond it are
-// only counted.
+// maxNamedFamilies is how many families the log names at most. All further ones are only
+// counted.
 const maxNamedFamilies = 1000
 
-// maxNamesPerLine bounds the families that one line of the log names.
+// maxNamesPerLine is how many families one line of the log names at most.
 const maxNamesPerLine = 20
 
-// planLog names each unknown and each contradicting family once.
+// planLog logs each unknown and each contradicting family once.
 type planLog struct {
 	logger *zap.Logger
 
@@ -28,20 +28,20 @@ func newPlanLog(logger *zap.Logger) *planLog {
 	return &planLog{logger: logger, named: map[string]bool{}}
 }
 
-// made is called for each new plan.
-func (l *planLog) made(plan *normalize.Plan) {
-	if families := l.news(plan.Unknown); len(families) > 0 {
-		l.logger.Info("Families that the catalogue does not know pass through under their mechanical names",
+// log is called for each new plan.
+func (l *planLog) log(plan *normalize.Plan) {
+	if families := l.unnamed(plan.Unknown); len(families) > 0 {
+		l.logger.Info("The catalogue does not know these families. They are emitted under names that are derived from theirs",
 			listed(families)...)
 	}
-	if families := l.news(plan.Conflicts); len(families) > 0 {
-		l.logger.Warn("Families whose TYPE contradicts vLLM's are not taken for vLLM's metrics: gauge twins of counters, "+
-			"as Ray writes them, are dropped, others pass under a name of their own", listed(families)...)
+	if families := l.unnamed(plan.Conflicts); len(families) > 0 {
+		l.logger.Warn("The TYPE of these families contradicts vLLM's, so they are not emitted as vLLM's metrics. Gauges with which Ray repeats a counter "+
+			"are dropped; the others are emitted under other names", listed(families)...)
 	}
 }
 
-// listed are the names for the log and how many more there are. The names are
-// remote input.
+// listed returns the fields for the log: some of the names, and how many more there are.
+// The names are remote input.
 func listed(families []string) []zap.Field {
 	named := make([]string, 0, min(len(families), maxNamesPerLine))
 	for _, family := range families[:cap(named)] {
@@ -54,8 +54,8 @@ func listed(families []string) []zap.Field {
 	return fields
 }
 
-// news returns the names that were not logged before.
-func (l *planLog) news(names []string) []string {
+// unnamed returns the names that were not logged before.
+func (l *planLog) unnamed(names []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string

@@ -9,13 +9,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// plans remembers the plan of each layout, for all targets together: replicas
-// of a model have the same layout and so the same plan. A plan is forgotten
-// with its layout, and a layout with its last target, so the number of plans is
-// bounded by the number of targets.
+// plans has the plan of each layout, for all targets together: replicas of a model have
+// the same layout and therefore the same plan. A plan is removed with its layout, and a
+// layout with its last target, so the number of targets limits the number of plans.
 type plans struct {
 	options normalize.Options
-	// made is called for each plan that is made.
+	// made is called for each new plan.
 	made func(*normalize.Plan)
 
 	mu    sync.Mutex
@@ -24,7 +23,7 @@ type plans struct {
 
 type planKey struct {
 	layout weak.Pointer[exposition.Layout]
-	// class stands for the server's version.
+	// class is the class of the server's version.
 	class string
 }
 
@@ -38,12 +37,12 @@ func (p *plans) get(layout *exposition.Layout, version string) *normalize.Plan {
 	if plan := p.known(key); plan != nil {
 		return plan
 	}
-	// Outside the lock: a target with a huge body must not delay the others.
+	// Without the lock: a target with a huge body must not delay the others.
 	options := p.options
 	options.Version = version
 	made := normalize.Make(layout, options)
-	plan, kept := p.keep(key, layout, made)
-	if kept {
+	plan, added := p.add(key, layout, made)
+	if added {
 		p.made(plan)
 	}
 	return plan
@@ -55,8 +54,8 @@ func (p *plans) known(key planKey) *normalize.Plan {
 	return p.byKey[key]
 }
 
-// keep remembers a plan, unless another target was faster with the same.
-func (p *plans) keep(key planKey, layout *exposition.Layout, made *normalize.Plan) (*normalize.Plan, bool) {
+// add adds a plan, unless another target has added the same one meanwhile.
+func (p *plans) add(key planKey, layout *exposition.Layout, made *normalize.Plan) (*normalize.Plan, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if plan, ok := p.byKey[key]; ok {
@@ -67,7 +66,7 @@ func (p *plans) keep(key planKey, layout *exposition.Layout, made *normalize.Pla
 	return made, true
 }
 
-// forget drops the plan of a layout that is gone.
+// forget removes the plan of a layout that was freed.
 func (p *plans) forget(key planKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

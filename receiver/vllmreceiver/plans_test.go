@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // churn is a body of n counters; with all, every label set is new each time, else
@@ -56,4 +57,19 @@ func TestPlansOfLayoutsThatAreGoneAreFreed(t *testing.T) {
 	t.Logf("%.0f MB live after 4 scrapes, %.0f MB after 14; the longest scrape took %s; %d plans", first, last, longest, len(plans.byKey))
 	assert.Less(t, last, 1.5*first, "memory grows with the number of layouts that were, not with those that are")
 	runtime.KeepAlive(p)
+}
+
+// Every scrape needs its plan, so only the first scrape of a layout makes one.
+func TestAPlanIsMadeOnceForALayout(t *testing.T) {
+	made := 0
+	plans := newPlans(normalize.Options{}, func(*normalize.Plan) { made++ })
+	snapshot := exposition.NewReader(nil).Read([]byte(gauge("1")+"vllm:new_depth 1\n"), exposition.DialectText)
+	first := plans.get(snapshot.Layout, "")
+	assert.Same(t, first, plans.get(snapshot.Layout, ""))
+	assert.Same(t, first, plans.get(snapshot.Layout, "dev"), "an unreadable version is of the same class")
+	assert.Equal(t, 1, made)
+	assert.Less(t, testing.AllocsPerRun(10, func() { plans.get(snapshot.Layout, "") }), 20.0, "it is not made again")
+	assert.NotSame(t, first, plans.get(snapshot.Layout, "0.9.1"))
+	assert.Equal(t, 2, made)
+	runtime.KeepAlive(snapshot)
 }

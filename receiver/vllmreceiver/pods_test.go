@@ -47,7 +47,7 @@ func serveOn(t *testing.T, listener net.Listener) *httptest.Server {
 
 // The pod's probe fails, its server dies, and its owner deletes it: each step is
 // seen, under one resource.
-func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
+func TestAFailingPodIsReportedUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
@@ -104,8 +104,8 @@ func TestADyingPodIsSeenUntilItIsGone(t *testing.T) {
 	}
 }
 
-// A rollout is no reason to warn, nor to call the collector unwell.
-func TestAPodThatDrainsIsNoFailureInTheLogOrTheStatus(t *testing.T) {
+// A rollout causes neither a warning nor a bad component status.
+func TestADrainingPodIsNotAFailureInTheLogOrTheStatus(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)

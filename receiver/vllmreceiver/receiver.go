@@ -33,15 +33,15 @@ type target struct {
 	client  confighttp.ClientConfig
 	// attributes are added to its resource.
 	attributes map[string]any
-	// discovered are resource attributes too; the switches hold for them.
+	// discovered are resource attributes that can be switched off.
 	discovered map[string]string
 	// pod is what Kubernetes reports about its pod; nil for others.
 	pod *emit.Pod
-	// interval is how often it is scraped; 0 is the receiver's own interval.
+	// interval is the time between two scrapes; 0 means the receiver's interval.
 	interval time.Duration
 }
 
-// shared is what all targets of a receiver have in common.
+// shared is used by all targets of a receiver.
 type shared struct {
 	config    *Config
 	settings  receiver.Settings
@@ -52,8 +52,8 @@ type shared struct {
 	// buffers hold bodies while they are read. Scrapes are spread over the
 	// interval, so that many targets need few.
 	buffers sync.Pool
-	// places are for large bodies, and reading is held while one of them is read: that
-	// takes several times what the body is.
+	// places limit how many large bodies are in memory. reading is held while a large
+	// body is parsed, because that takes several times its size.
 	places  fetch.Places
 	reading sync.Mutex
 }
@@ -66,28 +66,28 @@ type vllmReceiver struct {
 
 	mu   sync.Mutex
 	host component.Host
-	// running has the targets by address, also those that are on their way out.
+	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
-	// owed are the ends of removed targets that were refused, by address (owed.go);
-	// resending is held while they are sent again.
+	// owed are the ends of removed targets that the pipeline refused, by address
+	// (owed.go). resending is held while they are sent again.
 	owed      map[string]emit.Owed
 	resending sync.Mutex
-	// loses is true once some of them found no room.
+	// loses is true once ends were lost because there was no room for them.
 	loses atomic.Bool
 
-	// targets is len(running), for the telemetry, which must not wait for mu.
+	// targets is the number of running targets. Self-telemetry reads it without mu.
 	targets atomic.Int64
 
-	// overflow is how many discovered targets are above limits::targets.
+	// overflow is the number of discovered targets above limits::targets.
 	overflow atomic.Int64
 
-	// status is what the collector's health depends on.
+	// status reports the component status.
 	status *receiverStatus
 	// observed counts the points that the scrape helper does not send.
 	observed *receiverhelper.ObsReport
 
-	// discovery finds targets; nil where the configuration lists them all.
+	// discovery finds targets; nil if it is not configured.
 	discovery *targetDiscovery
 }
 
@@ -110,7 +110,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		},
 	}
 	s.memory.SetPool(cfg.Limits.memory())
-	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).made)
+	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
 	})
@@ -123,7 +123,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	}, nil
 }
 
-// schemaURL is the schema URL of the resources.
+// schemaURL returns the schema URL of the resources.
 func schemaURL() string {
 	if !metadata.ReceiverVllmSchemaURLFeatureGate.IsEnabled() {
 		return ""
@@ -131,22 +131,22 @@ func schemaURL() string {
 	return catalog.SchemaURL
 }
 
-// largeBodies is how many bodies of more than a megabyte are held at a time.
+// largeBodies is how many bodies of more than a megabyte may be in memory at a time.
 const largeBodies = 4
 
-// maxRememberedBlocks bounds the layout memory. A vLLM body has about 90
-// blocks, so this is room for some hundred different models and versions.
+// maxRememberedBlocks limits the memory of layouts. A vLLM body has about 90 blocks, so
+// there is room for some hundred different models and versions.
 const maxRememberedBlocks = 50000
 
-// Start starts the targets of the configuration. What a target cannot do at
-// start, such as reading a missing certificate, is the configuration's mistake
-// and stops the collector.
+// Start starts the targets of the configuration. If one of them cannot start, for
+// example because its certificate cannot be read, the configuration is wrong and the
+// collector does not start.
 func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	r.mu.Lock()
 	r.host = host
 	r.mu.Unlock()
 	r.status.start(host)
-	if err := r.observe(); err != nil {
+	if err := r.registerGauges(); err != nil {
 		return err
 	}
 	targets := configuredTargets(r.shared.config)
@@ -166,15 +166,15 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops every target and waits for it. It is safe without Start and
-// more than once. What is being fetched is given up; what is being sent may
-// finish until ctx ends.
+// Shutdown stops every target and waits for it. It is safe without Start and more than
+// once. It cancels fetches at once; batches that are being sent may finish until ctx
+// ends.
 func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	discovery := r.discovery
 	r.mu.Unlock()
 	r.status.stop()
-	// First, so that it adds nothing to what stops.
+	// Discovery stops first, so that it adds no target meanwhile.
 	return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 }
 
@@ -200,8 +200,8 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 	return s
 }
 
-// configuredTargets are the targets that the configuration lists. Validate has
-// parsed each address before.
+// configuredTargets returns the targets of the configuration. Validate has checked each
+// address.
 func configuredTargets(cfg *Config) []target {
 	if len(cfg.Targets) == 0 {
 		address, err := parseEndpoint(cfg.Client.Endpoint)
@@ -223,7 +223,7 @@ func configuredTargets(cfg *Config) []target {
 	return targets
 }
 
-// planOptions are the choices of the configuration that change a plan.
+// planOptions returns the settings that change a plan.
 func planOptions(cfg *Config) normalize.Options {
 	return normalize.Options{
 		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
@@ -244,7 +244,7 @@ func switches(cfg *Config) map[string]bool {
 	return out
 }
 
-// ownMetrics are the metrics about the scrape itself that are switched on.
+// ownMetrics returns the enabled metrics about the scrape itself.
 func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	on := switches(cfg)
 	out := map[string]*catalog.Metric{}
@@ -264,8 +264,8 @@ func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	return out
 }
 
-// observe registers the gauges about the receiver itself.
-func (r *vllmReceiver) observe() error {
+// registerGauges registers the gauges of self-telemetry.
+func (r *vllmReceiver) registerGauges() error {
 	t := r.shared.telemetry
 	return errors.Join(
 		t.RegisterReceiverVllmTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {

@@ -78,7 +78,7 @@ func TestManyTargets(t *testing.T) {
 }
 
 // A server that hangs, one that drips and one that is too large must not delay
-// the one beside them.
+// the one next to them.
 func TestASlowTargetDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	hang := metricsServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -104,7 +104,7 @@ func TestASlowTargetDelaysNoOther(t *testing.T) {
 }
 
 // Shutdown gives up what is being fetched instead of waiting for its deadline.
-func TestShutdownGivesUpWhatIsInFlight(t *testing.T) {
+func TestShutdownCancelsFetches(t *testing.T) {
 	asked := make(chan struct{}, 10)
 	hang := metricsServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
@@ -117,7 +117,7 @@ func TestShutdownGivesUpWhatIsInFlight(t *testing.T) {
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, ctx.Err())
-	// The scrape that was given up says nothing about the server.
+	// A canceled scrape reports nothing about the server.
 	assert.Empty(t, sink.AllMetrics())
 	require.NoError(t, r.Shutdown(ctx), "once more")
 }
@@ -204,7 +204,7 @@ func TestTargetsComeAndGoWhileRunning(t *testing.T) {
 	require.NoError(t, r.Remove(t.Context(), address), "a target that is not there is gone already")
 	count := len(batches(sink, first))
 	assert.Eventually(t, func() bool { return len(batches(sink, first)) > count+2 }, within, 5*time.Millisecond)
-	assert.Len(t, batches(sink, second), len(all), "nothing comes after the end")
+	assert.Len(t, batches(sink, second), len(all), "no point after the end")
 }
 
 func TestAddNeedsARunningReceiver(t *testing.T) {

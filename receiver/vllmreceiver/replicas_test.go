@@ -38,9 +38,9 @@ func (i *increase) read(t *testing.T, metrics pmetric.Metrics) {
 }
 
 // Two replicas answer in turn and do nothing. Whichever of them has the larger
-// counters and whichever is older, no increase is reported, and the log says once
+// counters and whichever is older, no increase is reported, and the log has one line
 // what is wrong.
-func TestReplicasThatDoNothingReportNoIncrease(t *testing.T) {
+func TestIdleReplicasReportNoIncrease(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		firstStart  float64
@@ -73,7 +73,7 @@ func TestReplicasThatDoNothingReportNoIncrease(t *testing.T) {
 }
 
 // What the process whose points are emitted does is reported in full.
-func TestReplicasTheEmittedProcessIsCountedInFull(t *testing.T) {
+func TestReplicasTheEmittedProcessIsCountedCompletely(t *testing.T) {
 	r := newRig(t)
 	seen := increase{}
 	for i := range 40 {
@@ -88,7 +88,7 @@ func TestReplicasTheEmittedProcessIsCountedInFull(t *testing.T) {
 
 // A process that is silent for five minutes is gone: another one takes its place,
 // and its first value is a baseline.
-func TestReplicasAnotherOneTakesThePlaceOfOneThatIsGone(t *testing.T) {
+func TestReplicasAnotherOneReplacesOneThatIsGone(t *testing.T) {
 	r := newRig(t)
 	r.scrape(counter("100") + process(unix(-7200)))
 	var taken pmetric.NumberDataPoint
@@ -104,9 +104,9 @@ func TestReplicasAnotherOneTakesThePlaceOfOneThatIsGone(t *testing.T) {
 	assert.Empty(t, sums(t, r.scrape(counter("101")+process(unix(-7200))), "vllm.prompt_tokens"))
 }
 
-// A restart is no replica: its process started after the last scrape of the old
+// A restart is not a replica: its process started after the last scrape of the old
 // one, or a little before by a clock that differs.
-func TestReplicasARestartIsNone(t *testing.T) {
+func TestReplicasARestartIsNotAReplica(t *testing.T) {
 	for _, start := range []float64{7, -60} {
 		r := newRig(t)
 		r.scrape(counter("100") + process(unix(-7200)))

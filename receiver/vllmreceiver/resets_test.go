@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // A process that started when it started before has not been restarted, whatever
 // one of its counters does.
-func TestAnUnmovedProcessStartIsNoRestart(t *testing.T) {
+func TestAnUnchangedProcessStartIsNotARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, other string) string {
 		return counter(tokens) + "# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total " + other + "\n" + process(unix(-200))
@@ -36,9 +38,9 @@ func TestAnUnknownFallingCounterResetsOnlyItself(t *testing.T) {
 	assert.InDelta(t, 0, seconds(start), 0)
 }
 
-// A gauge whose TYPE line says counter passes under a name of its own; its falls
-// are no restarts.
-func TestAGaugeThatCallsItselfACounterIsNoRestart(t *testing.T) {
+// A gauge whose TYPE line says counter is emitted under another name; its falls
+// are not restarts.
+func TestAGaugeTypedAsACounterDoesNotShowARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, running string) string {
 		return counter(tokens) + "# TYPE vllm:num_requests_running counter\nvllm:num_requests_running " + running + "\n"
@@ -49,8 +51,8 @@ func TestAGaugeThatCallsItselfACounterIsNoRestart(t *testing.T) {
 	assert.InDelta(t, 0, seconds(start), 0)
 }
 
-// A histogram that does not add up is dropped; it says nothing about the process.
-func TestAHistogramThatIsDroppedIsNoRestart(t *testing.T) {
+// A histogram that does not add up is dropped; it does not show a restart.
+func TestADroppedHistogramDoesNotShowARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, bucket, count string) string {
 		return counter(tokens) + "# TYPE vllm:request_params_n histogram\n" +
@@ -82,7 +84,7 @@ func TestARedirectsAddressIsNotInTheLog(t *testing.T) {
 }
 
 // A series over the limit that takes the place of one that left must not be
-// pushed out when that one comes back.
+// pushed out when that one returns.
 func TestTheSeriesLimitIsSticky(t *testing.T) {
 	r := newRig(t, func(cfg *Config) { cfg.Limits.Series = 2 })
 	body := func(engines ...string) string {
@@ -124,15 +126,49 @@ func TestASeriesDoesNotEndInTheScrapeThatHasIt(t *testing.T) {
 // Two counts of one family mean different things before and after 0.9. One
 // request for the version that times out must not give the metric another name
 // for a whole life of the process.
-func TestAVersionThatIsLateOnceDoesNotRenameAMetric(t *testing.T) {
+func TestALateVersionDoesNotRenameAMetric(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.10.2"
 	body := func(value string) string {
 		return counter(value) + "# TYPE vllm:gpu_prefix_cache_hits_total counter\nvllm:gpu_prefix_cache_hits_total{engine=\"0\"} " + value + "\n"
 	}
 	r.scrape(body("100"))
-	r.version = "" // The server that has just come back answers 404 or 503 once.
+	r.version = "" // A server that has just started answers 404 or 503 once.
 	r.scrape(body("2"))
 	r.version = "0.10.2"
 	assert.Len(t, points(r.scrape(body("3")), "vllm.prefix_cache.hits"), 1)
+}
+
+// After an outage the version is asked again. The same answer is not a restart: the series
+// keep their resource and their start times.
+func TestAnOutageOfTheSameReleaseIsNotARestart(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.20.0"
+	counter := func(n int) string {
+		return fmt.Sprintf("# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total %d\n", n)
+	}
+	r.scrape(counter(5))
+	before := r.scrape(counter(6))
+	r.fail(http.StatusInternalServerError)
+	after := r.scrape(counter(7))
+	start := func(m pmetric.Metrics) pcommon.Timestamp {
+		for _, sm := range m.ResourceMetrics().At(0).ScopeMetrics().All() {
+			for _, metric := range sm.Metrics().All() {
+				if metric.Name() == "vllm.prompt_tokens" {
+					return metric.Sum().DataPoints().At(0).StartTimestamp()
+				}
+			}
+		}
+		return 0
+	}
+	require.NotZero(t, start(before))
+	assert.Equal(t, start(before), start(after))
+	assert.Equal(t, 2, r.asked["/version"], "once at the start and once after the outage")
+	r.scrape(counter(8))
+	assert.Equal(t, 2, r.asked["/version"])
+
+	r.version = "0.21.0"
+	r.fail(http.StatusInternalServerError)
+	other := r.scrape(counter(9))
+	assert.Contains(t, render(other), `service.version="0.21.0"`, "another release has another resource")
 }

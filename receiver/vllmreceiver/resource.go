@@ -11,24 +11,24 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// identity is what a resource says about a target.
+// identity identifies a target in its resource.
 type identity struct {
 	serviceName string
 	address     *url.URL
-	// configured are the target's own resource attributes; they win.
+	// configured are the target's own resource attributes. They override all others.
 	configured map[string]any
-	// discovered are what discovery tells about the target. Those that the
-	// metadata knows can be switched off.
+	// discovered are the attributes from discovery. Those in metadata.yaml can be
+	// switched off.
 	discovered map[string]string
 	switches   metadata.ResourceAttributesConfig
 }
 
-// versionAttribute comes from the info family of a gateway as well, which does
-// not answer /version; the first that the plan names counts.
+// versionAttribute is also read from the info family of a gateway, which does not answer
+// /version. The first value in the plan is used.
 const versionAttribute = "service.version"
 
-// infoSetters sets the resource attributes that come from info families, by
-// their names in the catalogue.
+// infoSetters set the resource attributes from info families, by their names in the
+// catalogue.
 var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
 	normalize.AttributeFlavor:                    (*metadata.ResourceBuilder).SetInferenceGatewayEppFlavor,
 	normalize.AttributeKind:                      (*metadata.ResourceBuilder).SetVllmServerKind,
@@ -48,7 +48,7 @@ var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
 	"vllm.simple_kv_offload.page_cache":          (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadPageCache,
 }
 
-// resource builds the resource of one life of the server's process.
+// resource returns the resource of one run of the server process.
 func (id *identity) resource(version string, info []exposition.Label) pcommon.Resource {
 	rb := metadata.NewResourceBuilder(id.switches)
 	rb.SetServiceName(id.serviceName)

@@ -20,22 +20,22 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
-var errNotRunning = errors.New("the receiver does not run")
+var errNotRunning = errors.New("the receiver is not running")
 
 // runningTarget is a target with its controller.
 type runningTarget struct {
 	scraper    *targetScraper
 	controller receiver.Metrics
 	sink       *sink
-	// stop stops it once; gone is closed when that is done.
+	// stop stops it once; gone is closed when it has stopped.
 	stop sync.Once
 	gone chan struct{}
 	err  error
 }
 
-// Add starts to scrape a target while the receiver runs. A target that is
-// scraped already stays as it is; one that is on its way out is waited for, so
-// that its end comes before the new one's first points.
+// Add starts a target while the receiver runs. A target that is scraped already does not
+// change. If a target of the same address is stopping, Add waits for it, so that its end
+// is before the first points of the new one.
 func (r *vllmReceiver) Add(ctx context.Context, t target) error {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(t.address.String()))
@@ -46,8 +46,8 @@ func (r *vllmReceiver) Add(ctx context.Context, t target) error {
 	return r.add(ctx, t, time.Duration(hash.Sum64()%uint64(interval)))
 }
 
-// Remove stops to scrape a target and ends its series. What is being sent may
-// finish until ctx ends.
+// Remove stops a target and ends its series. A batch that is being sent may finish until
+// ctx ends.
 func (r *vllmReceiver) Remove(ctx context.Context, address *url.URL) error {
 	r.mu.Lock()
 	running, ok := r.running[address.String()]
@@ -58,7 +58,7 @@ func (r *vllmReceiver) Remove(ctx context.Context, address *url.URL) error {
 	return r.end(ctx, address.String(), running, true)
 }
 
-// setPod passes on what Kubernetes reports about the pod of a target now.
+// setPod sets what Kubernetes reports about the pod of a target.
 func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,8 @@ func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
 	}
 }
 
-// add starts one target after an offset.
+// add starts one target after an offset. It first waits for a target of the same address
+// that is stopping.
 func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) error {
 	key := t.address.String()
 	for {
@@ -83,8 +84,8 @@ func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) 
 	}
 }
 
-// tryAdd starts one target, unless one of the same address is on its way out:
-// then it returns what is closed when that is gone.
+// tryAdd starts one target. If one of the same address is stopping, it does not, and
+// returns a channel that is closed when that has stopped.
 func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset time.Duration) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +111,8 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 	return nil, nil
 }
 
-// start starts one target after an offset. It takes over the ends that one of the same
-// address has left.
+// start starts one target after an offset. owed are the ends of a former target of the
+// same address that were refused.
 func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
 	running := &runningTarget{scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
 	running.sink.owed = owed
@@ -126,32 +127,32 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 	if t.interval > 0 {
 		config.CollectionInterval = t.interval
 	}
-	// The helper's deadline would cover the sending as well; fetch has its own.
+	// The deadline of the helper would include sending; fetch has its own deadline.
 	config.Timeout = 0
 	settings := r.shared.settings
-	// The helper would log every failed scrape; the scraper logs what has changed.
+	// The helper would log every failed scrape; the scraper logs only changes.
 	settings.Logger = zap.NewNop()
 	running.controller, err = scraperhelper.NewMetricsController(
 		&config, settings, running.sink, scraperhelper.AddMetricsScraper(metadata.Type, metrics))
 	if err != nil {
 		return nil, err
 	}
-	r.status.joined(t.address.String())
+	r.status.added(t.address.String())
 	if err := running.controller.Start(ctx, r.host); err != nil {
-		r.status.left(t.address.String())
+		r.status.removed(t.address.String())
 		return nil, err
 	}
 	return running, nil
 }
 
-// scrape returns the points of a successful scrape for the helper to send. Those
-// of a failed one are sent here: the helper would drop them with an error, and
-// count them as scraped without one.
+// scrape returns the points of a successful scrape, and the helper sends them. It sends
+// the points of a failed scrape itself: the helper would drop them if there is an error,
+// and would count them as scraped if there is none.
 func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Metrics, error) {
 	out, failure := t.scraper.scrape(ctx)
-	t.sink.repeat(out)
+	t.sink.appendOwed(out)
 	if failure == nil && t.scraper.stopped.Err() != nil {
-		// It may have been given up.
+		// The scrape may have been canceled.
 		return out, nil
 	}
 	address := t.scraper.identity.address
@@ -161,12 +162,12 @@ func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Me
 	if failure == nil {
 		return out, nil
 	}
-	// The pipeline counts what the next consumer refuses.
+	// The pipeline counts the points that the next consumer refuses.
 	_ = r.send(ctx, t.sink, out)
 	return pmetric.NewMetrics(), scrapererror.NewPartialScrapeError(failure, max(1, t.scraper.metrics))
 }
 
-// send sends points that the helper does not, and counts them as it does.
+// send sends points that the helper does not send, and counts them as the helper does.
 func (r *vllmReceiver) send(ctx context.Context, to *sink, out pmetric.Metrics) error {
 	points := out.DataPointCount()
 	if points == 0 {
@@ -178,8 +179,8 @@ func (r *vllmReceiver) send(ctx context.Context, to *sink, out pmetric.Metrics) 
 	return err
 }
 
-// end stops one target and, if it is removed and not the whole receiver stops,
-// ends its series. Whoever comes second waits for the first.
+// end stops one target. It also ends its series if the target is removed and the
+// receiver keeps running. Concurrent calls wait for the first one.
 func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, removed bool) error {
 	release := context.AfterFunc(ctx, t.sink.close)
 	defer release()
@@ -197,19 +198,19 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 			t.scraper.emitter.End(now, out)
 			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
 			t.err = errors.Join(t.err, r.send(ctx, t.sink, out))
-			r.keep(key, t.sink.owed)
+			r.storeOwed(key, t.sink.owed)
 		}
 		t.sink.close()
 		r.mu.Lock()
 		delete(r.running, key)
 		r.mu.Unlock()
-		r.status.left(key)
+		r.status.removed(key)
 	})
 	<-t.gone
 	return t.err
 }
 
-// stopAll stops every target, also those that are on their way out, and waits.
+// stopAll stops every target and waits, also for those that are stopping already.
 func (r *vllmReceiver) stopAll(ctx context.Context) error {
 	r.mu.Lock()
 	if r.stopped {
@@ -230,7 +231,7 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
 	}
 	wg.Wait()
-	// What was being sent again is waited for, too.
+	// Wait for ends that are being sent again.
 	r.resending.Lock()
 	defer r.resending.Unlock()
 	close(errs)

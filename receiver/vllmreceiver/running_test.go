@@ -85,8 +85,8 @@ func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
 	assert.Zero(t, s.after.Load(), "a batch was sent after Shutdown had returned")
 }
 
-// What ends a target must come before what a new target of the same address
-// says, or a backend takes the new one for dead until its next scrape.
+// The end of a target must be before the first points of a new target of the same address,
+// or a backend takes the new one for dead until its next scrape.
 func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -141,7 +141,7 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 		}
 	}
 	t.Log(got)
-	assert.False(t, live >= 0 && ended > live, "the end came after the first point of the target that had come back")
+	assert.False(t, live >= 0 && ended > live, "the end was after the first point of the new target")
 }
 
 // Remove has a context: a consumer that hangs must not hold it for ever, as it
@@ -204,7 +204,7 @@ func TestAddRemoveShutdownInAnyOrder(t *testing.T) {
 }
 
 // A version request that hangs does not hold Shutdown.
-func TestShutdownGivesUpAVersionRequest(t *testing.T) {
+func TestShutdownCancelsAVersionRequest(t *testing.T) {
 	asked := make(chan struct{}, 10)
 	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
@@ -222,4 +222,38 @@ func TestShutdownGivesUpAVersionRequest(t *testing.T) {
 	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, ctx.Err())
 	assert.Empty(t, sink.AllMetrics())
+}
+
+// While a target is stopping, one of the same address waits for it and then starts: it is
+// neither dropped nor started too early.
+func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
+	t.Parallel()
+	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = metricsServer(t, quick)
+	cfg.Controller.InitialDelay = 0
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), s.consumer(t))
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	<-s.entered
+	same := configuredTargets(cfg)[0]
+	removed, added := make(chan error, 1), make(chan error, 1)
+	go func() { removed <- r.Remove(context.Background(), same.address) }()
+	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
+
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, r.Add(short, same), context.DeadlineExceeded, "it waits, as long as its context lasts")
+
+	go func() { added <- r.Add(context.Background(), same) }()
+	close(s.release)
+	require.NoError(t, <-removed)
+	require.NoError(t, <-added)
+	assert.EqualValues(t, 1, r.targets.Load())
+	r.mu.Lock()
+	again := r.running[same.address.String()]
+	r.mu.Unlock()
+	require.NotNil(t, again)
+	assert.NoError(t, again.scraper.stopped.Err(), "the new one runs")
+	require.NoError(t, r.Shutdown(t.Context()))
 }

@@ -21,20 +21,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// targetScraper scrapes one target: fetch, read, normalize, emit. It is the
-// layer that has the clock, the log and the counters; the packages below return
-// plain data and reasons.
+// targetScraper scrapes one target: fetch, read, normalize, emit. It has the clock, the
+// log and the counters; the packages of the steps return only data and reasons.
 type targetScraper struct {
 	shared   *shared
 	identity identity
 	client   confighttp.ClientConfig
 	logger   *zap.Logger
 
-	// stopped ends, by cancel, when the target is scraped no more; what is being
-	// fetched is then given up.
+	// stopped is canceled when the target stops; this also cancels a fetch.
 	stopped context.Context
 	cancel  context.CancelFunc
 
@@ -42,36 +39,37 @@ type targetScraper struct {
 	reader  *exposition.Reader
 	emitter *emit.Target
 
-	// version is what GET /version answered in this life of the process.
+	// version is the answer of GET /version in this run of the server process.
 	version string
-	// settled is true once the resource of this life is frozen.
-	settled bool
-	// doubtful is true while the version is believed and not known: after an
-	// outage, or a restart after which the server did not tell it.
-	doubtful bool
+	// resourceFixed is true once the resource of this run is set. It does not change
+	// until the process restarts.
+	resourceFixed bool
+	// unconfirmed is true while the version is that of before an outage or a restart, and
+	// the server has not confirmed it.
+	unconfirmed bool
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
-	// metrics is how many metrics the last successful scrape had.
+	// metrics is the number of metrics of the last successful scrape.
 	metrics int
 	// pod is what Kubernetes reports about the target's pod; nil for others.
 	pod atomic.Pointer[emit.Pod]
-	// limited is true while the series limit drops points; limits bounds what is
-	// logged about it.
+	// limited is true while the series limit drops points; limits restricts the log lines
+	// about it.
 	limited bool
 	limits  lineBudget
-	// warned has what was logged once in the target's life.
+	// warned has the messages that were logged, each once for the target.
 	warned map[string]bool
-	// now is the clock, which tests turn.
+	// now is the clock. Tests replace it.
 	now func() time.Time
 }
 
-// maxHeaderBytes bounds the headers of an answer.
+// maxHeaderBytes limits the headers of an answer.
 const maxHeaderBytes = 256 << 10
 
 func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	settings := s.shared.settings.TelemetrySettings
-	// The HTTP instrumentation would wrap the transport and hide its connections
-	// from Close; the scrape itself is traced by the scrape helper.
+	// The HTTP instrumentation would wrap the transport, and Close could not close its
+	// connections. The scrape helper traces the scrape.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
 	if auth := s.client.Auth.Get(); auth != nil {
 		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
@@ -85,19 +83,20 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	httpClient, err := config.ToClient(ctx, host.GetExtensions(), settings)
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
-		// It would repeat the address of the proxy with its secrets.
+		// The full error contains the address of the proxy with its secrets.
 		return fmt.Errorf("proxy_url: %w", urlError.Err)
 	}
 	if err != nil {
 		return err
 	}
 	if transport, ok := httpClient.Transport.(*http.Transport); ok {
-		// An authenticator hides the transport; Go's own limit of 10 MiB holds then.
+		// With an authenticator the transport has another type, and Go's own limit of
+		// 10 MiB applies.
 		transport.MaxResponseHeaderBytes = maxHeaderBytes
 	}
 	credentials := s.client.Auth.HasValue() || hasCredentials(headers) || s.identity.address.User != nil
 	if credentials {
-		s.warnOfPlainToken()
+		s.warnIfPlain()
 	}
 	s.fetcher = fetch.New(fetch.Settings{
 		HTTP: httpClient, Headers: headers, URL: *s.identity.address,
@@ -108,7 +107,7 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// hasCredentials tells whether one of the headers is a secret by its name.
+// hasCredentials reports whether one of the headers is a secret by its name.
 func hasCredentials(headers configopaque.MapList) bool {
 	for name := range headers.Iter {
 		switch strings.ToLower(name) {
@@ -119,14 +118,14 @@ func hasCredentials(headers configopaque.MapList) bool {
 	return false
 }
 
-// warnOfPlainToken says once that credentials go over the network in the clear.
-func (s *targetScraper) warnOfPlainToken() {
+// warnIfPlain logs a warning if credentials are sent without encryption.
+func (s *targetScraper) warnIfPlain() {
 	host := s.identity.address.Hostname()
 	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return
 	}
-	s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the way can read and use them; " +
-		"write https in the endpoint, or keep the way short: a sidecar on the loopback address, or an encrypting mesh")
+	s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
+		"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
 }
 
 func (s *targetScraper) shutdown(context.Context) error {
@@ -137,8 +136,8 @@ func (s *targetScraper) shutdown(context.Context) error {
 	return nil
 }
 
-// scrape returns the points of one scrape. A failed scrape has points, too, among
-// them the one that says that the target is down; its error is a *fetch.Error.
+// scrape returns the points of one scrape. A failed scrape also has points, for example
+// vllm.up with the value 0; its error is a *fetch.Error.
 func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	out := pmetric.NewMetrics()
 	ctx, cancel := either(ctx, s.stopped)
@@ -146,7 +145,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	body := s.shared.buffers.Get().(*bytes.Buffer)
 	defer s.putBuffer(body)
 	at := s.now()
-	// Beside the metrics, so that both together take no longer than one of them.
+	// At the same time as the metrics, so that both share one timeout.
 	healthy := s.askHealth(ctx)
 	answer, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
@@ -162,7 +161,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	}
 	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
 	if snapshot.Refused {
-		// What was remembered of the target goes, too.
+		// Free the memory of the target's series as well.
 		defer s.emitter.Forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
@@ -172,10 +171,10 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	if cut {
 		s.once("cut", func() {
 			s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
-				"the last line was dropped, since its number may lack digits. If this goes on, look for a proxy that cuts answers")
+				"the last line was dropped, because its number may be incomplete. If this is repeated, look for a proxy that cuts answers")
 		})
 	}
-	scrape, ok := s.settle(ctx, emit.Scrape{
+	scrape, ok := s.plan(ctx, emit.Scrape{
 		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
 	}, out)
 	if !ok {
@@ -190,7 +189,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	return out, nil
 }
 
-// read reads a body, a large one alone.
+// read parses a body. Only one large body is parsed at a time.
 func (s *targetScraper) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
 	if fetch.IsLarge(len(body)) {
 		s.shared.reading.Lock()
@@ -199,97 +198,65 @@ func (s *targetScraper) read(body []byte, d exposition.Dialect) *exposition.Snap
 	return s.reader.Read(body, d)
 }
 
-// putBuffer gives a buffer back, unless it is so large that it should not be
-// kept for the small bodies of others.
+// putBuffer returns a buffer to the pool, unless it is larger than small bodies need.
 func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 	if buffer.Cap() <= 1<<20 {
 		s.shared.buffers.Put(buffer)
 	}
 }
 
-// unreadable tells why a body without a single sample is a failed scrape. A
-// server that has only just started may have families without samples.
-func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
-	switch {
-	case snapshot.Refused:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeTooLarge,
-			Message: "the body has so many series that there is no room for them in limits::memory beside those of the other targets; " +
-				"it was dropped. Raise limits::memory and the memory of the collector, or let the server expose fewer series",
-		}
-	case snapshot.Samples > 0:
-		return nil
-	case cut:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeReset,
-			Message: "the connection was closed before the first sample had arrived; look for a proxy that cuts answers",
-		}
-	case len(snapshot.Problems) > 0:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeNotPrometheus,
-			Message: "the body is not Prometheus text: not one line could be read; is this the right port and path?",
-		}
-	case len(snapshot.Layout.Families) == 0:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeEmpty,
-			Message: "the body has no metrics: the server may run with --disable-log-stats",
-		}
-	}
-	return nil
-}
-
-// settle returns the scrape with its plan, after it has settled the resource
-// for this life of the process: before the first point, and again after a
-// restart. It returns false where the target was stopped meanwhile; then nothing
-// has changed.
-func (s *targetScraper) settle(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
-	if s.settled {
-		// The answer of another process says nothing about this one's version.
+// plan returns the scrape with its plan. Before the first point of a run of the server
+// process, it sets the resource. It returns false, and changes nothing, if the target was
+// stopped meanwhile.
+func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
+	if s.resourceFixed {
+		// The answer of another process must not change the version of this one.
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
 		if s.emitter.Foreign(scrape) {
 			return scrape, ctx.Err() == nil
 		}
 	}
-	version, settled := s.version, s.settled
-	if !settled || s.doubtful {
+	version, fixed := s.version, s.resourceFixed
+	if !fixed || s.unconfirmed {
 		version = s.askVersion(ctx)
-		// An answer that comes late is another release, or what was believed.
-		if settled && version != s.version {
-			settled = false
+		// A late answer is the assumed release or another one.
+		if fixed && version != s.version {
+			fixed = false
 			s.emitter.Restart()
 		}
 	}
 	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
-	if settled && s.emitter.Restarted(scrape) {
+	if fixed && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
-		version, settled = s.askVersion(ctx), false
+		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
 	if ctx.Err() != nil {
 		return scrape, false
 	}
-	if !settled {
+	if !fixed {
 		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
 	}
-	s.version, s.settled = version, true
+	s.version, s.resourceFixed = version, true
 	return scrape, true
 }
 
-// askVersion asks the server for its version. Its absence is tolerated: an old
-// server or a proxy may not have the path. Where the server did tell it before,
-// it is taken to be the same until the server answers again: a restart is mostly
-// one of the same release, and one lost answer must not rename a metric.
+// askVersion asks the server for its version. It is empty if the server has no such path.
+// If the server has answered before and does not answer now, the version is taken to be
+// the same until it answers: most restarts do not change the release, and one lost answer
+// must not rename a metric.
 func (s *targetScraper) askVersion(ctx context.Context) string {
 	version, err := s.fetcher.Version(ctx)
-	s.doubtful = err != nil && s.version != ""
+	s.unconfirmed = err != nil && s.version != ""
 	if err != nil {
-		s.logger.Debug("The server did not tell its version", zap.String("cause", fetch.AsError(err).Message))
+		s.logger.Debug("The server did not report its version", zap.String("cause", fetch.AsError(err).Message))
 		return s.version
 	}
 	return version
 }
 
-// askHealth asks /health if that is configured; no answer is not healthy.
+// askHealth asks /health if that is configured. The result is nil if it is not, and false
+// if there is no answer.
 func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 	answer := make(chan *bool, 1)
 	if !s.shared.config.HealthCheck {
@@ -304,8 +271,8 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 	return answer
 }
 
-// fail ends the target's series and says that it is down. It returns nil where
-// the target was stopped meanwhile; this is not a failure.
+// fail ends the series of the target and reports that it is down. It returns nil if the
+// target was stopped meanwhile, because this is not a failure.
 func (s *targetScraper) fail(
 	ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics,
 ) error {
@@ -315,7 +282,7 @@ func (s *targetScraper) fail(
 	own := emit.Own{
 		Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load(),
 	}
-	if !s.settled && !s.emitter.Known() {
+	if !s.resourceFixed && !s.emitter.Known() {
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)
 	}
 	s.emitter.Fail(at, own, out)
@@ -330,110 +297,12 @@ func (s *targetScraper) draining() bool {
 	return pod != nil && pod.Terminating
 }
 
-// recovered notes the end of a failure. Whether the server that is back is another
-// release is then asked.
+// recovered logs the end of a failure. The version is then asked again, because the
+// server may be another release.
 func (s *targetScraper) recovered(at time.Time) {
 	if s.failures.succeeded(at) {
-		// A version that was not known before is no sign of another release, and
-		// would make a second stream of each series.
-		s.doubtful = s.settled && s.version != ""
+		// If the version was not known before, learning it now would start each series
+		// again under another resource.
+		s.unconfirmed = s.resourceFixed && s.version != ""
 	}
-}
-
-// explain logs what an operator should know of a body, once for each kind.
-func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
-	for _, problem := range snapshot.Problems {
-		s.once("line "+problem.Reason.String(), func() {
-			s.logger.Warn(lineWords(problem.Reason),
-				zap.Stringer("reason", problem.Reason), zap.Int("line", problem.Line))
-		})
-	}
-	if snapshot.Duplicates > 0 {
-		s.once("duplicates", func() {
-			s.logger.Warn("The body has the same series more than once; the first sample of each counts and the others are dropped. "+
-				"If a proxy joins the answers of several servers, list the servers themselves as targets", zap.Int("dropped", snapshot.Duplicates))
-		})
-	}
-	if s.emitter.Replicas() {
-		s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
-			"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
-			"that did not happen. List the replicas themselves as targets, or let discovery find their pods")
-	}
-	if report.Dropped[normalize.ReasonOtherProcess] > 0 {
-		return
-	}
-	if s.emitter.Balanced() {
-		s.logger.Warn("The counters fall again and again while the address stays the same: this seems to be a load balancer " +
-			"in front of several replicas. List the replicas themselves as targets, or their numbers will be mixed up")
-	}
-	dropped := report.Dropped[normalize.ReasonSeriesLimit]
-	if dropped > 0 != s.limited {
-		s.limited = dropped > 0
-		if s.limited {
-			s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
-				zap.Int("limit", s.shared.config.Limits.Series), zap.Int("dropped", dropped))
-		} else {
-			s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
-		}
-	}
-	for reason := range report.Dropped {
-		if n := report.Dropped[reason] + plan.Dropped[reason]; n > 0 && isFault(normalize.Reason(reason)) {
-			s.once("drop "+normalize.Reason(reason).String(), func() {
-				s.logger.Warn("Series of the body were dropped because their numbers do not add up",
-					zap.Stringer("reason", normalize.Reason(reason)), zap.Int("series", n))
-			})
-		}
-	}
-	if snapshot.Samples > 0 && !hasVLLM(plan) {
-		s.once("no vllm", func() {
-			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway: " +
-				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
-		})
-	}
-}
-
-// lineWords says what became of lines of a body.
-func lineWords(reason exposition.Reason) string {
-	switch reason {
-	case exposition.ReasonNameTooLong:
-		return "Lines whose metric name is longer than limits::name_length were dropped; all others were delivered"
-	case exposition.ReasonLabelNameTooLong:
-		return "Lines with a label name longer than limits::label_name_length were dropped; all others were delivered"
-	case exposition.ReasonLabelValueTooLong:
-		return "Lines with a label value longer than limits::label_value_length were dropped; all others were delivered"
-	case exposition.ReasonTooManyLines, exposition.ReasonTooManyBadLines:
-		return "The body was read up to this line, and the rest was dropped; look at what the server exposes"
-	}
-	return "A line of the body could not be read; all others were delivered"
-}
-
-// isFault tells whether a reason is a fault of the body, and not a decision of
-// ours or of the user.
-func isFault(reason normalize.Reason) bool {
-	switch reason {
-	case normalize.ReasonNoInfBucket, normalize.ReasonNoCount, normalize.ReasonBucketDecrease,
-		normalize.ReasonBucketNaN, normalize.ReasonCountBelowBucket, normalize.ReasonCountAboveBucket,
-		normalize.ReasonBadCount, normalize.ReasonCounterNaN:
-		return true
-	}
-	return false
-}
-
-func hasVLLM(plan *normalize.Plan) bool {
-	for i := range plan.Metrics {
-		if name := plan.Metrics[i].Name; strings.Contains(name, "vllm") || strings.HasPrefix(name, "inference_gateway.") {
-			return true
-		}
-	}
-	return false
-}
-
-// once does something the first time that it is asked for this key. The keys
-// are our own enums, so there are few.
-func (s *targetScraper) once(key string, do func()) {
-	if s.warned[key] {
-		return
-	}
-	s.warned[key] = true
-	do()
 }

@@ -124,7 +124,7 @@ func TestAFreshServerWithoutSamplesIsUp(t *testing.T) {
 	assert.Empty(t, r.logged("warn"))
 }
 
-func TestAServerWithoutVLLMMetricsIsPointedOut(t *testing.T) {
+func TestAServerWithoutVLLMMetricsIsLogged(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
 		r.scrape("# TYPE http_requests_total counter\nhttp_requests_total 5\n")
@@ -133,7 +133,7 @@ func TestAServerWithoutVLLMMetricsIsPointedOut(t *testing.T) {
 	assert.Contains(t, r.logged("warn")[0], "--disable-log-stats")
 }
 
-func TestTheVersionIsAskedOncePerLifeOfTheProcess(t *testing.T) {
+func TestTheVersionIsAskedOncePerRunOfTheProcess(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.20.0"
 	for _, value := range []string{"5", "6", "7"} {
@@ -142,7 +142,7 @@ func TestTheVersionIsAskedOncePerLifeOfTheProcess(t *testing.T) {
 	assert.Equal(t, 1, r.asked["/version"])
 
 	// It restarts as another release: everything ends under the old resource and
-	// goes on under the new one, with a start time after the last old point.
+	// continues under the new one, with a start time after the last old point.
 	r.version = "0.21.0"
 	out := r.scrape(counter("1"))
 	require.Equal(t, 2, out.ResourceMetrics().Len())
@@ -157,8 +157,8 @@ func TestTheVersionIsAskedOncePerLifeOfTheProcess(t *testing.T) {
 	assert.Equal(t, 2, r.asked["/version"])
 }
 
-// A version that comes late must not make a second stream of each series.
-func TestTheResourceIsFrozenForTheLifeOfTheProcess(t *testing.T) {
+// A late version must not make a second stream of each series.
+func TestTheResourceDoesNotChangeWhileTheProcessRuns(t *testing.T) {
 	r := newRig(t)
 	before := r.scrape(counter("5")).ResourceMetrics().At(0).Resource()
 	r.version = "0.20.0"
@@ -297,7 +297,7 @@ func TestTheSentinelOfV0IsAbsent(t *testing.T) {
 	assert.Equal(t, []string{"gauge 1 {} @30 end"}, points(r.scrape(body+"-1.0\n"), "vllm.gpu_prefix_cache.hit_rate"))
 }
 
-// The conventional names, attributes and bounds, and the engine beside them.
+// The conventional names, attributes and bounds, and the engine.
 func TestTheGenAIMirror(t *testing.T) {
 	bounds := []string{
 		"0.001", "0.005", "0.01", "0.02", "0.04", "0.06", "0.08", "0.1", "0.25", "0.5", "0.75", "1", "2.5", "5", "7.5", "10", "20", "+Inf",
@@ -343,7 +343,7 @@ func TestUnknownFamiliesAreNamedOnce(t *testing.T) {
 	assert.Equal(t, []any{"vllm:brand_new_seconds"}, messages[0].ContextMap()["families"])
 }
 
-func TestSeriesThatAreThereTwiceAreReportedOnce(t *testing.T) {
+func TestDuplicateSeriesAreLoggedOnce(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
 		out := r.scrape(gauge("1") + gauge("2") + counter("5"))

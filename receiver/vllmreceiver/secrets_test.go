@@ -18,7 +18,7 @@ import (
 )
 
 // A secret in the address is in no error of the configuration.
-func TestValidateRepeatsNoSecret(t *testing.T) {
+func TestValidateReportsNoSecret(t *testing.T) {
 	for _, endpoint := range []string{
 		"user:hunter2@vllm:8000", "vllm:8000/metrics?api_key=hunter2", "ftp://user:hunter2@vllm", "http://user:hunter2@", "http://user:hunter2@vllm:x",
 	} {
@@ -31,7 +31,7 @@ func TestValidateRepeatsNoSecret(t *testing.T) {
 }
 
 // Nor in the error of a start that fails.
-func TestAFailedStartRepeatsNoSecret(t *testing.T) {
+func TestAFailedStartReportsNoSecret(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"query": func(c *Config) { c.Client.Endpoint = "https://127.0.0.1:1/metrics?api_key=hunter2" },
 		"user":  func(c *Config) { c.Client.Endpoint = "https://hunter2@127.0.0.1:1" },
@@ -86,7 +86,7 @@ func TestTargetsOfOneInstanceAreRefused(t *testing.T) {
 }
 
 // Mistakes that Validate lets pass and that only show in operation, or never.
-func TestValidateFindsTheseToo(t *testing.T) {
+func TestValidateFindsFurtherMistakes(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"a target's timeout longer than the interval": func(c *Config) {
 			c.Client.Endpoint = ""
@@ -97,7 +97,7 @@ func TestValidateFindsTheseToo(t *testing.T) {
 		"a port that does not exist":                   func(c *Config) { c.Client.Endpoint = "http://vllm:99999" },
 		"an interval of nanoseconds (15 without unit)": func(c *Config) { c.Controller.CollectionInterval = 15; c.Client.Timeout = 15 },
 		"a negative initial delay":                     func(c *Config) { c.Controller.InitialDelay = -time.Second },
-		"a proxy that is no address":                   func(c *Config) { c.Client.ProxyURL = "http://:bad" },
+		"a malformed proxy":                            func(c *Config) { c.Client.ProxyURL = "http://:bad" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

@@ -9,19 +9,19 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 )
 
-// sink is the next consumer of one target, with a way to end a call that blocks. The
-// scrape helper sends with a context that never ends, so that without it a consumer
-// that hangs would hang Shutdown as well. It remembers the ends that were refused.
-// One goroutine at a time uses it.
+// sink is the next consumer of one target. Its close cancels a call that blocks: the
+// scrape helper sends with a context that never ends, so a consumer that hangs would
+// otherwise block Shutdown. It also stores the ends that were refused. One goroutine at a
+// time uses it.
 type sink struct {
 	consumer.Metrics
 	closed context.Context
 	close  context.CancelFunc
 
-	// owed are the ends of the last batch, if it was refused.
+	// owed are the ends of the last batch if it was refused.
 	owed emit.Owed
-	// room is how many bytes of ends may be kept; dropped is called with the number of
-	// those that are lost.
+	// room returns how many bytes of ends may be stored; dropped is called with the
+	// number of ends that are lost.
 	room    func() int
 	dropped func(ends int)
 }
@@ -31,19 +31,19 @@ func newSink(next consumer.Metrics, room func() int, dropped func(int)) *sink {
 	return &sink{Metrics: next, closed: closed, close: closeSink, room: room, dropped: dropped}
 }
 
-// repeat adds the ends that were refused to the next batch. A batch that is sent
-// must have been here before.
-func (s *sink) repeat(metrics pmetric.Metrics) { s.owed.AppendTo(metrics) }
+// appendOwed adds the refused ends to the next batch. It must be called for every batch
+// before the batch is sent.
+func (s *sink) appendOwed(metrics pmetric.Metrics) { s.owed.AppendTo(metrics) }
 
-// ConsumeMetrics passes a batch on. An empty one, which the helper sends when a
-// scrape was given up, is no observation and is kept back.
+// ConsumeMetrics sends a batch to the next consumer. It drops an empty batch, which the
+// helper sends after a canceled scrape.
 func (s *sink) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	if metrics.DataPointCount() == 0 {
 		return nil
 	}
-	// Now, because the batch may be changed by whom it is passed to.
+	// Before sending, because the consumer may modify the batch.
 	ends, lost := emit.EndsOf(metrics, s.room())
-	err := s.pass(ctx, metrics)
+	err := s.send(ctx, metrics)
 	if err == nil {
 		s.owed = nil
 		return nil
@@ -55,7 +55,7 @@ func (s *sink) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) erro
 	return err
 }
 
-func (s *sink) pass(ctx context.Context, metrics pmetric.Metrics) error {
+func (s *sink) send(ctx context.Context, metrics pmetric.Metrics) error {
 	if s.closed.Err() != nil {
 		return errNotRunning
 	}
@@ -64,7 +64,7 @@ func (s *sink) pass(ctx context.Context, metrics pmetric.Metrics) error {
 	return s.Metrics.ConsumeMetrics(ctx, metrics)
 }
 
-// either is a context that ends when one of two does.
+// either returns a context that ends when one of two contexts ends.
 func either(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(other, cancel)

@@ -83,7 +83,7 @@ func TestStartTimes(t *testing.T) {
 			[]float64{-200},
 		},
 		{
-			"the process start where there is no created time",
+			"the process start without a created time",
 			[]string{counter("5") + process(unix(-200)), counter("6") + process(unix(-200))},
 			[]float64{-200, -200},
 		},
@@ -189,7 +189,7 @@ func TestARestartOfOneRayWorkerLeavesTheOthers(t *testing.T) {
 	assert.InDelta(t, 0, seconds(points["1"].StartTimestamp()), 0)
 }
 
-// A counter of a plug-in that misbehaves says nothing about vLLM.
+// A counter of a plug-in that misbehaves does not show a restart of vLLM.
 func TestAFallingCounterOfAPlugInResetsOnlyItself(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, plugin string) string {
@@ -202,9 +202,9 @@ func TestAFallingCounterOfAPlugInResetsOnlyItself(t *testing.T) {
 	assert.InDelta(t, 15, seconds(sums(t, metrics, "lmcache.num_hit_tokens")[""].StartTimestamp()), 0)
 }
 
-// A series that is gone for a scrape and comes back with more is the same
+// A series that is missing in one scrape and then has a larger value is the same
 // series: a new start would make a delta backend count everything twice.
-func TestASeriesThatComesBackGoesOn(t *testing.T) {
+func TestASeriesThatReturnsContinues(t *testing.T) {
 	r := newRig(t)
 	other := "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 1\n"
 	r.scrape(other + counter("5"))
@@ -220,7 +220,7 @@ func TestASeriesThatComesBackGoesOn(t *testing.T) {
 	assert.InDelta(t, 45, seconds(back.StartTimestamp()), 0)
 }
 
-// The series of a target that was down goes on where it was, unless it restarted.
+// The series of a target that was down continue, unless it restarted.
 func TestAfterAnOutage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		value string
@@ -277,7 +277,7 @@ func TestGaugesHaveNoStartTime(t *testing.T) {
 }
 
 // Counters that fall on every other scrape while the address stays the same.
-func TestALoadBalancerIsToldOnce(t *testing.T) {
+func TestALoadBalancerIsLoggedOnce(t *testing.T) {
 	warnings := func(r *rig) int {
 		n := 0
 		for _, message := range r.logged("warn") {

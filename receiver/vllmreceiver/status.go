@@ -9,29 +9,28 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// receiverStatus is the component status of the receiver: a recoverable error
-// while the last scrape of every target failed, OK otherwise. It is reported when
-// it changes.
+// receiverStatus reports the component status when it changes: a recoverable error while
+// the last scrape of every target failed, else OK.
 type receiverStatus struct {
-	// reporting is held while a status is reported, and never waited for: whoever
-	// holds it reports what others have changed meanwhile.
+	// reporting is held while a status is reported. No goroutine waits for it: its holder
+	// also reports the changes that others make meanwhile.
 	reporting sync.Mutex
 
 	mu   sync.Mutex
 	host component.Host
-	// last has what became of the last scrape of each target; failing and working
-	// are how many there are of these.
+	// last has the result of the last scrape of each target; failing and working count
+	// these results.
 	last             map[string]scrapeResult
 	failing, working int
-	// newest is the newest failure, in words.
+	// newest is the message of the newest failure.
 	newest string
-	// reported is whether the error was reported last.
+	// reported is true if the last report was the error.
 	reported bool
 }
 
 func newReceiverStatus() *receiverStatus { return &receiverStatus{last: map[string]scrapeResult{}} }
 
-// scrapeResult is what became of the last scrape of a target.
+// scrapeResult is the result of the last scrape of a target.
 type scrapeResult uint8
 
 const (
@@ -40,20 +39,20 @@ const (
 	scrapeSucceeded
 )
 
-// start begins to report to a host; without one nothing is reported.
+// start sets the host to report to; nil means that nothing is reported.
 func (s *receiverStatus) start(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = host
 }
 
-// stop ends the reports: the service itself reports what comes after.
+// stop ends the reports: the service itself reports the shutdown.
 func (s *receiverStatus) stop() { s.start(nil) }
 
-// joined notes a target that will be scraped.
-func (s *receiverStatus) joined(key string) { s.set(key, notScraped, "") }
+// added adds a target that was not scraped yet.
+func (s *receiverStatus) added(key string) { s.set(key, notScraped, "") }
 
-// scraped notes the result of a scrape; cause is nil after a success.
+// scraped sets the result of a scrape; cause is nil after a success.
 func (s *receiverStatus) scraped(key, instance string, cause error) {
 	if cause == nil {
 		s.set(key, scrapeSucceeded, "")
@@ -62,8 +61,8 @@ func (s *receiverStatus) scraped(key, instance string, cause error) {
 	s.set(key, scrapeFailed, instance+": "+cause.Error())
 }
 
-// left notes a target that is scraped no more.
-func (s *receiverStatus) left(key string) {
+// removed removes a target that is no longer scraped.
+func (s *receiverStatus) removed(key string) {
 	s.mu.Lock()
 	s.count(s.last[key], -1)
 	delete(s.last, key)
@@ -92,8 +91,8 @@ func (s *receiverStatus) count(result scrapeResult, by int) {
 	}
 }
 
-// isBad reports whether every target fails. While some were not scraped yet and
-// none works, it stays as it was. It needs mu.
+// isBad reports whether every target fails. While no target works and some were not
+// scraped yet, the status does not change. It needs mu.
 func (s *receiverStatus) isBad() bool {
 	switch {
 	case s.working > 0 || len(s.last) == 0:
@@ -104,7 +103,7 @@ func (s *receiverStatus) isBad() bool {
 	return s.reported
 }
 
-// changed returns the event to report; nil without one.
+// changed returns the event to report; nil if there is none.
 func (s *receiverStatus) changed() (component.Host, *componentstatus.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +125,8 @@ func (s *receiverStatus) sentence() error {
 	return fmt.Errorf("none of the %d targets can be scraped; the newest failure is of %s", s.failing, s.newest)
 }
 
-// report reports every change that was not reported yet. A watcher of the status
-// may take its time, so no lock is held that a scrape waits for.
+// report reports every change that was not reported yet. A watcher of the status may
+// block, so it holds no lock that a scrape waits for.
 func (s *receiverStatus) report() {
 	for s.pending() && s.reporting.TryLock() {
 		if host, event := s.changed(); event != nil {

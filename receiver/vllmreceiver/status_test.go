@@ -56,26 +56,26 @@ func TestTheStatusFollowsTheTargets(t *testing.T) {
 	host := newStatusHost()
 	s := newReceiverStatus()
 	s.start(host)
-	s.joined("a")
-	s.joined("b")
+	s.added("a")
+	s.added("b")
 	s.scraped("a", "a:8000", errors.New("refused"))
 	assert.Empty(t, host.seen(), "b was not scraped yet")
 	s.scraped("b", "b:8000", errors.New("timeout"))
 	s.scraped("a", "a:8000", errors.New("refused"))
-	s.joined("c")
+	s.added("c")
 	s.scraped("c", "c:8000", errors.New("refused"))
 	s.scraped("b", "b:8000", nil)
 	s.scraped("a", "a:8000", errors.New("refused"))
-	s.left("b")
-	s.left("a")
-	s.left("c")
+	s.removed("b")
+	s.removed("a")
+	s.removed("c")
 	assert.Equal(t, []string{
 		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of b:8000: timeout",
 		"StatusOK",
 		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of a:8000: refused",
 		"StatusOK",
 	}, host.seen())
-	s.joined("d")
+	s.added("d")
 	s.scraped("d", "d:8000", errors.New("refused"))
 	s.stop()
 	s.scraped("d", "d:8000", nil)
@@ -93,7 +93,7 @@ func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
 		s.start(host)
 		var wg sync.WaitGroup
 		for _, key := range []string{"a", "b", "c", "d"} {
-			s.joined(key)
+			s.added(key)
 			wg.Go(func() {
 				for i := range 21 {
 					var cause error

@@ -14,8 +14,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// telemetry counts what the receiver does, with the attribute sets made
-// beforehand.
+// telemetry is the self-telemetry of the receiver. It creates the attribute sets once.
 type telemetry struct {
 	*metadata.TelemetryBuilder
 	outcomes map[fetch.Outcome]metric.MeasurementOption
@@ -53,7 +52,7 @@ func (t *telemetry) scraped(ctx context.Context, outcome fetch.Outcome) {
 // resets counts one restart of a server process.
 func (t *telemetry) resets(ctx context.Context) { t.ReceiverVllmResets.Add(ctx, 1) }
 
-// read counts what one body brought.
+// read records the facts of one body.
 func (t *telemetry) read(
 	ctx context.Context, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report,
 	size int, took time.Duration,
@@ -84,8 +83,8 @@ func (t *telemetry) read(
 	}
 }
 
-// isOmission reports whether what is left out for a reason is no loss: it is off
-// by choice, is there under another name, or is nothing.
+// isOmission reports whether points that are left out for this reason are not a loss:
+// they are switched off, emitted under another name, or have no value.
 func isOmission(reason normalize.Reason) bool {
 	switch reason {
 	case normalize.ReasonDisabled, normalize.ReasonAlias, normalize.ReasonInfo, normalize.ReasonTypeConflict, normalize.ReasonSentinel:

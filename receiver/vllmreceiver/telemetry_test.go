@@ -25,7 +25,7 @@ import (
 )
 
 // One body with a bit of everything, read twice, and one failure.
-func TestTelemetryCountsWhatHappened(t *testing.T) {
+func TestSelfTelemetryCounts(t *testing.T) {
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
 	cfg := createDefaultConfig().(*Config)
@@ -33,7 +33,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 	cfg.Limits.Series = 5
 	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
 	require.NoError(t, err)
-	require.NoError(t, r.observe())
+	require.NoError(t, r.registerGauges())
 	scraper := r.newScraper(configuredTargets(cfg)[0])
 	require.NoError(t, scraper.start(t.Context(), componenttest.NewNopHost()))
 
@@ -42,7 +42,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 		"vllm:num_requests_running{engine=\"2\" 1\n" + // bad labels
 		counter("5") +
 		"# TYPE vllm:brand_new gauge\nvllm:brand_new 1\n" + // unknown
-		"# TYPE ray_vllm_num_preemptions_total counter\nray_vllm_num_preemptions_total NaN\n" + // a counter that is no number
+		"# TYPE ray_vllm_num_preemptions_total counter\nray_vllm_num_preemptions_total NaN\n" + // a counter without a number
 		"# TYPE ray_vllm_num_preemptions gauge\nray_vllm_num_preemptions 5\n" + // and Ray's gauge twin of it
 		"# TYPE python_info gauge\npython_info 1\n" + // off by default
 		"# TYPE http_requests_total counter\nhttp_requests_total{status=\"2xx\"} 1\n" +
@@ -88,7 +88,7 @@ func TestTelemetryCountsWhatHappened(t *testing.T) {
 func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	t.Helper()
 	snapshot := s.reader.Read([]byte(body), exposition.DialectText)
-	scrape, ok := s.settle(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
+	scrape, ok := s.plan(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
 	require.True(t, ok)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)

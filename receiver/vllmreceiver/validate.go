@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// Validate reports all mistakes at once.
+// Validate reports all mistakes together.
 func (c *Config) Validate() error {
 	var errs []error
 	add := func(key, format string, args ...any) {
@@ -72,8 +72,8 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateHeaders finds headers that every request would fail with, as a secret
-// read from a file with the line break at its end.
+// validateHeaders finds headers with which every request would fail, for example a secret
+// that was read from a file and ends with a line break.
 func validateHeaders(key string, headers configopaque.MapList, add func(key, format string, args ...any)) {
 	for _, header := range headers {
 		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(string(header.Value)) {
@@ -83,7 +83,7 @@ func validateHeaders(key string, headers configopaque.MapList, add func(key, for
 	}
 }
 
-// validateFiles finds the files for TLS that cannot be read. What a target inherits
+// validateFiles finds the files for TLS that cannot be read. A file that targets inherit
 // is reported once.
 func validateFiles(key string, tls, inherited *configtls.ClientConfig, add func(key, format string, args ...any)) {
 	for _, file := range []struct {
@@ -119,7 +119,7 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 		add("timeout", "must not be negative")
 	}
 	if c.Client.Timeout == 0 {
-		add("timeout", "must be more than 0, or a server that hangs would never be given up; the default is 10s")
+		add("timeout", "must be more than 0, or a scrape of a server that hangs would never end; the default is 10s")
 	}
 	for i := range c.Targets {
 		key := fmt.Sprintf("targets::%d::", i)
@@ -162,8 +162,8 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	}
 }
 
-// minInterval is the shortest interval that is no slip: a number without a unit
-// counts nanoseconds.
+// minInterval is the shortest valid interval. A shorter one is a mistake: a number without
+// a unit means nanoseconds.
 const minInterval = time.Millisecond
 
 func (c *Config) validateProxy(key, proxy string, add func(key, format string, args ...any)) {
@@ -189,10 +189,10 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		}
 	}
 	if wanted := c.Metrics["vllm.healthy"].Enabled; wanted != nil && *wanted && !c.HealthCheck {
-		add("metrics::vllm.healthy", "it comes from asking /health; set health_check: true as well")
+		add("metrics::vllm.healthy", "this metric needs the answer of /health; set health_check: true as well")
 	}
 	if c.GenAI.Enabled && c.Naming == NamingWire {
-		add("gen_ai::enabled", "the mirror exists only with naming: canonical; switch one of them")
+		add("gen_ai::enabled", "the mirror exists only with naming: canonical; change one of the two settings")
 	}
 	if c.GenAI.Enabled && c.GenAI.OperationName == "" {
 		add("gen_ai::operation_name", "must not be empty; write for example chat or text_completion")
@@ -207,8 +207,8 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 	}
 }
 
-// unknownMetric says what is wrong with the name of a switch; empty where it
-// names something that the receiver can emit.
+// unknownMetric returns what is wrong with the name of a switch; empty if the receiver can
+// emit a metric of this name.
 func unknownMetric(name string) string {
 	emitted := func(m *catalog.Metric) bool { return m.EmittedBy == "receiver" }
 	if m, ok := catalog.ByName(name); ok {

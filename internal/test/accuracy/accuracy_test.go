@@ -18,15 +18,15 @@ import (
 var (
 	flagMode  = flag.String("accuracy", "sample", "sample: a stratified sample; quick: each story of a set once, as a table; full: all sets, and docs/why/accuracy.md")
 	flagSet   = flag.String("accuracy.set", "tuning", "of quick: tuning, tuning-healthy, heldout, healthy or faults")
-	flagRun   = flag.String("accuracy.run", "", "of quick: only the stories whose name begins so")
+	flagRun   = flag.String("accuracy.run", "", "of quick: only the stories whose name begins with this")
 	flagHours = flag.Float64("accuracy.hours", 10000, "engine-hours of healthy servers")
 	flagDump  = flag.String("accuracy.dump", "", "of quick: a file for a line per scrape (CSV), with all signals")
-	flagDate  = flag.String("accuracy.date", "", "of full: the date that the page shows, none without")
+	flagDate  = flag.String("accuracy.date", "", "of full: the date on the page; empty for none")
 )
 
 const page = "../../../docs/why/accuracy.md"
 
-// explored is a story that was watched, with its truth.
+// explored is a watched story with its truth.
 type explored struct {
 	watched
 	truth []Bin
@@ -40,7 +40,7 @@ func carryOut(t *testing.T, s *Story, signals bool) explored {
 	return explored{w, truth(s, r)}
 }
 
-// report carries out everything that is asked of it.
+// report runs all stories and scores them.
 func report(t *testing.T, held, tuned, faults, healthy []Story) *Report {
 	t.Helper()
 	r := &Report{
@@ -48,16 +48,16 @@ func report(t *testing.T, held, tuned, faults, healthy []Story) *Report {
 		HealthyKinds: map[string]float64{}, Faults: map[string]Share{},
 	}
 	scored := func(to []Result) func(int, explored) {
-		return func(i int, e explored) { to[i] = score(e.story, e.truth, e.told) }
+		return func(i int, e explored) { to[i] = score(e.story, e.truth, e.reported) }
 	}
 	all(t, "held out", held, false, scored(r.Held))
 	all(t, "tuning", tuned, false, scored(r.Tuned))
 	all(t, "faults", faults, false, func(_ int, e explored) {
-		share, sum := faultTold(e.story, e.told), r.Faults[e.story.Group]
+		share, sum := faultReported(e.story, e.reported), r.Faults[e.story.Group]
 		r.Faults[e.story.Group] = Share{sum.Right + share.Right, sum.Of + share.Of}
 	})
 	all(t, "healthy", healthy, false, func(_ int, e explored) {
-		alarms, hours := falseAlarms(e.story, e.truth, e.told)
+		alarms, hours := falseAlarms(e.story, e.truth, e.reported)
 		r.Alarms.Alarms = append(r.Alarms.Alarms, alarms...)
 		r.Alarms.Hours += hours
 		r.HealthyKinds[e.story.Group] += hours
@@ -68,9 +68,9 @@ func report(t *testing.T, held, tuned, faults, healthy []Story) *Report {
 	return r
 }
 
-// TestAccuracy measures the diagnosis. Without flags it is a sample, which fails
-// only where a promise is refuted; with -accuracy=full it is everything, writes
-// docs/why/accuracy.md and fails where a promise does not hold.
+// TestAccuracy measures the diagnosis. Without flags it is a sample, which fails only
+// if it refutes a bar. With -accuracy=full it runs everything, writes
+// docs/why/accuracy.md and fails if a bar is missed.
 func TestAccuracy(t *testing.T) {
 	_, diagnoses := catalog.ByName(metricSeverity)
 	require.True(t, diagnoses, "the catalogue has no %s: nothing would be measured", metricSeverity)
@@ -104,9 +104,9 @@ func full(t *testing.T) {
 	}
 }
 
-// sample is one story of each cause and some healthy hours, from the tuning sets,
-// so that nobody sees the held-out ones on the way, and some faults. It is too small
-// to show that a promise holds; it fails where it shows that one does not.
+// sample runs one story of each cause, some healthy hours and some faults. The stories
+// are from the tuning sets, so that the held-out ones stay unseen during development.
+// It is too small to show that a bar is met; it fails if it refutes one.
 func sample(t *testing.T) {
 	t.Helper()
 	hours, every := 96.0, 1
@@ -122,6 +122,6 @@ func sample(t *testing.T) {
 	r := report(t, nil, tuned, faultStories()[:3], healthyStories(TuningHealthy, hours))
 	s := Summarize(r.Tuned)
 	for _, why := range Refuted(&s, &r.Alarms) {
-		assert.Fail(t, "the diagnosis is not as accurate as promised", "%s\ntold in the harmful minutes: %v", why, s.Confusion)
+		assert.Fail(t, "the diagnosis is less accurate than required", "%s\nreported in the harmful minutes: %v", why, s.Confusion)
 	}
 }

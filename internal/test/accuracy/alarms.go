@@ -1,6 +1,6 @@
 package accuracy
 
-// Alarm is a change to a higher severity that calls somebody.
+// Alarm is a change to severity 2 or 3.
 type Alarm struct {
 	Story string
 	Seed  uint64
@@ -8,14 +8,13 @@ type Alarm struct {
 	At float64
 	// Severity is 2 for a warning, 3 for a page.
 	Severity int
-	Says     string
+	Label    string
 }
 
-// falseAlarms are the changes to severity 2 or 3 while nothing was wrong: no
-// minute up to three windows before was harmful, and the server could be
-// reached, or not for a window at most. The hours are those in which an alarm
-// would be false.
-func falseAlarms(s *Story, bins []Bin, told []Told) (alarms []Alarm, hours float64) {
+// falseAlarms returns the changes to severity 2 or 3 while nothing was wrong: no
+// minute up to three windows before was harmful, and no scrape failed within a
+// window. The hours are those in which an alarm would be false.
+func falseAlarms(s *Story, bins []Bin, reported []Reported) (alarms []Alarm, hours float64) {
 	excused := make([]bool, len(bins)+1)
 	for i := range bins {
 		for j := i; bins[i].Harm && j <= min(i+grace, len(bins)); j++ {
@@ -32,10 +31,10 @@ func falseAlarms(s *Story, bins []Bin, told []Told) (alarms []Alarm, hours float
 		}
 	}
 	severity := 0
-	for i := range told {
-		t := &told[i]
+	for i := range reported {
+		t := &reported[i]
 		if t.Severity >= 2 && t.Severity > severity && !excused[min(int((t.At-1e-9)/window), len(bins))] {
-			alarms = append(alarms, Alarm{s.Name, s.Config.Seed, t.At, t.Severity, t.Condition + " " + t.Says()})
+			alarms = append(alarms, Alarm{s.Name, s.Config.Seed, t.At, t.Severity, t.Condition + " " + t.Label()})
 		}
 		if t.Severity >= 0 {
 			severity = t.Severity

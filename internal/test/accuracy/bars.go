@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// Bar is a promise about the diagnosis, and whether it holds.
+// Bar is a required value of the diagnosis, and whether it is met.
 type Bar struct {
 	Name, Want, Seen string
 	Holds            bool
-	// Short says by how much it is missed.
+	// Short is the amount by which it is missed.
 	Short string
 }
 
-// The promises (semantics G).
+// The required values.
 const (
 	wantLower    = 0.90
 	wantTopTwo   = 0.97
@@ -23,7 +23,7 @@ const (
 	wantWarnings = 4.0 / 10_000 // Per healthy engine-hour.
 )
 
-// Bars compares what was seen with the promises.
+// Bars compares the measured values with the required ones.
 func Bars(s *Summary, alarms *Alarms) []Bar {
 	minutes, worth := macro(s.Minutes)
 	low, high := wilson(minutes, worth)
@@ -64,13 +64,13 @@ func Bars(s *Summary, alarms *Alarms) []Bar {
 	}
 }
 
-// Refuted are the promises that a small sample shows, with a confidence of 97.5 %
-// each, not to hold; none of those that it only fails to show.
+// Refuted returns the bars that a small sample refutes, each with a confidence of
+// 97.5 %. A bar that the sample only fails to confirm is not among them.
 func Refuted(s *Summary, alarms *Alarms) []string {
 	var out []string
 	p, worth := macro(s.Runs)
 	if _, high := wilson(p, worth); len(s.Runs) > 0 && high < wantLower {
-		out = append(out, fmt.Sprintf("the right cause is told in %s of the minutes, and at most %s by 97.5 %% confidence over the stories: below 90 %%", percent(p), percent(high)))
+		out = append(out, fmt.Sprintf("the right cause is reported in %s of the minutes, and at most %s by 97.5 %% confidence over the stories: below 90 %%", percent(p), percent(high)))
 	}
 	for _, d := range []struct{ within, share float64 }{{wantMedian, 0.5}, {wantP90, 0.9}} {
 		n := 0.0
@@ -81,7 +81,7 @@ func Refuted(s *Summary, alarms *Alarms) []string {
 		}
 		of := float64(len(s.Delays))
 		if _, high := wilson(n/max(1, of), of); of > 0 && high < d.share {
-			out = append(out, fmt.Sprintf("the right cause is told within %g windows in %g of %g stories only", d.within, n, of))
+			out = append(out, fmt.Sprintf("the right cause is reported within %g windows in %g of %g stories only", d.within, n, of))
 		}
 	}
 	if n := alarms.Count(3); n > 0 {
@@ -93,8 +93,8 @@ func Refuted(s *Summary, alarms *Alarms) []string {
 	return out
 }
 
-// atMost is the upper bound, with a confidence of 97.5 %, of the rate of events
-// in 10,000 hours of which k were seen in some hours.
+// atMost is the upper bound, with a confidence of 97.5 %, of the rate of events per
+// 10,000 hours, given k events in some hours.
 func atMost(k int, hours float64) float64 {
 	low, high := float64(k), float64(k)+20+6*math.Sqrt(float64(k)+1)
 	for range 60 {

@@ -66,7 +66,7 @@ func (b *batch) attributes(to pcommon.Map) {
 	to.PutStr("model_name", modelName)
 }
 
-// bare is a gauge of an engine whose source has no model.
+// bare adds a gauge of an engine without the attribute model_name.
 func (b *batch) bare(name string, value float64) {
 	p := b.metric(name).SetEmptyGauge().DataPoints().AppendEmpty()
 	p.SetTimestamp(b.now)
@@ -74,7 +74,7 @@ func (b *batch) bare(name string, value float64) {
 	p.Attributes().PutStr("engine", b.engine)
 }
 
-// gauge is about the whole server.
+// gauge adds a gauge of the whole server.
 func (b *batch) gauge(name string, value float64) {
 	p := b.metric(name).SetEmptyGauge().DataPoints().AppendEmpty()
 	p.SetTimestamp(b.now)
@@ -107,7 +107,7 @@ func (b *batch) histogram(family string, h *observed.Histogram, bounds []float64
 	p.BucketCounts().FromRaw(counts)
 }
 
-// http adds up what the one front end counted.
+// http adds up the counts of the one API server.
 func (b *batch) http(engines []*observed.Stats) {
 	type key struct{ path, status string }
 	counts := map[key]float64{}
@@ -132,7 +132,7 @@ func (b *batch) http(engines []*observed.Stats) {
 	}
 }
 
-// ends says of every series of the last scrape that it has ended.
+// ends ends every series of the last scrape.
 func (s *scraper) ends(b *batch) {
 	gone := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 	last := s.last.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()

@@ -2,13 +2,13 @@ package accuracy
 
 import "github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 
-// The truths that are conditions of their own and have no cause.
+// The truths that are conditions and have no cause.
 const (
 	stalled = "stalled"
 	asleep  = "asleep"
 )
 
-// causes say what the diagnosis calls the injection of a parameter.
+// causes has the name in the diagnosis for the injection of each parameter.
 var causes = map[engine.Parameter]string{
 	engine.ParamClock:           "slow_steps",
 	engine.ParamBandwidth:       "slow_steps",
@@ -34,7 +34,7 @@ type Injection struct {
 	Changes   []engine.Change
 }
 
-// Cause is what the diagnosis calls it.
+// Cause is its name in the diagnosis.
 func (i *Injection) Cause() string { return causes[i.Parameter] }
 
 // Onset is when it begins, in seconds.
@@ -44,8 +44,7 @@ func (i *Injection) Onset() float64 { return i.Changes[0].At }
 // unless it is permanent.
 func (i *Injection) End() float64 { return i.Changes[len(i.Changes)-1].At }
 
-// inject sets a parameter from a time to another and then back to its nominal
-// value.
+// inject sets a parameter for a time and then returns it to its nominal value.
 func inject(p engine.Parameter, value, from, to float64) Injection {
 	nominal := 1.0
 	switch p {

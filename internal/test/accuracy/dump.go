@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// dump writes a line per scrape: what was true in the minute that the scrape's
-// window covers most of, and what was told.
-func dump(out io.Writer, s *Story, bins []Bin, told []Told) error {
+// dump writes a line per scrape: the truth of the minute that the scrape's window
+// covers most, and the report.
+func dump(out io.Writer, s *Story, bins []Bin, reported []Reported) error {
 	signals, ratios := map[string]bool{}, map[string]bool{}
-	for _, t := range told {
+	for _, t := range reported {
 		for name := range t.Signals {
 			signals[name] = true
 		}
@@ -32,7 +32,7 @@ func dump(out io.Writer, s *Story, bins []Bin, told []Told) error {
 	if err := w.Write(head); err != nil {
 		return err
 	}
-	for _, t := range told {
+	for _, t := range reported {
 		b := &Bin{}
 		if n := int((t.At - window/2) / window); n >= 0 && n < len(bins) {
 			b = &bins[n]
@@ -51,7 +51,7 @@ func dump(out io.Writer, s *Story, bins []Bin, told []Told) error {
 	return w.Error()
 }
 
-// Word says whether and how a minute was harmful.
+// Word returns whether and how a minute was harmful.
 func (b *Bin) Word() string {
 	switch {
 	case !b.Judged:

@@ -7,8 +7,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// faultStories are faults of the exposition. The truth about them is what was
-// done, not what requests went through.
+// faultStories returns stories with faults of the exposition. Their truth is the
+// fault itself, not the latency of requests.
 func faultStories() []Story {
 	var out []Story
 	for i := range 12 {
@@ -22,8 +22,8 @@ func faultStories() []Story {
 			Faults: []Fault{{kind, warmUp, warmUp + length}}, Length: warmUp + length + recovery,
 		}
 		if kind == Frozen {
-			// Many clients come, who fill a small KV cache, and half a minute later all of
-			// them go away, for as long as the gauge stands still.
+			// Many clients fill a small KV cache. Half a minute later all of them leave, for
+			// as long as the gauge is frozen.
 			s.Config.Blocks = int(s.Config.Workload.Rate * frozenBlocks)
 			s.Injections = []Injection{
 				inject(engine.ParamArrivalRate, 3, warmUp-30, warmUp), inject(engine.ParamArrivalRate, 0, warmUp, warmUp+length),
@@ -35,16 +35,16 @@ func faultStories() []Story {
 }
 
 // frozenBlocks is the number of KV blocks per request per second of a server whose
-// gauges are to freeze: three times as many requests fill most of them.
+// gauges freeze: three times as many requests fill most of them.
 const frozenBlocks = 900
 
-// faultTold is how many of the scrapes, from a window after the beginning of the
-// faults to their end, told them as they should.
-func faultTold(s *Story, told []Told) Share {
+// faultReported counts the scrapes from a window after the beginning of the faults to
+// their end, and how many of them had the right report.
+func faultReported(s *Story, reported []Reported) Share {
 	var out Share
 	for _, f := range s.Faults {
-		for i := range told {
-			t := &told[i]
+		for i := range reported {
+			t := &reported[i]
 			if t.At <= f.At+window || t.At >= f.Until {
 				continue
 			}

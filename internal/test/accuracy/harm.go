@@ -6,20 +6,20 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// minute sums up the requests that arrived in one minute. Who the front end
-// refused is not among them.
+// minute sums up the requests that arrived in one minute, without those that the
+// API server refused.
 type minute struct {
 	// requests counts them, queued is the time they spent in the engine's queue.
 	requests, queued float64
-	// firstToken is the sum of the times to the first token, where there is none
-	// of the ages. firsts are the single times, for objectives.
+	// firstToken is the sum of the times to first token; a request without a first
+	// token counts with its age. firsts are the single times, for objectives.
 	firstToken float64
 	firsts     []float32
-	// decoding is the time after first tokens and tokens their number without the
-	// first ones: what a client waits per token, with speculation too.
+	// decoding is the time after first tokens, and tokens is the number of further
+	// tokens. Their quotient is the wait of a client per token, also with speculation.
 	decoding, tokens float64
 	gaps             [len(engine.GapBounds) + 1]float64
-	// complete are whole answers whose content is right.
+	// complete counts complete answers with uncorrupted content.
 	complete float64
 	// answers has, per complete answer, its time to the first token and its mean
 	// distance between tokens, for the goodput under objectives.
@@ -45,7 +45,7 @@ func (m *minute) add(o *engine.Outcome) {
 	}
 	decoding, tokens := o.MeanGap*steps, float64(max(0, o.Output-1))
 	if o.End == engine.EndNone && o.FirstToken > 0 {
-		// It waits for its next token since the last one.
+		// It has waited for its next token since the last one.
 		if waits := o.Ended - o.Arrived - o.FirstToken - decoding; waits > 0 {
 			decoding += waits
 			tokens++
@@ -124,8 +124,7 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
-// The bounds of harm (semantics G), and the least number of requests of a minute
-// about which anything is said.
+// The bounds of harm, and the least number of requests for which a minute is judged.
 const (
 	slowdown     = 1.3
 	slowerFirst  = 0.100
@@ -134,22 +133,21 @@ const (
 	leastInAMean = 20
 )
 
-// harm says what was wrong in a minute.
+// harm is the harm of a minute.
 type harm struct {
-	// judged is false where too few requests arrived to say.
+	// judged is false where too few requests arrived for a judgement.
 	judged bool
-	// latency is true where an objective was missed that the nominal run kept, or,
-	// for a measure without objective, the mean was slower than there by the
-	// bounds. lost is true where too few complete answers came.
+	// latency is true if an objective was missed that the nominal run met, or, for a
+	// measure without an objective, if the mean exceeded that of the nominal run by
+	// the bounds. lost is true if there were too few complete answers.
 	latency, lost bool
 }
 
 func (h harm) any() bool { return h.latency || h.lost }
 
 // judge compares a minute of the actual run with the same one of the nominal run.
-// Where there is an objective for first tokens or for the distances, it decides
-// about that measure: who promises 2.5 s has said that 200 ms instead of 100 are
-// no harm.
+// An objective for first tokens or for the time between tokens decides alone about
+// that measure: with an objective of 2.5 s, 200 ms instead of 100 ms is not harm.
 func judge(actual, nominal *minute, objectives []Objective) harm {
 	h := harm{judged: actual.requests >= leastInAMean && nominal.requests >= leastInAMean}
 	if !h.judged {

@@ -8,8 +8,7 @@ import (
 
 const hour = 3600.0
 
-// healthyKinds are lives of servers to which nothing bad happens. Each returns a
-// story from its own draw.
+// healthyKinds are kinds of stories without harm. Each makes a story from its draw.
 var healthyKinds = []struct {
 	name string
 	make func(d draw, c *engine.Config, s *Story)
@@ -30,7 +29,7 @@ var healthyKinds = []struct {
 		}
 	}},
 	{"long prompts", func(d draw, _ *engine.Config, s *Story) {
-		// Within the objectives; whether they are is for the truth to say.
+		// They should be within the objectives; the truth decides whether they are.
 		s.Objectives = []Objective{{Threshold: 2.5, Target: 0.95}, {InterToken: true, Threshold: 0.3, Target: 0.95}}
 		in := Injection{Parameter: engine.ParamPromptLength}
 		for at := d.between(1, 2) * hour; at < s.Length-hour; at += d.between(0.7, 2) * hour {
@@ -59,8 +58,8 @@ var healthyKinds = []struct {
 	}},
 }
 
-// healthyStories are so many engine-hours of all kinds in equal parts, but for
-// the last ones.
+// healthyStories returns stories of all kinds in turn, with the given number of
+// engine-hours in total.
 func healthyStories(set Set, hours float64) []Story {
 	var out []Story
 	for i := 0; hours > 0; i++ {

@@ -14,7 +14,7 @@ const (
 	heldOutPairs = 120
 )
 
-// pairable are the parameters that go together on any server.
+// pairable are the parameters that can be combined on any server.
 var pairable = []engine.Parameter{
 	engine.ParamClock, engine.ParamBandwidth, engine.ParamHostDelay, engine.ParamBlocks, engine.ParamArrivalRate,
 	engine.ParamPromptLength, engine.ParamOutputLength, engine.ParamFrontEnd, engine.ParamCorruption, engine.ParamErrorRate,
@@ -25,9 +25,9 @@ func kindOf(p engine.Parameter) kind {
 	return kinds[i]
 }
 
-// unseen is a model on hardware that nothing was tuned on: 34B parameters in BF16
-// over two A100 SXM of 80 GB. The peak rates are the maker's; the rest is of the kind
-// of the engine's presets, and as rough.
+// unseen is a model on hardware that was not used for tuning: 34B parameters in BF16
+// on two A100 SXM of 80 GB. The peak rates are those of the manufacturer. The other
+// values are estimates, like those of the engine's presets.
 func unseen() engine.Model {
 	return engine.Model{
 		Name: "34b-tp2-a100", WeightBytes: 34e9, FlopsPerToken: 34e9, KVBytes: 98_304,
@@ -39,8 +39,8 @@ func unseen() engine.Model {
 	}
 }
 
-// drawnServer is a server of the 8B model, or of one that nothing was tuned on, with
-// a drawn load and limit.
+// drawnServer returns a server of the 8B model or of the unseen one, with a drawn
+// load and limit.
 func drawnServer(seed uint64, d draw) engine.Config {
 	model, rate := engine.Llama8B(), d.between(4, 8)
 	if d.IntN(2) == 0 {
@@ -51,8 +51,8 @@ func drawnServer(seed uint64, d draw) engine.Config {
 	return c
 }
 
-// heldOutStories have drawn severities, two models, limits of 64 to 1024
-// sequences, and two causes at once, with seeds of their own.
+// heldOutStories returns stories with drawn severities, two models, limits of 64 to
+// 1024 sequences, and one or two causes. Their seeds are used nowhere else.
 func heldOutStories() []Story {
 	var out []Story
 	seed := setSeeds[HeldOut]

@@ -11,23 +11,23 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-func TestThePageSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
+func TestThePageHasAllResults(t *testing.T) {
 	s, bins := twoCauses()
 	s.Config = engine.Config{Seed: 42, Model: engine.Llama8B()}
 	r := Report{
 		Command: "make accuracy", Machine: "test", Date: "2026-01-01",
-		Held:  []Result{score(s, bins, fake(s, func(float64) Told { return degraded("slow_steps") }))},
+		Held:  []Result{score(s, bins, fake(s, func(float64) Reported { return degraded("slow_steps") }))},
 		Tuned: []Result{score(s, bins, fake(s, oracle(bins)))},
 		Alarms: Alarms{Hours: 10_000, Alarms: []Alarm{
-			{Story: "healthy-1", Seed: 7, At: 100, Severity: 3, Says: "stalled"},
+			{Story: "healthy-1", Seed: 7, At: 100, Severity: 3, Label: "stalled"},
 		}},
 		HealthyKinds: map[string]float64{"bursts": 10_000}, Faults: map[string]Share{"restart": {3, 4}},
 	}
 	text := r.Page()
 	for _, want := range []string{
 		"- Date: 2026-01-01\n",
-		// Both causes weigh the same, which makes 50 % of what two and three minutes are
-		// worth: 4 / (1/2 + 1/3) = 4.8. By hand: (0.5 + z²/9.6 - z sqrt(0.25/4.8 +
+		// Both causes have the same weight, so the mean is 50 %. Two and three minutes are
+		// worth 4 / (1/2 + 1/3) = 4.8 observations. By hand: (0.5 + z²/9.6 - z sqrt(0.25/4.8 +
 		// z²/92.16)) / (1 + z²/4.8) is 0.1666.
 		"| right cause, mean over the causes | lower bound at least 90 % | 50.0 % (16.7 % to 83.3 %) | **no**, by 73.3 points |",
 		"| delay, median | at most 3 windows | 0.2 | yes |",
@@ -48,13 +48,13 @@ func TestThePageSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 
 func TestTheDumpHasALinePerScrape(t *testing.T) {
 	s, bins := twoCauses()
-	told := fake(s, func(float64) Told {
+	reported := fake(s, func(float64) Reported {
 		t := degraded("slow_steps", "erroring")
 		t.Signals, t.Ratios = map[string]float64{"running": 3}, map[string]float64{"running": 1.5}
 		return t
 	})
 	var out bytes.Buffer
-	require.NoError(t, dump(&out, s, bins, told))
+	require.NoError(t, dump(&out, s, bins, reported))
 	lines, err := csv.NewReader(&out).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, lines, 1+120)

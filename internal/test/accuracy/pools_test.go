@@ -23,43 +23,44 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// The times of a story of a pool, in seconds: a warm-up, and then what happens.
+// The times of a story of a pool, in seconds: a warm-up, then the changes.
 const (
 	poolOnset  = 15 * 60.0
 	poolLength = poolOnset + 12*60.0
 	poolEnds   = poolOnset + 8*60.0
 )
 
-// poolStory is what happens to four servers of one model, which get six requests
-// per second each.
+// poolStory is a story of four servers of one model that get six requests per second
+// each.
 type poolStory struct {
 	// changes and faults are by server.
 	changes [4][]engine.Change
 	faults  [4][]Fault
-	// queue is what waits at the gateway, from the onset until the end.
+	// queue is the number of requests that wait at the gateway, from the onset to the
+	// end.
 	queue float64
 }
 
-// from sets a parameter at the onset, and back when it ends.
+// from sets a parameter at the onset, and resets it at the end.
 func from(p engine.Parameter, value float64) []engine.Change {
 	return inject(p, value, poolOnset, poolEnds).Changes
 }
 
-// everyone is the same for each server.
-func everyone(changes []engine.Change) [4][]engine.Change {
+// everyServer returns the same changes for each server.
+func everyServer(changes []engine.Change) [4][]engine.Change {
 	return [4][]engine.Change{changes, changes, changes, changes}
 }
 
-// heard is what was told of a pool and of its servers.
-type heard struct {
+// poolRecording is the reported diagnosis of a pool and of its servers.
+type poolRecording struct {
 	begin   time.Time
-	pool    []Told
-	servers map[string][]Told
+	pool    []Reported
+	servers map[string][]Reported
 }
 
-func (*heard) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func (*poolRecording) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (h *heard) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+func (h *poolRecording) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
 	at := time.Since(h.begin).Seconds()
 	resource := metrics.ResourceMetrics().At(0).Resource().Attributes()
 	if _, pool := resource.Get("otelcol.component.id"); pool {
@@ -68,21 +69,21 @@ func (h *heard) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 				m.SetName("vllm.diagnosis." + rest)
 			}
 		}
-		h.pool = append(h.pool, listen(metrics, "", at))
+		h.pool = append(h.pool, readReported(metrics, "", at))
 		return nil
 	}
 	instance := text(resource, "service.instance.id")
-	h.servers[instance] = append(h.servers[instance], listen(metrics, "0", at))
+	h.servers[instance] = append(h.servers[instance], readReported(metrics, "0", at))
 	return nil
 }
 
-// hear lets a story happen before the eyes of a processor with a pool.
-func hear(t *testing.T, s *poolStory) *heard {
+// recordPool runs a story with a processor that has a pool configured.
+func recordPool(t *testing.T, s *poolStory) *poolRecording {
 	t.Helper()
 	if raced {
 		t.Skip("the race detector makes the engine thirty times slower")
 	}
-	h := &heard{servers: map[string][]Told{}}
+	h := &poolRecording{servers: map[string][]Reported{}}
 	synctest.Test(t, func(t *testing.T) {
 		factory := vllmprocessor.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
@@ -103,7 +104,7 @@ func hear(t *testing.T, s *poolStory) *heard {
 		}
 		for at := interval; at <= poolLength; at += interval {
 			for i, w := range worlds {
-				// Servers are not scraped at the same time, nor when the pools are told.
+				// Servers are scraped at different times, and not when the pools are emitted.
 				scraped := at + float64(i) + 0.5
 				time.Sleep(time.Until(h.begin.Add(seconds(scraped))))
 				require.NoError(t, w.advance(scraped))
@@ -122,7 +123,7 @@ func hear(t *testing.T, s *poolStory) *heard {
 	return h
 }
 
-// gateway is a scrape of a gateway with a queue for the model.
+// gateway returns a scrape of a gateway with a queue for the model.
 func gateway(queued float64) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
@@ -137,16 +138,16 @@ func gateway(queued float64) pmetric.Metrics {
 	return metrics
 }
 
-// phase is what was told in a row.
+// phase is a time with the same verdict.
 type phase struct {
 	verdict  string
 	from, to float64
 }
 
-// phases are the verdicts of a pool or a server one after the other, without the
-// first minutes.
-func phases(told []Told) (all []phase) {
-	for _, one := range told {
+// phases returns the successive verdicts about a pool or a server, without the first
+// minutes.
+func phases(reported []Reported) (all []phase) {
+	for _, one := range reported {
 		if one.At < 5*60 || one.Condition == "" {
 			continue
 		}
@@ -160,17 +161,17 @@ func phases(told []Told) (all []phase) {
 	return all
 }
 
-// says tells whether it is told of a cause in any role.
-func says(told []Told, cause string) bool {
-	return slices.ContainsFunc(told, func(one Told) bool { return one.Primary == cause || slices.Contains(one.Contributing, cause) })
+// reportsCause reports whether a cause is reported in any role.
+func reportsCause(reported []Reported, cause string) bool {
+	return slices.ContainsFunc(reported, func(one Reported) bool { return one.Primary == cause || slices.Contains(one.Contributing, cause) })
 }
 
-// within requires that a verdict is told so many seconds after the onset at the
-// latest, not before it, and stands at the end of it.
-func within(t *testing.T, told []Told, verdict string, seconds float64) {
+// within requires that a verdict is reported at most the given seconds after the
+// onset, not before the onset, and that it lasts to the end.
+func within(t *testing.T, reported []Reported, verdict string, seconds float64) {
 	t.Helper()
 	var first, last, left float64
-	for _, one := range told {
+	for _, one := range reported {
 		if strings.TrimSpace(one.Condition+" "+one.Primary) == verdict {
 			if first == 0 {
 				first = one.At
@@ -180,27 +181,27 @@ func within(t *testing.T, told []Told, verdict string, seconds float64) {
 			left = one.At
 		}
 	}
-	t.Logf("%s is told %.1f s after the onset and left %.1f s after the end", verdict, first-poolOnset, left-poolEnds)
+	t.Logf("%s is reported %.1f s after the onset and ends %.1f s after the end", verdict, first-poolOnset, left-poolEnds)
 	assert.Greater(t, first, poolOnset, verdict)
 	assert.LessOrEqual(t, first, poolOnset+seconds, verdict)
-	assert.GreaterOrEqual(t, last, poolEnds, "it lasts until the end")
-	for _, one := range told {
+	assert.GreaterOrEqual(t, last, poolEnds, "it lasts to the end")
+	for _, one := range reported {
 		if one.At > first && one.At < poolEnds {
 			assert.Equal(t, verdict, strings.TrimSpace(one.Condition+" "+one.Primary), "%.0f s after the onset", one.At-poolOnset)
 		}
 	}
 }
 
-// calm requires that nothing is told to be wrong.
-func calm(t *testing.T, told []Told, who string) {
+// noAlarms requires that there is no alarm.
+func noAlarms(t *testing.T, reported []Reported, who string) {
 	t.Helper()
-	for _, one := range told {
+	for _, one := range reported {
 		assert.False(t, one.Alarms(), "%s at %.0f s: %+v", who, one.At, one)
 	}
 }
 
-// all requires the same of each server that is not left out.
-func (h *heard) all(t *testing.T, least int, check func(t *testing.T, told []Told, who string)) {
+// all checks each server from least on.
+func (h *poolRecording) all(t *testing.T, least int, check func(t *testing.T, reported []Reported, who string)) {
 	t.Helper()
 	require.Len(t, h.servers, 5, "four servers and the gateway")
 	for i := least; i < 4; i++ {
@@ -210,42 +211,42 @@ func (h *heard) all(t *testing.T, least int, check func(t *testing.T, told []Tol
 }
 
 const (
-	// told is within how many seconds after its cause a verdict is told in these
+	// reportedWithin is the longest time, in seconds, from the cause to the report in these
 	// stories: hold is two windows of a minute, and scrapes and pools have intervals.
-	told = 105.0
-	hot  = "server-0"
+	reportedWithin = 105.0
+	hot            = "server-0"
 )
 
 func TestAPoolOfHealthyServersIsHealthy(t *testing.T) {
 	t.Parallel()
-	h := hear(t, &poolStory{})
-	calm(t, h.pool, "the pool")
-	h.all(t, 0, calm)
+	h := recordPool(t, &poolStory{})
+	noAlarms(t, h.pool, "the pool")
+	h.all(t, 0, noAlarms)
 	assert.Equal(t, "healthy", phases(h.pool)[0].verdict)
 	assert.Len(t, phases(h.pool), 1)
 }
 
-// One server gets 70 % of what they all get together, which is as much as before.
-func TestAnUnevenRouterIsToldAsImbalance(t *testing.T) {
+// One server gets 70 % of all requests; their total is as before.
+func TestUnevenRoutingIsReportedAsImbalance(t *testing.T) {
 	t.Parallel()
 	cold := from(engine.ParamArrivalRate, 0.4)
-	h := hear(t, &poolStory{changes: [4][]engine.Change{from(engine.ParamArrivalRate, 4-3*0.4), cold, cold, cold}})
-	within(t, h.pool, "degraded imbalanced", told)
-	assert.False(t, says(h.pool, "slow_steps"))
-	assert.True(t, slices.ContainsFunc(h.pool, func(one Told) bool { return slices.Contains(one.Contributing, "demand_exceeds_capacity") }))
-	within(t, h.servers[hot], "degraded demand_exceeds_capacity", told)
-	h.all(t, 1, calm)
+	h := recordPool(t, &poolStory{changes: [4][]engine.Change{from(engine.ParamArrivalRate, 4-3*0.4), cold, cold, cold}})
+	within(t, h.pool, "degraded imbalanced", reportedWithin)
+	assert.False(t, reportsCause(h.pool, "slow_steps"))
+	assert.True(t, slices.ContainsFunc(h.pool, func(one Reported) bool { return slices.Contains(one.Contributing, "demand_exceeds_capacity") }))
+	within(t, h.servers[hot], "degraded demand_exceeds_capacity", reportedWithin)
+	h.all(t, 1, noAlarms)
 }
 
 func TestAPoolThatGetsTooMuchIsNotImbalanced(t *testing.T) {
 	t.Parallel()
-	h := hear(t, &poolStory{changes: everyone(from(engine.ParamArrivalRate, 3.4))})
-	within(t, h.pool, "degraded demand_exceeds_capacity", told)
-	assert.False(t, says(h.pool, "imbalanced"))
+	h := recordPool(t, &poolStory{changes: everyServer(from(engine.ParamArrivalRate, 3.4))})
+	within(t, h.pool, "degraded demand_exceeds_capacity", reportedWithin)
+	assert.False(t, reportsCause(h.pool, "imbalanced"))
 }
 
-// A server that is slow, or has a smaller cache, has more requests in it than the
-// others. As many come.
+// A server that is slow or has a smaller cache has more requests than the others, but
+// as many arrive.
 func TestAServerThatIsWorseIsNotImbalance(t *testing.T) {
 	t.Parallel()
 	for cause, change := range map[string][]engine.Change{
@@ -254,36 +255,36 @@ func TestAServerThatIsWorseIsNotImbalance(t *testing.T) {
 	} {
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
-			h := hear(t, &poolStory{changes: [4][]engine.Change{change}})
-			within(t, h.pool, "degraded "+cause, told)
-			within(t, h.servers[hot], "degraded "+cause, told)
-			assert.False(t, says(h.pool, "imbalanced"))
-			h.all(t, 1, calm)
+			h := recordPool(t, &poolStory{changes: [4][]engine.Change{change}})
+			within(t, h.pool, "degraded "+cause, reportedWithin)
+			within(t, h.servers[hot], "degraded "+cause, reportedWithin)
+			assert.False(t, reportsCause(h.pool, "imbalanced"))
+			h.all(t, 1, noAlarms)
 		})
 	}
 }
 
 func TestAPoolWithoutOneOfItsServersIsDegraded(t *testing.T) {
 	t.Parallel()
-	h := hear(t, &poolStory{faults: [4][]Fault{{{Unreachable, poolOnset, poolEnds}}}})
-	within(t, h.pool, "degraded", told)
-	within(t, h.servers[hot], "unreachable", told)
-	h.all(t, 1, calm)
+	h := recordPool(t, &poolStory{faults: [4][]Fault{{{Unreachable, poolOnset, poolEnds}}}})
+	within(t, h.pool, "degraded", reportedWithin)
+	within(t, h.servers[hot], "unreachable", reportedWithin)
+	h.all(t, 1, noAlarms)
 }
 
-// The servers get nothing, while requests wait at the gateway.
+// The servers get no requests, while requests wait at the gateway.
 func TestServersThatGetNothingAreStarved(t *testing.T) {
 	t.Parallel()
-	h := hear(t, &poolStory{changes: everyone(from(engine.ParamArrivalRate, 0)), queue: 20})
-	within(t, h.pool, "degraded upstream_starved", told)
-	h.all(t, 0, calm)
+	h := recordPool(t, &poolStory{changes: everyServer(from(engine.ParamArrivalRate, 0)), queue: 20})
+	within(t, h.pool, "degraded upstream_starved", reportedWithin)
+	h.all(t, 0, noAlarms)
 }
 
-// Nobody sends anything: no queue at the gateway, and no cause.
-func TestServersThatNobodyAsksAreIdle(t *testing.T) {
+// There are no requests: no queue at the gateway, and no cause.
+func TestServersWithoutRequestsAreIdle(t *testing.T) {
 	t.Parallel()
-	h := hear(t, &poolStory{changes: everyone(from(engine.ParamArrivalRate, 0))})
-	calm(t, h.pool, "the pool")
+	h := recordPool(t, &poolStory{changes: everyServer(from(engine.ParamArrivalRate, 0))})
+	noAlarms(t, h.pool, "the pool")
 	assert.Equal(t, []string{"healthy", "idle", "healthy"}, func() (all []string) {
 		for _, p := range phases(h.pool) {
 			all = append(all, p.verdict)

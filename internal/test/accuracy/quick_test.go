@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chosen are the stories of -accuracy.set whose names begin with -accuracy.run.
+// chosen returns the stories of -accuracy.set whose names begin with -accuracy.run.
 func chosen(t *testing.T) []Story {
 	t.Helper()
 	var out []Story
@@ -23,7 +23,7 @@ func chosen(t *testing.T) []Story {
 	return out
 }
 
-// all carries stories out, as many at a time as there are processors.
+// all runs stories, as many at a time as there are processors.
 func all(t *testing.T, name string, stories []Story, signals bool, done func(int, explored)) {
 	t.Helper()
 	var mu sync.Mutex
@@ -40,11 +40,11 @@ func all(t *testing.T, name string, stories []Story, signals bool, done func(int
 	})
 }
 
-// TestQuick is what the diagnosis is tuned with: each story once, a line for
-// each, and with -accuracy.dump every scrape of them.
+// TestQuick is for tuning the diagnosis: it runs each story once and prints a line for
+// each. With -accuracy.dump it also writes a line for every scrape.
 func TestQuick(t *testing.T) {
 	if *flagMode != "quick" {
-		t.Skip("with -accuracy=quick only")
+		t.Skip("only with -accuracy=quick")
 	}
 	stories := chosen(t)
 	results := make([]Result, len(stories))
@@ -57,26 +57,26 @@ func TestQuick(t *testing.T) {
 		defer file.Close()
 	}
 	all(t, "runs", stories, file != nil, func(i int, e explored) {
-		results[i] = score(e.story, e.truth, e.told)
+		results[i] = score(e.story, e.truth, e.reported)
 		if strings.HasSuffix(*flagSet, string(Healthy)) {
-			found, of := falseAlarms(e.story, e.truth, e.told)
+			found, of := falseAlarms(e.story, e.truth, e.reported)
 			hours += of
 			for _, a := range found {
-				fmt.Printf("%s (%s), %.0f s: severity %d, %s\n", a.Story, e.story.Group, a.At, a.Severity, a.Says)
+				fmt.Printf("%s (%s), %.0f s: severity %d, %s\n", a.Story, e.story.Group, a.At, a.Severity, a.Label)
 			}
 		}
-		if share := faultTold(e.story, e.told); share.Of > 0 && *flagSet == string(Faults) {
-			fmt.Printf("%s: told at %.0f of %.0f scrapes\n", e.story.Name, share.Right, share.Of)
+		if share := faultReported(e.story, e.reported); share.Of > 0 && *flagSet == string(Faults) {
+			fmt.Printf("%s: reported at %.0f of %.0f scrapes\n", e.story.Name, share.Right, share.Of)
 		}
 		if file != nil {
-			require.NoError(t, dump(file, e.story, e.truth, e.told))
+			require.NoError(t, dump(file, e.story, e.truth, e.reported))
 		}
 	})
 	if hours > 0 {
 		fmt.Printf("%.0f healthy hours\n", hours)
 		return
 	}
-	fmt.Printf("%-22s %5s %5s %5s %6s %6s  %-55s | %s\n", "run", "score", "right", "top2", "delay", "noisy", "true in harmful minutes", "told in them")
+	fmt.Printf("%-22s %5s %5s %5s %6s %6s  %-55s | %s\n", "run", "score", "right", "top2", "delay", "noisy", "true in harmful minutes", "reported in them")
 	for i := range results {
 		r := &results[i]
 		right, top := 0, 0
@@ -89,6 +89,6 @@ func TestQuick(t *testing.T) {
 			}
 		}
 		fmt.Printf("%-22s %5d %5d %5d %6.1f %3d/%2d  %-55s | %s\n", r.Story.Name, len(r.Verdicts), right, top, r.Delay,
-			r.Noisy, r.Quiet, counted(r.Harmful), counted(r.Tells))
+			r.Noisy, r.Quiet, counted(r.Harmful), counted(r.Reported))
 	}
 }

@@ -27,11 +27,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
-// The batches that are made directly, and what our receiver reads from the pages
-// of a stand-in server with the same engine, are the same to the processor: every
-// metric that it adds, value by value. The server is slow for a while, cannot be
-// reached for a while, and restarts.
-func TestTheProcessorSaysTheSameAsOfTheReceiversScrapes(t *testing.T) {
+// The processor derives the same values from batches of the scraper and from our
+// receiver's scrapes of a stand-in server with the same engine. The server is slow for
+// a while, is unreachable for a while, and restarts.
+func TestTheScraperIsEquivalentToTheReceiver(t *testing.T) {
 	const length = 20 * window
 	seed := uint64(7)
 	workload := engine.Chat(6)
@@ -71,7 +70,7 @@ func TestTheProcessorSaysTheSameAsOfTheReceiversScrapes(t *testing.T) {
 	assert.Greater(t, len(seen), 20, "%v", slices.Sorted(maps.Keys(seen)))
 }
 
-// synctestBegin is when every bubble of testing/synctest begins.
+// synctestBegin is the start time of every bubble of testing/synctest.
 var synctestBegin = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // answer is one scrape: a page, or none.
@@ -80,7 +79,7 @@ type answer struct {
 	contentType string
 }
 
-// scrapePages returns what the first of some servers answers to each scrape.
+// scrapePages returns the answers of the first server to all scrapes.
 func scrapePages(t *testing.T, config vllmsim.Config, length float64) []answer {
 	t.Helper()
 	return scrapeTargets(t, config, length)[0]
@@ -105,7 +104,7 @@ func scrapeTargets(t *testing.T, config vllmsim.Config, length float64) [][]answ
 	return out
 }
 
-// replay answers each scrape with the next page and takes what is made of it.
+// replay answers each scrape with the next page and receives the metrics of it.
 type replay struct {
 	pages []answer
 	done  chan struct{}
@@ -125,10 +124,10 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.asked++
 	asked := r.asked
 	r.mu.Unlock()
-	// The pages are read faster than time: this is the clock of the server.
+	// The pages are read faster than real time: this is the clock of the server.
 	w.Header().Set("Date", synctestBegin.Add(seconds(float64(asked)*interval)).Format(http.TimeFormat))
 	if page.body == nil {
-		// To close the connection would be more real, but the client would ask again.
+		// A closed connection would be more realistic, but the client would retry.
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
@@ -150,8 +149,8 @@ func (r *replay) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) erro
 	return nil
 }
 
-// receive lets our receiver read the pages, faster than time, and gives the
-// points the times of the scrapes.
+// receive lets our receiver read the pages faster than real time, and sets the times
+// of the scrapes on the points.
 func receive(t *testing.T, pages []answer) []pmetric.Metrics {
 	t.Helper()
 	server := &replay{pages: pages, done: make(chan struct{})}
@@ -180,7 +179,7 @@ func receive(t *testing.T, pages []answer) []pmetric.Metrics {
 	return out
 }
 
-// stamp gives all points a time.
+// stamp sets the time of all points.
 func stamp(metrics pmetric.Metrics, at pcommon.Timestamp) {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -209,8 +208,8 @@ func stamp(metrics pmetric.Metrics, at pcommon.Timestamp) {
 	}
 }
 
-// directly gives the processor batches in virtual time, and returns what it adds
-// to each.
+// directly sends batches to the processor in virtual time, and returns the points that
+// it adds to each.
 func directly(
 	t *testing.T, next func(*world, *scraper, int, time.Time) pmetric.Metrics, cfg engine.Config, faults []Fault, length float64,
 ) []map[string]string {
@@ -233,7 +232,7 @@ func directly(
 	return out
 }
 
-// added are the points that the processor added, by metric and attributes.
+// added returns the points that the processor added, by metric and attributes.
 func added(metrics pmetric.Metrics) map[string]string {
 	out := map[string]string{}
 	name := vllmprocessor.NewFactory().Type().String()

@@ -30,24 +30,23 @@ import (
 
 const scenarioFolder = "../../../examples/scenarios"
 
-// wanted is what an operator is to hear of one file of examples/scenarios.
+// wanted is the expected diagnosis of one file of examples/scenarios.
 type wanted struct {
-	// condition is told, with cause as the primary one and its detail, or with a
-	// notice; without a condition nobody hears of anything.
+	// condition is expected with cause as the primary cause and its detail, or with a
+	// notice. An empty condition means that no alarm is expected.
 	condition, cause, detail, notice string
-	// drain is how many windows after the end of what is done harm may still be told,
-	// 3 where it is 0: one until the mean is that of healthy requests, and two until
-	// that has lasted.
+	// drain is the number of windows after the end of the changes in which harm may still
+	// be reported. 0 means 3: one until the mean is that of healthy requests, and two for
+	// hold.
 	drain float64
-	// direct is true where our receiver would take too long for all the scrapes.
+	// direct is true if our receiver would take too long for all the scrapes.
 	direct bool
 }
 
-// wantedOf has all files. What their servers really go through is held by the tests
-// of package scenario.
+// wantedOf has all files. The tests of package scenario check the truth of the files.
 var wantedOf = map[string]wanted{
 	"healthy": {}, "idle": {}, "bursts": {}, "daily-ramp": {direct: true},
-	// Slow for 16 s, which is over before a window is: "make run" has shorter windows.
+	// It is slow for 16 s, which is shorter than a window: "make run" has shorter windows.
 	"one-minute": {},
 
 	"overload":            {condition: "degraded", cause: "demand_exceeds_capacity", drain: 5},
@@ -63,10 +62,10 @@ var wantedOf = map[string]wanted{
 	"erroring":            {condition: "failing", cause: "erroring"},
 	"speculation-useless": {condition: "degraded", cause: "speculation_wasteful"},
 	"kv-transfer-failing": {condition: "degraded", cause: "kv_transfer_failing"},
-	// One of five is just the share from which on a server fails.
+	// One of five is exactly the share from which a server is failing.
 	"corrupted-logits": {condition: "degraded", cause: "corrupted_output"},
 	"two-causes":       {condition: "degraded", cause: "slow_steps"},
-	// What has come meanwhile is worked off.
+	// The queue that has formed must drain first.
 	"stalled":           {condition: "stalled", drain: 5},
 	"asleep":            {condition: "asleep"},
 	"unreachable":       {condition: "unreachable"},
@@ -77,16 +76,16 @@ var wantedOf = map[string]wanted{
 	"engine-imbalance":  {condition: "degraded", cause: "imbalanced", drain: 5},
 }
 
-// listened is what is told about an engine and about the pool that it is in.
-type listened struct {
+// recording is the reported diagnosis of an engine and of its pool.
+type recording struct {
 	mu            sync.Mutex
 	begin         time.Time
-	engines, pool []Told
+	engines, pool []Reported
 }
 
-func (*listened) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func (*recording) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (h *listened) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+func (h *recording) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := time.Since(h.begin).Seconds()
@@ -103,28 +102,28 @@ func (h *listened) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) er
 			}
 		}
 	}
-	if told := listen(pools, "0", at); told.Severity >= 0 {
-		h.pool = append(h.pool, told)
+	if reported := readReported(pools, "0", at); reported.Severity >= 0 {
+		h.pool = append(h.pool, reported)
 	}
-	if told := listen(metrics, "0", at); told.Severity >= 0 {
-		h.engines = append(h.engines, told)
+	if reported := readReported(metrics, "0", at); reported.Severity >= 0 {
+		h.engines = append(h.engines, reported)
 	}
 	return nil
 }
 
-// play lets a scenario happen before our receiver and the processor.
-func play(t *testing.T, s *scenario.Scenario, settings map[string]any) *listened {
+// play runs a scenario with our receiver and the processor.
+func play(t *testing.T, s *scenario.Scenario, settings map[string]any) *recording {
 	t.Helper()
 	config := s.Config
 	config.Start = synctestBegin
-	h := &listened{}
+	h := &recording{}
 	var received [][]pmetric.Metrics
 	for _, pages := range scrapeTargets(t, config, s.Length.Seconds()) {
 		received = append(received, receive(t, pages))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		// A second later than the processor's, so that a pool is never told at the very
-		// moment of a scrape.
+		// A second after the start of the processor, so that pools are never emitted at the
+		// time of a scrape.
 		h.begin = time.Now().Add(time.Second)
 		factory := vllmprocessor.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
@@ -144,8 +143,8 @@ func play(t *testing.T, s *scenario.Scenario, settings map[string]any) *listened
 	return h
 }
 
-// stretch is the time in which something is done, in seconds: of the faults, where
-// there are any, with what leads to them before.
+// stretch returns when the changes begin, when the truth begins (with the first fault,
+// if there is one), and when all end, in seconds.
 func stretch(s *scenario.Scenario) (begins, onset, end float64) {
 	c := &s.Config
 	if len(c.Changes) > 0 {
@@ -161,33 +160,33 @@ func stretch(s *scenario.Scenario) (begins, onset, end float64) {
 	return begins, onset, end
 }
 
-// hears reports whether it is told what is wanted.
-func (w *wanted) hears(t *Told) bool {
+// matches reports whether the report is the expected one.
+func (w *wanted) matches(t *Reported) bool {
 	condition := t.Condition == w.condition || w.condition == "degraded" && t.Condition == "failing"
 	return condition && t.Primary == w.cause && (w.detail == "" || t.Detail == w.detail) &&
 		(w.notice == "" || slices.Contains(t.Notices, w.notice))
 }
 
-// row holds what is told of a scenario to what is wanted, and returns it as a row of
-// the table in docs/simulator.md.
-func (w *wanted) row(t *testing.T, s *scenario.Scenario, told []Told) string {
+// row compares the reports about a scenario with the expected diagnosis, and returns a
+// row of the table in docs/simulator.md.
+func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []Reported) string {
 	t.Helper()
-	require.NotEmpty(t, told)
+	require.NotEmpty(t, reported)
 	begins, onset, end := stretch(s)
 	drain := cmp.Or(w.drain, 3) * window
 	first, over := -1.0, -1.0
 	held, of := 0.0, 0.0
-	for i := range told {
-		one := &told[i]
+	for i := range reported {
+		one := &reported[i]
 		if one.Alarms() && (w.condition == "" || one.At <= begins || one.At > end+drain) {
-			assert.Fail(t, "an alarm out of its time", "at %.0f s: %s, %s", one.At, one.Condition, one.Primary)
+			assert.Fail(t, "an alarm at a wrong time", "at %.0f s: %s, %s", one.At, one.Condition, one.Primary)
 		}
 		switch {
-		case first < 0 && one.At > onset && w.condition != "" && w.hears(one):
+		case first < 0 && one.At > onset && w.condition != "" && w.matches(one):
 			first = one.At - onset
 		case first >= 0 && one.At <= end:
 			of++
-			if w.hears(one) {
+			if w.matches(one) {
 				held++
 			}
 		}
@@ -207,27 +206,27 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, told []Told) string {
 			what += ", `" + more + "`"
 		}
 	}
-	require.GreaterOrEqual(t, first, 0.0, "%s is never told", what)
+	require.GreaterOrEqual(t, first, 0.0, "%s is never reported", what)
 	assert.LessOrEqual(t, first, 3*window, "from the onset to %s", what)
 	if len(s.Config.Faults) == 0 || s.Config.Faults[0].Kind != vllmsim.FaultRestart {
-		// A restart is told until the process is there.
-		assert.GreaterOrEqual(t, held, 0.9*of, "%s is told until it is over", what)
+		// A restart is reported until the new process runs.
+		assert.GreaterOrEqual(t, held, 0.9*of, "%s is reported until it is over", what)
 	}
 	require.GreaterOrEqual(t, over, 0.0, "healthy at the end")
 	return fmt.Sprintf("| `%s` | %s | %.0f s | %.0f s |", s.Name, what, first, over)
 }
 
 const (
-	simulatorPage = "../../../docs/simulator.md"
-	toldBegin     = "<!-- told: begin -->\n"
-	toldEnd       = "<!-- told: end -->"
-	toldHead      = "| Scenario | What is told | After the onset | Healthy again after its end |\n|---|---|---|---|\n"
+	simulatorPage  = "../../../docs/simulator.md"
+	scenariosBegin = "<!-- scenarios: begin -->\n"
+	scenariosEnd   = "<!-- scenarios: end -->"
+	scenariosHead  = "| Scenario | What is reported | After the onset | Healthy again after its end |\n|---|---|---|---|\n"
 )
 
-// Each scenario is scraped by our receiver, and the processor with its defaults tells
-// of it what the file does: soon, until it is over, and at no other time. The table in
-// docs/simulator.md has what was measured here; -accuracy.scenarios writes it.
-func TestEveryScenarioIsToldForWhatItIs(t *testing.T) {
+// Our receiver scrapes each scenario, and the processor with its defaults reports the
+// expected diagnosis: soon, until the end, and at no other time. The table in
+// docs/simulator.md has the measured times; -accuracy.scenarios writes it.
+func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
 	if raced {
 		t.Skip("the race detector makes the engine thirty times slower, and there is no concurrency in it")
 	}
@@ -240,13 +239,13 @@ func TestEveryScenarioIsToldForWhatItIs(t *testing.T) {
 			s, err := scenario.Load(file)
 			require.NoError(t, err)
 			w, there := wantedOf[s.Name]
-			require.True(t, there, "nobody says what is to be told of %s", file)
+			require.True(t, there, "wantedOf has no entry for %s", file)
 			if testing.Short() && !slices.Contains([]string{"healthy", "bandwidth-loss", "stalled", "frozen-gauges", "replica-imbalance"}, s.Name) {
 				continue
 			}
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
-				rows[i] = w.row(t, &s, listenTo(t, &s, &w))
+				rows[i] = w.row(t, &s, recordScenario(t, &s, &w))
 			})
 		}
 	})
@@ -255,31 +254,31 @@ func TestEveryScenarioIsToldForWhatItIs(t *testing.T) {
 	}
 	text, err := os.ReadFile(simulatorPage)
 	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), toldBegin)
+	before, rest, found := strings.Cut(string(text), scenariosBegin)
 	require.True(t, found)
-	table, after, found := strings.Cut(rest, toldEnd)
+	table, after, found := strings.Cut(rest, scenariosEnd)
 	require.True(t, found)
 	if *flagScenarios && !testing.Short() {
-		table = toldHead + strings.Join(rows, "\n") + "\n"
-		require.NoError(t, os.WriteFile(simulatorPage, []byte(before+toldBegin+table+toldEnd+after), 0o644))
+		table = scenariosHead + strings.Join(rows, "\n") + "\n"
+		require.NoError(t, os.WriteFile(simulatorPage, []byte(before+scenariosBegin+table+scenariosEnd+after), 0o644))
 	}
 	for _, row := range rows {
 		assert.True(t, strings.Contains(table, row), //nolint:testifylint // The whole table would hide the row.
-			"docs/simulator.md does not say %q; to write what is: go test ./internal/test/accuracy -run EveryScenario -accuracy.scenarios", row)
+			"docs/simulator.md does not have the row %q; to update it: go test ./internal/test/accuracy -run EveryScenario -accuracy.scenarios", row)
 	}
 }
 
-// listenTo lets a scenario happen, and returns what is told about its first engine, or
+// recordScenario runs a scenario, and returns the reports about its first engine, or
 // about the pool of several servers or engines.
-func listenTo(t *testing.T, s *scenario.Scenario, w *wanted) []Told {
+func recordScenario(t *testing.T, s *scenario.Scenario, w *wanted) []Reported {
 	t.Helper()
 	if w.direct {
 		c := &s.Config
-		require.Empty(t, c.Changes, "what is done is for the receiver to see")
+		require.Empty(t, c.Changes, "a scenario with changes must go through the receiver")
 		return watch(t, &Story{Config: engine.Config{
 			Seed: c.Seed * 1_000_003, Model: engine.Llama8B(), Blocks: engine.Llama8B().Blocks, BlockSize: blockSize, MaxSeqs: 1024,
 			MaxModelLen: 16384, FrontEnd: engine.DefaultFrontEnd(), Workload: *c.Workload, Semantics: engine.Semantics{RecountBlocked: true},
-		}, Length: s.Length.Seconds()}, false).told
+		}, Length: s.Length.Seconds()}, false).reported
 	}
 	settings := map[string]any{}
 	if w.cause == "imbalanced" {
@@ -292,4 +291,4 @@ func listenTo(t *testing.T, s *scenario.Scenario, w *wanted) []Told {
 	return h.engines
 }
 
-var flagScenarios = flag.Bool("accuracy.scenarios", false, "write what is told of examples/scenarios into docs/simulator.md")
+var flagScenarios = flag.Bool("accuracy.scenarios", false, "write the reports about examples/scenarios into docs/simulator.md")

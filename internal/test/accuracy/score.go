@@ -9,52 +9,51 @@ import (
 // Verdict is about one harmful minute.
 type Verdict struct {
 	Minute int
-	// Class is the true cause, Said what was told: a cause, or a condition that
-	// has none.
-	Class, Said string
-	// Right is true where harm was told and its cause a true primary one, TopTwo
-	// where that is among the two strongest that were told.
+	// Class is the true cause. Reported is the reported cause, or a condition without
+	// a cause.
+	Class, Reported string
+	// Right is true if harm was reported with a true primary cause; TopTwo, if such a
+	// cause is among the two strongest reported ones.
 	Right, TopTwo bool
 }
 
-// Result is what a story comes to.
+// Result is the score of a story.
 type Result struct {
 	Story *Story
-	// Verdicts are those that count. Settling, Undetermined and Unjudged are
-	// harmful minutes that do not: too soon after an onset, without a cause that
-	// alone accounts for the harm, with too few requests to say.
+	// Verdicts are those that count. Settling, Undetermined and Unjudged count the
+	// minutes that do not: too soon after an onset, without a cause that alone
+	// accounts for the harm, with too few requests for a judgement.
 	Verdicts                         []Verdict
 	Settling, Undetermined, Unjudged int
-	// Delay is the number of windows from the beginning of the first harmful
-	// minute until the right cause was told; +Inf where it never was, and NaN
-	// where nothing was harmful.
+	// Delay is the number of windows from the beginning of the first harmful minute
+	// until the right cause was reported; +Inf if it never was, NaN without harm.
 	Delay float64
-	// Harmful are all harmful minutes, by true class; Tells what was told at their
-	// ends.
-	Harmful map[string]int
-	Tells   map[string]int
-	// Quiet are minutes before the first onset, Noisy those at whose end harm was
-	// told.
+	// Harmful counts all harmful minutes by true class, Reported by the report at
+	// their end.
+	Harmful  map[string]int
+	Reported map[string]int
+	// Quiet counts the minutes before the first onset, Noisy those of them at whose end
+	// harm was reported.
 	Quiet, Noisy int
 }
 
-// toldBy is what is told at a time: by the last scrape up to it.
-func toldBy(told []Told, at float64) *Told {
-	n, _ := slices.BinarySearchFunc(told, at, func(t Told, at float64) int {
+// reportedAt returns the report at a time: that of the last scrape up to it.
+func reportedAt(reported []Reported, at float64) *Reported {
+	n, _ := slices.BinarySearchFunc(reported, at, func(t Reported, at float64) int {
 		if t.At <= at {
 			return -1
 		}
 		return 1
 	})
 	if n == 0 {
-		return &Told{Severity: -1}
+		return &Reported{Severity: -1}
 	}
-	return &told[n-1]
+	return &reported[n-1]
 }
 
-// Says is what is told as one word: the primary cause where harm is told, else
-// the condition.
-func (t *Told) Says() string {
+// Label is the report as one word: the primary cause if harm is reported, else the
+// condition.
+func (t *Reported) Label() string {
 	switch {
 	case t.Condition == "":
 		return "nothing"
@@ -64,19 +63,19 @@ func (t *Told) Says() string {
 	return t.Condition
 }
 
-// score compares what was told with the truth, at the end of each minute, when
-// the processor's window is that minute.
-func score(s *Story, bins []Bin, told []Told) Result {
-	r := Result{Story: s, Delay: math.NaN(), Harmful: map[string]int{}, Tells: map[string]int{}}
+// score compares the report with the truth at the end of each minute, when the
+// processor's window is that minute.
+func score(s *Story, bins []Bin, reported []Reported) Result {
+	r := Result{Story: s, Delay: math.NaN(), Harmful: map[string]int{}, Reported: map[string]int{}}
 	first := -1
 	for i := range bins {
 		b := &bins[i]
 		end := float64(i+1) * window
-		says := toldBy(told, end)
+		latest := reportedAt(reported, end)
 		switch {
 		case end <= s.onset():
 			r.Quiet++
-			if says.Alarms() {
+			if latest.Alarms() {
 				r.Noisy++
 			}
 			continue
@@ -87,7 +86,7 @@ func score(s *Story, bins []Bin, told []Told) Result {
 			continue
 		}
 		r.Harmful[b.Class()]++
-		r.Tells[says.Says()]++
+		r.Reported[latest.Label()]++
 		if len(b.Primary) == 0 {
 			r.Undetermined++
 			continue
@@ -99,26 +98,26 @@ func score(s *Story, bins []Bin, told []Told) Result {
 			r.Settling++
 			continue
 		}
-		v := Verdict{Minute: i, Class: b.Class(), Said: says.Says()}
-		v.Right, v.TopTwo = right(s, b, says), topTwo(s, b, says)
-		// Where two causes are as true, the one that was told is the class.
-		if v.Right && slices.Contains(b.Primary, v.Said) {
-			v.Class = v.Said
+		v := Verdict{Minute: i, Class: b.Class(), Reported: latest.Label()}
+		v.Right, v.TopTwo = right(s, b, latest), topTwo(s, b, latest)
+		// If two causes are equally true, the reported one is the class.
+		if v.Right && slices.Contains(b.Primary, v.Reported) {
+			v.Class = v.Reported
 		}
 		r.Verdicts = append(r.Verdicts, v)
 	}
 	if first >= 0 {
-		r.Delay = delayFrom(s, bins, told, first)
+		r.Delay = delayFrom(s, bins, reported, first)
 	}
 	return r
 }
 
-// delayFrom is the time from the beginning of a minute to the first right word
-// about a harmful one, in windows.
-func delayFrom(s *Story, bins []Bin, told []Told, first int) float64 {
+// delayFrom is the time, in windows, from the beginning of a minute to the first
+// right report about a harmful minute.
+func delayFrom(s *Story, bins []Bin, reported []Reported, first int) float64 {
 	begin := float64(first) * window
-	for i := range told {
-		t := &told[i]
+	for i := range reported {
+		t := &reported[i]
 		n := int((t.At - 1e-9) / window)
 		if t.At <= begin || n >= len(bins) || !bins[n].Harm {
 			continue
@@ -130,13 +129,13 @@ func delayFrom(s *Story, bins []Bin, told []Told, first int) float64 {
 	return math.Inf(1)
 }
 
-// right reports whether what is told of a harmful minute is true.
-func right(s *Story, b *Bin, t *Told) bool {
+// right reports whether the report about a harmful minute is true.
+func right(s *Story, b *Bin, t *Reported) bool {
 	return slices.ContainsFunc(b.Primary, func(c string) bool { return condition(s, c, t) }) ||
 		t.Alarms() && t.Primary != "" && b.named(t.Primary)
 }
 
-func topTwo(s *Story, b *Bin, t *Told) bool {
+func topTwo(s *Story, b *Bin, t *Reported) bool {
 	return right(s, b, t) || t.Alarms() && slices.ContainsFunc(t.Top(), b.named)
 }
 
@@ -145,17 +144,17 @@ func (b *Bin) named(cause string) bool {
 	return slices.Contains(b.Primary, cause) || slices.Contains(b.Also, cause)
 }
 
-// condition reports whether a truth that is a condition of its own is told. Once
-// the engine works again, the queue that is left has no cause in the catalogue:
-// then it is enough that harm is told.
-func condition(s *Story, class string, t *Told) bool {
+// condition reports whether a truth that is a condition was reported. After the
+// engine works again, the remaining queue has no cause in the catalogue: then it is
+// enough that harm is reported.
+func condition(s *Story, class string, t *Reported) bool {
 	if class != stalled && class != asleep {
 		return false
 	}
 	return t.Condition == class || !s.Lasts(class, t.At) && t.Alarms()
 }
 
-// Told returns the tells as text, most often first.
+// counted returns the counts as text, the largest first.
 func counted(counts map[string]int) string {
 	var names []string
 	for name := range counts {

@@ -10,9 +10,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// twoCauses is a story of 20 minutes in which the clock falls at minute 5 and
-// errors begin at minute 10, both up to minute 16; its truth is given, not
-// measured.
+// twoCauses returns a story of 20 minutes. The clock falls at minute 5 and errors begin
+// at minute 10; both last until minute 16. Its truth is given, not measured.
 func twoCauses() (*Story, []Bin) {
 	s := &Story{Name: "two", Length: 20 * window, Injections: []Injection{
 		inject(engine.ParamClock, 0.5, 5*window, 16*window),
@@ -31,33 +30,33 @@ func twoCauses() (*Story, []Bin) {
 	return s, bins
 }
 
-// fake tells every ten seconds what a function says.
-func fake(s *Story, says func(at float64) Told) []Told {
-	var out []Told
+// fake returns the report of a function for every ten seconds.
+func fake(s *Story, reportAt func(at float64) Reported) []Reported {
+	var out []Reported
 	for at := interval; at <= s.Length; at += interval {
-		t := says(at)
+		t := reportAt(at)
 		t.At = at
 		out = append(out, t)
 	}
 	return out
 }
 
-func degraded(primary string, contributing ...string) Told {
-	return Told{Severity: 2, Condition: "degraded", Primary: primary, Contributing: contributing}
+func degraded(primary string, contributing ...string) Reported {
+	return Reported{Severity: 2, Condition: "degraded", Primary: primary, Contributing: contributing}
 }
 
 func minuteOf(at float64) int { return int((at - 1e-9) / window) }
 
-func oracle(bins []Bin) func(float64) Told {
-	return func(at float64) Told {
+func oracle(bins []Bin) func(float64) Reported {
+	return func(at float64) Reported {
 		if b := &bins[minuteOf(at)]; b.Harm {
 			return degraded(b.Primary[0])
 		}
-		return Told{Condition: "healthy"}
+		return Reported{Condition: "healthy"}
 	}
 }
 
-func TestAnOracleIsAlwaysRightAndSilenceNever(t *testing.T) {
+func TestAnOracleIsAlwaysRightAndNoReportIsNever(t *testing.T) {
 	s, bins := twoCauses()
 	// Minutes 5 to 7 and 10 to 12 are within three windows of an onset.
 	r := score(s, bins, fake(s, oracle(bins)))
@@ -75,7 +74,7 @@ func TestAnOracleIsAlwaysRightAndSilenceNever(t *testing.T) {
 	require.Len(t, r.Verdicts, 5)
 	for _, v := range r.Verdicts {
 		assert.False(t, v.Right || v.TopTwo, v)
-		assert.Equal(t, "nothing", v.Said)
+		assert.Equal(t, "nothing", v.Reported)
 	}
 	assert.True(t, math.IsInf(r.Delay, 1))
 }
@@ -88,9 +87,9 @@ func minutesOf(verdicts []Verdict) []int {
 	return out
 }
 
-func TestOneAnswerForEverythingIsRightWhereItIsTrue(t *testing.T) {
+func TestAConstantReportIsRightOnlyForItsCause(t *testing.T) {
 	s, bins := twoCauses()
-	r := score(s, bins, fake(s, func(float64) Told { return degraded("slow_steps", "erroring") }))
+	r := score(s, bins, fake(s, func(float64) Reported { return degraded("slow_steps", "erroring") }))
 	sum := Summarize([]Result{r})
 	assert.Equal(t, map[string]Share{"slow_steps": {2, 2}, "erroring": {0, 3}}, sum.Minutes)
 	assert.Equal(t, map[string]Share{"slow_steps": {2, 2}, "erroring": {3, 3}}, sum.TopTwo)
@@ -102,7 +101,7 @@ func TestOneAnswerForEverythingIsRightWhereItIsTrue(t *testing.T) {
 	assert.Equal(t, 5, sum.Noisy)
 }
 
-func TestWhatCountsAsRight(t *testing.T) {
+func TestTheRightReports(t *testing.T) {
 	s, bins := twoCauses()
 	both := bins[13]
 	both.Primary = []string{"erroring", "slow_steps"}
@@ -110,7 +109,7 @@ func TestWhatCountsAsRight(t *testing.T) {
 	none := Bin{Judged: true, Harm: true}
 	for name, c := range map[string]struct {
 		bin        Bin
-		told       Told
+		reported   Reported
 		right, top bool
 	}{
 		"the cause":               {bins[13], degraded("erroring"), true, true},
@@ -118,49 +117,49 @@ func TestWhatCountsAsRight(t *testing.T) {
 		"one true, not primary":   {bins[13], degraded("slow_steps"), false, false},
 		"second":                  {bins[13], degraded("slow_steps", "erroring"), false, true},
 		"one of three":            {bins[13], degraded("slow_steps", "erroring", "kv_pressure"), false, false},
-		"failing":                 {bins[13], Told{Severity: 3, Condition: "failing", Primary: "erroring"}, true, true},
-		"the cause, but healthy":  {bins[13], Told{Condition: "healthy", Primary: "erroring"}, false, false},
-		"unknown":                 {bins[13], Told{Severity: 1, Condition: "unknown"}, false, false},
+		"failing":                 {bins[13], Reported{Severity: 3, Condition: "failing", Primary: "erroring"}, true, true},
+		"the cause, but healthy":  {bins[13], Reported{Condition: "healthy", Primary: "erroring"}, false, false},
+		"unknown":                 {bins[13], Reported{Severity: 1, Condition: "unknown"}, false, false},
 		"either of two":           {both, degraded("slow_steps"), true, true},
 		"another name":            {demand, degraded("decode_load"), true, true},
-		"no cause, none told":     {none, degraded(""), false, false},
-		"nothing":                 {bins[13], Told{Severity: -1}, false, false},
-		"stalled is no cause":     {bins[13], Told{Severity: 3, Condition: stalled}, false, false},
-		"stalled with some cause": {bins[13], Told{Severity: 3, Condition: stalled, Primary: "erroring"}, true, true},
+		"no cause, none reported": {none, degraded(""), false, false},
+		"nothing":                 {bins[13], Reported{Severity: -1}, false, false},
+		"stalled is no cause":     {bins[13], Reported{Severity: 3, Condition: stalled}, false, false},
+		"stalled with some cause": {bins[13], Reported{Severity: 3, Condition: stalled, Primary: "erroring"}, true, true},
 	} {
-		c.told.At = 13 * window
-		assert.Equal(t, c.right, right(s, &c.bin, &c.told), name)
-		assert.Equal(t, c.top, topTwo(s, &c.bin, &c.told), name)
+		c.reported.At = 13 * window
+		assert.Equal(t, c.right, right(s, &c.bin, &c.reported), name)
+		assert.Equal(t, c.top, topTwo(s, &c.bin, &c.reported), name)
 	}
 }
 
-func TestAHungOrSleepingEngineIsAConditionAndItsDrainAnyHarm(t *testing.T) {
+func TestAStallIsAConditionAndItsDrainIsAnyHarm(t *testing.T) {
 	for name, p := range map[string]engine.Parameter{stalled: engine.ParamStall, asleep: engine.ParamSleep} {
 		s := &Story{Length: 20 * window, Injections: []Injection{inject(p, 1, 5*window, 10*window)}}
 		b := &Bin{Judged: true, Harm: true, Primary: []string{name}}
 		for _, c := range []struct {
-			at   float64
-			told Told
-			want bool
+			at       float64
+			reported Reported
+			want     bool
 		}{
-			{8 * window, Told{Condition: name}, true},
+			{8 * window, Reported{Condition: name}, true},
 			{8 * window, degraded("slow_steps"), false},
-			{11 * window, Told{Condition: name}, true},
+			{11 * window, Reported{Condition: name}, true},
 			{11 * window, degraded("demand_exceeds_capacity"), true},
-			{11 * window, Told{Condition: "healthy"}, false},
+			{11 * window, Reported{Condition: "healthy"}, false},
 		} {
-			c.told.At = c.at
-			assert.Equal(t, c.want, right(s, b, &c.told), "%s at %v: %v", name, c.at, c.told)
+			c.reported.At = c.at
+			assert.Equal(t, c.want, right(s, b, &c.reported), "%s at %v: %v", name, c.at, c.reported)
 		}
 	}
 }
 
-func TestTheDelayRunsFromTheFirstHarmfulMinute(t *testing.T) {
+func TestTheDelayStartsAtTheFirstHarmfulMinute(t *testing.T) {
 	s, bins := twoCauses()
-	late := func(by float64) []Told {
-		return fake(s, func(at float64) Told {
+	late := func(by float64) []Reported {
+		return fake(s, func(at float64) Reported {
 			if at < 5*window+by {
-				return Told{Condition: "healthy"}
+				return Reported{Condition: "healthy"}
 			}
 			return oracle(bins)(at)
 		})
@@ -168,7 +167,7 @@ func TestTheDelayRunsFromTheFirstHarmfulMinute(t *testing.T) {
 	assert.InDelta(t, 2, score(s, bins, late(120)).Delay, 1e-9)
 	assert.InDelta(t, 3.5, score(s, bins, late(210)).Delay, 1e-9)
 	// The wrong cause up to minute 10, in which the truth becomes another.
-	r := score(s, bins, fake(s, func(float64) Told { return degraded("erroring") }))
+	r := score(s, bins, fake(s, func(float64) Reported { return degraded("erroring") }))
 	assert.InDelta(t, 5+1.0/6, r.Delay, 1e-9)
 }
 
@@ -182,14 +181,14 @@ func TestMinutesThatDoNotCountAreCounted(t *testing.T) {
 	assert.Equal(t, 1, r.Unjudged)
 }
 
-func TestFalseAlarmsAreChangesWhileNothingIsWrong(t *testing.T) {
+func TestFalseAlarmsAreChangesWithoutHarm(t *testing.T) {
 	s, bins := twoCauses()
-	level := func(levels map[int]int) []Told {
-		return fake(s, func(at float64) Told { return Told{Severity: levels[minuteOf(at)]} })
+	level := func(levels map[int]int) []Reported {
+		return fake(s, func(at float64) Reported { return Reported{Severity: levels[minuteOf(at)]} })
 	}
-	alarms := func(told []Told) []int {
+	alarms := func(reported []Reported) []int {
 		var out []int
-		found, hours := falseAlarms(s, bins, told)
+		found, hours := falseAlarms(s, bins, reported)
 		assert.InDelta(t, 6.0/60, hours, 1e-9, "5 minutes before, and from minute 19 on")
 		for _, a := range found {
 			out = append(out, a.Severity)
@@ -235,21 +234,21 @@ func TestQuantilesOfDelays(t *testing.T) {
 	assert.True(t, math.IsNaN(quantileOf(nil, 0.5)))
 }
 
-func TestASampleRefutesAndDoesNotProve(t *testing.T) {
+func TestASampleRefutesAndDoesNotConfirm(t *testing.T) {
 	s, bins := twoCauses()
 	few := Summarize([]Result{score(s, bins, fake(s, oracle(bins)))})
 	assert.Empty(t, Refuted(&few, &Alarms{Hours: 96}))
 	assert.Empty(t, Refuted(&Summary{}, &Alarms{}))
-	// 16 stories of which 4 are wrong can happen to a diagnosis that is right in
-	// nine of ten; 8 wrong ones cannot.
+	// 2 wrong stories of 16 are possible for a diagnosis that is right in nine of ten;
+	// 9 wrong ones are not.
 	stories := func(wrong int) *Summary {
 		var results []Result
 		for i := range 16 {
-			says := oracle(bins)
+			reportAt := oracle(bins)
 			if i < wrong {
-				says = func(float64) Told { return Told{Condition: "healthy"} }
+				reportAt = func(float64) Reported { return Reported{Condition: "healthy"} }
 			}
-			results = append(results, score(s, bins, fake(s, says)))
+			results = append(results, score(s, bins, fake(s, reportAt)))
 		}
 		sum := Summarize(results)
 		return &sum
@@ -261,7 +260,7 @@ func TestASampleRefutesAndDoesNotProve(t *testing.T) {
 	assert.Len(t, Refuted(&few, &Alarms{5000, []Alarm{{Severity: 3}}}), 1)
 }
 
-func TestBarsHoldOrSayByHowMuchNot(t *testing.T) {
+func TestMissedBarsHaveTheDifference(t *testing.T) {
 	sum := Summary{
 		Minutes: map[string]Share{"a": {950, 1000}, "b": {850, 1000}}, TopTwo: map[string]Share{"a": {1000, 1000}, "b": {930, 1000}},
 		Delays: []float64{1, 2, 3, 4, 7},

@@ -14,14 +14,13 @@ import (
 // modelName is the value of the attribute model_name.
 const modelName = "meta-llama/Llama-3.1-8B-Instruct"
 
-// scraper makes of a server's numbers what the receiver makes of a scrape of it:
-// the metrics that the processor reads, and those that a diagnosis could. It is
-// a hundred times as fast as writing a page and reading it. A test compares what
-// the processor says about either.
+// scraper converts a server's numbers to the metrics that the receiver emits for a
+// scrape of it. It is a hundred times as fast as writing a page and parsing it. A
+// test compares the processor's output for the two.
 type scraper struct {
 	bounds map[string][]float64
 	static []fixed
-	// live is true where the last scrape was answered.
+	// live is true if the last scrape succeeded.
 	live bool
 	last pmetric.Metrics
 }
@@ -64,7 +63,7 @@ func sleeping(level int, state string) row {
 	}).with("sleep_state", state)
 }
 
-// rows are those of every server. Rows of one name stand together.
+// rows are those of every server. Rows with the same name are consecutive.
 var rows = []row{
 	gauge("vllm.num_requests.running", func(s *observed.Stats) float64 { return float64(s.Running) }),
 	gauge("vllm.num_requests.waiting", func(s *observed.Stats) float64 { return float64(s.Waiting()) }),
@@ -122,7 +121,7 @@ var distributions = []struct {
 // shownVersion is the vLLM version that is imitated, with its buckets.
 const shownVersion = "0.24.0"
 
-// newScraper asks the surface once for the bounds of the histograms.
+// newScraper reads the bounds of the histograms from the surface once.
 func newScraper(w *world) *scraper {
 	version, err := surface.ParseVersion(shownVersion)
 	if err != nil {
@@ -145,7 +144,7 @@ func newScraper(w *world) *scraper {
 	return s
 }
 
-// scrape returns what comes of one scrape; false where nothing does.
+// scrape returns the result of one scrape; false if the collector was away.
 func (s *scraper) scrape(w *world, now, start time.Time) (pmetric.Metrics, bool) {
 	if w.missed {
 		return pmetric.Metrics{}, false

@@ -8,11 +8,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// Set is a collection of stories.
+// Set is the name of a collection of stories.
 type Set string
 
-// The sets. Who tunes the diagnosis looks at the tuning ones only; the others
-// are for the page.
+// The sets. Tune the diagnosis only with the tuning sets; the others are for the
+// page.
 const (
 	Tuning        Set = "tuning"
 	TuningHealthy Set = "tuning-healthy"
@@ -21,7 +21,7 @@ const (
 	Faults        Set = "faults"
 )
 
-// seeds keep the sets apart.
+// setSeeds are the first seeds of the sets, so that no seed is in two sets.
 var setSeeds = map[Set]uint64{Tuning: 1_000, HeldOut: 7_000_000, Healthy: 3_000_000, Faults: 4_000_000, TuningHealthy: 5_000_000}
 
 // The times of a story with harm, in seconds: a warm-up, the cause, the recovery.
@@ -31,15 +31,15 @@ const (
 	recovery = 15 * 60.0
 )
 
-// draw draws what differs between stories of one kind.
+// draw draws the parameters that differ between stories of one kind.
 type draw struct{ *rand.Rand }
 
 func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 0xd1a6))} }
 
-// between draws evenly.
+// between draws from a uniform distribution.
 func (d draw) between(low, high float64) float64 { return low + (high-low)*d.Float64() }
 
-// scale draws evenly on a logarithmic scale.
+// scale draws from a uniform distribution of the logarithm.
 func (d draw) scale(low, high float64) float64 { return low * math.Exp(d.Float64()*math.Log(high/low)) }
 
 // server is a nominal server with its workload.
@@ -47,12 +47,12 @@ func server(seed uint64, model engine.Model, rate float64) engine.Config {
 	return engine.Config{
 		Seed: seed, Model: model, Blocks: model.Blocks, BlockSize: blockSize,
 		FrontEnd: engine.DefaultFrontEnd(), Workload: engine.Chat(rate),
-		// A release that counts blocked lookups again and cached tokens not.
+		// A release that counts blocked lookups again and does not count cached tokens.
 		Semantics: engine.Semantics{RecountBlocked: true},
 	}
 }
 
-// kind makes stories of one cause: the server it needs, and its severity.
+// kind describes stories of one cause: the server that it needs, and its severity.
 type kind struct {
 	parameter engine.Parameter
 	prepare   func(d draw, c *engine.Config)
@@ -61,7 +61,7 @@ type kind struct {
 	severity func(u float64) float64
 	// lasts is how long the cause lasts, in seconds; 0 stands for lasting.
 	lasts float64
-	// breakEven is told to the processor.
+	// breakEven is the processor's setting speculation_break_even.
 	breakEven float64
 }
 
@@ -73,9 +73,9 @@ func logarithmic(least, most float64) func(float64) float64 {
 	return func(u float64) float64 { return least * math.Pow(most/least, u) }
 }
 
-// kinds are the causes by parameter. Their severities are so that most minutes are
-// harmful for an 8B model at five to eight requests per second; what a story
-// then really does is measured.
+// kinds are the causes by parameter. Their severities are chosen so that most minutes
+// are harmful for an 8B model at five to eight requests per second. The truth of each
+// story is measured.
 var kinds = []kind{
 	{parameter: engine.ParamClock, severity: logarithmic(0.35, 0.2)},
 	{parameter: engine.ParamBandwidth, severity: logarithmic(0.5, 0.25)},
@@ -109,7 +109,7 @@ var kinds = []kind{
 	{parameter: engine.ParamSleep, severity: linear(1, 1), lasts: 8 * 60},
 }
 
-// single is a story of one cause.
+// single returns a story of one cause.
 func single(k kind, name string, d draw, c engine.Config, u float64) Story {
 	if k.prepare != nil {
 		k.prepare(d, &c)
@@ -125,7 +125,8 @@ func single(k kind, name string, d draw, c engine.Config, u float64) Story {
 	}
 }
 
-// tuningStories are one cause each, at three severities, on the 8B model.
+// tuningStories returns stories of one cause each, at three severities, on the 8B
+// model, and the practice stories.
 func tuningStories() []Story {
 	var out []Story
 	for i, k := range kinds {
@@ -143,8 +144,8 @@ func tuningStories() []Story {
 	return append(out, practiceStories()...)
 }
 
-// practiceStories are like the held-out ones, with other seeds and with the models
-// that the diagnosis may be tuned on.
+// practiceStories returns stories like the held-out ones, with other seeds and with
+// the models for tuning.
 func practiceStories() []Story {
 	var out []Story
 	seed := setSeeds[Tuning] + 10_000
@@ -168,7 +169,7 @@ func practiceStories() []Story {
 			}
 			out = append(out, s)
 		}
-		seed++ // so that each kind meets both models
+		seed++ // So that each kind gets both models.
 	}
 	for j := range 40 {
 		d, c := practice()
@@ -177,8 +178,8 @@ func practiceStories() []Story {
 	return out
 }
 
-// promised are objectives that a healthy server keeps: most first tokens within
-// half a second (2.5 s for the large model), nine of ten distances between tokens
+// promised returns objectives that a healthy server meets: 95 % of the first tokens
+// within half a second (2.5 s for a large model), and nine of ten gaps between tokens
 // within 25 ms (50 ms).
 func promised(m engine.Model) []Objective {
 	if m.GPUs > 1 {
@@ -187,7 +188,7 @@ func promised(m engine.Model) []Objective {
 	return []Objective{{Threshold: 0.5, Target: 0.95}, {InterToken: true, Threshold: 0.025, Target: 0.9}}
 }
 
-// Stories returns those of a set; hours says how many of healthy engines.
+// Stories returns the stories of a set; hours is the number of healthy engine-hours.
 func Stories(set Set, hours float64) []Story {
 	switch set {
 	case Tuning:

@@ -10,32 +10,32 @@ import (
 // Story is one run.
 type Story struct {
 	Name string
-	// Group is what the story is an instance of, for tables.
+	// Group is the kind of the story, for tables.
 	Group string
-	// Config has everything but the changes.
+	// Config has no changes; the injections have them.
 	Config     engine.Config
 	Injections []Injection
-	// Faults are what happens between the server and who scrapes it, in the order
-	// of their times.
+	// Faults are faults between the server and the collector, in the order of their
+	// times.
 	Faults []Fault
 	// Length is in seconds.
 	Length float64
-	// Objectives are told to the processor and decide about harm.
+	// Objectives are in the processor's configuration and decide about harm.
 	Objectives []Objective
-	// BreakEven is the acceptance length told to the processor; 0 is none.
+	// BreakEven is the processor's setting speculation_break_even; 0 means none.
 	BreakEven float64
 }
 
-// Objective promises that Target of the observations are at most Threshold
-// seconds: of first tokens, or of distances between tokens, where the threshold
-// must be one of engine.GapBounds.
+// Objective requires that the share Target of the observations is at most Threshold
+// seconds. The observations are times to first token, or gaps between tokens; for
+// gaps the threshold must be one of engine.GapBounds.
 type Objective struct {
 	InterToken bool
 	Threshold  float64
 	Target     float64
 }
 
-// Metric is the histogram that it is about.
+// Metric is the histogram of the objective.
 func (o Objective) Metric() string {
 	if o.InterToken {
 		return "vllm.inter_token_latency"
@@ -48,14 +48,14 @@ type FaultKind string
 
 // The kinds of faults.
 const (
-	// Unreachable lets scrapes fail, while the engine works on.
+	// Unreachable makes scrapes fail, while the engine keeps working.
 	Unreachable FaultKind = "unreachable"
-	// Restart ends the process and has a new one at the end of the fault; scrapes
+	// Restart ends the process and starts a new one at the end of the fault; scrapes
 	// fail in between.
 	Restart FaultKind = "restart"
-	// Frozen lets the use of the KV cache stand still, while all else moves.
+	// Frozen freezes the gauge of the KV cache, while all other metrics change.
 	Frozen FaultKind = "frozen_gauges"
-	// Missed lets nothing at all come: the collector was away.
+	// Missed has no scrapes at all: the collector was away.
 	Missed FaultKind = "missed"
 )
 
@@ -65,8 +65,8 @@ type Fault struct {
 	At, Until float64
 }
 
-// changes are those of all injections that keep says to keep, in the order of
-// their times.
+// changes returns the changes of all injections for which keep is true, in the order
+// of their times.
 func (s *Story) changes(keep func(*Injection) bool) []engine.Change {
 	var out []engine.Change
 	for i := range s.Injections {
@@ -81,7 +81,7 @@ func (s *Story) changes(keep func(*Injection) bool) []engine.Change {
 func everything(*Injection) bool { return true }
 func nothing(*Injection) bool    { return false }
 
-// workload keeps what clients do.
+// workload keeps the changes of the workload.
 func workload(i *Injection) bool { return i.Parameter.Workload() }
 
 // without keeps everything but a cause.
@@ -89,7 +89,7 @@ func without(cause string) func(*Injection) bool {
 	return func(i *Injection) bool { return i.Cause() != cause }
 }
 
-// Causes are those injected, each once, in the order of their first onset.
+// Causes returns the injected causes, each once, in the order of their first onset.
 func (s *Story) Causes() []string {
 	ordered := slices.Clone(s.Injections)
 	slices.SortStableFunc(ordered, func(a, b Injection) int { return cmp.Compare(a.Onset(), b.Onset()) })
@@ -109,8 +109,8 @@ func (s *Story) Lasts(cause string, at float64) bool {
 	})
 }
 
-// settling reports whether a minute is so soon after an onset that nothing has
-// to be told yet.
+// settling reports whether a minute is so soon after an onset that a report is not
+// required yet.
 func (s *Story) settling(minute int) bool {
 	at := float64(minute) * window
 	return slices.ContainsFunc(s.Injections, func(i Injection) bool {
@@ -118,7 +118,7 @@ func (s *Story) settling(minute int) bool {
 	})
 }
 
-// onset is the first of all, in seconds; the end of the story without one.
+// onset is the first onset, in seconds; the end of the story if there is none.
 func (s *Story) onset() float64 {
 	at := s.Length
 	for i := range s.Injections {

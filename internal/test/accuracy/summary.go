@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Summary is what many stories come to.
+// Summary is the score of many stories.
 type Summary struct {
-	// Minutes and TopTwo are, per true class, the minutes that were told right; Runs
-	// the same with each story as one observation, which counts by the share of its
+	// Minutes and TopTwo are the shares of minutes with a right report, by true class.
+	// Runs is the same with each story as one observation, which is the share of its
 	// minutes. The minutes of a story are not independent; stories are.
 	Minutes, TopTwo, Runs map[string]Share
-	// Confusion counts minutes by true class and by what was told.
+	// Confusion counts minutes by true class and by reported cause or condition.
 	Confusion map[string]map[string]int
 	// Delays are in windows, ascending; +Inf is never.
 	Delays []float64
 	// Settling, Undetermined and Unjudged are harmful minutes that do not count.
 	Settling, Undetermined, Unjudged int
-	// Quiet are minutes before any onset, Noisy those with harm told.
+	// Quiet counts the minutes before any onset, Noisy those of them with reported harm.
 	Quiet, Noisy int
-	// Stories is how many there were, Harmless how many of them without harm.
+	// Stories is the number of stories, Harmless the number of those without harm.
 	Stories, Harmless int
 }
 
@@ -51,13 +51,13 @@ func (s *Summary) add(r *Result) {
 	}
 	own := map[string]Share{}
 	for _, v := range r.Verdicts {
-		note(s.Minutes, v.Class, v.Right)
-		note(s.TopTwo, v.Class, v.TopTwo)
-		note(own, v.Class, v.Right)
+		addShare(s.Minutes, v.Class, v.Right)
+		addShare(s.TopTwo, v.Class, v.TopTwo)
+		addShare(own, v.Class, v.Right)
 		if s.Confusion[v.Class] == nil {
 			s.Confusion[v.Class] = map[string]int{}
 		}
-		s.Confusion[v.Class][v.Said]++
+		s.Confusion[v.Class][v.Reported]++
 	}
 	for class, share := range own {
 		all := s.Runs[class]
@@ -67,7 +67,7 @@ func (s *Summary) add(r *Result) {
 	}
 }
 
-func note(to map[string]Share, class string, right bool) {
+func addShare(to map[string]Share, class string, right bool) {
 	share := to[class]
 	share.Of++
 	if right {
@@ -76,8 +76,8 @@ func note(to map[string]Share, class string, right bool) {
 	to[class] = share
 }
 
-// quantileOf returns the least value that at least the share q of the ascending
-// values do not exceed; NaN of none.
+// quantileOf returns the smallest value that the share q of the ascending values does
+// not exceed; NaN without values.
 func quantileOf(ascending []float64, q float64) float64 {
 	if len(ascending) == 0 {
 		return math.NaN()

@@ -8,8 +8,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// The bounds of attribution (semantics G): the share of the harm that removing a
-// true cause restores, and how far behind the best one is as good.
+// The bounds of attribution: the share of the harm that the removal of a true cause
+// restores, and the largest difference from the best cause that counts as equal.
 const (
 	trueShare = 0.20
 	asGood    = 0.10
@@ -17,22 +17,22 @@ const (
 
 // Bin is the truth about one minute.
 type Bin struct {
-	// Judged is false where too few requests arrived; Harm is whether there was any.
+	// Judged is false if too few requests arrived; Harm is true if there was harm.
 	Judged, Harm bool
 	// Latency and Lost are the kinds of harm.
 	Latency, Lost bool
-	// Restored is, per injected cause, the share of the harm that is not there
+	// Restored is, for each injected cause, the share of the harm that is absent
 	// without it.
 	Restored map[string]float64
-	// Primary are the causes that restore most, best first; none where no cause
-	// alone restores enough, as with two of which each suffices for the harm.
+	// Primary are the causes that restore most, the best first. It is empty if no cause
+	// alone restores enough, for example if each of two causes suffices for the harm.
 	Primary []string
-	// Also are other names that are as right as the primary ones, see also.
+	// Also are other names that count as right, see the function also.
 	Also []string
-	// True are all causes that restore enough.
+	// True has all causes that restore enough.
 	True []string
-	// Workload is whether the harm is that of the actual workload on a healthy
-	// engine, to within trueShare.
+	// Workload is true if the actual workload alone does the harm on a healthy engine,
+	// within trueShare.
 	Workload bool
 }
 
@@ -50,8 +50,8 @@ type runs struct {
 	without                   map[string][]minute
 }
 
-// explore runs a story in all the ways that its truth needs, but for the actual
-// run. Runs with the same changes are one.
+// explore makes all runs of a story that its truth needs, except for the actual run.
+// Runs with the same changes are made once.
 func explore(s *Story, actual []minute) (*runs, error) {
 	r := &runs{actual: actual, without: map[string][]minute{}}
 	known := map[string][]minute{}
@@ -70,7 +70,7 @@ func explore(s *Story, actual []minute) (*runs, error) {
 		if m, there := known[key]; there {
 			return m, nil
 		}
-		// A restart is no cause of harm here: it is in all runs.
+		// A restart is not a cause of harm here: it is in all runs.
 		m, err := simulate(s.Config, changes, s.Faults, s.Length)
 		known[key] = m
 		return m, err
@@ -97,7 +97,7 @@ func truth(s *Story, r *runs) []Bin {
 	for i := range out {
 		if float64(i+1)*window <= s.onset() {
 			out[i].Judged = true
-			continue // Nothing has been done yet, so all runs are equal.
+			continue // There were no changes yet, so all runs are equal.
 		}
 		out[i] = r.bin(s, i, tokens)
 	}
@@ -138,9 +138,9 @@ func (r *runs) bin(s *Story, i int, tokens float64) Bin {
 	return b
 }
 
-// restored is the share of the harm that is not in another run: of the delay and
-// of the lost answers, and their mean where both were harmful, so that neither
-// seconds nor answers outweigh the other.
+// restored is the share of the harm that is absent in another run: of the delay, of
+// the lost answers, or their mean if both were harmful, so that seconds and answers
+// have the same weight.
 func restored(h harm, actual, other, nominal *minute, objectives []Objective, tokens float64) float64 {
 	sum, kinds := 0.0, 0.0
 	add := func(all, left float64) {
@@ -159,8 +159,8 @@ func restored(h harm, actual, other, nominal *minute, objectives []Objective, to
 	return quotient(sum, kinds)
 }
 
-// attribute sets True and Primary from Restored. Equal shares keep the order of
-// the onsets.
+// attribute sets True and Primary from Restored. Causes with equal shares are in the
+// order of their onsets.
 func (b *Bin) attribute(order []string) {
 	best := 0.0
 	if len(b.Restored) > 0 {
@@ -189,13 +189,13 @@ func (b *Bin) attribute(order []string) {
 	slices.SortStableFunc(b.Primary, byShare)
 }
 
-// also returns names that say the same thing as the primary causes.
+// also returns other names for the primary causes.
 //
-//   - More different prompts are prefill_heavy (reuse fell) and, as the cache does
-//     not hold them all, cache_thrash. The metrics cannot tell the two apart.
-//   - A higher arrival rate is demand_exceeds_capacity where requests queue. Where
-//     they hardly do, capacity was not exceeded: the batch has grown and tokens
-//     come more slowly, which is decode_load (more sequences).
+//   - More different prompts are prefill_heavy (reuse fell) and, because the cache
+//     does not hold them all, cache_thrash. The metrics cannot distinguish the two.
+//   - A higher arrival rate is demand_exceeds_capacity if requests queue. If they
+//     hardly queue, capacity was not exceeded: the batch has grown and tokens are
+//     slower, which is decode_load (more sequences).
 func also(s *Story, primary []string, actual, nominal *minute, tokens float64) []string {
 	var out []string
 	for i := range s.Injections {

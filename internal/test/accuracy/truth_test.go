@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// requests is a minute of n equal requests: their time to the first token, their
-// distance between tokens (101 tokens each), and the share that fails.
+// requests returns a minute of n equal requests with 101 tokens each: first is their
+// time to first token, gap the time between tokens, failing the share that fails.
 func requests(n int, first, gap, failing float64) minute {
 	var m minute
 	for i := range n {
@@ -24,12 +24,12 @@ func requests(n int, first, gap, failing float64) minute {
 	return m
 }
 
-func TestAMinuteSumsUpWhatClientsSaw(t *testing.T) {
+func TestAMinuteSumsUpItsRequests(t *testing.T) {
 	var m minute
 	done := engine.Outcome{Arrived: 10, Ended: 13, FirstToken: 1, MeanGap: 0.02, Output: 101, End: engine.EndLength, Queue: 0.5}
 	done.Gaps[gapBucket(0.02)] = 100
 	m.add(&done)
-	// No first token after 40 s, and one whose next token is 8 s late.
+	// One has no first token after 40 s, and one has waited 8 s for its next token.
 	m.add(&engine.Outcome{Arrived: 20, Ended: 60, Queue: 40})
 	hanging := engine.Outcome{Arrived: 50, Ended: 60, FirstToken: 1, MeanGap: 0.1, Output: 11}
 	hanging.Gaps[gapBucket(0.1)] = 10
@@ -53,7 +53,7 @@ func TestAMinuteSumsUpWhatClientsSaw(t *testing.T) {
 	assert.InDelta(t, 1/211.0, m.missed(Objective{InterToken: true, Threshold: 0.1}), 1e-12)
 }
 
-func TestWhatHarmIs(t *testing.T) {
+func TestHarmIsLatencyOrLostAnswers(t *testing.T) {
 	first := []Objective{{Threshold: 0.5, Target: 0.95}}
 	token := []Objective{{InterToken: true, Threshold: 0.025, Target: 0.9}}
 	usual := requests(100, 0.2, 0.01, 0)
@@ -81,7 +81,7 @@ func TestWhatHarmIs(t *testing.T) {
 	few := requests(19, 0.2, 0.01, 0)
 	slow := requests(100, 9, 9, 0)
 	assert.False(t, judge(&slow, &few, nil).judged)
-	// Who does not keep the objective in the nominal run has not lost it here.
+	// An objective that the nominal run misses is not harm.
 	assert.False(t, judge(&slow, &slow, first).any())
 }
 
@@ -96,7 +96,7 @@ func injected(parameters ...engine.Parameter) *Story {
 
 func one(m minute) []minute { return []minute{m} }
 
-func TestTheTruthIsWhatRemovingRestores(t *testing.T) {
+func TestACauseIsTrueIfItsRemovalRestores(t *testing.T) {
 	const slow, front, errors, demand, prefixes = engine.ParamClock, engine.ParamFrontEnd, engine.ParamErrorRate, engine.ParamArrivalRate, engine.ParamPrefixPool
 	usual := requests(100, 0.2, 0.01, 0)
 	for name, c := range map[string]struct {
@@ -154,7 +154,7 @@ func TestTheTruthIsWhatRemovingRestores(t *testing.T) {
 			[]string{"slow_steps", "erroring"},
 			false,
 		},
-		"an engine that stands the demand only while it is fast": {
+		"an engine that copes with the demand only while it is fast": {
 			injected(slow, demand), requests(100, 5, 0.01, 0),
 			map[string]minute{"slow_steps": requests(100, 0.25, 0.01, 0), "demand_exceeds_capacity": requests(100, 0.6, 0.01, 0)},
 			requests(100, 0.25, 0.01, 0),
@@ -186,13 +186,13 @@ func TestTheTruthIsWhatRemovingRestores(t *testing.T) {
 	}
 }
 
-func TestWithoutHarmTheTruthIsHealthyWhateverWasDone(t *testing.T) {
+func TestWithoutHarmThereIsNoTrueCause(t *testing.T) {
 	usual := requests(100, 0.2, 0.01, 0)
 	r := &runs{actual: one(requests(100, 0.25, 0.012, 0)), nominal: one(usual), workload: one(usual), without: map[string][]minute{"slow_steps": one(usual)}}
 	assert.Equal(t, []Bin{{Judged: true}}, truth(injected(engine.ParamClock), r))
 }
 
-func TestNamesThatSayTheSame(t *testing.T) {
+func TestOtherNamesThatCountAsRight(t *testing.T) {
 	usual := requests(100, 0.2, 0.01, 0)
 	queueing, growing := requests(100, 1.2, 0.01, 0), requests(100, 0.2, 0.03, 0)
 	queueing.queued = 100
@@ -218,8 +218,8 @@ func TestEveryParameterHasACause(t *testing.T) {
 	}
 }
 
-// Without the cause everything is as if nothing had been done, and through the
-// drain too: with one cause the run without it is the nominal one.
+// With one cause, the run without it is the nominal run. So the cause is true for all
+// the harm, including the drain of the queue.
 func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
 	s := single(kindOf(engine.ParamArrivalRate), "overload", newDraw(1), server(1, engine.Llama8B(), 8), 1)
 	s.Injections[0] = inject(engine.ParamArrivalRate, 4, 5*window, 10*window)
@@ -236,7 +236,7 @@ func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
 		assert.Equal(t, []string{"demand_exceeds_capacity"}, b.Primary, i)
 		assert.True(t, b.Workload)
 	}
-	assert.True(t, bins[10].Harm, "the first minute at the old rate works off the queue")
+	assert.True(t, bins[10].Harm, "the queue drains in the first minute at the old rate")
 }
 
 func TestStoriesOfASetDifferFromThoseOfAnother(t *testing.T) {

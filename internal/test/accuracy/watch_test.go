@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// diagnosis is the real processor, and what it passed on last.
+// diagnosis is the real processor and its last output.
 type diagnosis struct {
 	processor.Metrics
 	last pmetric.Metrics
@@ -26,7 +26,7 @@ type diagnosis struct {
 
 func (d *diagnosis) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// passed takes what the processor passes on.
+// passed receives the output of the processor.
 type passed struct{ *diagnosis }
 
 func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
@@ -34,8 +34,8 @@ func (p passed) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 	return nil
 }
 
-// configuration is the processor's configuration for a story, on request with all
-// signals enabled.
+// configuration returns the processor's configuration for a story, with all signals
+// enabled if asked for.
 func configuration(s *Story, signals bool) map[string]any {
 	out := map[string]any{}
 	if signals {
@@ -72,14 +72,14 @@ func diagnose(t *testing.T, settings map[string]any) *diagnosis {
 	return d
 }
 
-// watched is a story with what the diagnosis told about it.
+// watched is a story with the reported diagnosis.
 type watched struct {
-	story  *Story
-	actual []minute
-	told   []Told
+	story    *Story
+	actual   []minute
+	reported []Reported
 }
 
-// watch lets a story happen, in virtual time, before the eyes of the processor.
+// watch runs a story in virtual time and sends its scrapes to the processor.
 func watch(t *testing.T, s *Story, signals bool) watched {
 	t.Helper()
 	out := watched{story: s}
@@ -100,7 +100,7 @@ func watch(t *testing.T, s *Story, signals bool) watched {
 				continue
 			}
 			require.NoError(t, d.ConsumeMetrics(t.Context(), metrics))
-			out.told = append(out.told, listen(d.last, "0", at))
+			out.reported = append(out.reported, readReported(d.last, "0", at))
 		}
 		out.actual = w.close()
 		require.NoError(t, d.Shutdown(t.Context()))

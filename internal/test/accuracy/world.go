@@ -5,22 +5,22 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
-// world is a server through a whole story, over its restarts.
+// world is a server during a whole story, including its restarts.
 type world struct {
 	cfg    engine.Config
-	faults []Fault // Those to come, or under way.
+	faults []Fault // Present and future faults.
 	server *engine.Server
 	// born is when the present process was ready, in seconds of the story.
 	born     float64
 	restarts uint64
 	away     bool
 	missed   bool
-	frozen   []float64 // What is shown as the use of each engine's KV cache.
+	frozen   []float64 // The shown utilization of each engine's KV cache.
 	minute   []minute
 }
 
-// restartSeed is what the seed of each further process differs by, which is as in
-// the stand-in server, so that a test can compare the two.
+// restartSeed is the difference between the seeds of two processes. It is that of the
+// stand-in server, so that a test can compare the two.
 const restartSeed = 1_000_003 << 32
 
 func newWorld(cfg engine.Config, faults []Fault) (*world, error) {
@@ -29,7 +29,7 @@ func newWorld(cfg engine.Config, faults []Fault) (*world, error) {
 	return &world{cfg: cfg, server: server, faults: faults}, err
 }
 
-// advance works until so many seconds after the beginning.
+// advance simulates up to a time, in seconds after the beginning.
 func (w *world) advance(to float64) error {
 	for len(w.faults) > 0 {
 		f := w.faults[0]
@@ -54,7 +54,7 @@ func (w *world) advance(to float64) error {
 	return nil
 }
 
-// down reports whether nobody answers.
+// down reports whether the server does not answer.
 func (w *world) down() bool { return w.away }
 
 // gone reports whether there is no process.
@@ -104,7 +104,7 @@ func (w *world) end(f Fault) error {
 	return err
 }
 
-// lose counts what is under way as aborted.
+// lose counts unfinished requests as aborted.
 func (w *world) lose() {
 	for _, o := range w.server.Unfinished() {
 		o.End = engine.EndAborted
@@ -112,7 +112,7 @@ func (w *world) lose() {
 	}
 }
 
-// close counts what is under way by its age, and returns the minutes by arrival.
+// close counts unfinished requests by their age, and returns the minutes by arrival.
 func (w *world) close() []minute {
 	for _, o := range w.server.Unfinished() {
 		w.add(o)
@@ -130,7 +130,7 @@ func (w *world) add(o engine.Outcome) {
 	w.minute[n].add(&o)
 }
 
-// stats are what the server shows.
+// stats returns the numbers that the server shows.
 func (w *world) stats() []*observed.Stats {
 	live := w.server.Stats()
 	if w.frozen == nil {
@@ -145,14 +145,14 @@ func (w *world) stats() []*observed.Stats {
 	return out
 }
 
-// simulate runs a server without anybody who watches it.
+// simulate runs a server without a diagnosis.
 func simulate(cfg engine.Config, changes []engine.Change, faults []Fault, length float64) ([]minute, error) {
 	cfg.Changes = changes
 	w, err := newWorld(cfg, faults)
 	if err != nil {
 		return nil, err
 	}
-	// In parts, so that the outcomes of a day are not kept at once.
+	// In parts, so that the outcomes of a day are not all in memory at once.
 	for at := 0.0; at < length; at += window {
 		if err := w.advance(min(at+window, length)); err != nil {
 			return nil, err

@@ -28,15 +28,15 @@ type Scrape struct {
 
 // Report is the result of an audit.
 type Report struct {
-	// Violations are all things that are not as they must be, in words; none is
-	// the proof.
+	// Violations describes each difference from what the receiver must emit. The
+	// audit has passed if there is none.
 	Violations []string
 	// Fates counts the lines of the body by what became of them; their sum is the
 	// number of lines that look like samples.
 	Fates map[Fate]int
 	// Points is how many points came out.
 	Points int
-	// Up tells whether the body has anything to read.
+	// Up is true if the body has anything to read.
 	Up bool
 
 	starts map[string]pcommon.Timestamp
@@ -57,7 +57,7 @@ type auditor struct {
 	fates  *fates
 	want   *expectation
 	got    map[string]*emittedMetric
-	// time is the scrape's.
+	// time is the time of the scrape.
 	time pcommon.Timestamp
 }
 
@@ -84,7 +84,7 @@ func Check(s Scrape, rm pmetric.ResourceMetrics) *Report {
 	return r
 }
 
-// oneTime demands that all points of a scrape have the same time.
+// oneTime checks that all points of a scrape have the same time.
 func (a *auditor) oneTime() {
 	for _, name := range slices.Sorted(maps.Keys(a.got)) {
 		for _, p := range a.got[name].points {
@@ -159,7 +159,7 @@ func (a *auditor) failure() {
 }
 
 // compareAll compares metric by metric: those with a ruled name first, then those
-// that may have any free name. What is left over was invented.
+// that may have any free name. Metrics that remain stem from no line of the body.
 func (a *auditor) compareAll() {
 	for _, m := range a.want.metrics {
 		if m.name == "" || len(m.points) == 0 {
@@ -248,7 +248,7 @@ func (a *auditor) compare(m *metric, got *emittedMetric) {
 	}
 }
 
-// everyLine demands a fate of every line.
+// everyLine checks that each line has a fate.
 func (a *auditor) everyLine(b *body) {
 	for _, s := range b.samples {
 		if _, ok := a.fates.of[s.line]; !ok {
@@ -300,7 +300,7 @@ func (a *auditor) past(seconds float64) pcommon.Timestamp {
 func (a *auditor) resource(attributes pcommon.Map) {
 	want := map[string]string{}
 	if a.scrape.Version != "" {
-		// What the server answers goes before what a gateway's build is called.
+		// The server's own answer comes before the name of a gateway's build.
 		want["service.version"] = a.scrape.Version
 	}
 	for _, l := range a.want.resource {

@@ -111,7 +111,7 @@ func (e *emittedMetric) read(m pmetric.Metric, r *Report) {
 				to.sum = &sum
 			}
 			if p.HasMin() || p.HasMax() {
-				r.violate("%s: has a minimum or maximum, which no body tells", e.name)
+				r.violate("%s: has a minimum or maximum, which no body contains", e.name)
 			}
 			add(p.Attributes(), p.Flags(), to)
 		}

@@ -145,7 +145,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	}
 }
 
-// newer tells whether a family wins over the one so far: by its rank, or, among
+// newer reports whether a family wins over the one so far: by its rank, or, among
 // equals, because it has no pid.
 func newer(r ruling, f *family, old winner) bool {
 	return r.rank > old.rank || r.rank == old.rank && hasPid(old.family) && !hasPid(f)
@@ -279,7 +279,7 @@ func exemplars(s *sample) []*exemplar.Exemplar {
 	return []*exemplar.Exemplar{s.exemplar}
 }
 
-// addsUp tells whether a histogram's buckets rise to its count.
+// addsUp reports whether a histogram's buckets rise to its count.
 func addsUp(s *series) bool {
 	n := len(s.buckets)
 	if n == 0 || !math.IsInf(s.buckets[n-1].bound, 1) || s.count == nil {
@@ -295,5 +295,5 @@ func addsUp(s *series) bool {
 	return s.count.value == last
 }
 
-// whole tells whether a value can be a count.
+// whole reports whether a value can be a count.
 func whole(v float64) bool { return v >= 0 && v <= 1<<53 && v == math.Trunc(v) }

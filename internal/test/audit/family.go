@@ -173,7 +173,7 @@ func explain(b *body, name string, same func(a, b string) bool) (place, bool) {
 	return place{}, false
 }
 
-// isCreated tells whether a name is that of creation times: "_created" behind the
+// isCreated reports whether a name is that of creation times: "_created" behind the
 // name of a counter (with or without its _total), histogram or summary.
 func isCreated(b *body, name string) bool { return len(createdOwners(b, name)) > 0 }
 
@@ -272,7 +272,7 @@ func (f *family) of(labels []label) *series {
 	return made
 }
 
-// put sets what is still free and tells whether it was.
+// put sets what is still free and reports whether it was.
 func put(at **sample, s *sample) bool {
 	if *at != nil {
 		return false

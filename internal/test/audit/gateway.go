@@ -10,7 +10,7 @@ import (
 // The rules for inference gateways and for the production stack's router, once
 // more and in other words than the receiver's (docs/reference/naming.md).
 
-// gatewayPrefix is the beginning of a gateway's family; its place tells the
+// gatewayPrefix is the beginning of a gateway's family; its index is the
 // generation. It is -1 for other families.
 func gatewayPrefix(name string) int {
 	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool {
@@ -31,7 +31,7 @@ func gatewayLabels(list []label) []label {
 	return out
 }
 
-// addsUpOver tells whether the series of a gateway's metric are added up over
+// addsUpOver reports whether the series of a gateway's metric are added up over
 // the labels without limit.
 func addsUpOver(f *family, kind catalog.Kind, name string) bool {
 	if gatewayPrefix(f.name) < 0 {
@@ -62,7 +62,7 @@ func sumOf(a, b *sample) *sample {
 	return &sample{value: a.value + b.value}
 }
 
-// isRouters tells whether a body is the router's: it has a family of its own, or
+// isRouters reports whether a body is the router's: it has a family of its own, or
 // a vLLM gauge by server where nothing is by model or engine.
 func isRouters(fs *families) bool {
 	byServer, byModel := false, false

@@ -80,7 +80,7 @@ func (e *expectation) info(info *catalog.InfoFamily, f *family, now float64) {
 	}
 }
 
-// process is the label that tells the servers behind a Ray agent apart. The
+// process is the label in which the servers behind a Ray agent differ. The
 // audited bodies have one worker for each replica.
 func (e *expectation) process(labels []label) []label {
 	if !e.ray {

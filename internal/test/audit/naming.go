@@ -71,7 +71,7 @@ func rule(f *family, fs *families, version string) (ruling, bool) {
 	return ruling{}, false
 }
 
-// within tells whether a version is known and lies in [since, until).
+// within reports whether a version is known and lies in [since, until).
 func within(version, since, until string) bool {
 	if version == "" {
 		return false
@@ -97,7 +97,7 @@ func older(a, b string) bool {
 	return false
 }
 
-// agrees tells whether a TYPE line agrees with the catalogue. Without one a
+// agrees reports whether a TYPE line agrees with the catalogue. Without one a
 // single number may be a gauge or a counter.
 func agrees(kind catalog.Kind, word string) bool {
 	switch word {
@@ -166,7 +166,7 @@ func mechanical(f *family) (name, unit string) {
 	return strings.ReplaceAll(name, ":", "."), unit
 }
 
-// offByDefault tells whether families of this name are off.
+// offByDefault reports whether families of this name are off.
 func offByDefault(name string) bool {
 	return slices.ContainsFunc(catalog.DisabledPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
@@ -220,7 +220,7 @@ func attributes(f *family, ray bool, fates *fates) []attributed {
 }
 
 // dropRayOwn takes Ray's labels away where the series stay distinct without
-// them; a label that tells two series apart stays on all.
+// them; a label in which two series differ stays on all.
 func dropRayOwn(all []attributed) {
 	drop := slices.Clone(rayOwn)
 	for {
@@ -289,7 +289,7 @@ var names = func() map[string]bool {
 	return all
 }()
 
-// nested tells whether one of the names is a dotted prefix of name or the other
+// nested reports whether one of the names is a dotted prefix of name or the other
 // way round.
 func nested(name string, others map[string]bool) bool {
 	for _, parent := range dottedParents(name) {

@@ -41,7 +41,7 @@ type recorder struct {
 	refusing bool
 }
 
-// request is what came beside a body.
+// request is the path and the headers of a request.
 type request struct {
 	path   string
 	header http.Header
@@ -127,7 +127,7 @@ func (r *recorder) refuse(refusing bool) {
 	r.refusing = refusing
 }
 
-// received is what has come so far.
+// received is what has arrived so far.
 func (r *recorder) received() received {
 	points := r.points()
 	r.mu.Lock()
@@ -150,7 +150,7 @@ type point struct {
 	bounds, buckets int
 }
 
-// derived tells whether the processor made the point.
+// derived reports whether the processor made the point.
 func (p point) derived() bool {
 	_, sent := p.attributes.Get(sent)
 	return !sent && derivedNames()[p.name]

@@ -118,7 +118,7 @@ func (b backend) scrape(t *testing.T, addr string) {
 	}
 }
 
-// complete tells whether the last scrape has arrived as a whole.
+// complete reports whether the last scrape has arrived as a whole.
 func (b backend) complete(got received) bool {
 	return len(got.requests) > 0 && len(b.rules[0].broken(got)) == 0
 }
@@ -156,7 +156,7 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 }
 
 // The backend is away while the server is scraped, and the collector ends
-// meanwhile. Both come back, and everything arrives.
+// meanwhile. Both start again, and everything arrives.
 func TestNothingIsLostWhileTheBackendIsAway(t *testing.T) {
 	for _, end := range []struct {
 		how string

@@ -128,7 +128,7 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 }
 
 // odd adds what the catalogue does not show: series that end, values that are
-// no numbers, and a family that nobody knows yet.
+// no numbers, and an unknown family.
 func odd(sm pmetric.ScopeMetrics, n int, start, at pcommon.Timestamp) {
 	gone := pmetric.DefaultDataPointFlags.WithNoRecordedValue(n == scrapeCount)
 	gauge := func(name string, value float64) pmetric.NumberDataPoint {

@@ -87,12 +87,12 @@ service:
     metrics: {receivers: [vllm], processors: [vllm], exporters: [prometheus_remote_write, otlp_http]}
 `
 
-// What is there of a target that is down: that it is down, and what is known of
+// A target that is down still has its state, and what is known of
 // it as a target.
 var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_(pool_)?diagnosis_.*)$`)
 
-// After an end nothing answers: not of a server that went away, not of families
-// that a server no longer has, not of an engine that is gone, and not of what the
+// After an end, queries return nothing for a server that stopped, for families that
+// a server no longer has, for an engine that is gone, and for what the
 // processor derives from them. Three readers say so: a real Prometheus behind the
 // remote-write exporter, Prometheus's own translation of OTLP with its storage and
 // its query engine, and contrib's translator for remote write.
@@ -151,7 +151,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	left := func(r reader, query string, rest *regexp.Regexp) []string {
 		return slices.DeleteFunc(r.names(query), func(name string) bool { return rest != nil && rest.MatchString(name) })
 	}
-	// Once more after some scrapes: nothing may come back.
+	// After some more scrapes no series may be back.
 	for _, r := range append(readers, readers...) {
 		if r.name == readers[0].name {
 			time.Sleep(2 * time.Second)
@@ -162,7 +162,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 			}
 			assert.Empty(t, left(r, e.query, e.rest), "%s: %s still answers", r.name, e.what)
 		}
-		// What did not end is still there.
+		// What did not end is still present.
 		for _, s := range []*shrinking{families, engines} {
 			for _, name := range []string{"vllm_num_requests_running", "vllm_prompt_throughput_per_second", "vllm_e2e_request_latency_seconds_bucket"} {
 				assert.Contains(t, r.names(fmt.Sprintf(`{instance=%q,engine="0"}`, s.instance)), name, "%s", r.name)

@@ -31,8 +31,7 @@ import (
 
 // otlpPrometheus takes OTLP as Prometheus does: its own translation, its storage
 // and its query engine, of the version in go.mod. Debian's package is older than
-// the OTLP endpoint. Beside it contrib's translator for remote write reads the
-// same.
+// the OTLP endpoint. Contrib's translator for remote write reads the same metrics.
 type otlpPrometheus struct {
 	url    string
 	db     *tsdb.DB

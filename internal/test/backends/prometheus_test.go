@@ -67,7 +67,7 @@ type frozen struct {
 	reads  int
 }
 
-// read tells how often the server was read.
+// read returns how often the server was scraped.
 func (f *frozen) read() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -299,7 +299,7 @@ func same(t *testing.T, name string, want, got answer) int {
 	return compared
 }
 
-// moves tells whether an answer has a number that is not 0.
+// moves reports whether an answer has a number that is not 0.
 func moves(a answer) bool {
 	for _, values := range a {
 		for _, value := range values {

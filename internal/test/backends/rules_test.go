@@ -23,10 +23,10 @@ type received struct {
 	requests []request
 }
 
-// rule is one thing that a backend demands of what it is sent.
+// rule is one requirement of a backend for what it receives.
 type rule struct {
 	// says is the rule in words, source the public page that it is read from, or
-	// "ours" for what no backend demands but everybody expects.
+	// "ours" for what no backend requires but everybody expects.
 	says, source string
 	// broken lists what breaks the rule.
 	broken func(received) []string
@@ -48,7 +48,7 @@ func each(check func(point) string) func(received) []string {
 	}
 }
 
-// temporalities demands one temporality of sums and one of histograms.
+// temporalities requires one temporality of sums and one of histograms.
 func temporalities(sums, histograms pmetric.AggregationTemporality) func(received) []string {
 	return each(func(p point) string {
 		want := pmetric.AggregationTemporalityUnspecified
@@ -65,7 +65,7 @@ func temporalities(sums, histograms pmetric.AggregationTemporality) func(receive
 	})
 }
 
-// kinds demands that nothing has another kind.
+// kinds requires that nothing has another kind.
 func kinds(allowed ...pmetric.MetricType) func(received) []string {
 	return each(func(p point) string {
 		if !slices.Contains(allowed, p.kind) {
@@ -75,7 +75,7 @@ func kinds(allowed ...pmetric.MetricType) func(received) []string {
 	})
 }
 
-// explicit demands histograms with their buckets.
+// explicit requires histograms with their buckets.
 var explicit = each(func(p point) string {
 	if p.kind == pmetric.MetricTypeHistogram && (p.bounds != len(bounds) || p.buckets != p.bounds+1) {
 		return fmt.Sprintf("%d bounds and %d buckets", p.bounds, p.buckets)
@@ -83,7 +83,7 @@ var explicit = each(func(p point) string {
 	return ""
 })
 
-// names demands names of this form, of at most so many characters.
+// names requires names of this form, of at most so many characters.
 func names(form string, most int) func(received) []string {
 	valid := regexp.MustCompile(form)
 	return each(func(p point) string {
@@ -94,7 +94,7 @@ func names(form string, most int) func(received) []string {
 	})
 }
 
-// noPrefix demands names that do not begin with one of these.
+// noPrefix requires names that do not begin with one of these.
 func noPrefix(prefixes ...string) func(received) []string {
 	return each(func(p point) string {
 		for _, prefix := range prefixes {
@@ -116,7 +116,7 @@ func attributeCount(most int) func(received) []string {
 	})
 }
 
-// attributeForm demands keys of this form, and limits keys and values in length.
+// attributeForm requires keys of this form, and limits keys and values in length.
 func attributeForm(form string, key, value int) func(received) []string {
 	valid := regexp.MustCompile(form)
 	return each(func(p point) string {
@@ -134,7 +134,7 @@ func attributeForm(form string, key, value int) func(received) []string {
 	})
 }
 
-// without demands that no point carries one of these attributes.
+// without requires that no point carries one of these attributes.
 func without(attributes ...string) func(received) []string {
 	return each(func(p point) string {
 		for _, name := range attributes {
@@ -146,7 +146,7 @@ func without(attributes ...string) func(received) []string {
 	})
 }
 
-// resource demands attributes of the resource, with these values.
+// resource requires attributes of the resource, with these values.
 func resource(attributes map[string]string) func(received) []string {
 	return each(func(p point) string {
 		for name, want := range attributes {
@@ -158,7 +158,7 @@ func resource(attributes map[string]string) func(received) []string {
 	})
 }
 
-// onlyValues demands numbers, and no points that say "no value".
+// onlyValues requires numbers, and no points that say "no value".
 var onlyValues = each(func(p point) string {
 	switch {
 	case p.noValue:
@@ -169,7 +169,7 @@ var onlyValues = each(func(p point) string {
 	return ""
 })
 
-// ends demands the marks that tell Prometheus of the end of a series.
+// ends requires the stale markers that end a series in Prometheus.
 func ends(got received) []string {
 	var broken []string
 	for _, name := range []string{gaugeGone, sumGone, histogramGone} {
@@ -180,7 +180,7 @@ func ends(got received) []string {
 	return broken
 }
 
-// starts demands that what counts says since when, and that deltas follow one
+// starts requires that each count has a start time, and that deltas follow one
 // another without gap or overlap.
 func starts(got received) []string {
 	broken := each(func(p point) string {
@@ -218,7 +218,7 @@ func byName(got received) map[string][]point {
 	return streams
 }
 
-// arrives demands every metric of the catalogue with its unit, a point of every
+// arrives requires every metric of the catalogue with its unit, a point of every
 // scrape and, after the last one, its value: deltas add up to it. A summary may
 // have become two counters.
 func arrives(got received) []string {
@@ -276,7 +276,7 @@ func missing(got received, nameOf func(catalog.Metric) string) []string {
 	return broken
 }
 
-// derived demands what the processor makes of the test's scrapes: for the second
+// derived requires what the processor makes of the test's scrapes: for the second
 // and the third, values that follow from how counters and histograms rise.
 func derived(got received) []string {
 	return derivedAs(func(m catalog.Metric) string { return m.Name })(got)
@@ -347,7 +347,7 @@ func prometheusName(m catalog.Metric) string {
 	return name
 }
 
-// prometheusNames demands that a backend that translates as Prometheus does gets
+// prometheusNames requires that a backend that translates as Prometheus does gets
 // valid names of which no two become one.
 func prometheusNames(got received) []string {
 	var broken []string

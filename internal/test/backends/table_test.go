@@ -139,7 +139,7 @@ var backends = []backend{
 		rules: []rule{
 			complete, deriving, starting, buckets, valuesOnly,
 			{"at most 10 dimensions", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/metrics-custom-overview", attributeCount(10)},
-			{"the resource still tells replicas apart", ours, resource(map[string]string{"service.instance.id": "vllm-1:8000", "k8s.pod.name": "vllm-1"})},
+			{"the resource still distinguishes replicas", ours, resource(map[string]string{"service.instance.id": "vllm-1:8000", "k8s.pod.name": "vllm-1"})},
 			{"cumulative, for PromQL", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/prometheus-opentelemetry-best-practices", temporalities(cumulative, cumulative)},
 			{"no summaries, as nothing is said of them", ours, kinds(gauges, sums, histograms)},
 		},

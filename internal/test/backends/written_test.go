@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// The checks of this file are of what comes by remote write.
+// This file checks what arrives by remote write.
 
 func label(series prompb.TimeSeries, name string) string {
 	for _, l := range series.Labels {
@@ -25,7 +25,7 @@ func label(series prompb.TimeSeries, name string) string {
 	return ""
 }
 
-// written demands every metric of the catalogue under its translated name, a
+// written requires every metric of the catalogue under its translated name, a
 // sample of every scrape and, after the last one, its value.
 func written(got received) []string {
 	last, samples := map[string]prompb.Sample{}, map[string]int{}
@@ -74,7 +74,7 @@ func written(got received) []string {
 	return broken
 }
 
-// writtenDerived demands what the processor makes of the test's scrapes.
+// writtenDerived requires what the processor makes of the test's scrapes.
 func writtenDerived(got received) []string {
 	values := map[string][]float64{}
 	for _, series := range got.series {
@@ -92,8 +92,8 @@ func writtenDerived(got received) []string {
 	return follow(values, prometheusName)
 }
 
-// labelForm demands valid names, sorted labels without doubles, and the labels
-// that tell servers and collectors apart.
+// labelForm requires valid names, sorted labels without doubles, and the labels
+// in which servers and collectors differ.
 func labelForm(got received) []string {
 	metricName := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	labelName := regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
@@ -119,7 +119,7 @@ func labelForm(got received) []string {
 	return slices.Compact(broken)
 }
 
-// inOrder demands samples of rising time per series: others are refused as out
+// inOrder requires samples of rising time per series: others are refused as out
 // of order or as duplicates.
 func inOrder(got received) []string {
 	newest := map[string]int64{}
@@ -136,7 +136,7 @@ func inOrder(got received) []string {
 	return broken
 }
 
-// writtenEnds demands a staleness marker at the end of a series.
+// writtenEnds requires a staleness marker at the end of a series.
 func writtenEnds(got received) []string {
 	want := map[string]bool{"vllm_test_gauge_gone": true, "vllm_test_sum_gone_total": true, "vllm_test_histogram_gone_count": true}
 	for _, series := range got.series {

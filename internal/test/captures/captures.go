@@ -52,7 +52,7 @@ func Own(tb testing.TB) []Body {
 }
 
 // Odd returns the project's own bodies of testdata/odd. Each is odd in one way; some
-// are no valid exposition at all.
+// are not an exposition.
 func Odd(tb testing.TB) []Body {
 	tb.Helper()
 	return own(tb, "odd/*.txt", func(file string) string { return file + ".content-type" })

@@ -103,12 +103,12 @@ func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Ready tells whether the collector says that all components have started.
+// Ready reports whether all components have started, by the collector's log.
 func (p *Process) Ready() bool {
 	return strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.")
 }
 
-// Stop asks the program to end and demands that it does so cleanly and soon.
+// Stop asks the program to end and checks that it does so cleanly and soon.
 func (p *Process) Stop(t *testing.T) {
 	t.Helper()
 	if took, err := p.Terminate(stopLimit); took >= stopLimit {
@@ -163,7 +163,7 @@ func (p *Process) Signal(t *testing.T, signal os.Signal) {
 	require.NoError(t, p.cmd.Process.Signal(signal))
 }
 
-// WaitForFailure waits until the program has ended by itself, and demands that it
+// WaitForFailure waits until the program has ended by itself, and checks that it
 // reports a failure.
 func (p *Process) WaitForFailure(t *testing.T) {
 	t.Helper()

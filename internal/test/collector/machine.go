@@ -57,7 +57,7 @@ func FreeAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Get returns a page; nothing as long as it is not there.
+// Get returns a page, or nothing while the server does not answer.
 func Get(t *testing.T, url string) []byte {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

@@ -19,7 +19,7 @@ import (
 
 // page is one body and how a server gives it.
 type page struct {
-	// name says where the body comes from.
+	// name is the origin of the body.
 	name        string
 	body        []byte
 	contentType string
@@ -32,7 +32,7 @@ type page struct {
 const text = "text/plain; version=0.0.4; charset=utf-8"
 
 // ownPages are the bodies of testdata. Those of a dialect come from a server that
-// tells the version in its folder's name.
+// has its version in its folder's name.
 func ownPages(t *testing.T) []*page {
 	t.Helper()
 	var pages []*page
@@ -46,7 +46,7 @@ func ownPages(t *testing.T) []*page {
 		if !strings.HasPrefix(name, "ray") {
 			p.version = name[strings.LastIndex(name, "-")+1:]
 		}
-		// The same once more from a server that does not tell.
+		// The same once more from a server that does not report its version.
 		pages = append(pages, p, &page{name: name + " of an unknown version", body: p.body, contentType: p.contentType})
 	}
 	odd, err := filepath.Glob(filepath.Join(root, "testdata", "odd", "*.txt"))

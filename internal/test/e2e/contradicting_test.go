@@ -12,7 +12,7 @@ type handmade struct{ name, body, contentType string }
 // Each of these asks for one decision of the naming rule.
 var contradictingBodies = []handmade{
 	{
-		// Rule 6: Ray's labels are kept where they tell series apart.
+		// Rule 6: Ray's labels are kept where series differ in them.
 		"the same Ray metric of two components", `# TYPE ray_grpc_server_req_finished_total counter
 ray_grpc_server_req_finished_total{Component="raylet",NodeAddress="10.0.0.1",Version="2.54.0",Method="Get"} 3.0
 ray_grpc_server_req_finished_total{Component="gcs_server",NodeAddress="10.0.0.1",Version="2.54.0",Method="Get"} 5.0
@@ -27,7 +27,7 @@ ray_vllm_prompt_tokens{Component="core_worker",WorkerId="a",model_name="m"} 3.0
 	},
 	{
 		// Two families of OpenMetrics, not Ray's twins: both count.
-		"a gauge beside a counter outside Ray", `# TYPE cache_entries gauge
+		"a gauge and a counter of one name outside Ray", `# TYPE cache_entries gauge
 cache_entries{model_name="m"} 4.0
 # TYPE cache_entries_total counter
 cache_entries_total{model_name="m"} 9.0

@@ -40,8 +40,8 @@ func TestDerivedValuesEqualTheNumbersInTheBodies(t *testing.T) {
 	assert.Len(t, moved, 35, "34 derived metrics that this server has, and the number of the body")
 }
 
-// When the traffic stops, what cannot be said any more leaves the endpoint as
-// soon as the window has passed; when the server goes, all leaves.
+// When the traffic stops, series without a value leave the endpoint as soon as
+// the window has passed. When the server stops, all series leave it.
 func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
@@ -78,16 +78,16 @@ func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	o.until(t, "the report that the server is gone", func() bool {
 		return strings.Contains(string(o.page), "\nvllm_up{") && o.up(t) == 0
 	})
-	told := time.Now()
+	changed := time.Now()
 	o.until(t, "the end of all derived series", func() bool { return len(o.derivedNow(t)) == 0 })
-	assert.Less(t, time.Since(told), 5*time.Second, "a few scrapes, not the five minutes of the exporter")
+	assert.Less(t, time.Since(changed), 5*time.Second, "a few scrapes, not the five minutes of the exporter")
 	o.Stop(t)
 	assert.Empty(t, o.Errors())
 }
 
-// What a new collector tells after its first scrape is since that scrape, not
-// since the server started: its first batch says nothing that needs another.
-func TestARestartedCollectorTellsNothingOfTheTimeBefore(t *testing.T) {
+// What a new collector emits after its first scrape counts from that scrape, not
+// from the server's start: its first batch has no value that needs an earlier one.
+func TestARestartedCollectorEmitsNothingAboutTheTimeBefore(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
 	first := observe(t, server)
@@ -109,8 +109,8 @@ func TestARestartedCollectorTellsNothingOfTheTimeBefore(t *testing.T) {
 	assert.GreaterOrEqual(t, scrapes, 4)
 }
 
-// A restart of the server loses nothing of what it did on either side: what it
-// counted before is in the window, and what it counts since is from 0.
+// A restart of the server loses nothing: its counts before the restart are in the
+// window, and its counts after it begin at 0.
 func TestARestartedServerLosesNothingOfTheWindow(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)

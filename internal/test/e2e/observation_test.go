@@ -116,7 +116,7 @@ func (s *recorded) handedOut() [][]byte {
 	return s.bodies[:len(s.bodies):len(s.bodies)]
 }
 
-// idle stops the traffic: from now on nothing arrives and nothing moves.
+// idle stops the traffic: from now on no request arrives and no counter changes.
 func (s *recorded) idle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *recorded) restart(t *testing.T) {
 	s.simulated, s.life = fresh, len(s.bodies)
 }
 
-// seen is what the endpoint showed of one time.
+// seen is what the endpoint showed for one time.
 type seen struct {
 	series exposed
 	// looks is how often the number of the body was there.
@@ -250,7 +250,7 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 		page := o.pages[s.at/1e6]
 		if page == nil || page.looks < wholly {
 			// It was the last, or the machine was too busy to look in time.
-			t.Logf("nobody looked while scrape %d was shown", s.number)
+			t.Logf("no reading took place while scrape %d was shown", s.number)
 			continue
 		}
 		from, ok := baseline(all, i)
@@ -274,8 +274,8 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 }
 
 // baseline is the scrape that the window which ends with scrape i begins with:
-// the newest that is at least as old as the window, else the first. Where a
-// millisecond decides, it is not told; nor where it is older than two windows.
+// the newest that is at least as old as the window, else the first. It is unknown
+// where a millisecond decides, and where it is older than two windows.
 func baseline(all []scrape, i int) (from scrape, ok bool) {
 	from = all[i]
 	for n := i - 1; n >= 0; n-- {
@@ -291,7 +291,7 @@ func baseline(all []scrape, i int) (from scrape, ok bool) {
 	return from, true
 }
 
-// same demands that a page has these series with these values, and no other
+// same requires that a page has these series with these values, and no other
 // derived ones. It returns how many values were equal.
 func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 	t.Helper()
@@ -314,7 +314,7 @@ func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 	return equals
 }
 
-// abandoned tells whether a series is the interval of abandoned prefill, which
+// abandoned reports whether a series is the interval of abandoned prefill, which
 // is over five minutes, longer than these tests take.
 func abandoned(series string) bool { return strings.Contains(series, `reason="abandoned_prefill"`) }
 
@@ -335,7 +335,7 @@ func (o *observation) derivedNow(t *testing.T) map[string]int {
 	return names
 }
 
-// up is what the page says about the server.
+// up is whether the page reports the server as up.
 func (o *observation) up(t *testing.T) float64 {
 	t.Helper()
 	return parsePage(t, o.page, bare)[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()]

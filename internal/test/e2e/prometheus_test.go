@@ -155,7 +155,7 @@ func metricName(series string) string {
 	return name
 }
 
-// excepted tells which samples have another name by an exception that the
+// excepted reports which samples have another name by an exception that the
 // catalogue gives a reason for, or are an info family.
 func excepted() func(sample string) bool {
 	families := map[string]bool{}

@@ -64,7 +64,7 @@ func serve(t *testing.T, before, after []byte) *server {
 	return s
 }
 
-// A body of a server that tells when its counter was created. Two of its engines
+// A body of a server that reports when its counter was created. Two of its engines
 // are there only in the first life, and the counter grows past its old number.
 const (
 	createdFormat = `# TYPE vllm:num_requests_running gauge

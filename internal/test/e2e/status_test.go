@@ -38,7 +38,7 @@ service:
     metrics: {receivers: [vllm], exporters: [file]}
 `
 
-// componentStatus is what the health check extension says of a component.
+// componentStatus is what the health check extension reports for a component.
 type componentStatus struct {
 	Status     string
 	Error      string

@@ -101,7 +101,7 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 	}
 	assert.Equal(t, []float64{0, 1}, ups, "down with the old token, then up for good")
 	for _, rm := range all[server+"/other/metrics"] {
-		assert.Zero(t, everyPoint(rm)["vllm.up {}"].value, "nobody vouches for the certificate")
+		assert.Zero(t, everyPoint(rm)["vllm.up {}"].value, "no authority has signed the certificate")
 	}
 	assert.NotEmpty(t, all[server+"/other/metrics"])
 

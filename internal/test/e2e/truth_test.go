@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the processor must say, computed from the bodies that a server handed
+// What the processor must emit, computed from the bodies that a server handed
 // out. Nothing here knows the processor: names and formulas are those of its
 // list of metrics, and the numbers are read from the text.
 
@@ -126,7 +126,7 @@ func (s span) quantile(family string, rank float64) float64 {
 	return lower + (bounds[at]-lower)*(rank*all-below)/(upTo[bounds[at]]-below)
 }
 
-// said collects the values of derived series. What is NaN cannot be said.
+// said collects the values of derived series. NaN is not emitted.
 type said exposed
 
 func (out said) add(value float64, name string, pairs ...string) {
@@ -164,7 +164,7 @@ func expected(window span, modelName string, engines, quantiles []string) said {
 	return out
 }
 
-// rates are told for each engine only.
+// rates are emitted for each engine only.
 func (out said) rates(s span, pairs []string) {
 	first := s.grew("vllm:time_to_first_token_seconds_count")
 	waiting := s.now("vllm:num_requests_waiting") - s.from.sum("vllm:num_requests_waiting", "engine", s.engine)

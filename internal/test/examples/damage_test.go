@@ -159,7 +159,7 @@ func TestASecondCollectorOnOneDirectoryEndsWithASentence(t *testing.T) {
 	first.Stop(t)
 }
 
-// A full disk costs what cannot be stored, and no more: the collector goes on, says
+// A full disk loses only what cannot be stored: the collector keeps running, reports
 // it, and stores again when there is room.
 func TestAFullDiskDoesNotEndTheCollector(t *testing.T) {
 	t.Parallel()

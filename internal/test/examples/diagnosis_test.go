@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 )
 
-// An engine gets slow and recovers. What the processor says of it comes by OTLP
+// An engine gets slow and recovers. The processor's diagnosis arrives by OTLP
 // here, as from a collector before this one, so that the test knows every state.
 func TestEachChangeOfADiagnosisReachesTheBackendOnce(t *testing.T) {
 	t.Parallel()

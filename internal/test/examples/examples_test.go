@@ -64,7 +64,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 	}
 }
 
-// Somebody who tries an example has often neither the server nor the backend yet.
+// A user who tries an example often has neither the server nor the backend yet.
 func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

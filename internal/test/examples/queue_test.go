@@ -53,10 +53,10 @@ func (s *pausing) start(t *testing.T) string {
 	return "http://" + listener.Addr().String()
 }
 
-// leaving is a backend that goes away and comes back at the same address.
+// leaving is a backend that stops and starts again at the same address.
 type leaving struct {
 	backend
-	// addr is known once it has come for the first time.
+	// addr is known after its first start.
 	addr string
 	// silent takes requests and never confirms them.
 	silent atomic.Bool

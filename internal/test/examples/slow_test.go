@@ -20,10 +20,10 @@ import (
 )
 
 // The whole way: a simulated engine whose memory gets slow for a while, the built
-// collector with the example, and what its backends are told: an event by OTLP when
+// collector with the example, and what its backends receive: an event by OTLP when
 // it begins and one when it is over, and the condition for Prometheus. Windows are
 // four seconds long, as in "make run".
-func TestASlowEngineIsToldAsSlowAndThenAsHealthy(t *testing.T) {
+func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	t.Parallel()
 	const (
 		// The server is up for two minutes when the collector first sees it, which then
@@ -54,7 +54,7 @@ func TestASlowEngineIsToldAsSlowAndThenAsHealthy(t *testing.T) {
 		"service::pipelines::metrics::exporters: [otlp_http, vllm_diagnosis, prometheus]")
 	c.WaitFor(t, "the start of all components", c.Ready)
 
-	told := func(condition string) int {
+	received := func(condition string) int {
 		n := 0
 		for _, r := range vendor.records() {
 			if v, _ := r.Attributes().Get("vllm.diagnosis.condition"); v.AsString() == condition {
@@ -71,14 +71,14 @@ func TestASlowEngineIsToldAsSlowAndThenAsHealthy(t *testing.T) {
 		}
 		return false
 	}
-	c.WaitFor(t, "that the engine is healthy", func() bool { return told("healthy") == 1 && shows("healthy", "1") })
+	c.WaitFor(t, "that the engine is healthy", func() bool { return received("healthy") == 1 && shows("healthy", "1") })
 	// No more than what a window and the hold of two need, with time to spare for a
 	// machine that is busy.
 	time.Sleep(time.Until(began(slow)))
-	c.WaitFor(t, "that the engine is slow", func() bool { return told("degraded") > 0 })
+	c.WaitFor(t, "that the engine is slow", func() bool { return received("degraded") > 0 })
 	c.WaitFor(t, "the same for Prometheus", func() bool { return shows("degraded", "1") && shows("healthy", "0") })
 	time.Sleep(time.Until(began(over)))
-	c.WaitFor(t, "that the engine is healthy again", func() bool { return told("healthy") > 1 })
+	c.WaitFor(t, "that the engine is healthy again", func() bool { return received("healthy") > 1 })
 	c.WaitFor(t, "the same for Prometheus", func() bool { return shows("healthy", "1") && shows("degraded", "0") })
 	c.Stop(t)
 

@@ -14,8 +14,8 @@ type Fault struct {
 	Name, What string
 	// Begin starts the fault and returns what the collector is given of it.
 	Begin func(w *World) (Given, error)
-	// Says matches the line of the log that reports the fault. A nil Says is for a
-	// fault that needs no sentence: nothing was lost.
+	// Says matches the line of the log that reports the fault. It is nil for a fault
+	// that loses nothing and needs no report.
 	Says *regexp.Regexp
 	// Check returns what is wrong with the numbers that reached the backend; nil
 	// where they do not matter.
@@ -26,7 +26,7 @@ type Fault struct {
 	Short bool
 }
 
-// Given is what the collector gets to see of a fault.
+// Given is the part of a fault that the collector meets.
 type Given struct {
 	// Addr is the host and port that the log must name; empty where there is none.
 	Addr string

@@ -28,7 +28,7 @@ func testWorld(t *testing.T) *World {
 	return w
 }
 
-// seen is what a client without any knowledge sees of a server.
+// seen is what a plain HTTP client gets from a server.
 type seen struct {
 	status int
 	body   string

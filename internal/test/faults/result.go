@@ -17,7 +17,7 @@ type Result struct {
 	Reads, Lost, Skipped int
 	// Peak is the most resident memory.
 	Peak int64
-	// Killed says why the run was ended before its time.
+	// Killed is why the run was ended early.
 	Killed string
 	// Stop is the time from SIGTERM to the end, Exit how it ended.
 	Stop time.Duration
@@ -89,7 +89,7 @@ func sentence(log, addr string, pattern *regexp.Regexp) string {
 	return ""
 }
 
-// afterStart is the log behind the line that says that the collector has started.
+// afterStart is the log after the line that reports the start of the collector.
 func afterStart(log string) string {
 	if _, after, found := strings.Cut(log, "Everything is ready. Begin running and processing data."); found {
 		return after

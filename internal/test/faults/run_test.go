@@ -30,7 +30,7 @@ var (
 	date = flag.String("faults.date", "", "the date that the page states")
 )
 
-// pace says how long a run is.
+// pace is the length of a run.
 type pace struct {
 	interval, timeout time.Duration
 	scrapes           int
@@ -45,8 +45,8 @@ var (
 // neighbors is how many working servers there are in each run.
 const neighbors = 3
 
-// settle is how long the last scrapes may take to the backend.
-const settle = 20 * time.Second
+// drain is how long the last scrapes may take to the backend.
+const drain = 20 * time.Second
 
 func TestFaults(t *testing.T) {
 	agent := Runs{deployment(t, "agent", "daemonset.yaml"), map[string]*Result{}}
@@ -143,7 +143,7 @@ func judge(t *testing.T, shipped *Shipped, r *Result) {
 // run watches a collector that reads working servers and what some faults give it.
 func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 	t.Helper()
-	lifetime := time.Duration(p.scrapes)*p.interval + settle + 2*collector.Patience
+	lifetime := time.Duration(p.scrapes)*p.interval + drain + 2*collector.Patience
 	limit := int(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config).Limits.BodySize)
 	w := newWorld(t.TempDir(), filepath.Join(root, "testdata"), lifetime, limit)
 	t.Cleanup(w.Close)
@@ -248,7 +248,7 @@ func watch(t *testing.T, c *collector.Process, shipped *Shipped, sink *Sink, wor
 		}
 		return sum
 	}
-	until(settle, func() bool { return lost() == 0 })
+	until(drain, func() bool { return lost() == 0 })
 	r.Lost = lost()
 	for _, n := range working {
 		r.Skipped += n.skipped(p.interval)

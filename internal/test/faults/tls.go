@@ -61,7 +61,7 @@ func tlsFaults() []Fault {
 			if err != nil {
 				return Given{}, err
 			}
-			// The system accepts; no program does.
+			// The system accepts the connection; no program does.
 			addr := l.Addr().String()
 			return Given{Addr: addr, Target: map[string]any{"endpoint": "https://" + addr}}, nil
 		}},

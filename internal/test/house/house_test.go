@@ -45,7 +45,7 @@ var forbidden = map[string][]edge{
 	"component-connector": {{"connector/vllmdiagnosisconnector", "./extension/extensioncheck"}},
 	"component-extension": {{"extension/storagecheckextension", "./receiver/other"}, {"extension/storagecheckextension", "./connector/other"}},
 	"programs":            {{"cmd/demo", "./internal/test/collector"}, {"cmd/demo", "./cmd/sub"}, {"internal/vllmsim/engine", "./internal/test/captures"}},
-	"shared":              {{"internal/identity", "./internal/catalog"}, {"internal/catalog", "./processor/vllmprocessor"}},
+	"shared":              {{"internal/identity", "./internal/vllmsim"}, {"internal/catalog", "./processor/vllmprocessor"}},
 	"receiver-fetch": {
 		{"receiver/vllmreceiver/internal/remote", "./receiver/vllmreceiver/internal/fetch"},
 		{"receiver/vllmreceiver/internal/fetch", "./receiver/vllmreceiver/internal/exposition"},
@@ -68,12 +68,13 @@ var forbidden = map[string][]edge{
 		{"processor/vllmprocessor/internal/diagnose", "./processor/vllmprocessor/internal/emit"},
 		{"processor/vllmprocessor/internal/pool", "./processor/vllmprocessor/internal/stages/pools"},
 	},
-	"processor-emit":    {{"processor/vllmprocessor/internal/emit", "./processor/vllmprocessor/internal/stage"}},
-	"processor-output":  {{"processor/vllmprocessor/internal/delivery", "./processor/vllmprocessor/internal/stage"}},
-	"processor-stages":  {{"processor/vllmprocessor/internal/stages/pools", "./processor/vllmprocessor"}},
-	"connector-collect": {{"connector/vllmdiagnosisconnector/internal/collect", "./connector/vllmdiagnosisconnector/internal/track"}},
-	"connector-track":   {{"connector/vllmdiagnosisconnector/internal/track", "./connector/vllmdiagnosisconnector/internal/emit"}},
-	"connector-emit":    {{"connector/vllmdiagnosisconnector/internal/emit", "./connector/vllmdiagnosisconnector"}},
+	"processor-emit":      {{"processor/vllmprocessor/internal/emit", "./processor/vllmprocessor/internal/stage"}},
+	"processor-output":    {{"processor/vllmprocessor/internal/delivery", "./processor/vllmprocessor/internal/stage"}},
+	"processor-stages":    {{"processor/vllmprocessor/internal/stages/pools", "./processor/vllmprocessor"}},
+	"processor-one-stage": {{"processor/vllmprocessor/internal/stages/derived", "./processor/vllmprocessor/internal/stages/diagnosis"}},
+	"connector-collect":   {{"connector/vllmdiagnosisconnector/internal/collect", "./connector/vllmdiagnosisconnector/internal/track"}},
+	"connector-track":     {{"connector/vllmdiagnosisconnector/internal/track", "./connector/vllmdiagnosisconnector/internal/emit"}},
+	"connector-emit":      {{"connector/vllmdiagnosisconnector/internal/emit", "./connector/vllmdiagnosisconnector"}},
 	"extension-boltfile": {
 		{"extension/storagecheckextension/internal/boltfile", "./extension/storagecheckextension"},
 	},
@@ -114,6 +115,7 @@ var allowed = []edge{
 	{"processor/vllmprocessor/internal/emit", "./processor/vllmprocessor/internal/derive"},
 	{"processor/vllmprocessor/internal/stages/pools", "./processor/vllmprocessor/internal/pool"},
 	{"processor/vllmprocessor", "./processor/vllmprocessor/internal/stages/pools"},
+	{"processor/vllmprocessor/internal/stages/pools", "./processor/vllmprocessor/internal/stages/diagnosis"},
 	{"processor/vllmprocessor", "./internal/catalog"},
 	{"connector/vllmdiagnosisconnector/internal/track", "./connector/vllmdiagnosisconnector/internal/collect"},
 	{"connector/vllmdiagnosisconnector/internal/emit", "./connector/vllmdiagnosisconnector/internal/track"},
@@ -250,7 +252,7 @@ func lint(t *testing.T, linter string, edges []edge) []string {
 		write(t, dir, fmt.Sprintf("%s/planted%d.go", e.from, i), fmt.Sprintf("package %s\n\nimport _ %q\n", path.Base(e.from), to))
 	}
 
-	command := exec.Command(linter, "run", "--enable-only", "depguard", "--output.json.path", "stdout",
+	command := exec.Command(linter, "run", "--allow-parallel-runners", "--enable-only", "depguard", "--output.json.path", "stdout",
 		"--show-stats=false", "--timeout", "5m", "./...")
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOLANGCI_LINT_CACHE="+filepath.Join(dir, "cache"), "GOFLAGS=-mod=mod", "GOPROXY=off")

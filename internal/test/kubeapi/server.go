@@ -43,7 +43,7 @@ type Server struct {
 	objects   map[string]map[string]Object
 	events    map[string][]event
 	forbidden map[string]bool
-	// streaming tells whether lists can be streamed, as since Kubernetes 1.32.
+	// streaming is true if lists can be streamed, as since Kubernetes 1.32.
 	streaming bool
 	asked     map[string]int
 	// changed is closed and made anew at each change; broken, at each cut.
@@ -125,7 +125,7 @@ func (s *Server) Disconnect() {
 }
 
 // Expire forgets the history: all watches end with 410, and so does every watch
-// that asks to go on from before now.
+// that asks to continue from an earlier version.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case err != nil:
 		status(w, http.StatusBadRequest, "BadRequest", err.Error())
 	case denied:
-		// Kubernetes asks for the permission first, even for what it has not.
+		// Kubernetes checks the permission first, even for a resource that does not exist.
 		s.count("forbidden " + resource)
 		status(w, http.StatusForbidden, "Forbidden", resource+" is forbidden")
 	case !ok || !served:

@@ -53,7 +53,7 @@ func (s *selection) matches(object Object) bool {
 	return s.labels.Matches(set) && s.fields.Matches(known)
 }
 
-// seen is what a watcher with this selection is told of a change. An object
+// seen is the event that a watcher with this selection gets for a change. An object
 // that comes to match appears, and one that ceases to match goes.
 func (s *selection) seen(e event) (kind string, object Object) {
 	before, after := s.matches(e.before), s.matches(e.after)

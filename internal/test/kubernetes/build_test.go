@@ -100,7 +100,7 @@ func mustDecode(t *testing.T, manifests []byte) cluster {
 	return all
 }
 
-// name says which object it is, for messages and for references.
+// name identifies an object in messages and references.
 func name(object runtime.Object) string {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -134,7 +134,7 @@ func kustomization(t *testing.T, path string) types.Kustomization {
 	return k
 }
 
-// A file that nothing names would be applied by nobody and seen by no other test.
+// A file that no kustomization names would never be applied, and no other test would read it.
 func TestEveryFileIsUsedAndStrictlyDecodes(t *testing.T) {
 	manifests, others := map[string]bool{}, map[string]bool{}
 	for _, path := range yamlFiles(t) {

@@ -176,7 +176,7 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 	say(err != nil || soft.Value() < hard.Value()/2 || soft.Value() > hard.Value()*9/10, "GOMEMLIMIT does not fit the limit")
 }
 
-// isToken tells whether a path is that of a projected token of the pod's account.
+// isToken reports whether a path is that of a projected token of the pod's account.
 func isToken(w workload, container corev1.Container, file string) bool {
 	mount, ok := mountOf(container, file)
 	if !ok {

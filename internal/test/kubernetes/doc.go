@@ -1,5 +1,5 @@
 // Package kubernetes holds only tests of examples/kubernetes and of the
-// Dockerfile. No cluster takes part: the manifests are decoded strictly into the
+// Dockerfile. No cluster is needed: the manifests are decoded strictly into the
 // Kubernetes API's own Go types, the overlays are built by kustomize's own
 // library, what refers to something is followed to it, and, with the build tag
 // e2e, the built collector validates each embedded configuration with the

@@ -30,7 +30,7 @@ func TestEveryOverlayIsCompleteAndConfined(t *testing.T) {
 	}
 }
 
-// A check that notices nothing would pass for ever. Each row breaks one thing.
+// A check that finds nothing would always pass. Each row breaks one thing.
 func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 	rendered := overlays(t)
 	for _, row := range []struct{ overlay, old, new, complaint string }{

@@ -49,7 +49,7 @@ func (c cluster) index() map[string]runtime.Object {
 	return index
 }
 
-// complaints collects what is wrong.
+// complaints collects the mistakes.
 type complaints []string
 
 func (c *complaints) add(condition bool, format string, args ...any) {
@@ -126,7 +126,7 @@ func (c cluster) podComplaints() []string {
 	return found
 }
 
-// confined checks what keeps a container in its place.
+// confined checks the settings that confine a container.
 func confined(pod corev1.PodSpec, container corev1.Container, say func(bool, string, ...any)) {
 	own := container.SecurityContext
 	if own == nil {

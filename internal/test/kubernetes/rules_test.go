@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// given are what a user's cluster already has: the namespace of the models.
+// given are the objects that a user's cluster already has: the namespace of the models.
 var given = []string{"vllm"}
 
-// ruleComplaints are what is wrong with namespaces, access and network.
+// ruleComplaints are the mistakes in namespaces, access and network policies.
 func (c cluster) ruleComplaints() []string {
 	var found complaints
 	index := c.index()
@@ -63,7 +63,7 @@ func (c cluster) ruleComplaints() []string {
 	for _, object := range c {
 		switch o := object.(type) {
 		case *rbacv1.Role, *rbacv1.ClusterRole:
-			found.add(!bound[name(o)], "%s: nobody has it", name(o))
+			found.add(!bound[name(o)], "%s: no account has this role", name(o))
 		case *corev1.ServiceAccount:
 			found.add(o.AutomountServiceAccountToken == nil || *o.AutomountServiceAccountToken, "%s: gives its token to any pod", name(o))
 		}

@@ -39,7 +39,7 @@ func validate(t *testing.T, config string, env map[string]string) (string, error
 	return string(output), err
 }
 
-// knowsDiscovery tells whether the built receiver has the key "discovery" at all.
+// knowsDiscovery reports whether the built receiver has the key "discovery" at all.
 func knowsDiscovery(t *testing.T) bool {
 	t.Helper()
 	output, err := validate(t, `
@@ -71,7 +71,7 @@ func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
 			output, err := validate(t, text, env)
 			require.NoError(t, err, "%s", output)
 
-			// And it can fail: without the environment nothing is left to send to.
+			// The check can fail: without the environment there is no backend to send to.
 			delete(env, "OTLP_ENDPOINT")
 			_, err = validate(t, text, env)
 			require.Error(t, err)

@@ -18,5 +18,5 @@
 // The tests of the mutation's own package run first. Only where they pass, the
 // tests of the parent run: the component's package for a package below its
 // internal folder. They run with -short. Packages of internal/ at the top have no
-// parent. A mutation on which the tests fail, or do not end in time, is killed.
+// parent. They must pass without a mutation. A mutation on which the tests fail, or do not end in time, is killed.
 package main

@@ -21,19 +21,18 @@ type pkg struct {
 	Dir        string
 	Module     *struct{ Path, Dir string }
 	GoFiles    []string
-	EmbedFiles []string
 }
 
 // product returns this module's packages that the patterns match or import, and
 // the module's root.
 func product(patterns []string) (packages []pkg, root string, err error) {
-	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,EmbedFiles"}, patterns...)...).Output()
+	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles"}, patterns...)...).Output()
 	if err != nil {
-		return nil, "", failed("go list", err)
+		return nil, "", explain("go list", err)
 	}
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
-		return nil, "", failed("go list -m", err)
+		return nil, "", explain("go list -m", err)
 	}
 	root = strings.TrimSpace(string(module))
 	decoder := json.NewDecoder(bytes.NewReader(out))
@@ -51,8 +50,8 @@ func product(patterns []string) (packages []pkg, root string, err error) {
 	return packages, root, nil
 }
 
-// failed adds what a program wrote to its standard error.
-func failed(what string, err error) error {
+// explain adds what a program wrote to its standard error.
+func explain(what string, err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return fmt.Errorf("%s: %w: %s", what, err, bytes.TrimSpace(exit.Stderr))
@@ -60,23 +59,30 @@ func failed(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// list returns all mutations of the packages, in a fixed order. Gremlins measures
-// the coverage before it lists, so it gets a copy of the packages without tests.
+// list returns all mutations of the packages, in a fixed order. Gremlins measures the
+// coverage before it lists, which would compile everything and run all tests. So it gets
+// a module with one empty test, and the files to list in a testdata folder, which Go
+// ignores and gremlins reads.
 func list(gremlins string, packages []pkg, root string) ([]mutation, error) {
 	copied, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(copied)
-	files := []string{filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum")}
-	for _, p := range packages {
-		for _, file := range append(p.GoFiles, p.EmbedFiles...) {
-			files = append(files, filepath.Join(p.Dir, file))
+	for name, content := range map[string]string{
+		"go.mod":        "module empty\n\ngo 1.25.0\n",
+		"empty.go":      "package empty\n",
+		"empty_test.go": "package empty\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(copied, name), []byte(content), 0o644); err != nil {
+			return nil, err
 		}
 	}
-	for _, file := range files {
-		if err := copyFile(root, copied, file); err != nil {
-			return nil, err
+	for _, p := range packages {
+		for _, file := range p.GoFiles {
+			if err := copyFile(root, filepath.Join(copied, "testdata"), filepath.Join(p.Dir, file)); err != nil {
+				return nil, err
+			}
 		}
 	}
 
@@ -102,14 +108,18 @@ func list(gremlins string, packages []pkg, root string) ([]mutation, error) {
 	}
 	var all []mutation
 	for _, file := range report.Files {
-		source, err := os.ReadFile(filepath.Join(root, file.Name))
+		name, err := filepath.Rel("testdata", file.Name)
+		if err != nil {
+			return nil, err
+		}
+		source, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return nil, err
 		}
 		if generated(source) {
 			continue
 		}
-		mutations, err := mutationsOf(file.Name, source, file.Mutations)
+		mutations, err := mutationsOf(filepath.ToSlash(name), source, file.Mutations)
 		if err != nil {
 			return nil, err
 		}

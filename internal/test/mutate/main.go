@@ -41,7 +41,16 @@ type options struct {
 type result struct {
 	mutation mutation
 	verdict  verdict
+	late     bool // the tests did not end in time
 	took     time.Duration
+}
+
+// words is the verdict in words.
+func (r result) words() string {
+	if r.late {
+		return r.verdict.String() + ", out of time"
+	}
+	return r.verdict.String()
 }
 
 func run(ctx context.Context, o options) error {
@@ -126,13 +135,13 @@ func judgeAll(ctx context.Context, r *runner, drawn []mutation, workers int) ([]
 		wait.Go(func() {
 			for i := range next {
 				began := time.Now()
-				v, err := r.judge(ctx, drawn[i])
+				v, late, err := r.judge(ctx, drawn[i])
 				if err != nil {
 					cancel(err)
 					continue
 				}
-				results[i] = result{drawn[i], v, time.Since(began)}
-				fmt.Printf("%4d/%d %-26s %5.1fs  %s\n", i+1, len(drawn), v, results[i].took.Seconds(), drawn[i])
+				results[i] = result{drawn[i], v, late, time.Since(began)}
+				fmt.Printf("%4d/%d %-38s %5.1fs  %s\n", i+1, len(drawn), results[i].words(), results[i].took.Seconds(), drawn[i])
 			}
 		})
 	}

@@ -59,17 +59,26 @@ type runner struct {
 // decides how long they may take with one.
 func (r *runner) measure(ctx context.Context, s suite) error {
 	began := time.Now()
-	passed, out := r.test(ctx, s, "", 10*time.Minute)
-	if !passed {
+	o, out := r.test(ctx, s, "", 10*time.Minute)
+	if o != passed {
 		return fmt.Errorf("the tests of %s fail without a mutation:\n%s", s.path, out)
 	}
 	r.allowed[s] = time.Minute + 4*time.Since(began)
 	return nil
 }
 
-// test runs a suite and reports whether it passes. Vet is off, so that only a test
+// An outcome is how the tests of a suite ended.
+type outcome int
+
+const (
+	passed outcome = iota
+	failed
+	timedOut
+)
+
+// test runs a suite. Vet is off, so that only a test
 // can kill.
-func (r *runner) test(ctx context.Context, s suite, overlay string, allowed time.Duration) (passed bool, out []byte) {
+func (r *runner) test(ctx context.Context, s suite, overlay string, allowed time.Duration) (o outcome, out []byte) {
 	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", allowed.String()}
 	if s.short {
 		args = append(args, "-short")
@@ -85,7 +94,14 @@ func (r *runner) test(ctx context.Context, s suite, overlay string, allowed time
 	// A test program that outlives "go test" must not hold its output open.
 	command.WaitDelay = 5 * time.Second
 	out, err := command.CombinedOutput()
-	return err == nil, out
+	switch {
+	case err == nil:
+		return passed, out
+	case ctx.Err() != nil, bytes.Contains(out, []byte("panic: test timed out after")):
+		return timedOut, out
+	default:
+		return failed, out
+	}
 }
 
 // overlay writes the mutated file and an overlay that puts it in the place of the
@@ -133,25 +149,26 @@ func (r *runner) compiles(ctx context.Context, m mutation) (bool, error) {
 	}
 }
 
-// judge runs the tests against a mutation until one fails.
-func (r *runner) judge(ctx context.Context, m mutation) (verdict, error) {
+// judge runs the tests against a mutation until one fails. It also reports whether that
+// one did not end in time.
+func (r *runner) judge(ctx context.Context, m mutation) (v verdict, late bool, err error) {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return survived, err
+		return survived, false, err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := r.overlay(dir, m)
 	if err != nil {
-		return survived, err
+		return survived, false, err
 	}
 	for i, s := range suites(m.file) {
-		passed, _ := r.test(ctx, s, overlay, r.allowed[s])
+		o, _ := r.test(ctx, s, overlay, r.allowed[s])
 		if ctx.Err() != nil {
-			return survived, ctx.Err()
+			return survived, false, ctx.Err()
 		}
-		if !passed {
-			return killedByOwn + verdict(i), nil
+		if o != passed {
+			return killedByOwn + verdict(i), o == timedOut, nil
 		}
 	}
-	return survived, nil
+	return survived, false, nil
 }

@@ -73,6 +73,9 @@ func at(t *testing.T, text, kind string) mutation {
 }
 
 func TestOwnTestsRunFirstThenTheParents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program several times")
+	}
 	r := runnerOf(t, module)
 	for _, s := range suites("c/internal/x/x.go") {
 		require.NoError(t, r.measure(t.Context(), s))
@@ -85,8 +88,9 @@ func TestOwnTestsRunFirstThenTheParents(t *testing.T) {
 		{"== 0", "CONDITIONALS_NEGATION", killedByParent},
 		{"> 3", "CONDITIONALS_BOUNDARY", survived},
 	} {
-		got, err := r.judge(t.Context(), at(t, c.text, c.kind))
+		got, late, err := r.judge(t.Context(), at(t, c.text, c.kind))
 		require.NoError(t, err)
+		assert.False(t, late, c.text)
 		assert.Equal(t, c.want, got, c.text)
 	}
 	unchanged, err := os.ReadFile(filepath.Join(r.root, "c/internal/x/x.go"))
@@ -110,6 +114,9 @@ func TestAMutationThatDoesNotCompileIsNotDrawn(t *testing.T) {
 }
 
 func TestTestsThatFailWithoutAMutationAreAnError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program several times")
+	}
 	files := map[string]string{
 		"go.mod":      "module example.com/m\n\ngo 1.25.0\n",
 		"c/c.go":      "package c\n",
@@ -122,6 +129,9 @@ func TestTestsThatFailWithoutAMutationAreAnError(t *testing.T) {
 }
 
 func TestAnEndlessLoopIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program several times")
+	}
 	files := map[string]string{
 		"go.mod":      "module example.com/m\n\ngo 1.25.0\n",
 		"c/c.go":      "package c\n\nfunc Count(n int) int {\n\tfor n > 0 {\n\t\tn--\n\t}\n\treturn n\n}\n",
@@ -132,19 +142,22 @@ func TestAnEndlessLoopIsKilled(t *testing.T) {
 	r.allowed[s] = 100 * time.Millisecond
 	found, err := mutationsOf("c/c.go", []byte(files["c/c.go"]), []listed{{"INCREMENT_DECREMENT", 5, 4}})
 	require.NoError(t, err)
-	got, err := r.judge(t.Context(), found[0])
+	got, late, err := r.judge(t.Context(), found[0])
 	require.NoError(t, err)
+	assert.True(t, late)
 	assert.Equal(t, killedByOwn, got)
 }
 
 func TestTheSummaryCountsEachPackage(t *testing.T) {
 	m := func(file string) mutation { return mutation{file: file, line: 1, column: 2} }
 	text := summary([]result{
-		{m("a/x.go"), killedByOwn, 0}, {m("a/y.go"), survived, 0}, {m("b/x.go"), killedByParent, 0}, {m("a/x.go"), killedByParent, 0},
+		{m("a/x.go"), killedByOwn, true, 0}, {m("a/y.go"), survived, false, 0},
+		{m("b/x.go"), killedByParent, false, 0}, {m("a/x.go"), killedByParent, false, 0},
 	})
 	assert.Contains(t, text, "| a | 3 | 1 | 1 | 1 | 67 % |")
 	assert.Contains(t, text, "| b | 1 | 0 | 1 | 0 | 100 % |")
 	assert.Contains(t, text, "| **all** | 4 | 1 | 2 | 1 | 75 % |")
 	assert.Contains(t, text, "- `a/y.go:1:2")
 	assert.Equal(t, 1, strings.Count(text, "- `"))
+	assert.Contains(t, text, "\n1 of the killed ones are killed because the tests did not end in time.")
 }

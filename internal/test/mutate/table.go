@@ -33,6 +33,7 @@ func summary(results []result) string {
 	var total count
 	byPackage := map[string]*count{}
 	var survivors []string
+	var late int
 	for _, r := range results {
 		name := path.Dir(r.mutation.file)
 		if byPackage[name] == nil {
@@ -40,6 +41,9 @@ func summary(results []result) string {
 		}
 		byPackage[name].add(r.verdict)
 		total.add(r.verdict)
+		if r.late {
+			late++
+		}
 		if r.verdict == survived {
 			survivors = append(survivors, r.mutation.String())
 		}
@@ -57,6 +61,7 @@ func summary(results []result) string {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, byPackage[name].row())
 	}
 	fmt.Fprintf(&b, "| **all** | %s |\n", total.row())
+	fmt.Fprintf(&b, "\n%d of the killed ones are killed because the tests did not end in time.\n", late)
 	if len(survivors) > 0 {
 		b.WriteString("\nSurvivors:\n\n")
 	}
@@ -76,7 +81,7 @@ func table(results []result, seed uint64, possible, discarded int) string {
 	b.WriteString("\n| mutation | result | seconds |\n|---|---|--:|\n")
 	for _, r := range results {
 		// A bar would end the cell.
-		fmt.Fprintf(&b, "| `%s` | %s | %.1f |\n", strings.ReplaceAll(r.mutation.String(), "|", `\|`), r.verdict, r.took.Seconds())
+		fmt.Fprintf(&b, "| `%s` | %s | %.1f |\n", strings.ReplaceAll(r.mutation.String(), "|", `\|`), r.words(), r.took.Seconds())
 	}
 	return b.String()
 }

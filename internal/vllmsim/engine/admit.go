@@ -6,7 +6,8 @@ import (
 )
 
 // admit moves requests from the queue into the batch, in order, until one does
-// not fit. Who needs an adapter beyond the slots is passed over.
+// not fit. A request for an adapter beyond the slots is
+// skipped.
 func (c *core) admit(now float64, budget int) {
 	active := uint64(0)
 	for _, r := range c.running {

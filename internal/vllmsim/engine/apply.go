@@ -25,7 +25,7 @@ func (s *Server) applyTo(c *core, ch Change) {
 		usable := len(c.pool.refs) - 1
 		keep := max(int(math.Round(ch.Value*float64(usable))), s.cfg.longest())
 		c.pool.wanted = usable - keep
-		c.pool.residency.at(s.now)
+		c.pool.residency.setTime(s.now)
 		c.pool.withhold()
 	case ParamStall:
 		s.stall(c, ch.Value > 0)
@@ -40,7 +40,7 @@ func (s *Server) applyTo(c *core, ch Change) {
 	}
 }
 
-// stall stops an engine, or lets it go on where it stopped.
+// stall stops an engine, or resumes it.
 func (s *Server) stall(c *core, on bool) {
 	switch {
 	case on && !c.stalled:

@@ -6,8 +6,8 @@ import (
 )
 
 // arrivals draws requests. Two runs with the same seed have the same requests in
-// the same order, whatever rates and engines are: each request's own numbers
-// come from a generator seeded by its number, and arrival times from a process
+// the same order, independently of rates and engines: each request's own numbers are
+// from a generator seeded by its number, and arrival times from a process
 // of rate 1 whose time is stretched by the rate. So runs that differ in one
 // cause can be compared request by request (common random numbers).
 type arrivals struct {
@@ -23,7 +23,7 @@ type arrivals struct {
 	burstFrom, burstTo float64
 	count              int
 	at                 float64 // Of the next arrival; +Inf if there is none.
-	left               float64 // What is left of its distance in the time of rate 1.
+	left               float64 // The rest of its distance, in the time of rate 1.
 	seen               float64 // Up to when the rate has been used.
 }
 

@@ -180,7 +180,7 @@ func TestASleepingEngineAbortsForgetsAndLetsNewRequestsWait(t *testing.T) {
 	s.AdvanceTo(89)
 	check(t, s)
 	assert.Equal(t, 2, s.Stats()[0].SleepLevel)
-	assert.Zero(t, s.Stats()[0].Running, "an empty step reports that nobody is left")
+	assert.Zero(t, s.Stats()[0].Running, "an empty step reports that no request is left")
 	assert.Zero(t, s.Stats()[0].KVUsage)
 	assert.Empty(t, s.engines[0].pool.shared)
 	aborted := 0

@@ -18,7 +18,7 @@ type blockPool struct {
 	shared map[uint64]int32
 	// withheld is how many blocks something else has, wanted how many it wants.
 	withheld, wanted int
-	// residency follows blocks, nil where nobody wants to know.
+	// residency follows blocks; nil if that is switched off.
 	residency *residency
 }
 
@@ -65,7 +65,7 @@ func (p *blockPool) take() int32 {
 	p.unlink(b)
 	p.forget(b)
 	p.refs[b] = 1
-	p.residency.took(b)
+	p.residency.recordTaken(b)
 	return b
 }
 
@@ -82,7 +82,7 @@ func (p *blockPool) hold(b int32) {
 		p.unlink(b)
 	}
 	p.refs[b]++
-	p.residency.found(b)
+	p.residency.recordFound(b)
 }
 
 // release takes away one user of each block, the last block first, so that of
@@ -108,7 +108,7 @@ func (p *blockPool) name(b int32, key uint64) {
 	p.keys[b] = key
 }
 
-// withhold takes free blocks away, or gives them back, towards what is wanted.
+// withhold takes free blocks away, or returns them, until withheld equals wanted.
 func (p *blockPool) withhold() {
 	for p.withheld < p.wanted && p.free > 0 {
 		b := p.take()

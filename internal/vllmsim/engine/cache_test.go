@@ -111,7 +111,7 @@ func TestTheBeginningThatWasNotUsedForLongestIsForgottenFirst(t *testing.T) {
 	assert.InDelta(t, 320, ask(1), 0, "now 2 is the older one")
 	assert.Zero(t, ask(3))
 	assert.InDelta(t, 320, ask(1), 0)
-	// 3 took the 9 blocks that nobody had used, the last block of the first
+	// 3 took the 9 unused blocks, the last block of the first
 	// request, and of the second its last 11. Asking for 1 again took one more.
 	assert.InDelta(t, 9*16, ask(2), 0)
 }
@@ -138,7 +138,7 @@ func TestUtilizationLeavesOutTheNullBlock(t *testing.T) {
 	send(s, 320, 1000)
 	s.AdvanceTo(0.05)
 	held := len(s.engines[0].running[0].table)
-	assert.InDelta(t, 21, held, 0, "20 blocks of prompt and one for what comes")
+	assert.InDelta(t, 21, held, 0, "20 blocks of prompt and one for the output")
 	assert.InDelta(t, 0.21, s.Stats()[0].KVUsage, 1e-12)
 }
 
@@ -213,7 +213,7 @@ func TestThePreemptionCounterMovesWithTheVictimsNextToken(t *testing.T) {
 	assert.InDelta(t, 1, s.Stats()[0].Preemptions, 0)
 }
 
-func TestNobodyIsAdmittedInAStepThatPreempts(t *testing.T) {
+func TestNoRequestIsAdmittedInAStepThatPreempts(t *testing.T) {
 	// The third has one block to ask for, which the victim's leave free.
 	s := start(t, bare(fixed(0, 1, 1), func(c *Config) { c.Blocks, c.MaxModelLen = 40, 320 }))
 	send(s, 160, 160)

@@ -6,14 +6,14 @@ import (
 	"math"
 )
 
-// Config describes a server, its workload, and what is done to it.
+// Config describes a server, its workload, and the changes to both.
 type Config struct {
 	// Seed makes the run; equal seeds give equal runs.
 	Seed  uint64
 	Model Model
 	// Engines is the number of data parallel engines, 1 if it is 0.
 	Engines int
-	// Router says how requests are spread over engines; Weights are for RouteWeights.
+	// Router is how requests are spread over engines; Weights are for RouteWeights.
 	Router  Router
 	Weights []float64
 
@@ -28,7 +28,7 @@ type Config struct {
 	// NoPrefixCaching switches prefix caching off.
 	NoPrefixCaching bool
 	Speculation     Speculation
-	// MaxLoRAs is the number of adapters that one step can use; 0 is no LoRA.
+	// MaxLoRAs is the number of adapters that one step can use; 0 means no LoRA.
 	MaxLoRAs int
 	FrontEnd FrontEnd
 	Transfer Transfer
@@ -36,8 +36,7 @@ type Config struct {
 	FlopsCounters bool
 
 	Workload Workload
-	// Changes are what happens to the server and its workload, in the order of
-	// their times.
+	// Changes are changes of the server and its workload, in the order of their times.
 	Changes []Change
 
 	// FollowBlocks is the share of KV blocks whose residency is observed, as with
@@ -60,7 +59,7 @@ type Speculation struct {
 }
 
 // FrontEnd is what the API server's processor time costs. Requests and batches
-// of outputs are worked on in the order in which they come in.
+// of outputs are processed in the order of their arrival.
 type FrontEnd struct {
 	// RequestSeconds and PromptTokenSeconds are spent on a request before the
 	// engine gets it: parsing and turning text into tokens.
@@ -81,13 +80,13 @@ func DefaultFrontEnd() FrontEnd {
 // Transfer is reading the KV cache of a prompt from another server that has
 // computed it.
 type Transfer struct {
-	// Share of the requests that come with such a prompt.
+	// Share of the requests with such a prompt.
 	Share float64
 	// Latency is in seconds, BytesPerSecond the rate for one transfer.
 	Latency, BytesPerSecond float64
 }
 
-// Semantics are differences between vLLM versions in what is counted.
+// Semantics are differences between vLLM versions in their counters.
 type Semantics struct {
 	// RecountBlocked counts the prefix lookup of the first request in the queue
 	// again each time that it is not admitted (up to July 2026).
@@ -97,7 +96,7 @@ type Semantics struct {
 	IterationWithCached bool
 }
 
-// Router says how a server spreads requests over its engines.
+// Router is how a server spreads requests over its engines.
 type Router int
 
 // The routers.
@@ -111,7 +110,7 @@ const (
 	RouteWeights
 )
 
-// withDefaults fills in what was left out and says what cannot work.
+// withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, error) {
 	for _, n := range []struct {
 		field  *int

@@ -12,7 +12,7 @@ type CurvePoint struct {
 	// sequences, tokens or requests per second.
 	Curve string
 	X     float64
-	// Metric says what Value is: itl_mean, ttft_mean, ttft_p95 in seconds,
+	// Metric names Value: itl_mean, ttft_mean, ttft_p95 in seconds,
 	// throughput in complete requests per second.
 	Metric string
 	Value  float64

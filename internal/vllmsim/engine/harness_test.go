@@ -146,7 +146,7 @@ func checkBlocks(t *testing.T, c *core) {
 			}
 		}
 	}
-	require.Zero(t, users[0], "nobody has the null block")
+	require.Zero(t, users[0], "the null block is not used")
 	require.Equal(t, free, c.pool.free)
 	require.Equal(t, withheld, c.pool.withheld)
 	listed := 0

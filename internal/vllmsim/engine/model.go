@@ -27,7 +27,7 @@ type Model struct {
 	// The shares of the peak rates that are reached: reading weights, reading
 	// the KV cache, matrix products, attention.
 	WeightEfficiency, KVEfficiency, ComputeEfficiency, AttentionEfficiency float64
-	// Blocks is the number of KV blocks of 16 tokens that fit beside the weights
+	// Blocks is the number of KV blocks of 16 tokens that fit next to the weights
 	// at vLLM's default share of the memory.
 	Blocks int
 }
@@ -81,7 +81,7 @@ type Batch struct {
 	Attention float64
 }
 
-// Shape says how far hardware and host are from their nominal state.
+// Shape is by how much hardware and host differ from their nominal state.
 type Shape struct {
 	// Clock and Bandwidth multiply the rates of computing and of reading memory.
 	Clock, Bandwidth float64

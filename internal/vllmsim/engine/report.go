@@ -12,7 +12,7 @@ import (
 // numbers that the server shows change when the front end works on it, not
 // before: a front end that lags shows an old state.
 //
-// What is observed when, as in vLLM (metrics/stats.py, metrics/loggers.py):
+// The moments of observation are those of vLLM (metrics/stats.py, metrics/loggers.py):
 //
 //   - Gauges, prefix lookups, drafts, evicted blocks: with each step, hence never
 //     while there is none.
@@ -82,7 +82,7 @@ func (s *Server) observe(rep *report) {
 	now := rep.stamp
 	if r := rep.refused; r != nil {
 		st.Answered(now, r.path(), "4xx", now-r.stamped, r.prompt*4+300, 160)
-		s.keep(r, now)
+		s.addOutcome(r, now)
 		return
 	}
 	s.rollRates(rep.engine, now)
@@ -131,7 +131,7 @@ func (s *Server) observe(rep *report) {
 		st.IterationTokens.Observe(float64(prompts + rep.generated))
 	}
 	if s.cfg.MaxLoRAs > 0 {
-		s.adapters[rep.engine].note(st, rep.adaptersRunning, rep.adaptersWaiting, now)
+		s.adapters[rep.engine].record(st, rep.adaptersRunning, rep.adaptersWaiting, now)
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *Server) observeEnd(st *observed.Stats, r *request, now float64) {
 		status = "5xx"
 	}
 	st.Answered(now, r.path(), status, now-r.stamped, r.prompt*4+300, r.generated*5+350)
-	s.keep(r, now)
+	s.addOutcome(r, now)
 	if r.end == EndLeft {
 		return
 	}
@@ -208,7 +208,7 @@ type adapterLog struct {
 	any              bool
 }
 
-func (a *adapterLog) note(st *observed.Stats, running, waiting uint64, now float64) {
+func (a *adapterLog) record(st *observed.Stats, running, waiting uint64, now float64) {
 	if !a.any || running != a.running || waiting != a.waiting {
 		a.any, a.running, a.waiting = true, running, waiting
 		names, queued := adapterNames(running), adapterNames(waiting)

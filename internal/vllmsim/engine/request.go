@@ -1,6 +1,6 @@
 package engine
 
-// End says how a request ended, from the client's side.
+// End is how a request ended, from the client's side.
 type End int
 
 // The ends.
@@ -101,7 +101,7 @@ type request struct {
 	cached           int // On the first admission; -1 before it.
 	external         int // Of these from another server.
 	preemptions      int
-	untold           int // Preemptions that the front end does not know of yet.
+	unreported       int // Preemptions that the front end does not know of yet.
 
 	lastStep int
 	decoding bool

@@ -10,19 +10,19 @@ type residency struct {
 	// now is when the engine takes blocks, in seconds.
 	now   float64
 	lives map[int32]*blockLife
-	// ended are those that no report has had yet.
+	// ended are those that were not reported yet.
 	ended []blockEnd
 }
 
 // blockLife is a block that holds something. uses are the last times at which it
-// was found by its content, at most four; to be taken is no use.
+// was found by its content, at most four. Taking it is not a use.
 type blockLife struct {
 	taken, last float64
 	uses        []float64
 }
 
-// blockEnd is what is observed of a block when its content is thrown out, all in
-// seconds: its life, since the last use or since it was taken, and between uses.
+// blockEnd is the observation of an evicted block, in seconds: its lifetime, the time
+// since its last use or since it was taken, and the times between uses.
 type blockEnd struct {
 	lifetime, idle float64
 	gaps           []float64
@@ -30,22 +30,22 @@ type blockEnd struct {
 
 const usesKept = 4
 
-// at says what time it is.
-func (r *residency) at(now float64) {
+// setTime sets the time, in seconds.
+func (r *residency) setTime(now float64) {
 	if r != nil {
 		r.now = now
 	}
 }
 
-// drop does not follow a block any further.
+// drop stops following a block.
 func (r *residency) drop(b int32) {
 	if r != nil {
 		delete(r.lives, b)
 	}
 }
 
-// took notes that a block is taken, and so that its former content is thrown out.
-func (r *residency) took(b int32) {
+// recordTaken records that a block is taken, which evicts its former content.
+func (r *residency) recordTaken(b int32) {
 	if r == nil {
 		return
 	}
@@ -63,8 +63,8 @@ func (r *residency) took(b int32) {
 	}
 }
 
-// found notes that a block is used again by its content.
-func (r *residency) found(b int32) {
+// recordFound records that a block is used again by its content.
+func (r *residency) recordFound(b int32) {
 	if r == nil {
 		return
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsObservedOfAFollowedBlock(t *testing.T) {
+func TestObservationsOfAFollowedBlock(t *testing.T) {
 	p := newBlockPool(3)
 	p.residency = &residency{share: 1, lives: map[int32]*blockLife{}}
 	at := func(now float64, do func()) {
-		p.residency.at(now)
+		p.residency.setTime(now)
 		do()
 	}
 	var a, b int32

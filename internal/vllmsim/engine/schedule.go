@@ -35,7 +35,7 @@ type core struct {
 	batch              Batch
 	gaps               gapCounts // Of all steps so far.
 	goneRunning        int
-	untold             bool // Requests are gone that no report has left out yet.
+	unreported         bool // Requests are gone that no report has left out yet.
 	adaptersWaiting    [maxAdapters + 1]int
 	lookedUp, found    int // Prefix lookups of the step in tokens.
 	lookedUpBlocks     int
@@ -71,7 +71,7 @@ func (q *queue) pop() {
 // plan starts a step at the given time. It returns false where there is nothing
 // to work on.
 func (c *core) plan(now float64) bool {
-	c.pool.residency.at(now)
+	c.pool.residency.setTime(now)
 	if c.asleep || c.stalled {
 		return false
 	}
@@ -187,8 +187,8 @@ func (c *core) nameShared(r *request, reach int) {
 	}
 }
 
-// key stands for the hash of a full block's content: what it holds, all that
-// comes before it, and the adapter.
+// key identifies the content of a full block, like vLLM's hash: its tokens, all tokens
+// before it, and the adapter.
 func (c *core) key(r *request, block int) uint64 {
 	if (block+1)*c.cfg.BlockSize <= r.shared {
 		return sharedKey | uint64(r.adapter)<<56 | uint64(r.prefix)<<20 | uint64(block)
@@ -214,7 +214,7 @@ func (c *core) preemptNewest() {
 	c.free(r)
 	r.computed, r.chunk, r.decoding = 0, 0, false
 	r.preemptions++
-	r.untold++
+	r.unreported++
 	c.preempted = append(c.preempted, r)
 	c.enqueued(r)
 }

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// Request is what a caller asks of a server beside its workload.
+// Request is a request of a caller, in addition to the workload.
 type Request struct {
 	// Prompt and Output are lengths in tokens; both are cut to what the model
 	// length allows.
@@ -14,7 +14,7 @@ type Request struct {
 	Prefix, Shared int
 	// Adapter is the number of a LoRA adapter, from 1; 0 is the base model.
 	Adapter int
-	// Stream asks for tokens as they come.
+	// Stream asks for each token at once.
 	Stream bool
 }
 

@@ -32,7 +32,7 @@ type Server struct {
 	live map[int]*request
 }
 
-// New returns a server at time 0, or an error that says what cannot work.
+// New returns a server at time 0, or an error that names the invalid setting.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) AdvanceTo(t float64) {
 	}
 }
 
-// next carries out the earliest event up to t. At equal times changes come
+// next carries out the earliest event up to t. At equal times changes are
 // first, then arrivals, clients that leave, and engines in their order.
 func (s *Server) next(t float64) bool {
 	at, what := s.nextChange(), 0
@@ -122,8 +122,8 @@ func (s *Server) nextChange() float64 {
 
 func (s *Server) seekArrival() { s.arrivals.seek(s.nextChange(), s.val[ParamArrivalRate]) }
 
-// serve lets the front end work for some seconds on what comes at this moment,
-// and returns when it begins and ends.
+// serve adds some seconds of work for the front end at this moment. It returns when that
+// work begins and ends.
 func (s *Server) serve(seconds float64) (begin, end float64) {
 	begin = max(s.now, s.busy)
 	s.busy = begin + seconds*s.val[ParamFrontEnd]/float64(s.cfg.FrontEnd.Processes)
@@ -208,18 +208,18 @@ func (s *Server) work(c *core) {
 		}
 	}
 	if c.plan(s.now) {
-		c.untold = false
-	} else if c.untold {
-		s.tell(c)
+		c.unreported = false
+	} else if c.unreported {
+		s.reportEmptyStep(c)
 	}
 	s.catchUp(s.now)
 }
 
-// tell reports an empty step, which vLLM makes when requests ended without one:
-// without it a server whose last client has left would show that request for
-// ever.
-func (s *Server) tell(c *core) {
-	c.untold = false
+// reportEmptyStep reports a step without requests, as vLLM does after requests that
+// ended outside a step. Otherwise a server whose last client has left would show that
+// request for ever.
+func (s *Server) reportEmptyStep(c *core) {
+	c.unreported = false
 	c.batch = Batch{}
 	rep := s.newReport()
 	rep.engine = c.index
@@ -281,9 +281,9 @@ func (s *Server) drop(r *request, end End) {
 	c := s.engines[r.engine]
 	r.gone = true
 	r.end = end
-	c.untold = true
+	c.unreported = true
 	switch {
-	case r.fetching: // Its blocks come back when the transfer would have ended.
+	case r.fetching: // Its blocks are freed when the transfer would have ended.
 	case len(r.table) > 0: // It is in the batch.
 		c.goneRunning++
 	case r.waits:
@@ -292,11 +292,11 @@ func (s *Server) drop(r *request, end End) {
 	r.done = true
 	r.pause(&c.gaps)
 	s.stats[r.engine].Answered(s.now, r.path(), "2xx", max(0, s.now-r.stamped), r.prompt*4+300, r.generated*5+350)
-	s.keep(r, s.now)
+	s.addOutcome(r, s.now)
 }
 
-// keep notes the outcome of a request that has ended.
-func (s *Server) keep(r *request, at float64) {
+// addOutcome records the outcome of a request that has ended.
+func (s *Server) addOutcome(r *request, at float64) {
 	if s.live == nil {
 		return
 	}

@@ -1,7 +1,7 @@
 package engine
 
-// finish ends the step under way and reports it: tokens come out, and requests
-// that are complete give their blocks back.
+// finish ends the step under way and reports it: requests get their tokens, and
+// complete ones free their blocks.
 func (c *core) finish(rep *report) {
 	c.stepping = false
 	previous := rep.previous
@@ -17,7 +17,7 @@ func (c *core) finish(rep *report) {
 		if !r.decoding {
 			r.computed += r.chunk
 			if r.computed < r.tokens {
-				continue // More of its prompt is to come.
+				continue // Its prompt is not complete.
 			}
 		}
 		c.output(r, rep, gap)
@@ -47,8 +47,8 @@ func (c *core) output(r *request, rep *report, gap float64) {
 	r.tokens += n
 	r.computed = r.tokens - 1
 	rep.generated += n
-	rep.preemptions += r.untold
-	r.untold = 0
+	rep.preemptions += r.unreported
+	r.unreported = 0
 	switch {
 	case r.generated == n:
 		r.firstToken = c.ends
@@ -104,7 +104,7 @@ func uniform(numbers ...uint64) float64 {
 func (c *core) dropDone() {
 	kept := c.running[:0]
 	for _, r := range c.running {
-		if !r.done || r.gone { // Who has gone still has blocks.
+		if !r.done || r.gone { // A cancelled request still has blocks.
 			kept = append(kept, r)
 		}
 	}

@@ -15,7 +15,7 @@ type Workload struct {
 	Rate float64
 	// CV is the coefficient of variation of the distances between arrivals,
 	// which are gamma distributed; 0 stands for 1, a Poisson process. Above 1
-	// requests come in clusters.
+	// requests arrive in clusters.
 	CV float64
 	// Swing is the share by which the rate rises and falls as a sine wave of
 	// Period seconds, 86400 for a day; it begins at the mean, rising.

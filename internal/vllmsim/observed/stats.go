@@ -1,10 +1,10 @@
 // Package observed holds what a vLLM server observes about its engines: the
 // counters, gauges and histograms behind its metrics, whatever version and
-// dialect they are shown in. A load model fills it, and package surface turns it
+// dialect they are shown in. Package engine fills it, and package surface turns it
 // into families.
 package observed
 
-// Reason says why a request finished.
+// Reason is why a request finished.
 type Reason int
 
 // The reasons in the order in which vLLM creates their series.

@@ -3,8 +3,8 @@
 //
 // It is written here because three line charts need some hundred lines, a
 // plotting library would be a large dependency of the module for nothing that
-// users run, and equal numbers must give equal bytes, so that a test can tell
-// that a picture is out of date.
+// users run, and equal numbers must give equal bytes, so that a test can
+// detect an outdated picture.
 package plot
 
 import (

@@ -15,7 +15,7 @@ const (
 )
 
 // models are the presets with their colours, which people with any kind of
-// colour vision can tell apart.
+// colour vision can distinguish.
 var models = []struct {
 	model             engine.Model
 	name, strong, alt string

@@ -1,8 +1,8 @@
 // Package recording keeps bodies of /metrics on disk: it records them from a
 // server and plays them back.
 //
-// A recording is a folder with one file per body and an index.json that says
-// when and how each was received. Any folder of text files can be played back;
+// A recording is a folder with one file per body and an index.json with the time and the
+// content type of each. Any folder of text files can be played back;
 // the index only adds status codes and content types.
 package recording
 
@@ -23,7 +23,7 @@ const IndexName = "index.json"
 type Index struct {
 	// URL is what was recorded, without credentials.
 	URL string `json:"url"`
-	// VLLMVersion is what the server's /version said, if it had one.
+	// VLLMVersion is the answer of the server's /version, if it had one.
 	VLLMVersion string `json:"vllm_version,omitempty"`
 	// Scrapes are all attempts in order.
 	Scrapes []Scrape `json:"scrapes"`
@@ -39,7 +39,7 @@ type Scrape struct {
 	ContentType string `json:"content_type,omitempty"`
 	// Seconds is how long the answer took.
 	Seconds float64 `json:"seconds"`
-	// Error says in words why there is no body.
+	// Error is the reason why there is no body.
 	Error string `json:"error,omitempty"`
 }
 

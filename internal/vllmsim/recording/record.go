@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options say how to record.
+// Options are how to record.
 type Options struct {
 	// URL is a base URL or that of the metrics themselves; /metrics is added
 	// where it has no path.
@@ -26,7 +26,7 @@ type Options struct {
 	// Wait is how long a server that does not answer yet is waited for; with 0 the
 	// first attempt must have an answer.
 	Wait time.Duration
-	// Report is told about failures and their end, once each.
+	// Report receives failures and their end, once each.
 	Report func(message string)
 }
 
@@ -122,7 +122,7 @@ func (r *recorder) run(ctx context.Context) (int, error) {
 	}
 }
 
-// nothing says that no attempt had an answer. The folder is left as it was, so
+// nothing returns the error that no attempt had an answer. The folder is left as it was, so
 // that the next recording can use it.
 func (r *recorder) nothing() error {
 	failure := r.failed
@@ -182,7 +182,7 @@ func (r *recorder) report(failure string) {
 	r.failed = failure
 }
 
-// askVersion learns the server's version once, where it says it.
+// askVersion requests the server's version, once.
 func (r *recorder) askVersion(ctx context.Context) {
 	if r.asked {
 		return

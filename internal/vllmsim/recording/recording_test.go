@@ -109,7 +109,7 @@ func TestThePlayerAnswersHealthAndAVersionThatItKnows(t *testing.T) {
 	assert.Equal(t, 500, get(p, "/metrics").Code, "a file that went away")
 }
 
-func TestWhatCannotBePlayedIsSaid(t *testing.T) {
+func TestBodiesThatCannotBePlayedAreReported(t *testing.T) {
 	_, err := Open(filepath.Join(t.TempDir(), "nothing"), PlayerOptions{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open(t.TempDir(), PlayerOptions{})
@@ -155,11 +155,11 @@ func (r *reports) add(line string) {
 func TestARecordingPlaysBackAsItWas(t *testing.T) {
 	s := backend(t, 200, 503, 0, 200)
 	dir := filepath.Join(t.TempDir(), "new", "recording")
-	var said reports
+	var reported reports
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	report := func(line string) {
-		said.add(line)
+		reported.add(line)
 		if line == "the server answers again" {
 			cancel() // As Ctrl-C does.
 		}
@@ -169,7 +169,7 @@ func TestARecordingPlaysBackAsItWas(t *testing.T) {
 	assert.GreaterOrEqual(t, n, 3)
 	assert.Equal(t, []string{
 		"scrape failed: the server answers 503 Service Unavailable", "scrape failed: EOF", "the server answers again",
-	}, said.lines)
+	}, reported.lines)
 
 	index, err := ReadIndex(dir)
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestARecordingPlaysBackAsItWas(t *testing.T) {
 	assert.Equal(t, 503, second.Code)
 	assert.JSONEq(t, `{"version":"0.20.0"}`, get(p, "/version").Body.String())
 
-	_, err = Record(t.Context(), Options{URL: s.URL, Dir: dir, Every: time.Second, For: time.Second, Report: said.add})
+	_, err = Record(t.Context(), Options{URL: s.URL, Dir: dir, Every: time.Second, For: time.Second, Report: reported.add})
 	assert.ErrorContains(t, err, "already holds a recording")
 }
 
@@ -215,15 +215,15 @@ func TestRecordingNothingIsAnErrorWithItsCause(t *testing.T) {
 	s.Close()
 	for name, wait := range map[string]time.Duration{"at once": 0, "after a wait": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			var said reports
+			var reported reports
 			dir := t.TempDir()
 			began := time.Now()
 			_, err := Record(t.Context(), Options{
-				URL: address, Dir: dir, Every: 10 * time.Millisecond, For: 10 * time.Minute, Wait: wait, Report: said.add,
+				URL: address, Dir: dir, Every: 10 * time.Millisecond, For: 10 * time.Minute, Wait: wait, Report: reported.add,
 			})
 			require.ErrorContains(t, err, "nothing was recorded from "+address+"/metrics")
 			require.ErrorContains(t, err, "connection refused; check that the server runs")
-			assert.Len(t, said.lines, 1, "the same failure is reported once")
+			assert.Len(t, reported.lines, 1, "the same failure is reported once")
 			assert.GreaterOrEqual(t, time.Since(began), wait)
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)

@@ -19,9 +19,9 @@ const (
 	openMetricsMedia = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-// PlayerOptions say how bodies are played back.
+// PlayerOptions are how bodies are played back.
 type PlayerOptions struct {
-	// ContentType overrides what the recording or the body says.
+	// ContentType overrides that of the recording or the body.
 	ContentType string
 	// Every is how long each body stays; 0 moves on with every request.
 	Every time.Duration
@@ -29,7 +29,7 @@ type PlayerOptions struct {
 	Loop bool
 	// Version is the answer of /version; it overrides the recording's.
 	Version string
-	// Clock tells the time; nil means time.Now.
+	// Clock returns the time; nil means time.Now.
 	Clock func() time.Time
 }
 
@@ -104,9 +104,9 @@ func bodyFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// describe settles what goes with a body: the option, the index, a file
-// "content-type" in the folder or "<name>.content-type" beside it; otherwise
-// the body itself decides when it is served.
+// describe finds the content type of a body: from the option, the index, a file
+// "content-type" in the folder, or "<name>.content-type" next to it. Otherwise the body
+// itself decides when it is served.
 func describe(dir, name string, index Index, override string) played {
 	body := played{path: filepath.Join(dir, name), status: http.StatusOK, contentType: override}
 	for _, s := range index.Scrapes {
@@ -186,7 +186,7 @@ func (p *Player) turn() int {
 	return min(turn, len(p.bodies)-1)
 }
 
-// guess tells OpenMetrics by its end mark.
+// guess recognises OpenMetrics by its end mark.
 func guess(body []byte) string {
 	if bytes.HasSuffix(bytes.TrimRight(body, "\r\n"), []byte("# EOF")) {
 		return openMetricsMedia

@@ -1,7 +1,7 @@
-// Package scenario reads scenario files: a simulated server, what its clients
-// ask of it, and what happens to either, by time. examples/scenarios has some.
+// Package scenario reads scenario files: a simulated server, its workload, and the
+// changes of both over time. examples/scenarios has some.
 //
-// A file says what is done to the physics, never what a metric shows.
+// A file changes the physics, never a metric.
 package scenario
 
 import (
@@ -20,9 +20,9 @@ import (
 type Scenario struct {
 	// Name is that of the file, without folder and ending.
 	Name string
-	// About is one sentence for who runs it.
+	// About is one sentence for the user.
 	About string
-	// Length is how long the story takes; nothing happens afterwards.
+	// Length is how long the story takes; nothing changes afterwards.
 	Length time.Duration
 	// Config has all but what the caller chooses: clock, dialect, truth.
 	Config vllmsim.Config
@@ -50,14 +50,14 @@ func parse(path string, text []byte) (Scenario, error) {
 	if err := s.read(&node{path: path, yaml: document.Content[0]}); err != nil {
 		return s, err
 	}
-	// What depends on several keys is for the simulation to judge.
+	// The simulation checks conditions over several keys.
 	if _, err := vllmsim.New(s.Config); err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// Plan returns what happens, a line each, in the order of the times.
+// Plan returns the changes and faults, a line each, in the order of their times.
 func (s Scenario) Plan() []string {
 	var out []string
 	changes, faults := s.Config.Changes, s.Config.Faults

@@ -62,7 +62,7 @@ var expectations = map[string]func(s *story){
 		t := s.t
 		late := part{900, 1200}
 		served := s.increase(late, finished) / 300
-		assert.InDelta(t, 15, served, 2, "what it can do at most; 18 come")
+		assert.InDelta(t, 15, served, 2, "its capacity; 18 arrive")
 		assert.Greater(t, s.mean(late, queue), 5.0)
 		_, fullest := s.gauge(late, kvUsage)
 		assert.Greater(t, fullest, 0.95)
@@ -213,11 +213,11 @@ var expectations = map[string]func(s *story){
 		late := part{900, 1200}
 		taken := (s.increase(late, prompted) - s.increase(late, hit) + s.increase(late, generated)) / 16 / 300
 		assert.InEpsilon(t, 80000.0/16, taken*s.mean(late, blockLife), 0.1, "Little's law")
-		assert.Less(t, 3*s.mean(late, blockLife), 120.0/4, "they are thrown out before they come again")
-		assert.Positive(t, s.increase(late, blockGap+"_count"), "but for some, which come early")
+		assert.Less(t, 3*s.mean(late, blockLife), 120.0/4, "they are evicted before they are reused")
+		assert.Positive(t, s.increase(late, blockGap+"_count"), "except some that are reused early")
 		// With equally popular beginnings no more can hit than the cache can hold.
 		assert.Less(t, s.hitShare(during), 80000.0/(120*3000))
-		assert.Positive(t, s.hitShare(during), "they do come again")
+		assert.Positive(t, s.hitShare(during), "they are reused")
 		assert.Greater(t, s.mean(during, prefill), 2*s.undisturbed().mean(during, prefill))
 		assert.InEpsilon(t, s.undisturbed().mean(during, promptSize), s.mean(during, promptSize), 0.01)
 		assert.Greater(t, s.hitShare(after), 0.8)
@@ -368,7 +368,7 @@ func TestEveryScenarioDoesWhatItSays(t *testing.T) {
 			expect := expectations[name]
 			require.NotNil(t, expect, "no expectation for %s", file)
 			began := time.Now()
-			s := tell(t, name)
+			s := play(t, name)
 			expect(s)
 			recovers(s)
 			t.Logf("%v", time.Since(began).Round(time.Millisecond))

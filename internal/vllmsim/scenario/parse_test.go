@@ -77,7 +77,7 @@ faults:
 	}, s.Plan())
 }
 
-func TestMistakesAreSaidWithFileLineAndKey(t *testing.T) {
+func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":                  {"", "f.yaml: nothing in it"},
 		"not YAML":               {"a: [", "f.yaml: not YAML"},

@@ -46,9 +46,9 @@ func (s *Scenario) read(n *node) error {
 	case err != nil:
 		return err
 	case s.About == "":
-		return n.errorf("about: missing; say in a sentence what happens")
+		return n.errorf("about: missing; describe in a sentence what happens")
 	case s.Length == 0:
-		return n.errorf("length: missing; say how long the story takes")
+		return n.errorf("length: missing; give the length of the story")
 	case c.Workload == nil:
 		return n.errorf("workload: missing; want at least its rate")
 	case (c.Targets > 0) != (len(c.Shares) > 0):
@@ -138,9 +138,9 @@ func (s *Scenario) readChanges(n *node) error {
 		case err != nil:
 			return err
 		case at < 0:
-			return n.errorf("at: missing; say when")
+			return n.errorf("at: missing; give the time")
 		case len(set) == 0:
-			return n.errorf("set: missing; say what changes")
+			return n.errorf("set: missing; give the parameters that change")
 		case len(*changes) > 0 && at < (*changes)[len(*changes)-1].At:
 			return n.errorf("at: earlier than the change before")
 		}

@@ -21,7 +21,7 @@ import (
 
 const folder = "../../../examples/scenarios"
 
-// page is what one scrape gave, by series; nil where nobody answered.
+// page is the result of one scrape, by series; nil without an answer.
 type page map[string]float64
 
 // sum adds up the series of a family that have all of the labels.
@@ -167,27 +167,27 @@ func (r *run) outside(p part) float64 {
 	return r.mean(p, whole) - r.mean(p, queue) - r.mean(p, inference)
 }
 
-// story is a scenario, and the same requests without what is done.
+// story is a run of a scenario, and one of the same requests without its changes.
 type story struct {
 	scenario Scenario
 	*run
 	undisturbed func() *run
 }
 
-func tell(t *testing.T, name string) *story {
+func play(t *testing.T, name string) *story {
 	t.Helper()
 	s, err := Load(filepath.Join(folder, name+".yaml"))
 	require.NoError(t, err)
 	return &story{scenario: s, run: carryOut(t, s), undisturbed: sync.OnceValue(func() *run { return carryOut(t, quiet(s)) })}
 }
 
-// quiet is the scenario without what is done.
+// quiet is the scenario without its changes and faults.
 func quiet(s Scenario) Scenario {
 	s.Config.Changes, s.Config.Faults = nil, nil
 	return s
 }
 
-// lone carries out the scenario with equal requests that come one at a time, so
+// lone carries out the scenario with equal requests, one at a time, so
 // that a formula gives their times.
 func (s *story) lone(prompt, output int) *run {
 	s.t.Helper()

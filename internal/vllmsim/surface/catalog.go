@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
 
-// definition says what a family means and where its numbers come from.
+// definition is the meaning of a family and the source of its numbers.
 type definition struct {
 	help string
 	kind wire.Type
@@ -42,7 +42,7 @@ func histogram(help string, bounds func(*Server) []float64, values func(*observe
 func histogramPoint(h *observed.Histogram, bounds []float64, exclusive bool) wire.Point {
 	cumulative, err := h.Cumulative(bounds, exclusive)
 	if err != nil {
-		panic(err) // A bucket table of this package that the load model does not keep.
+		panic(err) // A bucket table of this package that package observed does not have.
 	}
 	return wire.Point{Value: h.Sum, Count: h.Count, Bounds: bounds, Cumulative: cumulative}
 }

@@ -7,8 +7,7 @@ import (
 
 type stats = observed.Stats
 
-// Deprecated families say so at the end of their HELP, without a blank, as
-// vLLM's do.
+// Like in vLLM, the HELP of a deprecated family ends with a notice, without a blank.
 const (
 	useUsage   = "DEPRECATED: Use vllm:kv_cache_usage_perc."
 	useQueries = "DEPRECATED: Use vllm:prefix_cache_queries."

@@ -27,10 +27,10 @@ func (s *Server) engineFamilies() []wire.Family {
 		}
 		f := s.family(r)
 		if len(f.Points) == 0 && (s.multiProcess() || s.isRay()) {
-			continue // Neither knows a family before its first value.
+			continue // Neither has a family before its first value.
 		}
 		for i := range f.Points {
-			// All children come to be while the engine starts, one after the other.
+			// All children are created while the engine starts, one after the other.
 			f.Points[i].Created = s.Ready - 1.25 + 17e-6*float64(children)
 			children++
 		}

@@ -90,8 +90,8 @@ func rustAdapters(s *Server, sets []observed.AdapterSet) []wire.Point {
 	}}}
 }
 
-// cacheFamily is cache_config_info. It has no model; the engine label came with
-// v0.10.0.
+// cacheFamily is cache_config_info. It has no model; the engine label exists
+// since v0.10.0.
 func (s *Server) cacheFamily() wire.Family {
 	f := wire.Family{Name: "vllm:" + cacheConfig, Help: "Settings of the KV cache, as labels.", Type: wire.Gauge}
 	engines := len(s.Engines)

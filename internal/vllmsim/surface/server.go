@@ -1,5 +1,5 @@
 // Package surface knows which metric families a vLLM server of a given version
-// and deployment exposes, and fills them with the numbers of a load model. What
+// and deployment exposes, and fills them with the numbers of the simulated engines. What
 // exists when follows the project's reference of vLLM's metrics; the HELP texts
 // are the project's own.
 package surface
@@ -33,7 +33,7 @@ const (
 	Rust Dialect = "rust"
 )
 
-// reach says which vLLM versions speak a dialect.
+// reach is the range of vLLM versions of each dialect.
 var reach = []struct {
 	dialect      Dialect
 	since, until string
@@ -67,7 +67,7 @@ func DefaultVersion(d Dialect) string {
 	return ""
 }
 
-// Check says in words why this stand-in has no such server, or nil.
+// Check returns an error if the stand-in has no such server.
 func Check(d Dialect, v Version) error {
 	for _, r := range reach {
 		if r.dialect != d {
@@ -103,7 +103,7 @@ type Server struct {
 	// Transfer one that reads KV blocks from others through NIXL, BlockMetrics one
 	// with --kv-cache-metrics.
 	NaNCounter, Transfer, BlockMetrics bool
-	// Node tells servers apart where a Ray agent names its node, from 0.
+	// Node is the number of the node that a Ray agent names, from 0.
 	Node int
 }
 
@@ -201,8 +201,8 @@ func (s *Server) baseLabels(i int) []wire.Label {
 
 func (s *Server) hasEngineLabel() bool { return ManyEngines(s.Dialect, s.Version) }
 
-// ManyEngines reports whether servers of this kind tell several engines apart,
-// by an engine label. Older ones cannot have more than one.
+// ManyEngines reports whether servers of this kind have an engine label and so can have
+// several engines. Older ones cannot have more than one.
 func ManyEngines(d Dialect, v Version) bool {
 	return d != V0 && d != RayOld && !v.before("0.8.3")
 }

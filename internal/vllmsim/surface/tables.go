@@ -5,7 +5,7 @@ type row struct {
 	name string
 	// since and until are the first vLLM version with it and the first without.
 	since, until string
-	// deprecated is what HELP says from version deprecatedSince on.
+	// deprecated is the notice in HELP from version deprecatedSince on.
 	deprecated, deprecatedSince string
 	// needs names a feature without which the family does not exist.
 	needs feature

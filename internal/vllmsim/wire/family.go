@@ -50,8 +50,8 @@ type Point struct {
 	Count      uint64
 	Bounds     []float64
 	Cumulative []uint64
-	// Created is the unix time at which the child came to be, in seconds; 0
-	// where the client keeps none (the Python client's own process families).
+	// Created is when the child was created, in Unix seconds; 0 where the client has
+	// no such time (the Python client's own process families).
 	Created float64
 }
 

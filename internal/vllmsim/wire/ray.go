@@ -12,7 +12,7 @@ type Ray struct {
 	// Underscore writes ray_vllm_x instead of ray_vllm:x, as vLLM does since
 	// v0.11.
 	Underscore bool
-	// Twins adds a gauge without "_total" beside every counter, Ray's default
+	// Twins adds a gauge without "_total" for every counter, Ray's default
 	// since 2.10 where vLLM's name does not end in "_total" itself.
 	Twins bool
 	// Labels are those that Ray adds to every series.

@@ -19,9 +19,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// use does with a file what file_storage does with it: opens it, makes the bucket,
-// reads all values, writes, deletes, and all that again after the next opening. Errors
-// are as good as success: file_storage hands them on. A panic or a fault is not.
+// use does the same with a file as file_storage: it opens it, creates the bucket,
+// reads all values, writes, deletes, and repeats that after opening it again. Errors
+// are allowed, because file_storage returns them. A panic or a fault is not.
 func use(path string, times int) error {
 	for range times {
 		db, err := bbolt.Open(path, 0o600, asFileStorage)
@@ -48,7 +48,7 @@ func use(path string, times int) error {
 				}
 				for i, key := range keys {
 					if i%3 != 0 {
-						_ = b.Delete(key) // one that is a bucket cannot be deleted so
+						_ = b.Delete(key) // a bucket cannot be deleted like this
 					}
 				}
 				return b.Put([]byte("sum"), fmt.Append(nil, sum))
@@ -78,7 +78,7 @@ func cursor(b *bbolt.Bucket) (c *bbolt.Cursor, k, v []byte) {
 	return c, k, v
 }
 
-// TestMain makes the test binary a program that uses files, where the test below
+// TestMain makes the test binary a program that uses files, if the test below
 // starts it as one.
 func TestMain(m *testing.M) {
 	if list := os.Getenv("BOLTFILE_USE"); list != "" {
@@ -92,8 +92,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// useInAProcess uses files in another process, which damage may end, and returns the
-// one that ended it.
+// useInAProcess uses files in another process, which damage may crash. It returns the
+// file that crashed it.
 func useInAProcess(t *testing.T, paths []string) (ended, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -109,8 +109,8 @@ func useInAProcess(t *testing.T, paths []string) (ended, output string) {
 	return strings.Fields(string(said[at:]))[1], string(said[at:])
 }
 
-// resum makes the checksums of both meta pages right, so that what was changed in
-// them is believed.
+// resum corrects the checksums of both meta pages, so that changes in them are
+// accepted.
 func resum(b []byte, pageSize int) {
 	for _, at := range []int{0, pageSize} {
 		if len(b) >= at+headerSize+metaSize {
@@ -121,8 +121,8 @@ func resum(b []byte, pageSize int) {
 	}
 }
 
-// spoil changes a file in one of many ways. All but the crude ones change what the
-// structure is made of: headers, tables and keys.
+// spoil changes a file in one of many ways. Most of them change the
+// structure: headers, tables and keys.
 func spoil(random *rand.Rand, b []byte, pageSize int) []byte {
 	pages := len(b) / pageSize
 	odd := []uint64{0, 1, 2, 3, 4, 16, 0x7f, 0xff, 0xffff, 1 << 31, 1<<32 - 1, 1<<63 - 1, 1<<64 - 1, uint64(pages), uint64(pages) - 1, uint64(len(b))}
@@ -166,7 +166,7 @@ func spoil(random *rand.Rand, b []byte, pageSize int) []byte {
 	return b
 }
 
-// What is called sound must not end the process that opens, reads and writes it.
+// A file that is reported as sound must not crash the process that opens, reads and writes it.
 func TestASoundFileDoesNotEndTheProcess(t *testing.T) {
 	rounds := 6
 	if testing.Short() {
@@ -202,8 +202,8 @@ func TestASoundFileDoesNotEndTheProcess(t *testing.T) {
 	}
 }
 
-// The same damage ends the process where nothing checks it: otherwise the test above
-// proves nothing.
+// Without the check, the same damage crashes the process. Otherwise the test above
+// would prove nothing.
 func TestDamageEndsTheProcess(t *testing.T) {
 	content := queue(t, rand.New(rand.NewPCG(7, 7)), asFileStorage, 100, 6000)
 	clear(content[8192:])
@@ -215,8 +215,8 @@ func TestDamageEndsTheProcess(t *testing.T) {
 }
 
 // FuzzCheck changes a file as the input says: a place, a length and bytes, again and
-// again. Where the result is called sound, bbolt uses it, in this process: a panic or
-// a fault is what is looked for.
+// again. If the result is reported as sound, bbolt uses it in this process: a panic or
+// a fault fails the test.
 func FuzzCheck(f *testing.F) {
 	origin := queue(f, rand.New(rand.NewPCG(5, 5)), asFileStorage, 15, 900)
 	pageSize := int(binary.NativeEndian.Uint32(origin[24:]))

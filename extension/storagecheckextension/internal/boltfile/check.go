@@ -1,10 +1,10 @@
-// Package boltfile finds out whether a file of bbolt, in which contrib's file_storage
-// keeps what it stores, can be opened.
+// Package boltfile checks whether a file of bbolt can be opened. contrib's file_storage
+// stores its data in such files.
 //
-// bbolt maps a file into memory and follows what it finds there. In a damaged file it
-// panics, partly in goroutines of its own, or reads beyond the end of the file, which
-// is a fault; neither can be handled by whoever opens the file. So this package reads
-// the file by itself, with ordinary reads, and trusts no number in it.
+// bbolt maps a file into memory and follows the numbers in it. In a damaged file it
+// panics, partly in its own goroutines, or reads beyond the end of the file, which is a
+// fault. The caller that opens the file can handle neither. So this package reads the
+// file with ordinary reads, and trusts no number in it.
 package boltfile
 
 import (
@@ -16,7 +16,7 @@ import (
 	"io"
 )
 
-// Damage is the error of a file that bbolt cannot use. It says what was found.
+// Damage is the error of a file that bbolt cannot use. What describes the damage.
 type Damage struct{ What string }
 
 func (d *Damage) Error() string { return d.What }
@@ -25,8 +25,8 @@ func damaged(format string, args ...any) error {
 	return &Damage{fmt.Sprintf(format, args...)}
 }
 
-// The limits of what bbolt writes. A page is as large as one of the machine's memory,
-// which it was written on.
+// The limits of bbolt's files. A page has the size of a memory page of the machine that
+// wrote the file.
 const (
 	minPageSize = 4 << 10
 	maxPageSize = 64 << 10
@@ -37,17 +37,17 @@ const (
 	// A tree of maxPages pages with two branches each would be half as high.
 	maxHeight  = 64
 	maxNesting = 16
-	// maxTx is far beyond the number of any transaction that took place.
+	// maxTx is far beyond the number of any real transaction.
 	maxTx = 1 << 62
 )
 
-// Check reads the structure of a file of so many bytes: the two meta pages, the list
-// of free pages, and of each page of the trees its header, its table of elements and
-// their keys. This is what bbolt reads when it opens the file. It does not read the
-// values, which bbolt hands out as they are.
+// Check reads the structure of a file of the given size: the two meta pages, the list of
+// free pages, and of each page of the trees its header, its table of elements and their
+// keys. bbolt reads the same when it opens the file. Check does not read the values,
+// which bbolt returns unchanged.
 //
-// The error is a *Damage, or that of the context where the time is over. An empty file
-// is sound: bbolt begins a new one in it.
+// The error is a *Damage, or that of the context if the time is over. An empty file is
+// sound: bbolt initializes it.
 func Check(ctx context.Context, file io.ReaderAt, size int64) error {
 	if size == 0 {
 		return nil
@@ -69,33 +69,33 @@ type checker struct {
 	file     io.ReaderAt
 	size     int64
 	pageSize uint64
-	// pages is the number of pages in use; what lies behind them is not read.
+	// pages is the number of pages in use; the rest of the file is not read.
 	pages uint64
-	// seen are the pages that have been met: each has one place in the file's trees.
+	// seen are the pages that were read: each has one place in the file's trees.
 	seen pageSet
 	read int
 }
 
-// bytes reads so many bytes from a place in the file.
+// bytes reads n bytes from an offset in the file.
 func (c *checker) bytes(offset, n uint64) ([]byte, error) {
 	c.read++
 	if c.read%64 == 0 && c.ctx.Err() != nil {
 		return nil, c.ctx.Err()
 	}
 	if offset+n < offset || offset+n > uint64(c.size) {
-		return nil, damaged("it ends after %d bytes, before what belongs to it", c.size)
+		return nil, damaged("it ends after %d bytes, before its last page", c.size)
 	}
 	buffer := make([]byte, n)
 	if read, err := c.file.ReadAt(buffer, int64(offset)); uint64(read) < n {
 		if errors.Is(err, io.EOF) {
-			return nil, damaged("it ends after %d bytes, before what belongs to it", offset+uint64(read))
+			return nil, damaged("it ends after %d bytes, before its last page", offset+uint64(read))
 		}
 		return nil, damaged("it cannot be read: %v", err)
 	}
 	return buffer, nil
 }
 
-// meta is what a meta page says. It has a checksum.
+// meta is the content of a meta page. The page has a checksum.
 type meta struct {
 	pageSize                    uint32
 	root, freelist, pages, txid uint64
@@ -105,7 +105,7 @@ const (
 	magic    = 0xED0CDAED
 	version  = 2
 	metaSize = 64
-	// noFreelist in place of a page means: free pages are found by looking.
+	// noFreelist in place of a page means that the file has no list of free pages.
 	noFreelist = 1<<64 - 1
 )
 
@@ -126,8 +126,8 @@ func (c *checker) metaAt(offset uint64) (meta, bool) {
 	}, true
 }
 
-// meta finds the page size and the newer of the meta pages that are whole, as bbolt
-// does: transactions write them in turn, so that one is left where the other was cut.
+// meta returns the page size and the newer of the complete meta pages, as bbolt does.
+// Transactions write them in turn, so one is complete if the write of the other was cut.
 func (c *checker) meta() (meta, error) {
 	const noMeta = "neither of the two pages that it begins with is whole"
 	if c.size < 4*minPageSize {
@@ -136,7 +136,7 @@ func (c *checker) meta() (meta, error) {
 	first, whole := c.metaAt(0)
 	pageSize := uint64(first.pageSize)
 	for at := uint64(1 << 10); !whole && at <= 16<<20 && int64(at) < c.size-1024; at *= 2 {
-		// The first one that is whole counts.
+		// The first complete one counts.
 		if second, found := c.metaAt(at); found {
 			if pageSize = uint64(second.pageSize); pageSize != at {
 				return meta{}, damaged("its second page is at %d and says that pages have %d bytes", at, pageSize)
@@ -168,8 +168,8 @@ func (c *checker) meta() (meta, error) {
 	return newest, nil
 }
 
-// place is where a tree is: the key that its first one must be, and the one that all
-// must be less than; nil where there is no such. It also has the depth so far.
+// place is the position of a tree: its first key must be first, and all keys must be less
+// than below; nil means no condition. It also has the depth.
 type place struct {
 	first, below   []byte
 	height, nested int
@@ -221,8 +221,8 @@ func (c *checker) tree(id uint64, at place) (height int, err error) {
 	return height + 1, nil
 }
 
-// leaf checks the buckets among the elements of a page. In the tree at the top there
-// are only buckets.
+// leaf checks the buckets among the elements of a page. The topmost tree has only
+// buckets.
 func (c *checker) leaf(p page, elements []element, nested int) error {
 	for i := range elements {
 		e := &elements[i]
@@ -240,8 +240,8 @@ func (c *checker) leaf(p page, elements []element, nested int) error {
 	return nil
 }
 
-// bucket checks a bucket: its header, and its own tree, or the page that a small one
-// has behind the header.
+// bucket checks a bucket: its header, and its tree, or the page after the header of a
+// small bucket.
 func (c *checker) bucket(p page, e *element, nested int) error {
 	if e.valueSize < bucketHeader {
 		return damaged("page %d has a bucket without a header", p.id)

@@ -22,7 +22,7 @@ var asFileStorage = &bbolt.Options{Timeout: time.Second, NoSync: true, NoFreelis
 
 var bucket = []byte("default")
 
-// fastFolder is in memory where the machine has such a folder: bbolt waits for the
+// fastFolder is in memory if the machine has such a folder, because bbolt waits for the
 // disk whenever a file grows.
 func fastFolder(tb testing.TB) string {
 	tb.Helper()
@@ -78,8 +78,8 @@ func check(content []byte) error {
 	return Check(context.Background(), bytes.NewReader(content), int64(len(content)))
 }
 
-// A file that was called damaged is taken from its owner, so bbolt's own files must
-// all be sound, after any sequence of operations.
+// A file that is reported as damaged is moved aside, so all files of bbolt itself must
+// be sound, after any sequence of operations.
 func TestEveryFileOfBboltIsSound(t *testing.T) {
 	for name, options := range map[string]*bbolt.Options{
 		"as file_storage": asFileStorage,
@@ -115,7 +115,7 @@ func TestANewFileACompactedOneAndAnEmptyOneAreSound(t *testing.T) {
 	require.NoError(t, check(content))
 }
 
-// Each case is damage that happens, or that makes bbolt panic, and what is reported.
+// Each case is damage that occurs in practice or makes bbolt panic, with the report of it.
 func TestDamageIsFound(t *testing.T) {
 	sound := queue(t, rand.New(rand.NewPCG(7, 7)), asFileStorage, 100, 6000)
 	page := int(binary.NativeEndian.Uint32(sound[24:]))
@@ -157,7 +157,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// A transaction that was cut while it wrote its meta page leaves the one before.
+// If the write of a meta page is cut, the previous one is complete.
 func TestOneMetaPageIsEnough(t *testing.T) {
 	sound := queue(t, rand.New(rand.NewPCG(7, 7)), asFileStorage, 100, 6000)
 	page := int(binary.NativeEndian.Uint32(sound[24:]))
@@ -177,7 +177,7 @@ func TestTheTimeOfACheckIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// broken is a disk that cannot read a part of the file.
+// broken is a disk on which a part of the file is unreadable.
 type broken struct {
 	*bytes.Reader
 	from int64
@@ -190,7 +190,7 @@ func (b broken) ReadAt(to []byte, at int64) (int, error) {
 	return b.Reader.ReadAt(to, at)
 }
 
-func TestWhatADiskCannotReadIsDamage(t *testing.T) {
+func TestAnUnreadablePartOfTheDiskIsDamage(t *testing.T) {
 	sound := queue(t, rand.New(rand.NewPCG(7, 7)), asFileStorage, 100, 6000)
 	err := Check(context.Background(), broken{bytes.NewReader(sound), 8192}, int64(len(sound)))
 	var damage *Damage

@@ -2,7 +2,7 @@ package boltfile
 
 import "encoding/binary"
 
-// order is that of the machine: bbolt writes numbers as they are in memory.
+// order is the byte order of the machine: bbolt writes numbers as they are in memory.
 var order = binary.NativeEndian
 
 const (
@@ -21,13 +21,13 @@ const (
 // bucketElement are the flags of an element that is a bucket.
 const bucketElement = 1
 
-// page is the header of a page, and where the page is.
+// page is the header of a page, and its position.
 type page struct {
 	id           uint64
 	flags, count uint16
 	overflow     uint32
-	// at is the place of the page in the file, and extent its size with the pages that
-	// follow and belong to it. head is how much of it has been read.
+	// at is the offset of the page in the file, and extent its size, including the
+	// following pages that belong to it. head is the part that has been read.
 	at, extent uint64
 	head       []byte
 }
@@ -36,7 +36,7 @@ func headerOf(b []byte) page {
 	return page{id: order.Uint64(b), flags: order.Uint16(b[8:]), count: order.Uint16(b[10:]), overflow: order.Uint32(b[12:])}
 }
 
-// page reads a page of a tree, which no other place of the trees may have.
+// page reads a page of a tree. Each page may have only one place in the trees.
 func (c *checker) page(id uint64) (page, error) {
 	p, err := c.anyPage(id)
 	if err == nil && p.flags != branchPage && p.flags != leafPage {
@@ -71,7 +71,7 @@ func (c *checker) anyPage(id uint64) (page, error) {
 	return p, nil
 }
 
-// within reads a part of a page, from its beginning on.
+// within reads a part of a page, at an offset from its beginning.
 func (c *checker) within(p page, offset, n uint64) ([]byte, error) {
 	if offset+n <= uint64(len(p.head)) {
 		return p.head[offset : offset+n], nil
@@ -79,17 +79,17 @@ func (c *checker) within(p page, offset, n uint64) ([]byte, error) {
 	return c.bytes(p.at+offset, n)
 }
 
-// element is one of a leaf, with a value, or one of a branch, with a page below it.
+// element is an element of a leaf, with a value, or of a branch, with a page below it.
 type element struct {
 	key   []byte
 	flags uint32
-	// valueAt is the place of the value in the file.
+	// valueAt is the offset of the value in the file.
 	valueAt, valueSize uint64
 	child              uint64
 }
 
-// elements reads the elements of a page. They lie one behind the other, in the order
-// of their table.
+// elements reads the elements of a page. They are without gaps, in the order of their
+// table.
 func (c *checker) elements(p page) ([]element, error) {
 	next := headerSize + uint64(p.count)*elementSize
 	if next > p.extent {
@@ -123,8 +123,8 @@ func (c *checker) elements(p page) ([]element, error) {
 	return elements, nil
 }
 
-// freelist checks the list of free pages, where the file has one. A page in it belongs
-// to no tree.
+// freelist checks the list of free pages, if the file has one. No tree may have a page of
+// this list.
 func (c *checker) freelist(id uint64) error {
 	if id == noFreelist {
 		return nil
@@ -138,7 +138,7 @@ func (c *checker) freelist(id uint64) error {
 	}
 	begin, count := uint64(headerSize), uint64(p.count)
 	if p.count == 1<<16-1 {
-		// The number did not fit and stands before the list.
+		// The number did not fit into the header and is before the list.
 		b, err := c.within(p, headerSize, 8)
 		if err != nil {
 			return err
@@ -167,14 +167,14 @@ func (c *checker) freelist(id uint64) error {
 	return nil
 }
 
-// pageSet is a set of pages, which takes memory only for the parts that are used.
+// pageSet is a set of pages. It uses memory only for the parts that are used.
 type pageSet map[uint64]*[512]uint64
 
 func (s pageSet) slot(id uint64) (part, word, bit uint64) {
 	return id >> 15, id >> 6 & 511, 1 << (id & 63)
 }
 
-// add returns false where the page is in the set already.
+// add returns false if the page is already in the set.
 func (s pageSet) add(id uint64) bool {
 	part, word, bit := s.slot(id)
 	words := s[part]

@@ -1,35 +1,35 @@
 package collect
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strings"
+)
 
-// Batch is what one resource said at one time.
+// Batch is the points of one resource at one time.
 type Batch struct {
-	// Resource is the identity of the resource: service.name,
-	// service.instance.id and k8s.pod.uid where the instance is named, else all
-	// attributes.
+	// Resource is the identity of the resource, see the package identity.
 	Resource string
-	// Time is the points' time in nanoseconds since 1970.
+	// Time is the time of the points in Unix nanoseconds.
 	Time int64
 	// Groups are the engines and models that the samples belong to.
 	Groups []Group
 	// Samples are the points, at most one for each series.
 	Samples []Sample
-	// Unread are the points of counters and distributions that cannot be used: they
-	// say no more than that their series exist. Only what names a series is set.
+	// Unread are the points of counters and distributions that cannot be used. They only
+	// prove that their series exist. Only the fields that name a series are set.
 	Unread []Sample
-	// Source is the index of the ResourceMetrics that the last value came from, or
-	// the last point where there is no value: what is derived from the batch belongs
-	// beside it.
+	// Source is the index of the ResourceMetrics with the last value, or with the last
+	// point where there is no value. Derived values are written next to it.
 	Source int
-	// Ends is that of the last point that says that its series has ended, -1
-	// without one.
+	// Ends is the index of the ResourceMetrics with the last point that ends its series;
+	// -1 without one.
 	Ends int
 }
 
 var printSeed = maphash.MakeSeed()
 
-// Print is a number that is the same for batches of the same series, in any order:
-// a batch that is sent again has the print that it had before.
+// Print returns a fingerprint of the series of a batch. It does not depend on their
+// order, so a batch that is sent again has the same print.
 func (b *Batch) Print() (sum uint64) {
 	for i := range b.Groups {
 		b.Groups[i].print = maphash.String(printSeed, b.Groups[i].Key)
@@ -37,7 +37,7 @@ func (b *Batch) Print() (sum uint64) {
 	for _, samples := range [...][]Sample{b.Samples, b.Unread} {
 		for i := range samples {
 			s := &samples[i]
-			one := b.Groups[s.Group].print ^ maphash.String(printSeed, s.Label)*3 ^ uint64(s.Input)<<1
+			one := b.Groups[s.Group].print ^ maphash.String(printSeed, string(s.Label))*3 ^ uint64(s.Input)<<1
 			if s.Gone {
 				one++
 			}
@@ -50,9 +50,9 @@ func (b *Batch) Print() (sum uint64) {
 	return sum
 }
 
-// Group is one engine and model: the attributes that all inputs have in common.
+// Group is one engine and model: the attributes that are not labels of an input.
 type Group struct {
-	// Key is the same for equal attributes.
+	// Key is equal for equal attributes.
 	Key string
 	// Attributes are sorted by name.
 	Attributes []Attribute
@@ -60,9 +60,21 @@ type Group struct {
 	print uint64
 }
 
-// NewGroup returns the group with some attributes, which are sorted by name.
+// NewGroup returns the group with some attributes, which must be sorted by name.
 func NewGroup(attributes []Attribute) Group {
-	return Group{Key: string(appendKey(nil, attributes)), Attributes: attributes}
+	return Group{Key: KeyWithout(attributes, ""), Attributes: attributes}
+}
+
+// KeyWithout returns a key that is equal for attributes that are equal except for the one
+// with a name.
+func KeyWithout(attributes []Attribute, name string) string {
+	var key []byte
+	for i, a := range attributes {
+		if a.Name != name {
+			key = appendKey(key, attributes[i:i+1])
+		}
+	}
+	return string(key)
 }
 
 func appendKey(key []byte, attributes []Attribute) []byte {
@@ -75,8 +87,8 @@ func appendKey(key []byte, attributes []Attribute) []byte {
 // Attribute is a name and a value.
 type Attribute struct{ Name, Value string }
 
-// Model is the attributes that the engines of one model have in common: all but
-// the engine.
+// Model returns all attributes but the engine: those that the engines of a model have in
+// common.
 func (g *Group) Model() []Attribute {
 	without := make([]Attribute, 0, len(g.Attributes))
 	for _, a := range g.Attributes {
@@ -87,10 +99,10 @@ func (g *Group) Model() []Attribute {
 	return without
 }
 
-// Engine is the value of the attribute engine; empty without one.
+// Engine returns the value of the attribute engine; empty without one.
 func (g *Group) Engine() string { return g.Value("engine") }
 
-// Value is the value of an attribute; empty without it.
+// Value returns the value of an attribute; empty without it.
 func (g *Group) Value(name string) string {
 	for _, a := range g.Attributes {
 		if a.Name == name {
@@ -100,24 +112,43 @@ func (g *Group) Value(name string) string {
 	return ""
 }
 
+// Label is the values of an input's own attributes, in the order of Definition.Labels.
+// Equal values make equal labels, so it can be the key of a map.
+type Label string
+
+// separator stands between the values of a label. Prometheus's labels cannot contain it.
+const separator = "\x00"
+
+// NewLabel returns the label with these values.
+func NewLabel(values ...string) Label { return Label(strings.Join(values, separator)) }
+
+// Value returns the value of one of the input's own attributes.
+func (l Label) Value(i int) string {
+	rest := string(l)
+	for range i {
+		_, rest, _ = strings.Cut(rest, separator)
+	}
+	value, _, _ := strings.Cut(rest, separator)
+	return value
+}
+
 // Sample is one point.
 type Sample struct {
 	Input Input
 	// Group is an index into the batch's groups.
 	Group int
-	// Label is the values of the input's own attributes, in the order of
-	// Definition.Labels, joined by NUL.
-	Label string
+	// Label is the values of the input's own attributes.
+	Label Label
 	// Delta is true where the point is the change since the previous one.
 	Delta bool
-	// Gone is true where the point says that its series has ended.
+	// Gone is true where the point ends its series.
 	Gone bool
-	// Older is true where the point's name can be that of an older metric, which
-	// means the same only in quotients: it can have another unit.
+	// Older is true where the name can be that of an older metric. Such a metric can have
+	// another unit, so it may be used in quotients only.
 	Older bool
-	// Level is true where a gauge brings the count: it may fall without a restart.
+	// Level is true where the count is a gauge: it may fall without a restart.
 	Level bool
-	// Start is the point's start time in nanoseconds, 0 where it has none.
+	// Start is the start time of the point in Unix nanoseconds; 0 without one.
 	Start int64
 	// Value is the point's number, for counters and gauges.
 	Value float64
@@ -129,15 +160,15 @@ type Sample struct {
 
 	// rank is that of the name, see names.go.
 	rank int
-	// process is the one that told it, where vLLM says so.
+	// process is the process that reported the point, where vLLM names it.
 	process string
-	// summed is true where it is one of those that are summed.
+	// summed is true where the point is summed, see Definition.Summed.
 	summed bool
-	// contradicted is true where another process told it, too.
+	// contradicted is true where another process reported the same series.
 	contradicted bool
 }
 
-// Reason says why a point is not used. It passes through all the same.
+// Reason is why a point is not used. The point passes through unchanged.
 type Reason uint8
 
 // The reasons.
@@ -153,13 +184,12 @@ const (
 	BadHistogram
 	// NoTimestamp means: a point without a time.
 	NoTimestamp
-	// OlderName means: the same series under an older name beside the newer one.
+	// OlderName means: the same series also exists under a newer name.
 	OlderName
-	// TooLarge means: a point, or the resource that it belongs to, with more attributes
-	// than can be kept.
+	// TooLarge means: the attributes of the point, or of its resource, exceed the limits.
 	TooLarge
-	// SeveralProcesses: a gauge that each API server of a server tells, where none
-	// of them is right.
+	// SeveralProcesses means: each API server of a server reports the gauge for itself,
+	// and none of the values is right for the whole.
 	SeveralProcesses
 
 	// NumReasons is the number of reasons, for arrays over them.

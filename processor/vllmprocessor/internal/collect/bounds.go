@@ -10,12 +10,11 @@ const (
 	// The SDKs of OpenTelemetry stop at 128 attributes.
 	maxResourceAttributes = 512
 	maxResourceBytes      = 64 << 10
-	// maxPointBytes bounds the attributes of a point. Each point that is derived has
-	// them, too.
+	// maxPointBytes bounds the attributes of a point. Each derived point has them too.
 	maxPointBytes = 8 << 10
 )
 
-// tooLarge reports whether a resource has more attributes than can be kept.
+// tooLarge reports whether the attributes of a resource exceed the limits.
 func tooLarge(attributes pcommon.Map) bool {
 	if attributes.Len() > maxResourceAttributes {
 		return true
@@ -27,7 +26,7 @@ func tooLarge(attributes pcommon.Map) bool {
 	return bytes > maxResourceBytes
 }
 
-// pointsOf is the number of points of a metric.
+// pointsOf returns the number of points of a metric.
 func pointsOf(metric pmetric.Metric) int {
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:

@@ -17,8 +17,8 @@ var cacheConfigNumbers = [...]struct {
 	{"kv_cache_size_tokens", CacheConfigTokens},
 }
 
-// readCacheConfig reads the numbers that stand in labels of vLLM's cache
-// configuration, for input that did not come from our receiver.
+// readCacheConfig reads the numbers in the labels of vLLM's cache configuration. It is for
+// input that is not from our receiver.
 func (c *collector) readCacheConfig(metric pmetric.Metric) {
 	var points pmetric.NumberDataPointSlice
 	switch metric.Type() {
@@ -45,7 +45,7 @@ func (c *collector) readCacheConfig(metric pmetric.Metric) {
 			}
 			parsed, err := strconv.ParseFloat(value.AsString(), 64)
 			if err != nil || !finite(parsed) || parsed < 0 {
-				continue // "None" says that it is not set
+				continue // "None" means: not set
 			}
 			c.add(point.Timestamp(), engine, Sample{Input: number.input, Value: parsed, rank: rankWire})
 		}

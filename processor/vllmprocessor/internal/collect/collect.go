@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
-// Read returns the batches in metrics, the older before the newer for each
-// resource, and counts the points of known metrics that it cannot use.
+// Read returns the batches in metrics, sorted by time, and counts the points of known
+// metrics that it cannot use.
 func Read(metrics pmetric.Metrics) ([]Batch, Report) {
 	c := collector{index: map[batchKey]int{}}
 	resources := metrics.ResourceMetrics()
@@ -37,28 +37,28 @@ type batchKey struct {
 
 type collector struct {
 	batches []Batch
-	// pending is beside each of batches.
+	// pending has the same length as batches.
 	pending []pending
 	index   map[batchKey]int
 	report  Report
-	// contradictions is true where a sample has to be taken back.
+	// contradictions is true where a sample must be removed.
 	contradictions bool
 
-	// Of the resource that is being read.
+	// These are of the current resource.
 	source   int
 	resource string
-	// tooLarge is true for a resource that nothing is read of, and points the number of
-	// points of one whose first batch is not begun yet.
+	// tooLarge is true for a resource that is not read. points is the number of points of
+	// a resource until its first batch begins.
 	tooLarge bool
 	points   int
 
-	// Of the point that is being read.
+	// These are of the current point.
 	rest   []Attribute
 	key    []byte
 	labels [maxLabels]string
-	// last is the group of the point before.
+	// last is the group of the previous point.
 	last int
-	// most is the number of samples of the greatest batch so far.
+	// most is the number of samples of the largest batch so far.
 	most int
 }
 
@@ -86,7 +86,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 	}
 }
 
-// identify finds the resource's identity once there is a point to use.
+// identify computes the identity of the resource at its first usable point.
 func (c *collector) identify(rm pmetric.ResourceMetrics) {
 	if c.resource != "" {
 		return
@@ -109,7 +109,7 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 		c.readNumbers(metric.Gauge().DataPoints(), n, kind == Gauge || n.level, false)
 	case pmetric.MetricTypeSum:
 		sum := metric.Sum()
-		// A sum that can fall is a state, as an up-down counter is.
+		// A sum that can fall, as an up-down counter does, is a gauge here.
 		fits := kind == Counter && sum.IsMonotonic() ||
 			kind == Gauge && !sum.IsMonotonic() && sum.AggregationTemporality() == pmetric.AggregationTemporalityCumulative
 		if fits && sum.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified {
@@ -194,7 +194,7 @@ func (s *Sample) readBuckets(point pmetric.HistogramDataPoint) bool {
 	}
 	n := bounds.Len()
 	if n > 0 && math.IsInf(bounds.At(n-1), 1) {
-		// A bound at infinity says nothing: the last bucket is open anyway.
+		// A bound at infinity is redundant: the last bucket is open.
 		n--
 	}
 	both := make([]float64, 2*n+1)
@@ -208,8 +208,8 @@ func (s *Sample) readBuckets(point pmetric.HistogramDataPoint) bool {
 	left := point.Count()
 	for i := range counts.Len() {
 		if counts.At(i) > left {
-			// Also what a receiver makes of a body that was read while it changed:
-			// the last bucket, less than none, becomes a huge number.
+			// This also happens where a body changed while it was scraped: the last
+			// bucket would be negative and wraps around to a huge number.
 			return false
 		}
 		s.Counts[min(i, n)] += float64(counts.At(i))

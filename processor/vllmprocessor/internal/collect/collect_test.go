@@ -47,14 +47,14 @@ func TestTheOrderOfAttributesDoesNotMatter(t *testing.T) {
 	assert.Len(t, batches[0].Groups, 1)
 }
 
-func TestAnAttributeWithoutAValueIsNone(t *testing.T) {
+func TestAnAttributeWithoutAValueIsIgnored(t *testing.T) {
 	in := newInput()
 	in.counter("vllm.prompt_tokens", 1, "engine", "", "model_name", "m")
 	in.counter("vllm.generation_tokens", 2, "model_name", "m")
 	assert.Equal(t, []string{"100 vllm.prompt_tokens{model_name=m} 1", "100 vllm.generation_tokens{model_name=m} 2"}, in.read(t))
 }
 
-// Attributes that a deployment adds tell servers apart.
+// Attributes that a deployment adds distinguish servers.
 func TestOtherAttributesBelongToTheEngine(t *testing.T) {
 	in := newInput()
 	in.counter("vllm.request.success", 1, "engine", "0", "pod", "a", "finished_reason", "stop", "job", "vllm")
@@ -147,7 +147,7 @@ func TestDeltasAreMarked(t *testing.T) {
 	}, in.read(t))
 }
 
-func TestWhatIsNoNumberIsLeftOut(t *testing.T) {
+func TestAValueThatIsNotANumberIsLeftOut(t *testing.T) {
 	in := newInput()
 	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		in.counter("vllm.prompt_tokens", value)
@@ -170,7 +170,7 @@ func TestAPointWithoutATimeIsLeftOut(t *testing.T) {
 }
 
 // Such a point may hold anything besides.
-func TestAnEndIsNoValueWhateverItHolds(t *testing.T) {
+func TestAnEndHasNoValue(t *testing.T) {
 	in := newInput()
 	end(in.counter("vllm.prompt_tokens", math.NaN(), "engine", "0"))
 	end(in.gauge("vllm.num_requests.running", 5))
@@ -215,7 +215,7 @@ func TestHistograms(t *testing.T) {
 		{"bounds without counts", []float64{1}, nil, 4, ""},
 		{"bounds that fall", []float64{2, 1}, []uint64{1, 1, 1}, 3, ""},
 		{"bounds twice", []float64{1, 1}, []uint64{1, 1, 1}, 3, ""},
-		{"a bound that is no number", []float64{math.NaN()}, []uint64{1, 1}, 2, ""},
+		{"a bound that is not a number", []float64{math.NaN()}, []uint64{1, 1}, 2, ""},
 		{"a bound below everything", []float64{-inf, 1}, []uint64{0, 1, 1}, 2, ""},
 		{"infinity twice", []float64{1, inf, inf}, []uint64{1, 1, 1, 1}, 4, ""},
 		{"a count that is not the buckets'", []float64{1}, []uint64{1, 1}, 3, ""},
@@ -236,7 +236,7 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-func TestASumThatIsNoNumberIsNone(t *testing.T) {
+func TestASumThatIsNotANumberIsIgnored(t *testing.T) {
 	in := newInput()
 	in.histogram("vllm.time_to_first_token", nil, []uint64{4}).SetSum(math.NaN())
 	in.histogram("vllm.e2e_request_latency", nil, []uint64{4}).RemoveSum()

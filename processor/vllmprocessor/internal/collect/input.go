@@ -1,7 +1,6 @@
-// Package collect reads what the processor needs out of the metrics that pass
-// through: the points of vLLM's metrics, under the names of the catalogue or of
-// the wire, grouped by resource and time. It is the first step of the way and
-// the only one besides emit that knows pdata. It changes nothing.
+// Package collect reads the points of vLLM's metrics, under their names in the catalogue
+// or on the wire, and groups them by resource and time. It is the first step of the
+// processor. Only collect and emit use pdata. It does not change the metrics.
 package collect
 
 // Input is a metric that a derived metric is computed from.
@@ -34,14 +33,14 @@ const (
 	CorruptedRequests
 	FailedTransfers
 
-	// Up and Healthy are of the server, not of an engine.
+	// Up and Healthy belong to the server, not to an engine.
 	Up
 	Healthy
 	// ScrapeFailure is 1 for the way in which the last scrape of the server failed.
 	ScrapeFailure
 	PodTerminating
 	SleepState
-	// GatewayQueue is of an inference gateway.
+	// GatewayQueue belongs to an inference gateway.
 	GatewayQueue
 	Running
 	Waiting
@@ -50,8 +49,8 @@ const (
 	KVCacheCapacity
 	KVCacheBlockSize
 	KVCacheBlocks
-	// CacheConfigTokens is the capacity as a label of vLLM's cache configuration
-	// tells it, in input that did not come from our receiver.
+	// CacheConfigTokens is the capacity from a label of vLLM's cache configuration, in
+	// input that is not from our receiver.
 	CacheConfigTokens
 
 	TimeToFirstToken
@@ -72,14 +71,14 @@ const (
 	NumInputs
 )
 
-// Kind says how the values of an input behave.
+// Kind is the kind of an input.
 type Kind uint8
 
 // The kinds of inputs.
 const (
-	// Counter only grows, until its process restarts.
+	// Counter grows until its process restarts.
 	Counter Kind = iota
-	// Gauge is a state.
+	// Gauge can rise and fall.
 	Gauge
 	// Distribution is a histogram with explicit bounds.
 	Distribution
@@ -87,22 +86,22 @@ const (
 
 // Definition describes an input.
 type Definition struct {
-	// Name is the metric's name in the catalogue; empty for one that no metric of
-	// ours stands for.
+	// Name is the name of the metric in the catalogue; empty for an input that is not in
+	// it.
 	Name string
-	// Kind is what its points must be; others are counted as a type conflict.
+	// Kind is the kind of its points. Others are counted as a type conflict.
 	Kind Kind
-	// Labels are the attributes that tell its series of one engine and model
-	// apart. All other attributes belong to the identity of the engine.
+	// Labels are the attributes that distinguish its series within one engine and model.
+	// All other attributes belong to the identity of the engine.
 	Labels []string
-	// Summed is an attribute over whose values the points are summed when they are
-	// read, because clients choose them: no state is made of it. Empty for none.
+	// Summed is an attribute over whose values the points are summed when they are read.
+	// Clients choose the values, so no state is stored for each. Empty for none.
 	Summed string
-	// Older are catalogue names of older servers that mean the same for every
-	// formula here.
+	// Older are catalogue names of older servers that can replace the input in every
+	// formula.
 	Older []string
-	// Level is the catalogue name of the same count from a server that types it as a
-	// gauge. It counts only where a batch has no counter of the input.
+	// Level is the catalogue name of the same count from a server that exposes it as a
+	// gauge. It is used only where a batch has no counter of the input.
 	Level string
 }
 
@@ -168,7 +167,7 @@ var definitions = [NumInputs]Definition{
 	KVBlockReuseGap:         {Name: "vllm.kv_block.reuse_gap", Kind: Distribution},
 }
 
-// Define describes an input.
+// Define returns the definition of an input.
 func (in Input) Define() *Definition { return &definitions[in] }
 
 // String is the input's name in the catalogue.

@@ -8,21 +8,21 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// named is what a metric's name leads to.
+// named is the meaning of a metric's name.
 type named struct {
 	input Input
-	// rank decides between several names of one input in one batch, as between
-	// an old family and the new one beside it: the highest counts.
+	// rank decides between several names of one input in one batch, for example an old
+	// family and the new one: the highest rank is used.
 	rank int
-	// older is true for a name that can stand for the input's older metric.
+	// older is true for a name that can be that of an older metric of the input.
 	older bool
-	// level is true where the metric at hand is a gauge that counts.
+	// level is true where the metric is a gauge that counts.
 	level bool
 }
 
-// Ranks of the names of one input, from the bottom: a gauge that counts, older
-// metrics of the catalogue, the families of the wire from the oldest on, the
-// catalogue's name as an exporter to Prometheus writes it, and the catalogue's name.
+// Ranks of the names of one input, from the lowest: a gauge that counts, older metrics of
+// the catalogue, the families of the wire from the oldest to the newest, the catalogue's
+// name as an exporter to Prometheus writes it, and the catalogue's name.
 const (
 	rankLevel      = -1
 	rankOlder      = 0
@@ -31,13 +31,13 @@ const (
 	rankCanonical  = 1000
 )
 
-// cacheConfigFamily is the info metric whose labels hold the capacity of the KV
-// cache. Our receiver turns the labels into metrics; others pass it on.
+// cacheConfigFamily is the info metric with the capacity of the KV cache in its labels.
+// Our receiver makes metrics of the labels; other receivers pass it on.
 const cacheConfigFamily = "vllm:cache_config_info"
 
-// inputs maps every name under which an input can arrive: the catalogue's, what
-// exporters to Prometheus make of it, and each family of the wire with any
-// prefix of a deployment, also without the suffix that some receivers cut off.
+// inputs maps every possible name of an input: the catalogue's name, its forms in
+// Prometheus, and each family of the wire with any prefix of a deployment, also without
+// the suffix that some receivers cut off.
 var inputs = sync.OnceValue(func() map[string]named {
 	index := map[string]named{}
 	add := func(name string, in Input, rank int) {
@@ -72,13 +72,13 @@ var inputs = sync.OnceValue(func() map[string]named {
 	return index
 })
 
-// unitSuffixes are the words that exporters to Prometheus append for a unit. A
-// share gets its word only as a gauge.
+// unitSuffixes are the suffixes that exporters to Prometheus append for a unit. Only
+// gauges get the suffix for a ratio.
 var unitSuffixes = map[string]string{"s": "_seconds", "By": "_bytes", "1": "_ratio"}
 
-// translations returns a name of the catalogue as exporters to Prometheus write
-// it, by OpenTelemetry's rules: with the unit and _total, with
-// underscores for dots or, where the server takes them, with the dots.
+// translations returns a name of the catalogue as exporters to Prometheus write it by
+// OpenTelemetry's rules: with the unit and _total, and with underscores or, where the
+// server accepts them, with dots.
 func translations(name string) []string {
 	metric, known := catalog.ByName(name)
 	if !known {
@@ -92,14 +92,14 @@ func translations(name string) []string {
 	underscored := strings.ReplaceAll(name, ".", "_")
 	full := underscored
 	if !strings.Contains(name+"_", suffix+"_") {
-		// With underscores a name that has the word already does not get it again.
+		// A name with the suffix does not get it again.
 		full += suffix
 	}
 	return []string{underscored, full + total, name + suffix + total}
 }
 
-// addFamilies calls add for each spelling of the families of a metric. Families
-// that mean the metric only in some versions are left to the lowest rank.
+// addFamilies calls add for each spelling of the families of a metric. The rank of a
+// family is its position.
 func addFamilies(name string, add func(family string, rank int)) {
 	metric, known := catalog.ByName(name)
 	if !known {
@@ -120,8 +120,8 @@ func addFamilies(name string, add func(family string, rank int)) {
 	}
 }
 
-// spellings returns a family of the catalogue with each prefix that deployments
-// put before vLLM's names.
+// spellings returns a family of the catalogue with each prefix that deployments use for
+// vLLM's names.
 func spellings(family string) []string {
 	rest, ours := strings.CutPrefix(family, catalog.Prefixes[0])
 	if !ours {
@@ -134,13 +134,13 @@ func spellings(family string) []string {
 	return all
 }
 
-// cacheConfigNames also has the name without its end, which the Prometheus
-// receiver gives a family of OpenMetrics's type info.
+// cacheConfigNames includes the name without _info, which the Prometheus receiver gives
+// to an OpenMetrics family of the type info.
 var cacheConfigNames = sync.OnceValue(func() []string {
 	return append(spellings(cacheConfigFamily), spellings(strings.TrimSuffix(cacheConfigFamily, "_info"))...)
 })
 
-// lookUp returns the input that a metric's name means.
+// lookUp returns the input of a metric's name.
 func lookUp(name string) (named, bool) {
 	n, known := inputs()[name]
 	return n, known

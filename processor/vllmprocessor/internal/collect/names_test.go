@@ -126,7 +126,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 	}
 }
 
-func TestWhatOnlySoundsLikeAnInputIsNone(t *testing.T) {
+func TestASimilarNameIsNotAnInput(t *testing.T) {
 	for _, name := range []string{
 		"", "vllm:", "vllm:prompt_tokens_created", "vllm:request_success_created", "prompt_tokens", "my_vllm:prompt_tokens_total",
 		"vllm_router.num_requests.running", "vllm:time_to_first_token_seconds_bucket", "vllm:prompt_tokens_recomputed_total",

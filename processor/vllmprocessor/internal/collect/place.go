@@ -9,12 +9,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// pending is a batch that is being put together.
+// pending is what is needed while a batch is read.
 type pending struct {
-	// groups finds a group by its key, once there are too many to look through.
+	// groups is an index by key, once there are too many groups for a linear search.
 	groups map[string]int
-	// twins finds a sample. It is made only once there is a point whose name or
-	// process can have another one beside it.
+	// twins is an index of the samples. It is created at the first point whose series can
+	// also have another name or process.
 	twins map[sampleKey]int
 	// valued is true once there is a value.
 	valued bool
@@ -23,10 +23,10 @@ type pending struct {
 type sampleKey struct {
 	input Input
 	group int
-	label string
+	label Label
 }
 
-// add puts a sample into the batch of its time.
+// add adds a sample to the batch of its time.
 func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample Sample) {
 	if timestamp == 0 {
 		c.report[NoTimestamp]++
@@ -51,7 +51,7 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 	c.most = max(c.most, len(batch.Samples))
 }
 
-// addUnread notes that a series exists whose point cannot be used.
+// addUnread records that a series exists whose point cannot be used.
 func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in Input) {
 	if timestamp == 0 || in.Define().Kind == Gauge {
 		return
@@ -77,25 +77,24 @@ func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 			Source: c.source, Ends: -1,
 		})
 		c.pending = append(c.pending, pending{})
-		// A resource has points of one time as a rule. Where it has many times, each of
-		// them grows as it needs.
+		// A resource usually has points of one time. Where it has many, the other batches
+		// grow as needed.
 		c.points = 0
 	}
 	return &c.batches[at], &c.pending[at]
 }
 
-// minSamples is what a server with one engine has at least: room for them is
-// made at once, and for as many as the greatest batch so far, but for no more than
-// there are points.
+// minSamples is about what a server with one engine has. A batch begins with room for as
+// many samples, or as the largest batch so far, but not for more than there are points.
 const minSamples = 48
 
-// pidLabel names the process of a gauge that vLLM's multi-process mode tells for
-// each API server. It tells nothing about the engine.
+// pidLabel is the process of a gauge that vLLM's multi-process mode reports for each API
+// server. It is not a part of the engine's identity.
 const pidLabel = "pid"
 
-// read takes the attributes of a point apart: the input's own into the sample,
-// all others into c.rest, sorted. As with Prometheus an attribute without a value
-// is none. It returns false where there is more than can be kept.
+// read divides the attributes of a point: the input's labels go into the sample, all
+// others into c.rest, sorted. As in Prometheus, an attribute without a value is ignored.
+// It returns false where the attributes exceed the limits.
 func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 	definition, bytes := sample.Input.Define(), 0
 	c.rest = c.rest[:0]
@@ -130,25 +129,19 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		c.rest = append(c.rest, Attribute{name, text})
 	}
 	slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
-	switch len(labels) {
-	case 0:
-	case 1:
-		sample.Label = labels[0]
-	default:
-		sample.Label = strings.Join(labels, "\x00")
-	}
+	sample.Label = NewLabel(labels...)
 	return true
 }
 
-// fewGroups is the number of groups that are looked through one by one.
+// fewGroups is the number of groups up to which a linear search is used.
 const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
 func (c *collector) group(batch *Batch, p *pending) int {
 	c.key = appendKey(c.key[:0], c.rest)
 	n := len(batch.Groups)
-	// A body goes through the engines metric by metric: the next is likely the
-	// one after the last.
+	// A body has the engines in the same order for each metric, so the next group is
+	// likely the one after the last.
 	for i := range min(n, fewGroups) {
 		next := (c.last + 1 + i) % n
 		if batch.Groups[next].Key == string(c.key) {
@@ -174,9 +167,10 @@ func (c *collector) group(batch *Batch, p *pending) int {
 	return n
 }
 
-// replaces settles several points of one series at one time: a value counts more
-// than an end, a newer name more than an older one, and a point of no process
-// more than one of a process. Points of several processes contradict each other.
+// replaces resolves several points of one series at one time. A value wins over an end, a
+// newer name over an older one, and a point without a process over one with a process.
+// Points of several processes contradict each other. It reports whether the sample is
+// handled and must not be added.
 func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	if p.twins == nil {
 		if sample.rank == rankCanonical && sample.process == "" && !sample.summed {
@@ -195,7 +189,7 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	other := &batch.Samples[i]
 	switch {
 	case other.Gone != sample.Gone:
-		// The end of one name or process beside the value of another.
+		// One name or process has ended and another has a value.
 		if other.Gone {
 			*other = *sample
 		}
@@ -207,7 +201,7 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	case sample.summed && other.summed:
 		other.Value += sample.Value
 	case other.process == "" && sample.process == "":
-		// The same name twice: the window keeps the first and counts the other.
+		// The same name twice: the window uses the first and counts the other.
 		return false
 	case other.process == "" || sample.process == "":
 		if sample.process == "" {
@@ -227,7 +221,7 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 
 func (s *Sample) key() sampleKey { return sampleKey{s.Input, s.Group, s.Label} }
 
-// dropContradictions removes the samples that several processes tell.
+// dropContradictions removes the samples that several processes report.
 func (c *collector) dropContradictions() {
 	if !c.contradictions {
 		return

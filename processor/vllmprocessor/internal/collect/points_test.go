@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -119,7 +120,7 @@ func render(batch *Batch, s *Sample) string {
 	}
 	line := name + "{" + strings.Join(attributes, ",") + "}"
 	if s.Label != "" {
-		line += "[" + strings.ReplaceAll(s.Label, "\x00", "|") + "]"
+		line += "[" + strings.ReplaceAll(string(s.Label), "\x00", "|") + "]"
 	}
 	switch {
 	case s.Gone:
@@ -147,4 +148,24 @@ func sorted(lines []string) []string {
 func count(reason Reason, n int) (r Report) {
 	r[reason] = n
 	return r
+}
+
+func TestALabelHasTheValuesItWasMadeOf(t *testing.T) {
+	for _, values := range [][]string{{}, {"a"}, {"", ""}, {"200", "/v1/completions", "POST"}, {"", "b", ""}, {"a", "", "c"}} {
+		label := NewLabel(values...)
+		for i, want := range values {
+			assert.Equal(t, want, label.Value(i), "%q", values)
+		}
+		assert.Empty(t, label.Value(len(values)), "%q", values)
+	}
+}
+
+// The key leaves out one attribute, and no two lists of attributes have the same key.
+func TestAKeyLeavesOutOneAttribute(t *testing.T) {
+	a, b := Attribute{Name: "engine", Value: "0"}, Attribute{Name: "model_name", Value: "m"}
+	group := NewGroup([]Attribute{a, b})
+	assert.Equal(t, group.Key, KeyWithout([]Attribute{a, b}, "pod"))
+	assert.Equal(t, NewGroup([]Attribute{b}).Key, KeyWithout([]Attribute{a, b}, "engine"))
+	assert.Equal(t, []Attribute{b}, group.Model())
+	assert.NotEqual(t, NewGroup([]Attribute{{Name: "ab", Value: "c"}}).Key, NewGroup([]Attribute{{Name: "a", Value: "bc"}}).Key)
 }

@@ -69,7 +69,7 @@ func TestTheOldNameOfTheCacheCountsOnlyAlone(t *testing.T) {
 }
 
 // A server that was updated ends the series of the old name.
-func TestAValueCountsMoreThanTheEndOfAnotherName(t *testing.T) {
+func TestAValueWinsOverTheEndOfAnotherName(t *testing.T) {
 	value := func(name string) func(*input) { return func(in *input) { in.counter(name, 5) } }
 	gone := func(name string) func(*input) { return func(in *input) { end(in.counter(name, 0)) } }
 	for _, names := range [][2]string{
@@ -98,7 +98,7 @@ func TestTwinsAreFoundWhenAResourceIsSplit(t *testing.T) {
 	}
 }
 
-// In multi-process mode some versions tell a gauge once for each API server.
+// In multi-process mode some versions report a gauge once for each API server.
 func TestAGaugeOfOneProcessIsTheEngines(t *testing.T) {
 	in := newInput()
 	in.gauge("vllm:kv_cache_usage_perc", 0.1, "engine", "0", "pid", "71")
@@ -106,7 +106,7 @@ func TestAGaugeOfOneProcessIsTheEngines(t *testing.T) {
 	assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=0} 0.1", "100 vllm.kv_cache.utilization{engine=1} 0.2"}, in.read(t))
 }
 
-func TestAGaugeOfSeveralProcessesSaysNothing(t *testing.T) {
+func TestAGaugeOfSeveralProcessesIsNotUsed(t *testing.T) {
 	of := func(value float64, pid string) func(*input) {
 		return func(in *input) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
 	}
@@ -132,7 +132,7 @@ func TestTheGaugeWithoutAProcessIsRight(t *testing.T) {
 	)
 }
 
-// The end of the process before, beside the first value of the next.
+// The previous process ends in the same batch in which the next one begins.
 func TestAProcessThatEndedDoesNotContradictTheNext(t *testing.T) {
 	eachOrder(t, func(in *input) {
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{} 0.4"}, in.read(t))
@@ -187,7 +187,7 @@ func TestWhatMakesAResourceTheSame(t *testing.T) {
 	same := slices.Concat(full, []string{"vllm.version", "0.20.0"})
 	assert.Equal(t, identity(full...), identity(same...), "what arrives late")
 	assert.Equal(t, identity(full[:4]...), identity(full[2], full[3], full[0], full[1]), "the order")
-	assert.Equal(t, identity("service.instance.id", "a"), identity("service.instance.id", "a", "service.name", ""), "an empty name is none")
+	assert.Equal(t, identity("service.instance.id", "a"), identity("service.instance.id", "a", "service.name", ""), "an empty name is ignored")
 	others := [][]string{
 		full, full[:4], full[2:4], full[2:], full[:2],
 		{},

@@ -9,33 +9,33 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// Settings are the choices of a processor, and what is known about a resource.
+// Settings are the configuration of a processor, and what is known about a resource.
 type Settings struct {
-	// Enabled says for each of Rows whether it is wanted.
+	// Enabled is true for each of Rows that is to be computed.
 	Enabled []bool
 	// Quantiles are the quantiles of the latencies.
 	Quantiles []Quantile
 	// MeanConstrained uses sum and count to place a quantile in its bucket.
 	MeanConstrained bool
-	// PerEngineQuantiles keeps the quantiles of each engine where there are
+	// PerEngineQuantiles computes quantiles for each engine also where there are
 	// several.
 	PerEngineQuantiles bool
-	// MinCount is the least number of observations of a mean or quantile.
+	// MinCount is the least number of observations for a mean or quantile.
 	MinCount float64
 	// CapacityFromBlocks allows blocks times block size as the capacity of the KV
 	// cache.
 	CapacityFromBlocks bool
-	// Peak is what one GPU of the resource can do; 0 where that is not known.
+	// Peak is the peak of one GPU of the resource; 0 where it is not known.
 	Peak Peak
 }
 
-// Peak is what one GPU can do at best.
+// Peak is the highest throughput of one GPU.
 type Peak struct {
 	// FLOPS are floating-point operations per second, Bandwidth bytes per second.
 	FLOPS, Bandwidth float64
 }
 
-// Quantile is a quantile that is asked for.
+// Quantile is a configured quantile.
 type Quantile struct {
 	// Rank is from 0 to 1.
 	Rank float64
@@ -50,7 +50,7 @@ func NewQuantile(rank float64) Quantile {
 
 // Value is one point of a derived metric.
 type Value struct {
-	// Row is the metric; nil stands for all metrics of the group.
+	// Row is the metric; nil is all metrics of the group.
 	Row *Row
 	// Group is the number of the engine and model, or of the roll-up.
 	Group int
@@ -60,11 +60,11 @@ type Value struct {
 	Extra Extra
 	// Attributes are those of the engine and model.
 	Attributes []collect.Attribute
-	// Start is when the counting began, in nanoseconds; only of a sum.
+	// Start is when the counting began, in Unix nanoseconds; only for a sum.
 	Start int64
-	// Number is the value, unless Pending: then what was said before is neither
-	// repeated nor ended. Pending holds for all values of the row's own attributes
-	// in the group.
+	// Number is the value. Where Pending is true there is no value yet, and the series is
+	// neither repeated nor ended. Pending holds for all own attributes of the row in
+	// the group.
 	Number  float64
 	Pending bool
 }
@@ -76,32 +76,32 @@ type Extra [maxOwn]string
 // maxOwn is the most own attributes of a row.
 const maxOwn = 3
 
-// Evaluator computes derived metrics. It keeps memory between calls and is not
+// Evaluator computes derived metrics. It reuses its memory between calls and is not
 // safe for concurrent use.
 type Evaluator struct {
-	// Absent counts the values that could not be told, by reason.
+	// Absent counts the values that could not be computed, by reason.
 	Absent [NumReasons]int
 
 	values    []Value
 	now, long []window.View
 	members   []Member
-	// places has for each group's place in the resource that in members.
+	// places maps the place of a group in the resource to its place in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
 	entries     []entry
 }
 
-// entry is the parts of one value of a row's own attributes.
+// entry is the parts for one value of the own attributes of a row.
 type entry struct {
 	extra Extra
 	parts Parts
-	// member is the last one that has spoken of it.
+	// member is the last one that has yielded it.
 	member int
 }
 
-// Evaluate returns what can be said about a resource at its newest batch. The
-// result is valid until the next call.
+// Evaluate returns the derived values of a resource at its newest batch. The result is
+// valid until the next call.
 func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Value {
 	e.values = e.values[:0]
 	e.now = resource.Views(e.now, false)
@@ -153,8 +153,8 @@ func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 	return members
 }
 
-// misattributed tells whether one engine has all drafts while others generate
-// too: some servers of v0.10 credit every engine's drafts to engine 0.
+// misattributed reports whether one engine has all drafts although others generate tokens
+// too: some servers of v0.10 count the drafts of all engines for engine 0.
 func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	credited, uncredited := 0, 0
 	for g := range resource.Groups(up) {
@@ -168,12 +168,12 @@ func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	return credited == 1 && uncredited > 0
 }
 
-// scope is what rows are evaluated for: one engine, or the engines of a model.
+// scope is one engine, or the roll-up over the engines of a model.
 type scope struct {
 	number     int
 	attributes []collect.Attribute
 	rollup     bool
-	// alone is true for an engine without a roll-up beside it.
+	// alone is true for an engine that is in no roll-up.
 	alone         bool
 	misattributed bool
 }
@@ -201,7 +201,7 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 	}
 }
 
-// add keeps a value or counts why there is none.
+// add appends a value, or counts the reason why it is absent.
 func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason Reason) {
 	if reason == OK && (math.IsNaN(number) || math.IsInf(number, 0)) {
 		reason = Contradiction
@@ -217,8 +217,8 @@ func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason 
 	})
 }
 
-// sum adds the parts of one more engine. An engine that has nothing to say does
-// not take part; one whose part is pending holds up the whole.
+// sum adds the parts of one more engine. An engine without a value is left out. One that
+// is pending makes the sum pending.
 func (p *Parts) sum(other Parts) {
 	switch {
 	case p.Reason == Pending || other.Reason == Pending:
@@ -261,17 +261,17 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	e.add(in, row, Extra{}, value, reason)
 }
 
-// several evaluates a row with attributes of its own. They are few; the cap is
-// against a server that makes them up.
+// several evaluates a row with attributes of its own. Their values are few; the cap
+// protects against hostile servers.
 func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
 	entries := e.entries[:0]
 	reason := Missing
-	// before is what the members so far say of any other value, rest what the
-	// present one does.
+	// before is the sum over the members so far for a value that none of them yielded.
+	// rest is the same for the current member.
 	before, rest := noParts, noParts
 	for i := range members {
-		var said Reason
-		rest, said = row.Several(settings, &members[i], func(extra Extra, parts Parts) {
+		var one Reason
+		rest, one = row.Several(settings, &members[i], func(extra Extra, parts Parts) {
 			if in.misattributed && extra == row.speculativeExtra {
 				return
 			}
@@ -293,11 +293,11 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 			}
 		}
 		before.sum(rest)
-		reason = reason.Together(said, i == 0)
+		reason = reason.Together(one, i == 0)
 	}
 	e.entries = entries
 	if reason == OK && len(entries) == 0 {
-		return // what it would say belongs to the roll-up
+		return // all its values belong to the roll-up
 	}
 	if reason == Pending || len(entries) == 0 {
 		e.add(in, row, Extra{}, 0, reason)
@@ -317,11 +317,11 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 	reason := Missing
 	for i := range members {
 		e.one.Reset()
-		said := row.Quantiles(&members[i], &e.one)
-		if said == OK {
+		one := row.Quantiles(&members[i], &e.one)
+		if one == OK {
 			e.merged.Add(&e.one)
 		}
-		reason = reason.Together(said, i == 0)
+		reason = reason.Together(one, i == 0)
 	}
 	if reason == OK {
 		reason = settings.enough(&e.merged)

@@ -47,11 +47,11 @@ func TestDerivedValuesAreTheIntegralsOfWhatHappened(t *testing.T) {
 		}
 	})
 	for _, row := range derive.Rows() {
-		told := 0
+		emitted := 0
 		for _, count := range counts {
-			told += count[row.Metric]
+			emitted += count[row.Metric]
 		}
-		require.Greater(t, told, enough, "%s was hardly told", row.Metric)
+		require.Greater(t, emitted, enough, "%s was hardly emitted", row.Metric)
 	}
 }
 
@@ -73,9 +73,9 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 	})
 	var evaluator derive.Evaluator
 	var memory emit.Memory
-	open := map[string]int{} // the scrape at which a derived series was told last
+	open := map[string]int{} // the scrape at which a derived series was emitted last
 	for scrape, at := range w.scrapes {
-		told, ended := said{}, map[string]bool{}
+		emitted, ended := values{}, map[string]bool{}
 		for _, batch := range w.batches(scrape) {
 			if !resource.Observe(batch, math.MaxInt).Changed {
 				continue
@@ -83,8 +83,8 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 			out := pmetric.NewMetricSlice()
 			emit.Put(memory.Write(evaluator.Evaluate(settings, resource), resource.Time(), batch.Time), batch.Time, out)
 			for key, value := range points(t, out, at) {
-				if _, again := told[key]; again || ended[key] {
-					t.Fatalf("seed %d, scrape %d: %s is told twice at one time", seed, scrape, key)
+				if _, again := emitted[key]; again || ended[key] {
+					t.Fatalf("seed %d, scrape %d: %s is emitted twice at one time", seed, scrape, key)
 				}
 				if math.IsNaN(value) {
 					if _, was := open[key]; !was {
@@ -93,23 +93,23 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 					delete(open, key)
 					ended[key] = true
 				} else {
-					told[key] = value
+					emitted[key] = value
 				}
 			}
 		}
 		want := r.everything(scrape)
 		for key, value := range want {
-			got, ok := told[key]
+			got, ok := emitted[key]
 			if !ok || math.Abs(got-value) > 1e-9*math.Abs(value) {
-				t.Errorf("seed %d, scrape %d: %s is %v, told: %t, as %v", seed, scrape, key, value, ok, got)
+				t.Errorf("seed %d, scrape %d: %s is %v, emitted: %t, as %v", seed, scrape, key, value, ok, got)
 			}
 			name, _, _ := strings.Cut(key, "{")
 			count[name]++
 			open[key] = scrape
 		}
-		for key, value := range told {
+		for key, value := range emitted {
 			if _, ok := want[key]; !ok {
-				t.Errorf("seed %d, scrape %d: %s is told as %v, and cannot be known", seed, scrape, key, value)
+				t.Errorf("seed %d, scrape %d: %s is emitted as %v, and cannot be known", seed, scrape, key, value)
 			}
 		}
 		if t.Failed() {
@@ -124,10 +124,10 @@ func compare(t *testing.T, w *world, seed uint64, count map[string]int) {
 	}
 }
 
-// everything is all that is to be told at a scrape.
-func (r *reference) everything(now int) said {
-	all := said{}
-	put := func(group string, rows map[string]said) {
+// everything is all values that are expected at a scrape.
+func (r *reference) everything(now int) values {
+	all := values{}
+	put := func(group string, rows map[string]values) {
 		for metric, values := range rows {
 			for extra, value := range values {
 				all[metric+"{"+group+named(metric, extra)+"}"] = value
@@ -154,10 +154,10 @@ func (r *reference) everything(now int) said {
 	for _, e := range r.engines {
 		if tokens := r.scope(now, e); r.up[e][now] {
 			value, _ := tokens.level(e, collect.CacheConfigTokens, "")
-			put("engine="+e+",", map[string]said{"vllm.kv_cache.capacity": {"": value}})
+			put("engine="+e+",", map[string]values{"vllm.kv_cache.capacity": {"": value}})
 		}
 	}
-	put("", r.scope(now).frontEndSays())
+	put("", r.scope(now).expectOfFrontEnd())
 	return all
 }
 
@@ -180,9 +180,9 @@ func named(metric, extra string) string {
 }
 
 // points are the values of the metrics; NaN for an end.
-func points(t *testing.T, metrics pmetric.MetricSlice, at int64) said {
+func points(t *testing.T, metrics pmetric.MetricSlice, at int64) values {
 	t.Helper()
-	all := said{}
+	all := values{}
 	for i := range metrics.Len() {
 		metric := metrics.At(i)
 		data := metric.Gauge().DataPoints()
@@ -204,12 +204,12 @@ func points(t *testing.T, metrics pmetric.MetricSlice, at int64) said {
 			}
 			key += "}"
 			if _, again := all[key]; again {
-				t.Fatalf("%s is told twice in one batch", key)
+				t.Fatalf("%s is emitted twice in one batch", key)
 			}
 			all[key] = point.DoubleValue()
 			if point.Flags().NoRecordedValue() {
 				if data.Len() != 1 {
-					t.Fatalf("the end of %s is no metric of its own", metric.Name())
+					t.Fatalf("the end of %s shares a metric", metric.Name())
 				}
 				all[key] = math.NaN()
 			}

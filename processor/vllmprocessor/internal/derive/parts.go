@@ -2,7 +2,7 @@ package derive
 
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 
-// Of returns what an engine adds to a row's quotient.
+// Of returns the parts of an engine for the quotient of a row.
 func (r *Row) Of(settings *Settings, m *Member) Parts {
 	parts := r.Quotient(settings, m)
 	if r.share {
@@ -11,20 +11,20 @@ func (r *Row) Of(settings *Settings, m *Member) Parts {
 	return parts
 }
 
-// share refuses a numerator that is more than the whole.
+// share rejects a numerator that is greater than the denominator.
 func (p *Parts) share() {
 	if p.Reason == OK && p.Numerator > p.Denominator {
 		p.Reason = Contradiction
 	}
 }
 
-// Divide returns the quotient of a row's parts, which may be sums over any number
-// of engines and servers.
+// Divide returns the quotient of the parts of a row, which may be sums over several
+// engines and servers.
 func (r *Row) Divide(settings *Settings, parts Parts) (float64, Reason) {
 	return parts.divide(settings, r)
 }
 
-// enough tells whether a distribution has the observations that a quantile needs.
+// enough returns OK where a distribution has enough observations for a quantile.
 func (s *Settings) enough(h *histogram.Histogram) Reason {
 	switch {
 	case h.Count <= 0:
@@ -35,8 +35,8 @@ func (s *Settings) enough(h *histogram.Histogram) Reason {
 	return OK
 }
 
-// Quantile returns a quantile of a distribution, which may be merged from any
-// number of engines and servers.
+// Quantile returns a quantile of a distribution, which may be merged from several
+// engines and servers.
 func (s *Settings) Quantile(h *histogram.Histogram, rank float64) (float64, Reason) {
 	if reason := s.enough(h); reason != OK {
 		return 0, reason

@@ -12,7 +12,7 @@ import (
 type known int
 
 const (
-	told known = iota
+	present known = iota
 	never
 	unknown // nothing to compare with
 	pending // it was in the scrape before
@@ -146,14 +146,14 @@ func (r *reference) of(engine string, in collect.Input) []*stream {
 	return r.all[engine][in]
 }
 
-// state tells whether a series is there.
+// state reports whether a series is there.
 func (r *reference) state(s *stream, now int) known {
 	look := r.seen[s]
 	for i := now; i >= 0; i-- {
 		switch {
 		case !look.exposed[i]:
 		case i == now:
-			return told
+			return present
 		case i == now-1 && !r.markers:
 			return pending
 		default:
@@ -189,11 +189,11 @@ func (s *scope) increase(engine string, in collect.Input, from int) (n float64, 
 				k = gone
 			}
 			continue
-		case state == told && (from == s.now || s.seen[each].since[s.now] > from):
+		case state == present && (from == s.now || s.seen[each].since[s.now] > from):
 			k = unknown
 			continue
-		case state == told && k != unknown:
-			k = told
+		case state == present && k != unknown:
+			k = present
 		case k == never:
 			k = gone
 		}
@@ -212,9 +212,9 @@ func (s *scope) level(engine string, in collect.Input, label string) (n float64,
 		switch state := s.state(each, s.now); state {
 		case pending:
 			return 0, pending
-		case told:
+		case present:
 			value, _, _ := s.body(each, s.scrapes[s.now])
-			n, k = n+value, told
+			n, k = n+value, present
 		case gone:
 			if k == never {
 				k = gone
@@ -227,7 +227,7 @@ func (s *scope) level(engine string, in collect.Input, label string) (n float64,
 // moved is the difference of a state to what it was when the window began.
 func (s *scope) moved(engine string, in collect.Input, from int) (n float64, k known) {
 	now, k := s.level(engine, in, "")
-	if k != told {
+	if k != present {
 		return 0, k
 	}
 	for _, each := range s.of(engine, in) {
@@ -243,7 +243,7 @@ func (s *scope) moved(engine string, in collect.Input, from int) (n float64, k k
 			}
 		}
 	}
-	return now - n, told
+	return now - n, present
 }
 
 // observed are the observations of a distribution in the window, with the bounds
@@ -268,7 +268,7 @@ func (s *scope) observations(engine string, in collect.Input, from int) (o obser
 		return o, never
 	}
 	one := all[0]
-	if k = s.state(one, s.now); k != told {
+	if k = s.state(one, s.now); k != present {
 		return o, k
 	}
 	if from == s.now || s.seen[one].since[s.now] > from {
@@ -280,7 +280,7 @@ func (s *scope) observations(engine string, in collect.Input, from int) (o obser
 			o.bounds = append(o.bounds, one.bounds[n.life])
 		}
 	}
-	return o, told
+	return o, present
 }
 
 // common are the bounds that all observations were counted with.

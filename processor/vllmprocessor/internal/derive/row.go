@@ -1,7 +1,6 @@
-// Package derive computes what an operator decides by from the increases over a
-// window: ratios, rates, means and quantiles, for each engine and over the
-// engines of a model. It is pure. Each formula stands in a table; the catalogue
-// says in words what it means.
+// Package derive computes ratios, rates, means and quantiles from the increases over a
+// window, for each engine and over the engines of a model. It is pure. The formulas are
+// in a table; the catalogue describes each in words.
 package derive
 
 import (
@@ -19,37 +18,36 @@ type Member struct {
 type Row struct {
 	// Metric is its name in the catalogue.
 	Metric string
-	// Extra are the names of its own attributes, besides those of the engine.
+	// Extra are the names of its own attributes, in addition to those of the engine.
 	Extra []string
 
-	// One of these is set in Rows. Rows that are computed elsewhere, as those of
-	// objectives and pools, have none.
+	// Exactly one of these is set in Rows. Rows of objectives, pools and the diagnosis
+	// are computed elsewhere and have none.
 
-	// Quotient is the parts of a ratio or mean: over several engines the parts
-	// are summed, then divided.
+	// Quotient returns the parts of a ratio or mean. Over several engines the parts are
+	// summed, then divided.
 	Quotient func(*Settings, *Member) Parts
-	// Additive is a value that may be summed over engines. It is told for each
-	// engine only, so that a sum over all series is right.
+	// Additive returns a value that may be summed over engines. It is emitted for each
+	// engine only, so that a sum over all series counts nothing twice.
 	Additive func(*Settings, *Member) (float64, Reason)
-	// Several yields the parts of a ratio for each value of its own attributes. rest
-	// are those of every value that it does not yield: an engine that does not show a
-	// value has 0 of it. It yields nothing unless it returns OK.
+	// Several yields the parts of a ratio for each value of its own attributes. rest is
+	// the parts for all other values, where an engine without a series has 0. It yields
+	// nothing unless it returns OK.
 	Several func(settings *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason)
-	// Quantiles reads the distribution that the quantiles are of into an empty
-	// histogram.
+	// Quantiles reads the distribution of the quantiles into an empty histogram.
 	Quantiles func(*Member, *histogram.Histogram) Reason
 
 	// observations is true where the denominator is a number of observations,
 	// which Settings.MinCount is compared with.
 	observations bool
-	// share is true where the numerator is a part of the denominator. More than
-	// all is a restart that no number shows.
+	// share is true where the numerator is a part of the denominator. A greater
+	// numerator means a restart that no counter shows.
 	share bool
-	// speculative is true where old servers credit all engines to one.
+	// speculative is true where old servers count all engines for one.
 	speculative bool
-	// speculativeExtra is the one value of its own attributes for which that holds.
+	// speculativeExtra is the own attributes for which that holds.
 	speculativeExtra Extra
-	// bounds is true for the bounds of the bucket that holds the quantile.
+	// bounds is true for the bounds of the bucket with the quantile.
 	bounds bool
 }
 
@@ -57,33 +55,33 @@ type Row struct {
 type Parts struct {
 	Numerator, Denominator float64
 	Reason                 Reason
-	// Whole is true where several engines can be told only if each of them can:
-	// the bounds of an interval would not hold without one.
+	// Whole is true where the value over several engines needs each of them: without
+	// one the bounds of an interval would not hold.
 	Whole bool
 }
 
 // noParts adds nothing to other parts.
 var noParts = Parts{Reason: Missing}
 
-// Reason says why a value cannot be told.
+// Reason is why a value is absent.
 type Reason uint8
 
 const (
 	// OK means: there is a value.
 	OK Reason = iota
-	// Missing means: the server does not say what is needed.
+	// Missing means: the server does not send what is needed.
 	Missing
-	// First means: nothing to compare with yet.
+	// First means: no earlier value to compare with.
 	First
-	// Pending means: something of the previous batch is not in this one, yet.
+	// Pending means: an input of the previous batch is missing in this one.
 	Pending
-	// Gone means: what is needed has ended.
+	// Gone means: an input has ended.
 	Gone
-	// Idle means: nothing happened that could be divided by.
+	// Idle means: the denominator is 0.
 	Idle
-	// FewObservations means: fewer than Settings.MinCount.
+	// FewObservations means: fewer observations than Settings.MinCount.
 	FewObservations
-	// Contradiction means: the numbers do not belong together.
+	// Contradiction means: the inputs contradict each other.
 	Contradiction
 
 	// NumReasons is the number of reasons, for arrays over them.
@@ -97,23 +95,24 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// Because is the reason of a status.
+// Because returns the reason of a status.
 func Because(status window.Status) Reason {
 	return [...]Reason{
 		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,
 	}[status]
 }
 
-// Together is the reason over several engines, of which one more is said: pending
-// where any is, OK where any can tell, else that of the first.
-func (r Reason) Together(said Reason, first bool) Reason {
-	if first || said == Pending || r != Pending && said == OK {
-		return said
+// Together combines the reasons of several engines, with one more: Pending where any is
+// pending, else OK where any is OK, else the first reason.
+func (r Reason) Together(next Reason, first bool) Reason {
+	if first || next == Pending || r != Pending && next == OK {
+		return next
 	}
 	return r
 }
 
-// worst is the first of several reasons that is not OK; a pending one first.
+// worst returns Pending where any status is pending, else the first reason that is not
+// OK.
 func worst(statuses ...window.Status) Reason {
 	reason := OK
 	for _, s := range statuses {

@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// said is what one metric says, by the values of its own attributes.
-type said map[string]float64
+// values are those of one metric, by its own attributes.
+type values map[string]float64
 
 // parts are a numerator and a denominator of one engine.
 type parts struct {
@@ -24,11 +24,11 @@ func first(ks ...known) known {
 		return pending
 	}
 	for _, k := range ks {
-		if k != told {
+		if k != present {
 			return k
 		}
 	}
-	return told
+	return present
 }
 
 // ratio adds the parts of all engines that have both, then divides.
@@ -39,7 +39,7 @@ func (s *scope) ratio(least float64, of func(engine string) parts) (float64, boo
 		switch p.k {
 		case pending:
 			return 0, false
-		case told:
+		case present:
 			above += p.above
 			below += p.below
 		}
@@ -93,16 +93,16 @@ func (s *scope) averageOfMore(in collect.Input) func(string) parts {
 }
 
 func (s *scope) perSecond(n float64, k known) (float64, bool) {
-	return n / s.elapsed, k == told && s.elapsed > 0
+	return n / s.elapsed, k == present && s.elapsed > 0
 }
 
 // expect is what all rows say about the scope. A roll-up has several engines.
-func (s *scope) expect(rollup, alone, misattributed bool) map[string]said {
-	all := map[string]said{}
+func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
+	all := map[string]values{}
 	put := func(name, extra string, value float64, ok bool) {
 		if ok {
 			if all[name] == nil {
-				all[name] = said{}
+				all[name] = values{}
 			}
 			all[name][extra] = value
 		}
@@ -140,7 +140,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]said {
 	work := func(counters ...collect.Input) func(string) parts {
 		return func(e string) parts {
 			var n, ever float64
-			k := told
+			k := present
 			for _, in := range counters {
 				each, ke := s.increase(e, in, s.from)
 				n += each
@@ -151,7 +151,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]said {
 			if kg == pending {
 				k = pending
 			}
-			if k == told && (ever == 0 || n == 0 && kg == told && generated > 0) {
+			if k == present && (ever == 0 || n == 0 && kg == present && generated > 0) {
 				k = never
 			}
 			return parts{n / s.elapsed, s.peak, k}
@@ -197,14 +197,14 @@ func (s *scope) shares(put func(string, string, float64, bool), name string, in,
 		switch first(k, kn) {
 		case pending:
 			return
-		case told:
+		case present:
 		default:
 			continue
 		}
 		below += n
 		for _, each := range s.of(e, in) {
 			state := s.state(each, s.now)
-			if state == told {
+			if state == present {
 				above[each.label] += s.grown(each, s.from, s.now)
 			} else if state == gone && s.seen[each].since[s.now] <= s.from {
 				if n := s.grown(each, s.from, s.now); n > 0 {
@@ -249,11 +249,11 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 	done, kd := s.increase(e, collect.RequestSuccess, s.longFrom)
 	running, kr := s.moved(e, collect.Running, s.longFrom)
 	put("vllm.request.cancelled_estimate", "", math.Max(long.count()-done-running, 0)/s.whole,
-		first(kl, kd, kr) == told && s.whole > 0)
+		first(kl, kd, kr) == present && s.whole > 0)
 
 	used, ku := s.level(e, collect.KVCacheUtilization, "")
 	capacity, kc := s.level(e, collect.CacheConfigTokens, "")
-	put("vllm.kv_cache.free", "", capacity*(1-used), first(ku, kc) == told)
+	put("vllm.kv_cache.free", "", capacity*(1-used), first(ku, kc) == present)
 }
 
 var quantiles = []float64{0.5, 0.95, 0.99, 1}
@@ -285,7 +285,7 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 				k = first(k, kz)
 			}
 			held = held || k == pending
-			if k != told || o.count() <= n {
+			if k != present || o.count() <= n {
 				continue
 			}
 			both.values, both.bounds, zeros = append(both.values, o.values...), append(both.bounds, o.bounds...), zeros+n
@@ -321,7 +321,7 @@ func (r *reference) everAt(e string, in collect.Input, now int) (n float64) {
 
 func (s *scope) ever(e string, in collect.Input) float64 { return s.everAt(e, in, s.now) }
 
-// misattributed tells whether one engine alone has drafts.
+// misattributed reports whether one engine alone has drafts.
 func (r *reference) misattributed(now int) bool {
 	with, without := 0, 0
 	for _, e := range r.engines {
@@ -338,7 +338,7 @@ func (r *reference) misattributed(now int) bool {
 	return with == 1 && without > 0
 }
 
-// here tells whether an engine is in the scrape, missing whether it was in the
+// here reports whether an engine is in the scrape, missing whether it was in the
 // one before and may still come.
 func (r *reference) here(e string, now int) bool {
 	return slices.ContainsFunc(r.streams, func(s *stream) bool {
@@ -350,11 +350,11 @@ func (r *reference) missing(e string, now int) bool {
 	return now > 0 && !r.markers && !r.here(e, now) && r.here(e, now-1)
 }
 
-// frontEndSays is what is told of the whole server.
-func (s *scope) frontEndSays() map[string]said {
-	all := map[string]said{}
+// frontEnd are the expected values of the whole server.
+func (s *scope) expectOfFrontEnd() map[string]values {
+	all := map[string]values{}
 	n, errors := 0.0, map[string]float64{"4xx": 0, "5xx": 0}
-	if _, k := s.increase(frontEnd, collect.HTTPRequests, s.from); k != told {
+	if _, k := s.increase(frontEnd, collect.HTTPRequests, s.from); k != present {
 		return all
 	}
 	for _, each := range s.of(frontEnd, collect.HTTPRequests) {
@@ -369,7 +369,7 @@ func (s *scope) frontEndSays() map[string]said {
 		}
 	}
 	if n > 0 {
-		all["vllm.http.error_ratio"] = said{"4xx": errors["4xx"] / n, "5xx": errors["5xx"] / n}
+		all["vllm.http.error_ratio"] = values{"4xx": errors["4xx"] / n, "5xx": errors["5xx"] / n}
 	}
 	return all
 }

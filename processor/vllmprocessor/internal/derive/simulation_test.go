@@ -54,9 +54,9 @@ type world struct {
 	// lives are the times at which an engine began anew; the first is before all
 	// scrapes.
 	lives map[string][]int64
-	// told says of each life whether the start times are in the points.
-	told    map[string][]bool
-	scrapes []int64
+	// startsKnown has for each life whether the start times are in the points.
+	startsKnown map[string][]bool
+	scrapes     []int64
 	// up says at which scrapes an engine is in the body.
 	up map[string][]bool
 	// markers is true where what vanishes is marked as ended.
@@ -73,7 +73,7 @@ func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 7))
 	w := &world{
 		random: r, index: map[[2]string]map[collect.Input]*stream{},
-		lives: map[string][]int64{}, told: map[string][]bool{}, up: map[string][]bool{},
+		lives: map[string][]int64{}, startsKnown: map[string][]bool{}, up: map[string][]bool{},
 		markers: r.IntN(2) == 0, credited: r.IntN(5) == 0, staleness: 300 * second,
 		window: []int64{30, 60, 120}[r.IntN(3)] * second,
 	}
@@ -130,12 +130,12 @@ func (w *world) restarts() {
 	}
 	for _, e := range all {
 		slices.Sort(w.lives[e])
-		w.told[e] = make([]bool, len(w.lives[e]))
+		w.startsKnown[e] = make([]bool, len(w.lives[e]))
 	}
 	known := r.IntN(2) == 0
 	for _, e := range all {
-		for i := range w.told[e] {
-			w.told[e][i] = known
+		for i := range w.startsKnown[e] {
+			w.startsKnown[e][i] = known
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (w *world) presence() {
 			}
 		}
 	}
-	// A scrape without anything is none.
+	// An empty scrape is skipped.
 	for i := range n {
 		if !slices.ContainsFunc(w.engines, func(e string) bool { return w.up[e][i] }) {
 			w.up[w.engines[0]][i] = true

@@ -2,15 +2,13 @@ package derive
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// Rows is every derived metric of a resource, in the order in which they are
-// emitted.
+// Rows returns every derived metric of a resource in the order of their emission.
 func Rows() []Row { return rows }
 
 var rows = append([]Row{
@@ -91,16 +89,16 @@ func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
 	return perSecond(n, m.Now.Elapsed, Because(status))
 }
 
-// arrivalRate cannot be negative: where more requests left the queue unserved
-// than arrived, it says 0.
+// arrivalRate is 0 where more requests left the queue unserved than arrived, so that it
+// is never negative.
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Now)
 	change, statusToo := m.Now.Change(collect.Waiting)
 	return perSecond(max(n+change, 0), m.Now.Elapsed, worst(status, statusToo))
 }
 
-// queueWait is Little's law. Before v0.20 all waiting requests were waiting for
-// capacity; since then the reason says which are.
+// queueWait is Little's law. Before v0.20 all waiting requests were waiting for capacity.
+// Since then only those with the reason capacity are.
 func queueWait(_ *Settings, m *Member) Parts {
 	queue, status := m.Now.GaugeOf(collect.WaitingByReason, "capacity")
 	if status == window.Missing {
@@ -117,8 +115,7 @@ func preemptions(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: n, Denominator: first, Reason: worst(status, statusToo)}
 }
 
-// frontendOverhead needs one population: the same requests in all three
-// distributions.
+// frontendOverhead needs the same requests in all three distributions.
 func frontendOverhead(_ *Settings, m *Member) Parts {
 	count, e2e, has, status := m.Now.Moments(collect.E2ERequestLatency)
 	queued, queue, hasQueue, statusQueue := m.Now.Moments(collect.QueueTime)
@@ -140,13 +137,13 @@ func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, rea
 		return noParts, Because(status)
 	}
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
-		yield(Extra{why}, Parts{Numerator: n, Denominator: all})
+		yield(Extra{why.Value(0)}, Parts{Numerator: n, Denominator: all})
 	}
 	return Parts{Denominator: all}, OK
 }
 
-// cancelled counts what got its first token and neither finished nor still
-// runs. Requests that run but have no token yet make it too low for a while.
+// cancelled counts the requests that got their first token and have neither finished nor
+// are still running. Running requests without a token make it too low for a while.
 func cancelled(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Long)
 	done, statusDone := m.Long.Increase(collect.RequestSuccess)
@@ -169,12 +166,12 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
 		parts := Parts{Numerator: accepted, Denominator: drafts}
 		parts.share()
-		yield(Extra{position}, parts)
+		yield(Extra{position.Value(0)}, parts)
 	}
 	return Parts{Denominator: drafts}, OK
 }
 
-// capacity is only for input without the metric that our receiver makes.
+// capacity is only for input without the metric of our receiver.
 func capacity(settings *Settings, m *Member) (float64, Reason) {
 	if _, status := m.Now.Gauge(collect.KVCacheCapacity); status != window.Missing {
 		return 0, Missing
@@ -207,8 +204,8 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	return tokens * (1 - used), Because(status)
 }
 
-// flopsUtilization is absent where the server does not count: the counter then
-// stands at 0, or stands still while tokens are generated.
+// flopsUtilization is absent where the server does not count: its counter is 0, or does
+// not grow while tokens are generated.
 func flopsUtilization(settings *Settings, m *Member) Parts {
 	return utilization(m, settings.Peak.FLOPS, collect.EstimatedFLOPs)
 }
@@ -241,13 +238,13 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 	return Parts{Numerator: work, Denominator: peak * m.Now.Elapsed}
 }
 
-// unserved are the paths that say nothing about inference.
+// unserved are the paths of requests that are not for inference.
 var unserved = []string{
 	"/metrics", "/health", "/ping", "/load", "/version", "/server_info", "/v1/models", "/docs", "/openapi.json",
 	"/tokenize", "/detokenize",
 }
 
-// errorClasses are the classes of status that are errors.
+// errorClasses are the status classes of errors.
 var errorClasses = []string{"4xx", "5xx"}
 
 func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
@@ -261,6 +258,12 @@ func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	return noParts, OK
 }
 
+// These are the places of the own attributes of collect.HTTPRequests.
+const (
+	httpStatus = iota
+	httpHandler
+)
+
 // HTTPErrors counts the requests for inference that a server answered over the
 // window, and among them those with a status of 4xx and of 5xx.
 func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) {
@@ -268,8 +271,7 @@ func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) 
 		return 0, errors, Because(status)
 	}
 	for label, n := range v.Increases(collect.HTTPRequests) {
-		status, rest, _ := strings.Cut(label, "\x00")
-		handler, _, _ := strings.Cut(rest, "\x00")
+		status, handler := label.Value(httpStatus), label.Value(httpHandler)
 		if slices.Contains(unserved, handler) || status == "" {
 			continue
 		}
@@ -283,8 +285,8 @@ func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) 
 	return all, errors, OK
 }
 
-// interTokenPerToken is for servers with speculative decoding, where one
-// interval between outputs can bring several tokens.
+// interTokenPerToken is for servers with speculative decoding, where one output can have
+// several tokens.
 func interTokenPerToken(_ *Settings, m *Member) Parts {
 	_, status := m.Now.Increase(collect.Drafts)
 	_, sum, hasSum, statusSum := m.Now.Moments(collect.InterTokenLatency)
@@ -297,7 +299,7 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: sum, Denominator: generated - first, Reason: reason}
 }
 
-// distribution reads a distribution as it is.
+// distribution reads a distribution unchanged.
 func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// exposed tells whether a series is in the body of a scrape.
+// exposed reports whether a series is in the body of a scrape.
 func (w *world) exposed(s *stream, scrape int) bool {
 	if !w.up[s.engine][scrape] {
 		return false
@@ -63,19 +63,19 @@ func (w *world) evidence() {
 			if first < 0 || first == len(w.scrapes) || w.life(e, w.scrapes[first]) != life {
 				continue
 			}
-			w.told[e][life] = w.told[e][life] || !w.falls(e, first)
+			w.startsKnown[e][life] = w.startsKnown[e][life] || !w.falls(e, first)
 		}
 	}
 }
 
-// speaks tells whether an engine shows anything that could fall.
+// speaks reports whether an engine shows anything that could fall.
 func (w *world) speaks(engine string, scrape int) bool {
 	return slices.ContainsFunc(w.streams, func(s *stream) bool {
 		return s.engine == engine && s.input.Define().Kind != collect.Gauge && w.exposed(s, scrape)
 	})
 }
 
-// falls tells whether a number of an engine is lower than it was when it was
+// falls reports whether a number of an engine is lower than it was when it was
 // seen last, in the life before.
 func (w *world) falls(engine string, scrape int) bool {
 	last := scrape - 1
@@ -122,7 +122,7 @@ func total(counts []float64) (n float64) {
 
 // batches are what comes from a scrape: in parts, in any order, with points that
 // come twice and points that come too late. What was not in the scrape before is
-// in the first part, because nobody can know that it is still to come.
+// in the first part, because it cannot be known that it follows.
 func (w *world) batches(scrape int) []*collect.Batch {
 	r := w.random
 	t := w.scrapes[scrape]
@@ -138,9 +138,9 @@ func (w *world) batches(scrape int) []*collect.Batch {
 	for _, s := range streams {
 		into := parts[r.IntN(len(parts))]
 		before := scrape > 0 && w.exposed(s, scrape-1)
-		sample := collect.Sample{Input: s.input, Label: s.label}
+		sample := collect.Sample{Input: s.input, Label: collect.Label(s.label)}
 		life := w.life(s.engine, t)
-		if w.told[s.engine][life] {
+		if w.startsKnown[s.engine][life] {
 			sample.Start = w.lives[s.engine][life]
 		}
 		switch {
@@ -179,12 +179,12 @@ func (w *world) batches(scrape int) []*collect.Batch {
 	return parts
 }
 
-// began tells whether an engine may show its restart only by a number that falls.
-// Parts that came before that number would have been told without knowing.
+// began reports whether an engine may show its restart only by a number that falls.
+// Parts before that number would have been emitted without knowing of the restart.
 func (w *world) began(scrape int) bool {
 	for e, lives := range w.lives {
 		life := w.life(e, w.scrapes[scrape])
-		if life > 0 && !w.told[e][life] && !slices.ContainsFunc(w.scrapes[:scrape], func(t int64) bool {
+		if life > 0 && !w.startsKnown[e][life] && !slices.ContainsFunc(w.scrapes[:scrape], func(t int64) bool {
 			return t >= lives[life] && w.speaks(e, slices.Index(w.scrapes, t))
 		}) {
 			return true

@@ -7,11 +7,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// rejectedDrafts is the reason of tokens that were drafted for nothing; it has no
-// bound.
+// rejectedDrafts is the reason of drafted tokens that were rejected. It has no bound.
 var rejectedDrafts = Extra{"rejected_drafts"}
 
-// wasted is the shares of work that led to nothing.
+// wasted yields the shares of work without a result.
 func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
 	drafted, status := m.Now.Increase(collect.DraftTokens)
 	accepted, statusToo := m.Now.Increase(collect.AcceptedTokens)
@@ -32,12 +31,12 @@ func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reaso
 	return noParts, OK
 }
 
-// abandonedPrompts is the prompt tokens that no finished or running request
-// accounts for, at least and at most. A prompt is counted when its prefill
-// ends and again, by its request, when that finishes. So what was counted less
-// what finished is what the running requests hold now, less what they held when
-// the window began, and what was abandoned. No request is taken to hold more
-// than the bound of the highest bucket that a finished prompt fell into.
+// abandonedPrompts returns the prompt tokens that no finished or running request accounts
+// for, as a lower and an upper bound. A prompt is counted when its prefill ends, and
+// again when its request finishes. So the difference is the abandoned tokens, plus the
+// tokens of the requests that run now, minus those of the requests that ran when the
+// window began. No running request is assumed to have more tokens than the bound of the
+// highest bucket of finished prompts.
 func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) {
 	prompts, status := m.Long.Increase(collect.PromptTokens)
 	_, done, hasSum, statusDone := m.Long.Moments(collect.RequestPromptTokens)
@@ -67,10 +66,10 @@ func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) 
 	return prompts, lower, upper, OK
 }
 
-// longestPrompt is the bound of the highest bucket that a finished prompt fell
-// into. vLLM's bounds are 1, 2 and 5 times the powers of ten up to the longest
-// prompt that the server takes (build_1_2_5_buckets of its metrics), so that a
-// prompt in the open bucket is shorter than the next of these numbers.
+// longestPrompt returns the upper bound of the highest bucket of finished prompts. vLLM's
+// bounds are 1, 2 and 5 times the powers of ten up to the longest prompt that the server
+// accepts (build_1_2_5_buckets of its metrics). So a prompt in the open bucket is shorter
+// than the next of these numbers.
 func longestPrompt(v *window.View) (float64, bool) {
 	bound, open, known := v.Highest(collect.RequestPromptTokens)
 	if !known || !open {

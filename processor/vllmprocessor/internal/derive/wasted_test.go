@@ -23,10 +23,10 @@ func (s *scope) reasons(put func(string, string, float64, bool)) {
 		if first(kd, ka, kg, k) == pending {
 			held = true
 		}
-		if first(kd, ka, kg) == told {
+		if first(kd, ka, kg) == present {
 			rejected, work, spec = rejected+drafted-accepted, work+drafted+generated, true
 		}
-		if k == told {
+		if k == present {
 			prompts, lower, upper = prompts+p, lower+l, upper+u
 		} else {
 			abandoned = false
@@ -46,12 +46,12 @@ func (s *scope) hidesDrafts() bool { return len(s.engines) == 1 && s.misattribut
 func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
 	prompts, kp := s.increase(e, collect.PromptTokens, s.longFrom)
 	done, kd := s.observations(e, collect.RequestPromptTokens, s.longFrom)
-	if kp == told && kd == never {
-		kd = told
+	if kp == present && kd == never {
+		kd = present
 	}
 	running, kr := s.level(e, collect.Running, "")
 	change, kc := s.moved(e, collect.Running, s.longFrom)
-	if k = first(kp, kd, kr, kc); k != told {
+	if k = first(kp, kd, kr, kc); k != present {
 		return 0, 0, 0, k
 	}
 	before := running - change
@@ -64,7 +64,7 @@ func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
 	}
 	lower = math.Min(math.Max(prompts-done.sum()-running*longest, 0), prompts)
 	upper = math.Min(math.Max(prompts-done.sum()+before*longest, 0), prompts)
-	return prompts, lower, upper, told
+	return prompts, lower, upper, present
 }
 
 // longest is the bound of the highest bucket with a finished prompt, by the
@@ -106,7 +106,7 @@ func (s *scope) longest(e string) (float64, bool) {
 	return highest, highest > 0 && !math.IsInf(highest, 1)
 }
 
-// sameBounds tells whether the bounds did not change between two lives, as far
+// sameBounds reports whether the bounds did not change between two lives, as far
 // as anyone saw.
 func (s *scope) sameBounds(one *stream, from, to int) bool {
 	for life := from; life <= to; life++ {

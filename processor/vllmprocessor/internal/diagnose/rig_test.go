@@ -128,14 +128,14 @@ func (r *rig) part(all ...scraped) []Transition {
 		count := func(in collect.Input, label string, by float64) {
 			key := series{s.engine, label, in}
 			r.counters[key] += by
-			add(collect.Sample{Input: in, Label: label, Value: r.counters[key]})
+			add(collect.Sample{Input: in, Label: collect.Label(label), Value: r.counters[key]})
 		}
 		for _, in := range slices.Sorted(maps.Keys(s.gauges)) {
 			add(collect.Sample{Input: in, Value: s.gauges[in]})
 		}
 		for in, states := range s.labelled {
 			for label, value := range states {
-				add(collect.Sample{Input: in, Label: label, Value: value})
+				add(collect.Sample{Input: in, Label: collect.Label(label), Value: value})
 			}
 		}
 		for in, by := range s.counts {

@@ -48,7 +48,7 @@ func (s *server) observe(v *window.View) {
 	}
 	for label, is := range v.States(collect.ScrapeFailure) {
 		if is != 0 {
-			s.failure = label
+			s.failure = label.Value(0)
 		}
 	}
 }

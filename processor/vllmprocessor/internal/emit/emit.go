@@ -1,6 +1,6 @@
-// Package emit writes derived values as metrics beside the input that they come
-// from, and ends the series that have no value any more. It is the last step of
-// the way and, with collect, the only one that knows pdata.
+// Package emit writes derived values as metrics next to their input, and ends the series
+// that no longer have a value. It is the last step of the processor. Only emit and
+// collect use pdata.
 package emit
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// Memory is what the derived series of one resource said last.
+// Memory has the derived series of one resource that were written and have not ended.
 type Memory struct {
-	// Marks returns what the points of a group are marked with; nil: nothing is.
+	// Marks returns the mark of the points of a group. Without it no point is marked.
 	Marks func(group int) Mark
 
-	said map[series]saying
+	written map[series]written
 	// writes counts the calls.
 	writes int64
-	// marked are the marks of the groups at the newest time.
+	// marked are the marks of the groups at the time markedOf, in Unix nanoseconds.
 	marked   map[int]Mark
 	markedOf int64
 }
 
-// Mark is what the diagnosis adds to the attributes of a series, and so a part of
-// its identity; empty parts are left out.
+// Mark is the attributes that the diagnosis adds to a series. They are a part of its
+// identity. Empty ones are left out.
 type Mark struct{ Condition, Cause string }
 
 // Put sets the attributes of a mark.
@@ -44,9 +44,9 @@ func (m Mark) Put(to pcommon.Map) {
 	}
 }
 
-// saying is when a series had a value last: at which time, and in which call.
-// attributes are those of its group, for its end.
-type saying struct {
+// written is the last value of a series: its time in Unix nanoseconds and the number of
+// the call. attributes are those of its group, for its end.
+type written struct {
 	of, write  int64
 	attributes []collect.Attribute
 }
@@ -69,21 +69,20 @@ func groupOf(v *derive.Value) group { return group{v.Group, v.Rollup} }
 // Point is a point to write: a value, or the end of a series.
 type Point struct {
 	derive.Value
-	// Mark is nil where there is none.
+	// Mark is nil for a point without a mark.
 	Mark *Mark
-	// End is true for a point that says that its series has ended.
+	// End is true for a point that ends its series.
 	End bool
 }
 
-// Write returns the points that say values. They hold for a time in nanoseconds,
-// which is earlier than that of the batch where the batch only says what has
-// ended: then no value is repeated. A series that was written before and has no
-// value now ends with one point that says so; the ends come last. One that was
-// written at the same time already, by another part of the same batch, is left as
-// it is.
+// Write returns the points for values. of is the time of the values and at the time of
+// the batch, in Unix nanoseconds. In a batch that only ends series, of is the earlier
+// one; then no value is repeated. A series that was written before and has no value now
+// gets one point that ends it. The ends are last. A series that another part of the same
+// batch has written is not written again.
 func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
-	if m.said == nil {
-		m.said = make(map[series]saying, len(values))
+	if m.written == nil {
+		m.written = make(map[series]written, len(values))
 	}
 	m.writes++
 	points := make([]Point, 0, len(values))
@@ -98,32 +97,31 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 			continue
 		}
 		key := series{v.Row, groupOf(v), v.Extra, m.mark(groupOf(v), of)}
-		said, known := m.said[key]
+		last, known := m.written[key]
 		switch {
-		case known && said.of == of:
+		case known && last.of == of:
 		case of != at:
-			// What has become tellable by the end of something else is told with the
-			// next values.
+			// A value that only an end has made known is written with the next batch.
 			continue
 		default:
 			points = append(points, Point{Value: *v, Mark: key.mark.pointer()})
 		}
-		m.said[key] = saying{of, m.writes, v.Attributes}
+		m.written[key] = written{of, m.writes, v.Attributes}
 	}
 	return m.ends(points, pending, at)
 }
 
-// ends appends the ends of the series that the newest call has not written. Of a
-// group or of a series of which a part may still come there is none.
+// ends appends the ends of the series that the newest call has not written. A pending
+// group or metric does not end.
 func (m *Memory) ends(points []Point, pending map[series]bool, at int64) []Point {
 	first := len(points)
-	for key, said := range m.said {
-		if said.write == m.writes || said.of == at || pending[series{group: key.group}] || pending[series{row: key.row, group: key.group}] {
+	for key, last := range m.written {
+		if last.write == m.writes || last.of == at || pending[series{group: key.group}] || pending[series{row: key.row, group: key.group}] {
 			continue
 		}
-		delete(m.said, key)
+		delete(m.written, key)
 		points = append(points, Point{
-			Value: derive.Value{Row: key.row, Group: key.group.number, Rollup: key.group.rollup, Extra: key.extra, Attributes: said.attributes},
+			Value: derive.Value{Row: key.row, Group: key.group.number, Rollup: key.group.rollup, Extra: key.extra, Attributes: last.attributes},
 			Mark:  key.mark.pointer(), End: true,
 		})
 	}
@@ -147,11 +145,11 @@ func compareGroups(a, b group) int {
 	return cmp.Compare(a.number, b.number)
 }
 
-// Forget forgets all that was written, so that nothing of it ends.
-func (m *Memory) Forget() { clear(m.said) }
+// Forget drops all series without ending them.
+func (m *Memory) Forget() { clear(m.written) }
 
-// Live are the series that have a value which has not ended, by what a consumer knows
-// them by: a group can have got another number since an earlier point.
+// Live is the series that have not ended, by the identity that a consumer sees. The
+// number of a group is not a part of it, because a group can get another number.
 type Live map[identity]struct{}
 
 type identity struct {
@@ -171,16 +169,16 @@ func identityOf(row *derive.Row, extra derive.Extra, mark Mark, attributes []col
 	return identity{row, extra, mark, sum}
 }
 
-// Live returns the series that live.
+// Live returns the series that have not ended.
 func (m *Memory) Live() Live {
-	live := make(Live, len(m.said))
-	for key, said := range m.said {
-		live[identityOf(key.row, key.extra, key.mark, said.attributes)] = struct{}{}
+	live := make(Live, len(m.written))
+	for key, last := range m.written {
+		live[identityOf(key.row, key.extra, key.mark, last.attributes)] = struct{}{}
 	}
 	return live
 }
 
-// Has reports whether the series of a point is one of them.
+// Has reports whether the series of a point has not ended.
 func (l Live) Has(p *Point) bool {
 	_, has := l[identityOf(p.Row, p.Extra, p.mark(), p.Attributes)]
 	return has
@@ -193,7 +191,7 @@ func (p *Point) mark() Mark {
 	return *p.Mark
 }
 
-// pointer is nil for a mark without parts.
+// pointer returns nil for an empty mark.
 func (m Mark) pointer() *Mark {
 	if m == (Mark{}) {
 		return nil
@@ -211,9 +209,9 @@ func Ends(points []Point) (n int) {
 	return n
 }
 
-// mark returns the mark of a group at a time; roll-ups have none, because the
-// conditions of their engines differ. The first part of a batch decides
-// for all of it: a series does not change its identity within one time.
+// mark returns the mark of a group at a time. A roll-up has no mark, because the
+// conditions of its engines differ. The first part of a batch decides for the whole
+// batch: a series must not change its identity within one time.
 func (m *Memory) mark(of group, at int64) Mark {
 	if m.Marks == nil || of.rollup {
 		return Mark{}
@@ -233,7 +231,7 @@ func (m *Memory) mark(of group, at int64) Mark {
 	return mark
 }
 
-// Put appends points of one time to metrics.
+// Put appends points to metrics. at is their time in Unix nanoseconds.
 func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 	w := writer{metrics: metrics, at: pcommon.Timestamp(at)}
 	for i := range all {
@@ -248,7 +246,7 @@ func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 type writer struct {
 	metrics pmetric.MetricSlice
 	at      pcommon.Timestamp
-	// index has the place of each row's metric.
+	// index is the place of the metric of each row.
 	index map[*derive.Row]int
 }
 
@@ -272,11 +270,10 @@ func (w *writer) value(p *Point) {
 	p.mark().Put(point.Attributes())
 }
 
-// end writes the end of a series. It is a metric of its own: the Prometheus
-// exporter of the collector's contrib distribution reads no further in a metric
-// after the first point without a value, and would keep the other series. Because
-// there can be many of them they have no description; name, unit and type are
-// what the series is found by.
+// end writes the end of a series as a metric of its own. The Prometheus exporter of the
+// collector's contrib distribution stops reading a metric at the first point without a
+// value, so other ends in the same metric would be lost. There can be many ends, so they
+// have no description. Name, unit and type identify the series.
 func (w *writer) end(p *Point) {
 	w.metric(p.Row)
 	point := points(w.metrics.At(w.metrics.Len() - 1)).AppendEmpty()
@@ -286,8 +283,7 @@ func (w *writer) end(p *Point) {
 	p.mark().Put(point.Attributes())
 }
 
-// metric adds the metric of a row, as the catalogue describes it, but without the
-// description.
+// metric appends the metric of a row as in the catalogue, without the description.
 func (w *writer) metric(row *derive.Row) *catalog.Metric {
 	metric := w.metrics.AppendEmpty()
 	described, _ := catalog.ByName(row.Metric)
@@ -303,7 +299,7 @@ func (w *writer) metric(row *derive.Row) *catalog.Metric {
 	return described
 }
 
-// points are those of a metric that metric has made.
+// points returns the points of a metric that writer.metric has created.
 func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
 	if metric.Type() == pmetric.MetricTypeSum {
 		return metric.Sum().DataPoints()
@@ -311,7 +307,7 @@ func points(metric pmetric.Metric) pmetric.NumberDataPointSlice {
 	return metric.Gauge().DataPoints()
 }
 
-// label sets the attributes of a point. A row's own attribute without a value is
+// label sets the attributes of a point. Own attributes of the row without a value are
 // left out.
 func label(to pcommon.Map, attributes []collect.Attribute, row *derive.Row, extra derive.Extra) {
 	to.EnsureCapacity(len(attributes) + len(row.Extra))

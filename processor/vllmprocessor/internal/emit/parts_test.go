@@ -8,20 +8,20 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-func TestARatioWhosePartsComeInTwoBatchesIsToldOnce(t *testing.T) {
+func TestARatioWhosePartsComeInTwoBatchesIsWrittenOnce(t *testing.T) {
 	s := newServer(t, cached, prompts)
 	s.at(0, hits("0", 0), tokens("0", 0))
 	s.at(10, hits("0", 5), tokens("0", 10))
 	assert.Empty(t, s.at(20, hits("0", 10)))
-	assert.Equal(t, said{"prompt_tokens_cached_ratio{engine=0}": 0.5, "prompt_throughput{engine=0}": 1}, s.at(20, tokens("0", 20)))
+	assert.Equal(t, points{"prompt_tokens_cached_ratio{engine=0}": 0.5, "prompt_throughput{engine=0}": 1}, s.at(20, tokens("0", 20)))
 }
 
-func TestARollUpWhoseEnginesComeInTwoBatchesIsToldOnce(t *testing.T) {
+func TestARollUpWhoseEnginesComeInTwoBatchesIsWrittenOnce(t *testing.T) {
 	s := newServer(t, cached)
 	s.at(0, hits("0", 0), tokens("0", 0), hits("1", 0), tokens("1", 0))
 	s.at(10, hits("0", 5), tokens("0", 10), hits("1", 10), tokens("1", 10))
-	assert.Equal(t, said{"prompt_tokens_cached_ratio{engine=0}": 0.5}, s.at(20, hits("0", 10), tokens("0", 20)))
-	assert.Equal(t, said{"prompt_tokens_cached_ratio{engine=1}": 1, "prompt_tokens_cached_ratio{}": 0.75},
+	assert.Equal(t, points{"prompt_tokens_cached_ratio{engine=0}": 0.5}, s.at(20, hits("0", 10), tokens("0", 20)))
+	assert.Equal(t, points{"prompt_tokens_cached_ratio{engine=1}": 1, "prompt_tokens_cached_ratio{}": 0.75},
 		s.at(20, hits("1", 20), tokens("1", 20)))
 }
 
@@ -38,22 +38,22 @@ func TestAPartWithOneEndDoesNotEndTheEngine(t *testing.T) {
 	s := newServer(t, prompts, generations)
 	s.at(0, tokens("0", 0), generated("0", 0))
 	s.at(10, tokens("0", 10), generated("0", 10))
-	assert.Equal(t, said{"generation_throughput{engine=0}": ended}, s.at(20, generated("0", 0).gone()))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 1}, s.at(20, tokens("0", 20)))
+	assert.Equal(t, points{"generation_throughput{engine=0}": ended}, s.at(20, generated("0", 0).gone()))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 1}, s.at(20, tokens("0", 20)))
 }
 
 func TestSeveralTimesInOnePayloadAreSeveralBatches(t *testing.T) {
 	s := newServer(t, prompts)
 	s.at(0, tokens("0", 0))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 1}, s.at(10, tokens("0", 10)))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 2}, s.at(20, tokens("0", 40)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 1}, s.at(10, tokens("0", 10)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 2}, s.at(20, tokens("0", 40)))
 }
 
 func TestVeryFrequentBatchesLoseNothing(t *testing.T) {
 	s := newServer(t, prompts, "vllm.first_token_rate")
 	first := func(n float64) sample { return distribution("0", collect.TimeToFirstToken, n, []float64{1}, n, 0) }
 	s.at(0, tokens("0", 0), first(0))
-	var got said
+	var got points
 	for i := 1; i <= 20000; i++ {
 		n := float64(3 * i)
 		if i > 10000 { // a restart amid them
@@ -67,16 +67,16 @@ func TestVeryFrequentBatchesLoseNothing(t *testing.T) {
 	assert.InDelta(t, 300, got["first_token_rate{engine=0}"], 1e-6)
 }
 
-func TestADeltaThatIsNotSentIsNoChange(t *testing.T) {
+func TestADeltaThatIsNotSentHasNotChanged(t *testing.T) {
 	s := newServer(t, prompts, generations)
 	s.at(0, tokens("0", 500).delta(), generated("0", 500).delta())
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 1, "generation_throughput{engine=0}": 2},
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 1, "generation_throughput{engine=0}": 2},
 		s.at(10, tokens("0", 10).delta(), generated("0", 20).delta()), "the first is only a baseline")
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 0.5, "generation_throughput{engine=0}": 2},
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 0.5, "generation_throughput{engine=0}": 2},
 		s.at(20, generated("0", 20).delta()))
 }
 
-func TestADeltaSeriesCanRestForLong(t *testing.T) {
+func TestADeltaSeriesCanBeSilentForLong(t *testing.T) {
 	for _, silence := range []bool{false, true} {
 		s := newServer(t, prompts, generations)
 		s.at(0, tokens("0", 0).delta(), generated("0", 0).delta())
@@ -90,7 +90,7 @@ func TestADeltaSeriesCanRestForLong(t *testing.T) {
 			s.resource.Trim()
 		}
 		got := s.at(begin+410, tokens("0", 60).delta(), generated("0", 10).delta())
-		assert.Equal(t, said{"prompt_throughput{engine=0}": 1, "generation_throughput{engine=0}": 1}, got)
+		assert.Equal(t, points{"prompt_throughput{engine=0}": 1, "generation_throughput{engine=0}": 1}, got)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestADeltaAfterAGapIsOnlyABaseline(t *testing.T) {
 	s := newServer(t, prompts)
 	s.at(0, tokens("0", 0).delta())
 	s.at(10, tokens("0", 10).delta())
-	assert.Equal(t, said{"prompt_throughput{engine=0}": ended}, s.at(1000, tokens("0", 999).delta()))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 1}, s.at(1010, tokens("0", 10).delta()))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": ended}, s.at(1000, tokens("0", 999).delta()))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 1}, s.at(1010, tokens("0", 10).delta()))
 }

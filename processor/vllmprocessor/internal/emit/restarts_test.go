@@ -25,18 +25,18 @@ const (
 func TestAValueThatFallsCountsFromZeroAgain(t *testing.T) {
 	s := newServer(t, prompts)
 	assert.Empty(t, s.at(0, tokens("0", 1000)), "the first batch is only what the next is compared with")
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 30}, s.at(10, tokens("0", 1300)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 30}, s.at(10, tokens("0", 1300)))
 	// 300 before, 200 since.
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 25}, s.at(20, tokens("0", 200)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 25}, s.at(20, tokens("0", 200)))
 	assert.Equal(t, 1, s.report.Resets)
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 20}, s.at(30, tokens("0", 300)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 20}, s.at(30, tokens("0", 300)))
 }
 
 func TestOneSeriesThatFallsRestartsAllOfItsEngine(t *testing.T) {
 	s := newServer(t, prompts, generations)
 	s.at(0, tokens("0", 1000), generated("0", 10), tokens("1", 5), generated("1", 5))
 	got := s.at(10, tokens("0", 100), generated("0", 50), tokens("1", 15), generated("1", 25))
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"prompt_throughput{engine=0}": 10, "generation_throughput{engine=0}": 5, // not 4
 		"prompt_throughput{engine=1}": 1, "generation_throughput{engine=1}": 2,
 	}, got)
@@ -45,16 +45,16 @@ func TestOneSeriesThatFallsRestartsAllOfItsEngine(t *testing.T) {
 func TestAStartThatMovedIsARestart(t *testing.T) {
 	s := newServer(t, prompts)
 	s.at(0, tokens("0", 100).since(-500))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 20}, s.at(10, tokens("0", 200).since(3)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 20}, s.at(10, tokens("0", 200).since(3)))
 	assert.Equal(t, 1, s.report.Resets)
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 15}, s.at(20, tokens("0", 300).since(3)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 15}, s.at(20, tokens("0", 300).since(3)))
 	assert.Zero(t, s.report.Resets)
 }
 
-func TestAStartAtThePointsOwnTimeIsNoRestart(t *testing.T) {
+func TestAStartAtThePointsOwnTimeProvesNoRestart(t *testing.T) {
 	s := newServer(t, prompts)
 	s.at(0, tokens("0", 100).since(-500))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 10}, s.at(10, tokens("0", 200).since(10)))
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 10}, s.at(10, tokens("0", 200).since(10)))
 	assert.Zero(t, s.report.Resets)
 }
 
@@ -64,7 +64,7 @@ func TestARestartWithOtherBoundsKeepsTheCommonOnes(t *testing.T) {
 	s.at(10, distribution("0", collect.E2ERequestLatency, 4, []float64{1, 2, 4}, 4, 0, 0, 0))
 	got := s.at(20, distribution("0", collect.E2ERequestLatency, 36, []float64{2, 3, 4}, 0, 6, 6, 0))
 	// Common bounds are 2 and 4: 4 in the first bucket, 12 in the next.
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"e2e_request_latency_mean{engine=0}":                  2.5,
 		"e2e_request_latency_quantile{engine=0,quantile=0.5}": 2 + 2*4.0/12,
 	}, got)
@@ -81,7 +81,7 @@ func TestWhenAllEnginesRestartTheFrontEndHasToo(t *testing.T) {
 	s.at(0, append(http(10, 0), tokens("0", 100), tokens("1", 100))...)
 	// Its counters have grown past what they were before they are read again.
 	got := s.at(10, append(http(30, 10), tokens("0", 5), tokens("1", 5))...)
-	assert.Equal(t, said{"http.error_ratio{status_class=4xx}": 0, "http.error_ratio{status_class=5xx}": 0.25}, got)
+	assert.Equal(t, points{"http.error_ratio{status_class=4xx}": 0, "http.error_ratio{status_class=5xx}": 0.25}, got)
 	assert.Equal(t, 3, s.report.Resets)
 	got = s.at(20, append(http(40, 10), tokens("0", 1), tokens("1", 15))...)
 	assert.Equal(t, 1, s.report.Resets, "one of two engines says nothing about the front end")
@@ -110,7 +110,7 @@ func TestARestartThatShowsInTheSecondPartHoldsForTheFirst(t *testing.T) {
 	s.at(10, tokens("0", 150))
 	s.at(10, generated("0", 20))
 	got := s.at(20, tokens("0", 250), generated("0", 40))
-	assert.Equal(t, said{"prompt_throughput{engine=0}": 12.5, "generation_throughput{engine=0}": 2}, got)
+	assert.Equal(t, points{"prompt_throughput{engine=0}": 12.5, "generation_throughput{engine=0}": 2}, got)
 }
 
 func TestARestartThatNoNumberShowsMakesNoRatioAboveOne(t *testing.T) {

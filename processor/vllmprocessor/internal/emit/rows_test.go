@@ -20,20 +20,20 @@ func TestFiveAbortedRequestsAbandonAllTheirPromptTokens(t *testing.T) {
 		assert.Empty(t, s.at(seconds, tokens("0", 0), running(0)), "it takes five minutes")
 	}
 	got := s.at(300, tokens("0", 3010), running(0))
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 1,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 1,
 	}, got, "3010 tokens of 3010, to the token")
 	// A request of 990 tokens finishes: still exactly 3010 of 4000.
 	done := distribution("0", collect.RequestPromptTokens, 990, []float64{500, 1000}, 0, 1, 0)
 	got = s.at(315, tokens("0", 4000), running(0), done)
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 3010.0 / 4000,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 3010.0 / 4000,
 	}, got)
 	// Two requests run: they may hold up to 1000 tokens each.
 	got = s.at(330, tokens("0", 6000), running(2), done)
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 3010.0 / 6000,
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 5010.0 / 6000,
 	}, got)
@@ -50,10 +50,10 @@ func TestAPromptBeyondTheLastBoundIsShorterThanTheNextBound(t *testing.T) {
 		}
 		got := s.at(300, tokens("0", 8000+20000), running(1), done)
 		if c.upper == 0 {
-			assert.Empty(t, got, "%g is none of the bounds of vLLM", c.last)
+			assert.Empty(t, got, "%g is not a bound of vLLM", c.last)
 			continue
 		}
-		assert.Equal(t, said{
+		assert.Equal(t, points{
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": (20000 - c.upper) / 20000,
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 1,
 		}, got)
@@ -73,23 +73,23 @@ func TestAbandonedPrefillAfterOtherBoundsStillKnowsWhatFinished(t *testing.T) {
 	s.at(300, tokens("0", 1000), running(0), done(10, 200, 500))
 	s.at(315, tokens("0", 100), running(0), done(1, 300, 700))
 	for seconds := 330.0; seconds < 580; seconds += 15 {
-		assert.Equal(t, said{
+		assert.Equal(t, points{
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 0,
 			"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 0,
 		}, s.at(seconds, tokens("0", 100), running(0), done(1, 300, 700)))
 	}
 }
 
-func TestDraftsOfAllEnginesCreditedToOneAreToldForTheRollUpOnly(t *testing.T) {
+func TestDraftsOfAllEnginesCreditedToOneAreWrittenForTheRollUpOnly(t *testing.T) {
 	s := newServer(t, "vllm.spec_decode.acceptance_ratio", wasted)
-	both := func(seconds, drafts, accepted, output float64) said {
+	both := func(seconds, drafts, accepted, output float64) points {
 		return s.at(seconds, generated("0", output), generated("1", output),
 			number("0", collect.Drafts, "", drafts/4), number("1", collect.Drafts, "", 0),
 			number("0", collect.DraftTokens, "", drafts), number("1", collect.DraftTokens, "", 0),
 			number("0", collect.AcceptedTokens, "", accepted), number("1", collect.AcceptedTokens, "", 0))
 	}
 	both(0, 0, 0, 0)
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"spec_decode.acceptance_ratio{}":              0.25,
 		"wasted_tokens_ratio{reason=rejected_drafts}": 60.0 / 180,
 	}, both(10, 80, 20, 50))
@@ -106,11 +106,11 @@ func TestTimePerOutputTokenLeavesOutRequestsOfOneTokenExactly(t *testing.T) {
 		distribution("0", collect.RequestGenerationTokens, 0, length, 0, 0, 0))
 	got := s.at(10, distribution("0", collect.TimePerOutputToken, 1.5, perToken, 6, 0, 2, 0),
 		distribution("0", collect.RequestGenerationTokens, 26, length, 6, 2, 0))
-	assert.Equal(t, said{
+	assert.Equal(t, points{
 		"request.time_per_output_token_mean{engine=0}":                  0.75,
 		"request.time_per_output_token_quantile{engine=0,quantile=0.5}": 0.75,
 	}, got)
-	// Bounds without 1 do not tell how many those are.
+	// Without the bound 1 their number is unknown.
 	s = newServer(t, "vllm.request.time_per_output_token_mean", "vllm.request.time_per_output_token_quantile")
 	s.at(0, distribution("0", collect.TimePerOutputToken, 0, perToken, 0, 0, 0, 0),
 		distribution("0", collect.RequestGenerationTokens, 0, []float64{2}, 0, 0))
@@ -121,35 +121,35 @@ func TestTimePerOutputTokenLeavesOutRequestsOfOneTokenExactly(t *testing.T) {
 func TestUtilizationIsAbsentWhereTheServerDoesNotCountWork(t *testing.T) {
 	s := newServer(t, "vllm.model_flops_utilization", "vllm.memory_bandwidth_utilization")
 	s.settings.Peak = derive.Peak{FLOPS: 100, Bandwidth: 10}
-	work := func(seconds, flops, output float64) said {
+	work := func(seconds, flops, output float64) points {
 		return s.at(seconds, number("0", collect.EstimatedFLOPs, "", flops), generated("0", output),
 			number("0", collect.EstimatedReadBytes, "", flops/20), number("0", collect.EstimatedWriteBytes, "", flops/20))
 	}
 	assert.Empty(t, work(0, 0, 0))
 	assert.Empty(t, work(5, 0, 0), "idle, and nothing was ever counted")
 	assert.Empty(t, work(10, 0, 100), "they stand at 0 without the server's flag")
-	assert.Equal(t, said{"model_flops_utilization{engine=0}": 0.25, "memory_bandwidth_utilization{engine=0}": 0.25}, work(20, 500, 200))
+	assert.Equal(t, points{"model_flops_utilization{engine=0}": 0.25, "memory_bandwidth_utilization{engine=0}": 0.25}, work(20, 500, 200))
 	for seconds := 30.0; seconds < 80; seconds += 10 {
 		work(seconds, 500, 300)
 	}
-	assert.Equal(t, said{"model_flops_utilization{engine=0}": 0, "memory_bandwidth_utilization{engine=0}": 0}, work(90, 500, 300), "idle")
-	assert.Equal(t, said{"model_flops_utilization{engine=0}": ended, "memory_bandwidth_utilization{engine=0}": ended},
+	assert.Equal(t, points{"model_flops_utilization{engine=0}": 0, "memory_bandwidth_utilization{engine=0}": 0}, work(90, 500, 300), "idle")
+	assert.Equal(t, points{"model_flops_utilization{engine=0}": ended, "memory_bandwidth_utilization{engine=0}": ended},
 		work(100, 500, 400), "it generates and counts no work")
 }
 
-func TestTheCapacityOfTheCacheIsWhatTheServerSaysElseWhatIsConfigured(t *testing.T) {
+func TestTheCapacityOfTheCacheIsTheServersElseTheConfigured(t *testing.T) {
 	used := number("0", collect.KVCacheUtilization, "", 0.25)
 	blocks := []sample{number("0", collect.KVCacheBlocks, "", 100), number("0", collect.KVCacheBlockSize, "", 16), used}
 	both := []string{"vllm.kv_cache.capacity", "vllm.kv_cache.free"}
 
-	assert.Equal(t, said{"kv_cache.free{engine=0}": 750},
+	assert.Equal(t, points{"kv_cache.free{engine=0}": 750},
 		newServer(t, both...).at(0, append(blocks, number("0", collect.KVCacheCapacity, "", 1000))...), "the receiver's is passed on")
-	assert.Equal(t, said{"kv_cache.capacity{engine=0}": 2000, "kv_cache.free{engine=0}": 1500},
+	assert.Equal(t, points{"kv_cache.capacity{engine=0}": 2000, "kv_cache.free{engine=0}": 1500},
 		newServer(t, both...).at(0, append(blocks, number("0", collect.CacheConfigTokens, "", 2000))...))
 	assert.Empty(t, newServer(t, both...).at(0, blocks...), "blocks overstate hybrid models")
 	s := newServer(t, both...)
 	s.settings.CapacityFromBlocks = true
-	assert.Equal(t, said{"kv_cache.capacity{engine=0}": 1600, "kv_cache.free{engine=0}": 1200}, s.at(0, blocks...))
+	assert.Equal(t, points{"kv_cache.capacity{engine=0}": 1600, "kv_cache.free{engine=0}": 1200}, s.at(0, blocks...))
 }
 
 func TestHTTPErrorsAreAmongTheRequestsForInference(t *testing.T) {
@@ -166,7 +166,7 @@ func TestHTTPErrorsAreAmongTheRequestsForInference(t *testing.T) {
 			number("", collect.HTTPRequests, "5xx\x00/v1/completions\x00POST", n))
 	}
 	s.at(0, count(0)...)
-	assert.Equal(t, said{"http.error_ratio{status_class=4xx}": 0.125, "http.error_ratio{status_class=5xx}": 0.125}, s.at(10, count(1)...))
+	assert.Equal(t, points{"http.error_ratio{status_class=4xx}": 0.125, "http.error_ratio{status_class=5xx}": 0.125}, s.at(10, count(1)...))
 }
 
 func TestALabelThatOneEngineDoesNotShowIsZeroThere(t *testing.T) {
@@ -184,7 +184,7 @@ func TestEnginesWithOtherBoundsMeetOnTheCommonOnes(t *testing.T) {
 	got := s.at(10, distribution("0", collect.TimeToFirstToken, 9, []float64{1, 2, 8}, 1, 1, 2, 0),
 		distribution("1", collect.TimeToFirstToken, 9, []float64{2, 4, 8}, 0, 3, 1, 0))
 	// 2 up to the common bound 2, 6 up to 8: the fourth of 8 lies a third beyond 2.
-	assert.Equal(t, said{"time_to_first_token_quantile{quantile=0.5}": 4}, got)
+	assert.Equal(t, points{"time_to_first_token_quantile{quantile=0.5}": 4}, got)
 	assert.False(t, math.IsNaN(got["time_to_first_token_quantile{quantile=0.5}"]))
 }
 
@@ -197,9 +197,9 @@ func TestASumThatIsMissingForATimeLeavesOutTheMeanForThatTime(t *testing.T) {
 	s.at(10, first(5, 10))
 	without := first(math.NaN(), 20)
 	without.HasSum = false
-	assert.Equal(t, said{"time_to_first_token_mean{engine=0}": ended}, s.at(20, without))
+	assert.Equal(t, points{"time_to_first_token_mean{engine=0}": ended}, s.at(20, without))
 	for seconds := 30.0; seconds < 90; seconds += 10 {
 		assert.Empty(t, s.at(seconds, first(10, 20)))
 	}
-	assert.Equal(t, said{"time_to_first_token_mean{engine=0}": 0.25}, s.at(90, first(15, 40)))
+	assert.Equal(t, points{"time_to_first_token_mean{engine=0}": 0.25}, s.at(90, first(15, 40)))
 }

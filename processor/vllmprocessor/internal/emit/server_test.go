@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// said is what was written, by metric and attributes; ended for an end.
-type said map[string]float64
+// points are the written values by metric and attributes; ended for an end.
+type points map[string]float64
 
 const ended = -1e99
 
@@ -57,7 +57,7 @@ type sample struct {
 }
 
 func number(engine string, in collect.Input, label string, value float64) sample {
-	return sample{collect.Sample{Input: in, Label: label, Value: value}, engine}
+	return sample{collect.Sample{Input: in, Label: collect.Label(label), Value: value}, engine}
 }
 
 func distribution(engine string, in collect.Input, sum float64, bounds []float64, counts ...float64) sample {
@@ -77,7 +77,7 @@ func nanoseconds(seconds float64) int64 {
 }
 
 // at sends a batch and returns what is written for it.
-func (s *server) at(seconds float64, samples ...sample) said {
+func (s *server) at(seconds float64, samples ...sample) points {
 	s.t.Helper()
 	batch := &collect.Batch{Time: nanoseconds(seconds)}
 	groups := map[string]int{}
@@ -101,7 +101,7 @@ func (s *server) at(seconds float64, samples ...sample) said {
 		batch.Samples = append(batch.Samples, each.Sample)
 	}
 	s.report = s.resource.Observe(batch, s.room)
-	out := said{}
+	out := points{}
 	if !s.report.Changed {
 		return out
 	}
@@ -110,20 +110,20 @@ func (s *server) at(seconds float64, samples ...sample) said {
 	emit.Put(s.memory.Write(values, s.resource.Time(), batch.Time), batch.Time, metrics)
 	for i := range metrics.Len() {
 		metric := metrics.At(i)
-		points := metric.Gauge().DataPoints()
-		for j := range points.Len() {
+		all := metric.Gauge().DataPoints()
+		for j := range all.Len() {
 			var attributes []string
-			for name, value := range points.At(j).Attributes().All() {
+			for name, value := range all.At(j).Attributes().All() {
 				if name != "model_name" {
 					attributes = append(attributes, name+"="+value.AsString())
 				}
 			}
 			key := strings.TrimPrefix(metric.Name(), "vllm.") + "{" + strings.Join(attributes, ",") + "}"
-			out[key] = points.At(j).DoubleValue()
-			if points.At(j).Flags().NoRecordedValue() {
+			out[key] = all.At(j).DoubleValue()
+			if all.At(j).Flags().NoRecordedValue() {
 				out[key] = ended
 			}
-			require.Less(s.t, s.times[key], batch.Time, "%s is told twice at one time", key)
+			require.Less(s.t, s.times[key], batch.Time, "%s is written twice at one time", key)
 			s.times[key] = batch.Time
 		}
 	}

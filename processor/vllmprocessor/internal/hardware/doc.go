@@ -1,3 +1,3 @@
-// Package hardware knows what one GPU can do at most, and which resources run on
-// which GPU. It is pure: a table and two look-ups.
+// Package hardware has the peak throughput of GPUs, and finds the GPU of a
+// resource. It is pure: a table and two look-ups.
 package hardware

@@ -66,8 +66,8 @@ func key(name string) string {
 
 // FLOPS returns the peak in FLOP/s for the type that the GPU computes in: bf16,
 // fp16, fp8 or fp4, or as vLLM and checkpoints spell them. This is not the type of
-// quantized weights, which many kernels widen first. There is none where the GPU
-// does not support it.
+// quantized weights, which many kernels widen first. It returns false where the GPU does
+// not support the type.
 func (p Peak) FLOPS(dtype string) (float64, bool) {
 	flops := 0.0
 	switch strings.ToLower(dtype) {

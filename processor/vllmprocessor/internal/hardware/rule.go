@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 )
 
-// Rule says what one GPU of some resources can do at most.
+// Rule is the peak throughput of one GPU of the matching resources.
 type Rule struct {
 	// Match maps names of resource attributes to patterns: * stands for any
 	// characters, / included, and ? for one. All must match. No patterns match
@@ -18,7 +18,7 @@ type Rule struct {
 	MemoryBandwidth float64 // By/s; 0 where unknown
 }
 
-// NewRule makes a rule from the table. The error says what to write instead.
+// NewRule makes a rule from the table. The error names the valid values.
 func NewRule(match map[string]string, gpu, dtype string) (Rule, error) {
 	peak, ok := Lookup(gpu)
 	if !ok {

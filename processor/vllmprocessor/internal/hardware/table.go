@@ -1,6 +1,6 @@
 package hardware
 
-// Peak is what one GPU can do at most, as its vendor states it: dense tensor (or
+// Peak is the peak throughput of one GPU, as its vendor states it: dense tensor (or
 // matrix) operations, not the doubled numbers for structured sparsity, and not
 // what a real kernel reaches. 0 means not supported or not stated.
 type Peak struct {

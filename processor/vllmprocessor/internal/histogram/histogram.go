@@ -18,7 +18,7 @@ type Histogram struct {
 	HasSum bool
 }
 
-// Mean returns sum / count. There is none without a sum or without observations.
+// Mean returns sum / count; false without a sum or without observations.
 func (h *Histogram) Mean() (float64, bool) {
 	if !h.HasSum || !(h.Count > 0) {
 		return 0, false
@@ -27,7 +27,7 @@ func (h *Histogram) Mean() (float64, bool) {
 	return mean, !math.IsNaN(mean) && !math.IsInf(mean, 0)
 }
 
-// Reset empties the histogram and keeps its memory for the next use.
+// Reset empties the histogram and reuses its memory.
 func (h *Histogram) Reset() {
 	*h = Histogram{Bounds: h.Bounds[:0], Counts: h.Counts[:0]}
 }
@@ -35,11 +35,11 @@ func (h *Histogram) Reset() {
 // Add adds the observations of another histogram. The slices of h must be its
 // own; those of other are only read.
 //
-// Where bounds differ, the bounds that both have remain. This loses resolution
-// but no correctness: a bucket between common bounds is a sum of whole buckets of
-// either side. Without a common bound only count and sum remain. Bounds are
-// common when they are the same float64. A side without observations has no say:
-// neither its bounds nor its lack of a sum can change what the other one counted.
+// Where bounds differ, the bounds that both have remain. The result is coarser but
+// correct: a bucket between common bounds is a sum of whole buckets of either side.
+// Without a common bound only count and sum remain. Bounds are common when they are the
+// same float64. A side without observations is ignored, with its bounds and its lack of
+// a sum.
 func (h *Histogram) Add(other *Histogram) {
 	if h.Count == 0 {
 		h.copyFrom(other)
@@ -68,7 +68,7 @@ func (h *Histogram) copyFrom(other *Histogram) {
 	h.Counts = append(h.Counts[:0], other.Counts...)
 }
 
-// keepNoBuckets leaves the open bucket, with all observations.
+// keepNoBuckets reduces h to one open bucket with all observations.
 func (h *Histogram) keepNoBuckets() {
 	h.Bounds, h.Counts = h.Bounds[:0], append(h.Counts[:0], h.Count)
 }
@@ -81,7 +81,7 @@ func (h *Histogram) addBuckets(other *Histogram) {
 		return
 	}
 
-	// The result is written over what has been read: it never has more buckets.
+	// The result overwrites buckets that have been read. It never has more of them.
 	common, i, j, open := 0, 0, 0, 0.0
 	for i < len(h.Bounds) && j < len(other.Bounds) {
 		mine, theirs := h.Bounds[i], other.Bounds[j]
@@ -108,9 +108,9 @@ func (h *Histogram) addBuckets(other *Histogram) {
 	h.Bounds, h.Counts = h.Bounds[:common], h.Counts[:common+1]
 }
 
-// RemoveZeros removes n observations of the value 0: from the count and from the
-// bucket that holds 0. The sum stays. It reports whether all n could be removed;
-// a bucket that holds fewer is emptied and keeps no debt.
+// RemoveZeros removes n observations of the value 0 from the count and from the bucket of
+// 0. The sum is not changed. It reports whether all n could be removed. A bucket with
+// fewer is emptied.
 func (h *Histogram) RemoveZeros(n float64) bool {
 	if !(n >= 0) {
 		return false
@@ -128,7 +128,7 @@ func (h *Histogram) RemoveZeros(n float64) bool {
 	return removed == n
 }
 
-// wellFormed reports whether the buckets can be computed with.
+// wellFormed reports whether the buckets are valid, see Histogram.
 func (h *Histogram) wellFormed() bool {
 	if len(h.Counts) != len(h.Bounds)+1 {
 		return false

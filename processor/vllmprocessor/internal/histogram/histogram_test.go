@@ -59,7 +59,7 @@ func TestAMalformedPartTakesTheBucketsWithIt(t *testing.T) {
 	}
 }
 
-func TestAnIdlePartHasNoSay(t *testing.T) {
+func TestAPartWithoutObservationsIsIgnored(t *testing.T) {
 	busy := Histogram{Bounds: []float64{1, 2}, Counts: []float64{1, 2, 3}, Count: 6, Sum: 12, HasSum: true}
 	idle := Histogram{Bounds: []float64{7}, Counts: []float64{0, 0}} // nor has its missing sum
 	for name, parts := range map[string][]Histogram{"last": {busy, idle}, "first": {idle, busy}} {

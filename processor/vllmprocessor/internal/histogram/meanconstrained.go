@@ -3,8 +3,8 @@ package histogram
 import "math"
 
 const (
-	// halfAnObservation is added to the counts that slopes are read from: an
-	// empty bucket has no logarithm, and a count of few says little about slope.
+	// halfAnObservation is added to the counts for slopes: an empty bucket has no
+	// logarithm, and a small count makes an uncertain slope.
 	halfAnObservation = 0.5
 
 	// steepest limits how far neighbours bend the density of a bucket: by a

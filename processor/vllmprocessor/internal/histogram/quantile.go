@@ -7,11 +7,11 @@ import "math"
 // q x observations. The first bucket begins at 0; where its bound is not above 0,
 // its bound is the answer. The open bucket answers with the highest finite bound.
 //
-// The number of observations is that of the buckets, not Count. A cumulative
-// count that falls is held at its maximum, as in Prometheus. There is no quantile
-// without observations, without a finite bound or for another q. One difference:
-// for q = 0 Prometheus says NaN where the first bucket is empty; here the lower
-// bound of the first bucket with observations is the answer.
+// The number of observations is that of the buckets, not Count. A cumulative count that
+// falls is held at its maximum, as in Prometheus. ok is false without observations,
+// without a finite bound or for another q. One difference: for q = 0 and an empty first
+// bucket Prometheus returns NaN, and this function returns the lower bound of the first
+// bucket with observations.
 func (h *Histogram) Quantile(q float64) (float64, bool) {
 	at, ok := h.locate(q)
 	if !ok {
@@ -20,8 +20,8 @@ func (h *Histogram) Quantile(q float64) (float64, bool) {
 	return h.linear(at), true
 }
 
-// Interval returns the bounds of the bucket that holds the q-quantile: all that
-// the histogram really knows about it. The upper bound of the open bucket is +Inf.
+// Interval returns the bounds of the bucket with the q-quantile. More is not known
+// without an estimate. The upper bound of the open bucket is +Inf.
 // The lower bound of the first is 0, or -Inf where its upper bound is not above 0.
 func (h *Histogram) Interval(q float64) (lower, upper float64, ok bool) {
 	at, ok := h.locate(q)
@@ -93,8 +93,8 @@ func (h *Histogram) linear(at position) float64 {
 	return between(lower, upper, at.fraction)
 }
 
-// between never leaves [lower, upper], whatever rounding does, and does not
-// overflow where the width of the bucket does.
+// between interpolates without leaving [lower, upper] through rounding, and without an
+// overflow where the width of the bucket overflows.
 func between(lower, upper, fraction float64) float64 {
 	width := upper - lower
 	if math.IsInf(width, 1) {

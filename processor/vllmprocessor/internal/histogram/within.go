@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Within returns how many observations are certainly at most threshold, and how
-// many lie in the bucket that the threshold cuts, of which nothing can be said. On
-// a bound nothing is undecided. Without buckets all are undecided.
+// Within returns how many observations are certainly at most threshold. undecided is the
+// number in the bucket that the threshold splits; it is 0 where the threshold is a bound.
+// Without buckets all are undecided.
 func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	if math.IsNaN(threshold) || !h.wellFormed() {
 		return 0, h.Count

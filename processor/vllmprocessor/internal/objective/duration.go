@@ -44,11 +44,11 @@ func (d Duration) String() string {
 // value, so 100ms equals a bound that was read from "0.1".
 func (d Duration) Seconds() float64 { return float64(d) / float64(time.Second) }
 
-// unitless tells that the duration was a bare number in the configuration, which
-// decoding takes as nanoseconds. No duration of this package is that short.
+// unitless reports whether the duration was a bare number in the configuration, which is
+// decoded as nanoseconds. No valid duration is that short.
 func (d Duration) unitless() bool { return d > 0 && time.Duration(d) < time.Microsecond }
 
-// ofSeconds is the duration of a bound of a histogram.
+// ofSeconds converts a bound of a histogram.
 func ofSeconds(seconds float64) Duration {
 	return Duration(time.Duration(seconds*1e6+0.5) * time.Microsecond)
 }

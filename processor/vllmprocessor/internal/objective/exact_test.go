@@ -11,9 +11,9 @@ import (
 )
 
 // exact keeps every step: what the rings are held against.
-type exact struct{ steps []step }
+type exact struct{ steps []span }
 
-type step struct {
+type span struct {
 	from, to int64
 	Counts
 }
@@ -33,7 +33,7 @@ func (e exact) over(since, at int64) (sum Counts) {
 // seen is the length of the union of all steps within (since, at].
 func (e exact) seen(since, at int64) (length int64) {
 	steps := slices.Clone(e.steps)
-	slices.SortFunc(steps, func(a, b step) int { return int(a.from - b.from) })
+	slices.SortFunc(steps, func(a, b span) int { return int(a.from - b.from) })
 	until := since
 	for _, s := range steps {
 		if from, to := max(s.from, until), min(s.to, at); to > from {
@@ -65,7 +65,7 @@ func (f *feeder) counts() Counts {
 }
 
 func (f *feeder) add(from, to int64) Outcome {
-	s := step{from, to, f.counts()}
+	s := span{from, to, f.counts()}
 	outcome := f.tracker.Add(from, to, s.Counts)
 	if outcome == Added {
 		f.exact.steps = append(f.exact.steps, s)
@@ -218,7 +218,7 @@ func TestTrueAttainmentIsAlwaysWithinTheInterval(t *testing.T) {
 					}
 				}
 				tracker.Add(from, now, inBuckets)
-				truth.steps = append(truth.steps, step{from, now, known})
+				truth.steps = append(truth.steps, span{from, now, known})
 			}
 			for _, reading := range []Reading{tracker.Burn(0, now), tracker.Burn(1, now), tracker.Budget(now)} {
 				known := truth.over(reading.Since, now)

@@ -5,19 +5,17 @@ import "strings"
 // indicator is a histogram that an objective can be about.
 type indicator struct {
 	metric string
-	// bounds are the finite bounds in seconds that vLLM gives it since 0.8.4. Older
-	// servers have a part of them and end earlier: at 10 s, 2.5 s and 60 s. So no
-	// threshold beyond these bounds can be decided anywhere, unless an operator
-	// chose own ones; the real bounds are checked as they come
-	// (Objective.Resolution).
+	// bounds are the finite bounds in seconds of vLLM since 0.8.4. Older servers have
+	// fewer, up to 10 s, 2.5 s and 60 s. So no server can decide a threshold beyond
+	// these bounds, unless its operator chose others. Objective.Resolution checks the
+	// real bounds.
 	bounds []float64
-	// finished is true where each request is observed once, at its end. Only then
-	// do several histograms with equal counts count the same requests.
+	// finished is true where each request is observed once, at its end. Only such
+	// histograms with equal counts have observed the same requests.
 	finished bool
 }
 
-// The bucket sets of vLLM's time metrics, as bodies of its servers show them. A
-// test compares.
+// The buckets of vLLM's time metrics. A test compares them with recorded bodies.
 var (
 	firstTokenBounds = []float64{
 		0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
@@ -33,9 +31,9 @@ var (
 	}
 )
 
-// indicators are the latencies of requests. Histograms of tokens are none: how
-// long a prompt is, is the client's choice. Neither are those of caches and
-// transfers, which nobody is promised.
+// indicators are the latencies of requests. Histograms of tokens are not among them,
+// because the client chooses the length of a prompt. Caches and transfers are not either,
+// because users do not see them directly.
 var indicators = []indicator{
 	{metric: "vllm.time_to_first_token", bounds: firstTokenBounds},
 	{metric: "vllm.inter_token_latency", bounds: perTokenBounds},
@@ -57,7 +55,7 @@ func indicatorOf(metric string) (*indicator, bool) {
 	return nil, false
 }
 
-// usable lists the metrics of all indicators.
+// usable lists the metrics of all indicators, for messages.
 func usable() string {
 	names := make([]string, len(indicators))
 	for i := range indicators {

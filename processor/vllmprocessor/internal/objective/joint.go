@@ -2,16 +2,15 @@ package objective
 
 import "math"
 
-// JointPart is the part of one objective in several at once.
+// JointPart is one of several objectives that a request can meet together.
 type JointPart struct {
 	// Metric is the objective's metric.
 	Metric string
-	// Counts are what its window held.
+	// Counts are the observations in the window.
 	Counts Counts
 }
 
-// JointReason says why a share of requests that met all objectives cannot be
-// told.
+// JointReason is why the share of requests that met all objectives is absent.
 type JointReason uint8
 
 // The reasons of JointAttainment.
@@ -27,15 +26,15 @@ const (
 	JointIdle
 )
 
-// JointAttainment bounds the share of requests that met all objectives. The
-// histograms do not tell which requests were slow, so any overlap is possible:
-// at least max(0, sum of the lower ends - (n-1)), if no request failed two
-// objectives, at most the smallest upper end, if the failures were the same
-// requests. (These are Fréchet's bounds.)
+// JointAttainment returns bounds of the share of requests that met all objectives. The
+// histograms do not show which requests were slow, so any overlap is possible. The share
+// is at least max(0, sum of the lower ends - (n-1)), if no request failed two objectives.
+// It is at most the smallest upper end, if all failures were of the same requests. (These
+// are Fréchet's bounds.)
 //
-// That holds only where all count the same requests: each once, when it
-// finishes. The time to the first token is counted at that token, so even with
-// equal counts its requests are other ones.
+// This holds only where all histograms observe the same requests, each once, at its end.
+// The time to the first token is observed at that token, so even with equal counts it can
+// be of other requests.
 func JointAttainment(parts []JointPart) (Interval, JointReason) {
 	if len(parts) < 2 {
 		return Interval{}, JointSingle

@@ -5,38 +5,36 @@ import (
 	"sort"
 )
 
-// Objective promises that a share of the observations of a histogram is within
-// a threshold.
+// Objective is the aim that a share of the observations of a histogram is within a
+// threshold.
 type Objective struct {
-	// Name tells the objectives apart; it becomes an attribute.
+	// Name identifies the objective. It is the value of an attribute.
 	Name string `mapstructure:"name"`
 	// Metric is the canonical name of a latency histogram in seconds.
 	Metric string `mapstructure:"metric"`
-	// Threshold is the longest time that is still good.
+	// Threshold is the longest good time.
 	Threshold Duration `mapstructure:"threshold"`
-	// Target is the share that shall be good, between 0 and 1, both excluded.
+	// Target is the share that must be good, greater than 0 and less than 1.
 	Target float64 `mapstructure:"target"`
 	// Models are patterns of model names (see Matches); none means all models.
 	Models []string `mapstructure:"models"`
 }
 
-// Finished tells whether the objective's histogram counts each request once,
-// when it ends.
+// Finished reports whether the histogram observes each request once, at its end.
 func (o *Objective) Finished() bool {
 	known, ok := indicatorOf(o.Metric)
 	return ok && known.finished
 }
 
-// Resolution says what the bounds of a histogram (in seconds, ascending, without
-// +Inf) mean for the objective: a sentence where the threshold lies between two
-// of them, with the thresholds nearby that would be exact, or beyond the last.
-// It is empty where the threshold is one of the bounds.
+// Resolution returns a sentence for the log where the threshold is not one of the bounds
+// of a histogram (in seconds, ascending, without +Inf). The sentence names the nearest
+// exact thresholds. Resolution is empty where the threshold is a bound.
 //
-// The real bounds can differ from those known at start: old servers have fewer,
-// and new ones let their operator choose.
+// The real bounds can differ from those in indicators: old servers have fewer, and
+// operators of new ones can choose them.
 func (o *Objective) Resolution(bounds []float64) string {
 	if len(bounds) == 0 {
-		return fmt.Sprintf("objective %q: %s has no buckets, so nothing can be said about %s", o.Name, o.Metric, o.Threshold)
+		return fmt.Sprintf("objective %q: %s has no buckets, so it is unknown which requests took at most %s", o.Name, o.Metric, o.Threshold)
 	}
 	threshold := o.Threshold.Seconds()
 	i := sort.SearchFloat64s(bounds, threshold)
@@ -55,8 +53,7 @@ func (o *Objective) Resolution(bounds []float64) string {
 		o.Name, o.Threshold, o.Metric, below, above, below, above)
 }
 
-// Note is Resolution for the bounds that vLLM is known to have: a remark for the
-// start, no mistake. It is empty where there is nothing to remark.
+// Note returns Resolution for the usual bounds of vLLM, for the log at the start.
 func (o *Objective) Note() string {
 	known, ok := indicatorOf(o.Metric)
 	if !ok {

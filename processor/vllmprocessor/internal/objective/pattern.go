@@ -9,19 +9,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 )
 
-// Matches tells whether the objective is about a model: whether one of its
-// patterns matches the whole name, or it has no patterns. In a pattern "*"
-// stands for any characters, none and "/" included, and "?" for a single one.
-// Case matters. So "llama-*" does not match "meta-llama/Llama-3.1-8B";
+// Matches reports whether the objective is for a model: one of its patterns matches the
+// whole name, or it has no patterns. In a pattern "*" matches any number of characters,
+// including "/", and "?" matches one. Case matters. So "llama-*" does not match "meta-llama/Llama-3.1-8B";
 // "meta-llama/*" and "*Llama-*" do.
 func (o *Objective) Matches(model string) bool {
 	return len(o.Models) == 0 || slices.ContainsFunc(o.Models, func(wanted string) bool { return pattern.Match(wanted, model) })
 }
 
-// settling is how long after the first model patterns get to match something.
-// By then several scrapes have come, and the targets that discovery finds at
-// start as well.
-const settling = int64(2 * time.Minute)
+// matchWithin is the time after the first model in which each pattern must match a model.
+// It is enough for several scrapes and for discovery at the start.
+const matchWithin = int64(2 * time.Minute)
 
 // maxModelsNamed bounds how many models a warning lists.
 const maxModelsNamed = 10
@@ -47,7 +45,7 @@ func WatchPatterns(objectives []Objective) *PatternWatch {
 	return w
 }
 
-// See records that a server with this model sent something at a time.
+// See records a model at a time.
 func (w *PatternWatch) See(model string, at int64) {
 	if len(w.unmatched) == 0 || slices.Contains(w.models, model) {
 		return
@@ -63,11 +61,10 @@ func (w *PatternWatch) See(model string, at int64) {
 	}
 }
 
-// Warnings returns, once, a sentence for each pattern that has matched nothing
-// until two minutes after the first model was seen; before that, and where no
-// model was seen at all, nothing.
+// Warnings returns a sentence for each pattern that has matched no model within two
+// minutes after the first model. It returns each sentence once.
 func (w *PatternWatch) Warnings(at int64) []string {
-	if len(w.unmatched) == 0 || len(w.models) == 0 || at-w.first < settling {
+	if len(w.unmatched) == 0 || len(w.models) == 0 || at-w.first < matchWithin {
 		return nil
 	}
 	models := strings.Join(w.models, ", ")
@@ -83,8 +80,8 @@ func (w *PatternWatch) Warnings(at int64) []string {
 	return warnings
 }
 
-// example is a pattern that matches a model that was seen: the user's own behind
-// a star if that helps, else a model's name.
+// example returns a pattern that matches a known model: the user's own after a star if
+// that matches, else the name of a model.
 func (w *PatternWatch) example(unmatched string) string {
 	anywhere := "*" + strings.TrimLeft(unmatched, "*")
 	if slices.ContainsFunc(w.models, func(model string) bool { return pattern.Match(anywhere, model) }) {

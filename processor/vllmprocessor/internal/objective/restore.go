@@ -2,29 +2,29 @@ package objective
 
 import "errors"
 
-// Restored says what became of a saved state.
+// Restored is the outcome of restoring a saved state.
 type Restored uint8
 
-// The outcomes of Restore. The windows continue after the first three.
+// The outcomes of Restore. With the first three the windows continue.
 const (
 	// RestoredAll is the usual case.
 	RestoredAll Restored = iota
-	// RestoredWindows: the budget window or the burn windows are others now. What
-	// was saved for another budget window went over into the new one, as far back
-	// as that reaches; a new burn window begins empty.
+	// RestoredWindows: the configured windows have changed. The counts of the old budget
+	// window were moved to the new one, as far back as it reaches. A new burn window
+	// begins empty.
 	RestoredWindows
-	// RestoredUntilNow: the state is from later than now, so the clock was set
-	// back. What lies in the future was left out.
+	// RestoredUntilNow: the clock was set back, and the state has counts for times after
+	// now. These were dropped.
 	RestoredUntilNow
 	// RestoredNothing: the state is older than the budget window.
 	RestoredNothing
-	// RestoredOtherMetric and RestoredOtherThreshold: what the state counted as
-	// good is not what is good now.
+	// RestoredOtherMetric and RestoredOtherThreshold: the state counted other
+	// observations as good.
 	RestoredOtherMetric
 	RestoredOtherThreshold
 	// RestoredOtherVersion: another version of the program saved it.
 	RestoredOtherVersion
-	// RestoredDamaged: it is not a state that was saved, or not all of it.
+	// RestoredDamaged: the bytes are not a complete state.
 	RestoredDamaged
 )
 
@@ -33,7 +33,7 @@ func (r Restored) String() string {
 	return [...]string{
 		"the saved windows continue",
 		"the saved windows continue as far as the windows configured now allow",
-		"the saved windows continue without what they held for later than now: the clock was set back",
+		"the clock was set back: the saved windows continue without what was counted after the present time",
 		"the saved state is older than the budget window, so the budget starts anew",
 		"the objective has another metric than when its state was saved, so its budget starts anew",
 		"the objective has another threshold than when its state was saved, so its budget starts anew",
@@ -42,9 +42,9 @@ func (r Restored) String() string {
 	}[r]
 }
 
-// Restore continues the windows of a saved state in a tracker that has counted
-// nothing yet. The time between the state's last step and the next one was not
-// seen. A new target needs no mention: the counts are the same.
+// Restore continues the windows of a saved state in a tracker without counts. The time
+// between the last step of the state and the next one counts as not observed. Another
+// target changes nothing, because the counts are the same.
 func (t *Tracker) Restore(state []byte, now int64) Restored {
 	old, err := decodeState(state)
 	switch {
@@ -72,7 +72,7 @@ func (t *Tracker) Restore(state []byte, now int64) Restored {
 	return outcome
 }
 
-// after tells whether anything is from later than now.
+// after reports whether the state has anything later than now.
 func (s *saved) after(now int64) bool {
 	for i := range s.rings {
 		if s.rings[i].newest > s.rings[i].number(now) {
@@ -89,7 +89,7 @@ func (s *saved) forget(after int64) {
 	s.seenUntil = min(s.seenUntil, after)
 }
 
-// holds tells whether a window still holds something now.
+// holds reports whether a window has anything now.
 func (s *saved) holds(now int64) bool {
 	for i := range s.rings {
 		if reading := s.rings[i].over(now); reading.Coverage > 0 || reading.Valid > 0 {
@@ -99,7 +99,7 @@ func (s *saved) holds(now int64) bool {
 	return false
 }
 
-// adopt takes over the saved rings. It is true where the windows are the same.
+// adopt uses the saved rings. It reports whether the windows are the same.
 func (t *Tracker) adopt(old *saved) bool {
 	same := len(old.rings) == len(t.rings)
 	oldBurn, oldBudget := old.rings[:len(old.rings)-1], &old.rings[len(old.rings)-1]
@@ -121,9 +121,9 @@ func (t *Tracker) adopt(old *saved) bool {
 	return false
 }
 
-// refill moves the slots of a ring with another window into this one, each whole
-// at its end. So the old edge is off by up to one slot of the other ring as well,
-// until what was moved has left the window.
+// refill moves the slots of a ring with another window into this one, each at its end. So
+// the old edge of the window is inexact by up to one slot of the other ring, until the
+// moved slots have left the window.
 func (r *ring) refill(from *ring, until int64) {
 	for number := from.newest - ringSlots + 1; number <= from.newest; number++ {
 		s := from.at(number)
@@ -137,9 +137,9 @@ func (r *ring) refill(from *ring, until int64) {
 	}
 }
 
-// Thin leaves out of a saved state what its windows have moved past. A state that
-// waits for its server to come back shrinks with them; one that cannot be read is
-// returned as it is.
+// Thin removes the slots that have left the windows from a saved state, so that a state
+// whose server is away becomes smaller. A state that cannot be read is returned
+// unchanged.
 func Thin(state []byte, now int64) []byte {
 	old, err := decodeState(state)
 	if err != nil {
@@ -152,9 +152,8 @@ func Thin(state []byte, now int64) []byte {
 	return t.Encode()
 }
 
-// StateAge returns the time of the newest step in a saved state, so that states
-// which nobody has asked for can be removed when they are old; false where it
-// cannot be read.
+// StateAge returns the time of the newest step in a saved state, so that old unused states
+// can be removed; false where the state cannot be read.
 func StateAge(state []byte) (newest int64, ok bool) {
 	s, err := decodeState(state)
 	if err != nil {

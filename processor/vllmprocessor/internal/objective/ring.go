@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// slotsPerWindow is how finely a window is kept: its old edge is known to a
-	// 120th of the window, 30 s of an hour and 6 h of 30 days.
+	// slotsPerWindow is the resolution of a window. Its old edge is exact to a 120th of
+	// the window: 30 s of an hour, 6 h of 30 days.
 	slotsPerWindow = 120
-	// ringSlots is one more: the oldest slot holds the edge.
+	// ringSlots is one more, for the slot at the edge.
 	ringSlots = slotsPerWindow + 1
 )
 
-// slot is what was observed in one 120th of a window.
+// slot is the observations in one 120th of a window.
 type slot struct {
 	Counts
-	// seen is how much of the slot's time was observed, in nanoseconds.
+	// seen is the observed part of the slot's time, in nanoseconds.
 	seen int64
 }
 
-// ring keeps one sliding window in slots at fixed places of the timeline: slot
-// number i is the time (i*width, (i+1)*width].
+// ring is a sliding window in slots at fixed places of the timeline. Slot number i is the
+// time (i*width, (i+1)*width] in Unix nanoseconds.
 type ring struct {
 	window, width int64
 	// newest is the number of the newest slot. Slots after newest-ringSlots exist;
@@ -36,7 +36,7 @@ func newRing(window time.Duration) ring {
 	return ring{window: int64(window), width: width, slots: make([]slot, ringSlots)}
 }
 
-// number is the slot of what ended at a time.
+// number returns the slot of a step that ended at a time.
 func (r *ring) number(at int64) int64 { return floorDiv(at-1, r.width) }
 
 func (r *ring) at(number int64) *slot {
@@ -47,7 +47,7 @@ func (r *ring) at(number int64) *slot {
 	return &r.slots[i]
 }
 
-// advance makes a slot exist, unless the window has already moved past it.
+// advance makes a slot the newest, unless a newer one exists.
 func (r *ring) advance(number int64) {
 	if number <= r.newest {
 		return
@@ -58,8 +58,8 @@ func (r *ring) advance(number int64) {
 	r.newest = number
 }
 
-// count adds observations to the slot in which their step ended. It is false
-// where the window has moved past that slot.
+// count adds observations to the slot in which their step ended. It returns false where
+// that slot has left the window.
 func (r *ring) count(to int64, c Counts) bool {
 	number := r.number(to)
 	r.advance(number)
@@ -81,7 +81,7 @@ func (r *ring) see(from, to int64) {
 	}
 }
 
-// over sums the slots that reach into the window before a time.
+// over sums the slots that overlap the window before a time.
 func (r *ring) over(at int64) Reading {
 	first, last := floorDiv(at-r.window, r.width), r.number(at)
 	reading := Reading{Window: time.Duration(r.window), Since: first * r.width}
@@ -104,11 +104,11 @@ func (r *ring) forget(after int64) {
 	for i := max(keep+1, r.newest-ringSlots+1); i <= r.newest; i++ {
 		*r.at(i) = slot{}
 	}
-	// The slots that are old enough to exist again get the places just emptied.
+	// Older slots get the emptied places.
 	r.newest = keep
 }
 
-// drop empties the slots that the window before a time no longer reaches.
+// drop empties the slots that have left the window before a time.
 func (r *ring) drop(now int64) {
 	first := floorDiv(now-r.window, r.width)
 	for i := r.newest - ringSlots + 1; i <= min(first-1, r.newest); i++ {

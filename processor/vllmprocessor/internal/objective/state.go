@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// The form of a saved state, version 1: the two bytes of stateHeader, then as
-// varints the metric (length and bytes), the threshold, the end of the newest
-// step, the number of rings, and per ring its window, the number of its newest
-// slot, how many slots are not empty, and for each of these its age in slots, its
-// seen time and its three counts; at the end a CRC-32 of all before it. The
-// version goes up when that or slotsPerWindow changes.
+// The format of a saved state, version 1. First the two bytes of stateHeader. Then as
+// varints: the metric (length and bytes), the threshold, the end of the newest step, and
+// the number of rings. For each ring: its window, the number of its newest slot, and the
+// number of slots that are not empty. For each of these: its age in slots, its seen time
+// and its three counts. Last a CRC-32 of everything before. The version must increase when
+// the format or slotsPerWindow changes.
 var stateHeader = [2]byte{'O', 1}
 
-// MaxStateSize is more than any saved state needs, in bytes. One with a budget
-// window and two burn windows takes about 6 kB when all its slots are filled.
+// MaxStateSize is the most bytes of a saved state. A full state with a budget window and
+// two burn windows takes about 6 kB.
 const MaxStateSize = 64 << 10
 
 const maxRings = maxBurnWindows + 1
 
-// Encode returns the tracker's windows, for Restore. The sums since the start
-// are not in it: they begin anew.
+// Encode returns the windows of the tracker for Restore. The sums since the start are not
+// included: they restart from 0.
 func (t *Tracker) Encode() []byte {
 	data := append([]byte(nil), stateHeader[:]...)
 	data = binary.AppendUvarint(data, uint64(len(t.metric)))
@@ -56,7 +56,7 @@ func (r *ring) encode(data []byte) []byte {
 		data = binary.AppendUvarint(data, uint64(age))
 		data = binary.AppendVarint(data, s.seen)
 		for _, n := range [...]float64{s.Valid, s.Good, s.Undecided} {
-			// The low bits of a whole number's mantissa are 0: turned round, it is short.
+			// The low bits of the mantissa of a whole number are 0, so its reverse is short.
 			data = binary.AppendUvarint(data, bits.ReverseBytes64(math.Float64bits(n)))
 		}
 	}
@@ -76,9 +76,8 @@ var (
 	errVersion = errors.New("of another version")
 )
 
-// decodeState reads what Encode wrote. It accepts nothing that Encode cannot have
-// written and that would do harm: no count that is negative, no number out of
-// range, no memory beyond what the largest state takes.
+// decodeState reads the output of Encode. It rejects negative counts, numbers out of range
+// and states larger than the largest possible one.
 func decodeState(data []byte) (*saved, error) {
 	const checksum = 4
 	if len(data) < len(stateHeader)+checksum || len(data) > MaxStateSize || data[0] != stateHeader[0] {
@@ -105,8 +104,8 @@ func decodeState(data []byte) (*saved, error) {
 	return s, nil
 }
 
-// stateReader takes values off the front of data. After the first that is
-// missing or out of range it has failed, and gives zeros.
+// stateReader reads values from the front of data. After the first value that is missing
+// or out of range it has failed and returns zeros.
 type stateReader struct {
 	data   []byte
 	failed bool

@@ -218,7 +218,7 @@ func TestStateOlderThanTheBudgetWindowIsNothing(t *testing.T) {
 	assert.Equal(t, last, age)
 }
 
-func TestStateOfAnotherVersionIsToldFromADamagedOne(t *testing.T) {
+func TestStateOfAnotherVersionIsNotReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	before, now := lived(usual())
 	state := before.Encode()

@@ -13,35 +13,32 @@ type Windows struct {
 	Budget time.Duration
 }
 
-// Tracker counts how one objective fares on one server or group. It is for one
-// goroutine at a time. Its memory is fixed: about 4 kB for the budget window and
-// as much for each burn window.
+// Tracker counts the observations of one objective on one resource and model. It is not
+// safe for concurrent use. Its memory is fixed: about 4 kB for the budget window and for
+// each burn window.
 //
-// Two approximations are made, and no others:
+// It makes two approximations:
 //
-//   - A step counts whole at its end: when within a step its observations came,
-//     nobody knows. A window therefore begins with the first step that ends
-//     inside it.
-//   - The old edge of a window lies on a slot: what is read as a window w is
-//     exact for a window that is longer, by less than w/120. Reading.Since is
-//     its edge.
+//   - A step counts whole at its end, because the times of its observations are unknown.
+//     So a window begins with the first step that ends inside it.
+//   - The old edge of a window is at a slot. A reading of a window w is exact for a window
+//     that is longer by less than w/120. Reading.Since is its real edge.
 type Tracker struct {
 	metric    string
 	threshold Duration
 
 	start int64
 	total Counts
-	// seenUntil is the end of the newest step. Times before it are not seen twice
-	// where steps overlap, as those of several servers do.
+	// seenUntil is the end of the newest step. Time before it is not counted twice where
+	// steps overlap, as those of several engines do.
 	seenUntil int64
-	// behind is how many steps in a row ended long before that.
+	// behind is the number of consecutive steps that ended long before that.
 	behind int
 	// rings are those of the burn windows, then that of the budget.
 	rings []ring
 }
 
-// NewTracker returns a tracker that begins at a time: that of the sample which
-// the first step starts from.
+// NewTracker returns a tracker that begins at the start of its first step.
 func NewTracker(o *Objective, windows Windows, start int64) *Tracker {
 	t := &Tracker{metric: o.Metric, threshold: o.Threshold, start: start, rings: make([]ring, 0, len(windows.Burn)+1)}
 	for _, window := range windows.Burn {
@@ -51,35 +48,34 @@ func NewTracker(o *Objective, windows Windows, start int64) *Tracker {
 	return t
 }
 
-// Outcome says what became of a step.
+// Outcome is the outcome of adding a step.
 type Outcome uint8
 
 // The outcomes of Add.
 const (
-	// Added is the usual case.
+	// Added: the step was counted.
 	Added Outcome = iota
 	// Late: the step ended before even the budget window began.
 	Late
-	// ClockSetBack: steps keep ending long before those known already, so the
-	// clock was set back. What lay after the step was forgotten, the step counted.
+	// ClockSetBack: several consecutive steps ended long before earlier ones, so the
+	// clock was set back. Everything after the step was dropped, and the step counted.
 	ClockSetBack
-	// Unsound: the times or counts cannot be; the step was left out.
+	// Unsound: the times or counts are impossible. The step was not counted.
 	Unsound
 )
 
-// String names the outcome, for an attribute.
+// String returns the outcome as the value of an attribute.
 func (o Outcome) String() string {
 	return [...]string{"added", "late", "clock_set_back", "unsound"}[o]
 }
 
-// stepsToBelieve is after how many steps in a row from long ago the clock is
-// believed to be set back; a single one is a straggler.
+// stepsToBelieve is the number of consecutive steps from long ago that prove that the clock
+// was set back. A single one is only late.
 const stepsToBelieve = 3
 
-// Add records what was observed in (from, to]. Steps may come late and may
-// overlap: each counts in those windows that still hold its end. A step from far
-// in the future moves all windows there, so whoever has a clock should refuse
-// it. Add allocates nothing.
+// Add records the observations in (from, to]. Steps may be late and may overlap: each
+// counts in the windows that contain its end. A step far in the future moves all windows
+// there, so the caller must refuse it. Add does not allocate.
 func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 	if to <= from || !c.sound() {
 		return Unsound
@@ -113,7 +109,7 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 	return outcome
 }
 
-// longAgo tells whether a time lies further back than the shortest window.
+// longAgo reports whether a time is further back than the shortest window.
 func (t *Tracker) longAgo(at int64) bool {
 	shortest := t.rings[0].window
 	for i := range t.rings {
@@ -122,7 +118,7 @@ func (t *Tracker) longAgo(at int64) bool {
 	return at < t.seenUntil-shortest
 }
 
-// forget leaves out what lies after a time.
+// forget drops everything after a time.
 func (t *Tracker) forget(after int64) {
 	for i := range t.rings {
 		t.rings[i].forget(after)
@@ -130,19 +126,19 @@ func (t *Tracker) forget(after int64) {
 	t.seenUntil = min(t.seenUntil, after)
 }
 
-// Totals returns all counts since the start and the start: a monotonic sum. It
-// begins at 0 after a restart of the collector, when the windows do not.
+// Totals returns the counts since the start, a monotonic sum, and the start. The sum
+// restarts from 0 with the collector; the windows continue.
 func (t *Tracker) Totals() (total Counts, start int64) { return t.total, t.start }
 
-// Reading is what a window held.
+// Reading is the content of a window.
 type Reading struct {
 	Counts
 	// Window is the window's length.
 	Window time.Duration
-	// Since is where it really began; less than Window/120 before its edge.
+	// Since is the real beginning of the window, less than Window/120 before its edge.
 	Since int64
-	// Coverage is the share of the time since then in which was observed, 0 to 1.
-	// Gaps, and the time before the start, are not seen.
+	// Coverage is the observed share of the time since then, 0 to 1. Gaps and the time
+	// before the start are not observed.
 	Coverage float64
 }
 

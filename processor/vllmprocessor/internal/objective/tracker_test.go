@@ -59,14 +59,14 @@ func TestAttainmentAndBurnRateAreIntervalsAroundTheUndecided(t *testing.T) {
 	assert.InDelta(t, 0.2, left.Upper, 1e-12)
 }
 
-func TestThresholdOnABoundLeavesNoDoubt(t *testing.T) {
+func TestAThresholdOnABoundHasAnExactAttainment(t *testing.T) {
 	t.Parallel()
 	attainment, ok := requests(1000, 1, 0).Attainment()
 	require.True(t, ok)
 	assert.Equal(t, attainment.Lower, attainment.Upper)
 }
 
-func TestWithoutTrafficNothingIsSaid(t *testing.T) {
+func TestWithoutTrafficThereIsNoAttainment(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(usual())
 	tracker.Add(epoch, epoch+minute, Counts{})
@@ -227,7 +227,7 @@ func TestAddingAndReadingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-func TestMemoryIsFixedAndTold(t *testing.T) {
+func TestMemoryIsFixedAndReported(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(usual())
 	size := tracker.Size()

@@ -19,8 +19,8 @@ const (
 	maxWindow      = Duration(366 * 24 * time.Hour)
 )
 
-// Validate returns every mistake in the objective itself, each as a sentence
-// that says what to write instead.
+// Validate returns all mistakes in the objective itself. Each is a sentence that says what
+// to write instead.
 func (o *Objective) Validate() error {
 	return errors.Join(o.mistake(o.checkName()), o.mistake(o.checkThreshold()), o.mistake(o.checkTarget()), o.mistake(o.checkModels()))
 }
@@ -64,7 +64,7 @@ func (o *Objective) checkThreshold() string {
 	case o.Threshold.unitless():
 		return fmt.Sprintf("the threshold %d has no unit; write for example %ds or %dms", int64(o.Threshold), int64(o.Threshold), int64(o.Threshold))
 	case o.Threshold > last:
-		return fmt.Sprintf("the threshold %s is beyond the last bucket of %s, so no server can tell; write at most %s", o.Threshold, o.Metric, last)
+		return fmt.Sprintf("the threshold %s is beyond the last bucket of %s, so no server can decide it; write at most %s", o.Threshold, o.Metric, last)
 	}
 	return ""
 }
@@ -83,8 +83,8 @@ func checkMetric(metric string) string {
 	return fmt.Sprintf("the metric %s is unknown; write one of %s", metric, usable())
 }
 
-// canonical finds the indicator that a name from the wire or from Prometheus
-// stands for; empty if there is none.
+// canonical returns the indicator that a name from the wire or from Prometheus means;
+// empty if it means none.
 func canonical(name string) string {
 	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 		name = strings.TrimSuffix(name, suffix)
@@ -111,7 +111,7 @@ func (o *Objective) checkTarget() string {
 	case o.Target == 0:
 		return "the target is missing or 0; write for example target: 0.95"
 	case o.Target == 1 || o.Target == 100:
-		return fmt.Sprintf("the target %s allows no single failure, so there is no budget to measure; write for example 0.999", target)
+		return fmt.Sprintf("the target %s allows no single failure, so it has no error budget; write for example 0.999", target)
 	case o.Target > 1 && o.Target < 100:
 		return fmt.Sprintf("the target %s is a percentage; write the share %s", target, strconv.FormatFloat(o.Target/100, 'g', 12, 64))
 	}
@@ -125,8 +125,8 @@ func (o *Objective) checkModels() string {
 	return ""
 }
 
-// ValidateAll returns the mistakes that the objectives make together and those
-// in the windows. The mistakes within one objective are found by its Validate.
+// ValidateAll returns the mistakes between objectives and those in the windows. The
+// mistakes in one objective are returned by its Validate.
 func ValidateAll(objectives []Objective, budget Duration, burn []Duration) error {
 	var mistakes []error
 	seen := map[string]int{}

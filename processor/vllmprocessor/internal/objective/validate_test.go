@@ -38,16 +38,16 @@ func TestEachMistakeSaysWhatToWriteInstead(t *testing.T) {
 		`objective "ttft": the metric ray_vllm_e2e_request_latency_seconds is called vllm.e2e_request_latency here; write that`:  func(o *Objective) { o.Metric = "ray_vllm_e2e_request_latency_seconds" },
 		`objective "ttft": the metric vllm_request_queue_time_seconds_bucket is called vllm.request.queue_time here; write that`: func(o *Objective) { o.Metric = "vllm_request_queue_time_seconds_bucket" },
 		`objective "ttft": the threshold is missing, is 0, or has no unit; write for example threshold: 2.5s`:                    func(o *Objective) { o.Threshold = 0 },
-		`objective "ttft": the threshold 1h is beyond the last bucket of vllm.time_to_first_token, so no server can tell; write at most 42m40s`: func(o *Objective) {
+		`objective "ttft": the threshold 1h is beyond the last bucket of vllm.time_to_first_token, so no server can decide it; write at most 42m40s`: func(o *Objective) {
 			o.Threshold = Duration(time.Hour)
 		},
-		`objective "ttft": the target is missing or 0; write for example target: 0.95`:                                       func(o *Objective) { o.Target = 0 },
-		`objective "ttft": the target 95 is a percentage; write the share 0.95`:                                              func(o *Objective) { o.Target = 95 },
-		`objective "ttft": the target 99.9 is a percentage; write the share 0.999`:                                           func(o *Objective) { o.Target = 99.9 },
-		`objective "ttft": the target 1 allows no single failure, so there is no budget to measure; write for example 0.999`: func(o *Objective) { o.Target = 1 },
-		`objective "ttft": the target -0.5 is not a share; write a number between 0 and 1, for example 0.95`:                 func(o *Objective) { o.Target = -0.5 },
-		`objective "ttft": the target 950 is not a share; write a number between 0 and 1, for example 0.95`:                  func(o *Objective) { o.Target = 950 },
-		`objective "ttft": a pattern in models is empty; write "*" for all models, or leave out models`:                      func(o *Objective) { o.Models = []string{"a", ""} },
+		`objective "ttft": the target is missing or 0; write for example target: 0.95`:                                func(o *Objective) { o.Target = 0 },
+		`objective "ttft": the target 95 is a percentage; write the share 0.95`:                                       func(o *Objective) { o.Target = 95 },
+		`objective "ttft": the target 99.9 is a percentage; write the share 0.999`:                                    func(o *Objective) { o.Target = 99.9 },
+		`objective "ttft": the target 1 allows no single failure, so it has no error budget; write for example 0.999`: func(o *Objective) { o.Target = 1 },
+		`objective "ttft": the target -0.5 is not a share; write a number between 0 and 1, for example 0.95`:          func(o *Objective) { o.Target = -0.5 },
+		`objective "ttft": the target 950 is not a share; write a number between 0 and 1, for example 0.95`:           func(o *Objective) { o.Target = 950 },
+		`objective "ttft": a pattern in models is empty; write "*" for all models, or leave out models`:               func(o *Objective) { o.Models = []string{"a", ""} },
 	} {
 		o := ttft()
 		require.NoError(t, o.Validate(), "before it is spoiled")
@@ -56,7 +56,7 @@ func TestEachMistakeSaysWhatToWriteInstead(t *testing.T) {
 	}
 }
 
-func TestAllMistakesOfAnObjectiveAreToldAtOnce(t *testing.T) {
+func TestAllMistakesOfAnObjectiveAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	o := Objective{Name: "x y", Metric: "vllm.e2e_request_latency", Target: 99, Models: []string{""}}
 	assert.Len(t, strings.Split(o.Validate().Error(), "\n"), 4)
@@ -139,12 +139,12 @@ func TestNoteNamesTheThresholdsNearbyThatAreExact(t *testing.T) {
 	assert.Empty(t, o.Note())
 }
 
-func TestResolutionIsToldForTheRealBoundsToo(t *testing.T) {
+func TestResolutionIsReportedForTheRealBoundsToo(t *testing.T) {
 	t.Parallel()
 	o := ttft()
 	o.Threshold = Duration(20 * time.Second)
 	assert.Empty(t, o.Note())
 	assert.Equal(t, `objective "ttft": the threshold 20s is beyond the last bucket of vllm.time_to_first_token, so what took longer than 10s stays undecided; write at most that`,
 		o.Resolution([]float64{0.001, 1, 10}), "servers before 0.8.4 end at 10 s")
-	assert.Equal(t, `objective "ttft": vllm.time_to_first_token has no buckets, so nothing can be said about 20s`, o.Resolution(nil))
+	assert.Equal(t, `objective "ttft": vllm.time_to_first_token has no buckets, so it is unknown which requests took at most 20s`, o.Resolution(nil))
 }

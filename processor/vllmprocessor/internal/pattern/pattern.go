@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Match tells whether a pattern fits the whole text. In it "*" stands for any
-// characters, none and "/" included, and "?" for a single one. Case matters.
+// Match reports whether a pattern matches the whole text. "*" matches any number of
+// characters, including "/", and "?" matches one. Case matters.
 //
-// It goes through the text once, and on a mismatch back to behind the last star
-// only, so that a hostile text costs at most len(pattern) * len(text).
+// On a mismatch it continues after the last star only, so that a hostile text costs at
+// most len(pattern) * len(text).
 func Match(pattern, text string) bool {
 	p, t := 0, 0
 	star, retry := -1, 0

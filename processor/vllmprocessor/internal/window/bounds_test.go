@@ -68,7 +68,7 @@ func TestManyLabelsInAnyOrderAreFoundQuickly(t *testing.T) {
 	made := func(at int64, step int, value float64) *collect.Batch {
 		b := &collect.Batch{Time: at, Groups: []collect.Group{{Key: "k"}}}
 		for i := range labels {
-			b.Samples = append(b.Samples, collect.Sample{Input: collect.HTTPRequests, Label: fmt.Sprint(i * step % labels), Value: value})
+			b.Samples = append(b.Samples, collect.Sample{Input: collect.HTTPRequests, Label: collect.NewLabel(fmt.Sprint(i * step % labels)), Value: value})
 		}
 		return b
 	}
@@ -192,7 +192,7 @@ func batch(next func() byte, now *int64, hits, queries *float64) *collect.Batch 
 			Value: float64(next()), Start: []int64{0, *now, *now - 1e10, 1e11}[how>>2&3],
 		}
 		if len(in.Define().Labels) > 0 {
-			s.Label = string('a' + rune(next()%8))
+			s.Label = collect.NewLabel(string('a' + rune(next()%8)))
 		}
 		if in.Define().Kind == collect.Distribution && !s.Gone {
 			s.Value, s.HasSum = 0, how&128 != 0

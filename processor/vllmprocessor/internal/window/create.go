@@ -22,8 +22,8 @@ func (u *update) include(g *Group, in collect.Input, s *series) {
 	u.Resource.series++
 }
 
-// remember notes that a series exists that is not kept: the first point of it that
-// can be used is not its first event, so it does not count from 0.
+// remember records that a series exists which is not stored. Its first usable point is
+// not its first event, so it must not count from 0.
 func (u *update) remember(sample *collect.Sample) {
 	hint := 0
 	if sample.Input.Define().Kind == collect.Gauge || u.find(sample, &hint) != nil {
@@ -36,23 +36,22 @@ func (u *update) remember(sample *collect.Sample) {
 	u.existed.add(hashOf(u.batch.Groups[sample.Group].Key), unnumbered)
 }
 
-// fresh reports whether a series that is not kept cannot have been there before:
-// nothing is remembered of it, and nothing has been forgotten; or it says itself
-// that it began after the previous batch.
+// fresh reports whether a series is proven to be new. Either its start lies after the
+// previous batch, or it is not among the removed series and none of these have been
+// forgotten.
 func (u *update) fresh(sample *collect.Sample, g *Group) bool {
 	if sample.Start >= u.times.at(u.seq - 1)[0] && sample.Start < u.batch.Time {
 		return true
 	}
 	if u.answered == 0 || u.answered == u.seq {
-		// All that is known from before is that the server did not answer.
+		// The server has not answered before, so the series may be old.
 		return false
 	}
 	return !g.returned && !g.existed.unknown(hashOfSeries(labelled{sample.Input, sample.Label}))
 }
 
-// noteAnswer notes the first batch in which the resource says more than whether it
-// answers.
-func (u *update) noteAnswer() {
+// recordAnswer records the first batch with a sample of the server itself.
+func (u *update) recordAnswer() {
 	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s collect.Sample) bool {
 		return !s.Gone && s.Input != collect.Up && s.Input != collect.Healthy
 	}) {
@@ -60,8 +59,8 @@ func (u *update) noteAnswer() {
 	}
 }
 
-// create makes a series. In a resource that has been observed before a series that
-// is new counts from 0: a counter that a server makes at its first event had that value.
+// create makes a series. A new series of a known resource counts from 0, because servers
+// create counters at the first event.
 func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
 	s := &series{
 		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
@@ -82,9 +81,9 @@ func (u *update) create(sample *collect.Sample, g *Group, values []float64) *ser
 	}
 	if u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
 		s.known = u.base
-		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], total, nil)
+		u.storeStep(s, sample.Input, u.times.at(u.seq - 1)[0], total, nil)
 	} else if sample.Delta {
-		// The first batch is only what later ones are compared with.
+		// The first batch is a baseline only.
 		clear(total)
 	}
 	return s

@@ -7,8 +7,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 )
 
-// Moments returns how many observations a distribution got over the window, and
-// their sum; hasSum is false where the server does not tell it.
+// Moments returns the number of observations of a distribution over the window, and
+// their sum. hasSum is false where a point in the window has no sum.
 func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
 	hasSum = true
 	status = v.distribution(in, func(h *histogram.Histogram) {
@@ -19,7 +19,7 @@ func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, statu
 	return count, sum, hasSum, status
 }
 
-// AddTo adds what a distribution got over the window to dst.
+// AddTo adds the observations of a distribution over the window to dst.
 func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
 	return v.distribution(in, dst.Add)
 }
@@ -70,9 +70,9 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 	return count, status
 }
 
-// Highest returns the bound of the highest bucket that a distribution has ever
-// counted in, or that below it where it is the open one; known is false where all
-// are empty.
+// Highest returns the upper bound of the highest bucket with observations since the
+// distribution was first seen. open is true for the open bucket; bound is then its lower
+// bound. known is false where all buckets are empty.
 func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 	all := v.group.inputs[in]
 	if len(all) == 0 || len(all[0].bounds) == 0 {
@@ -88,8 +88,9 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 	return 0, false, false
 }
 
-// Step returns what a distribution counted since its previous point, and since
-// when; false where it has no previous one or no point in the newest batch.
+// Step returns what a distribution counted since its previous point, and the time of
+// that point in Unix nanoseconds. ok is false without a previous point or without one in
+// the newest batch.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, ok bool) {
 	all := v.group.inputs[in]
 	// The time, not the number: batches that follow each other closely share one.
@@ -102,7 +103,7 @@ func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, o
 	return s.since, &v.resource.increase, true
 }
 
-// subtract leaves the difference of two totals in r.increase.
+// subtract writes the difference of two totals to r.increase.
 func (r *Resource) subtract(s *series, is, was []float64) {
 	buckets := len(is) - 1
 	h := &r.increase
@@ -115,7 +116,7 @@ func (r *Resource) subtract(s *series, is, was []float64) {
 	h.Sum = is[buckets] - was[buckets]
 }
 
-// zeros returns n zeros, which nobody may change.
+// zeros returns n zeros, which are shared and must not be changed.
 func (r *Resource) zeros(n int) []float64 {
 	if len(r.zero) < n {
 		r.zero = make([]float64, n)

@@ -2,27 +2,27 @@ package window
 
 import "hash/maphash"
 
-// existed is what once was there and is not kept any more: a bounded number of
-// hashes, with a number for each. It forgets the oldest. Once it has forgotten
-// any, it is unknown whether what is not in it was there before.
+// existed remembers removed series or groups: a bounded number of hashes, with a number
+// for each. The oldest is forgotten first. Once one has been forgotten, it is unknown
+// whether something that is not in the set existed before.
 type existed struct {
 	limit  int
 	number map[uint64]int
-	// order is a ring of the hashes, next the place of the oldest once it is full.
+	// order is a ring of the hashes. next is the place of the oldest once it is full.
 	order []uint64
 	next  int
-	// lost is true once it has forgotten any.
+	// lost is true once a hash has been forgotten.
 	lost bool
 }
 
 const (
-	// groupsExisted and seriesExisted are how much is remembered of a resource and
-	// of a group: some 40 bytes each.
+	// groupsExisted and seriesExisted are the most hashes of a resource and of a group.
+	// A hash takes about 40 bytes.
 	groupsExisted = 1024
 	seriesExisted = 64
 )
 
-// unnumbered is the number of what never had one.
+// unnumbered stands for a hash without a number.
 const unnumbered = -1
 
 var existedSeed = maphash.MakeSeed()
@@ -53,7 +53,7 @@ func (e *existed) add(hash uint64, number int) {
 	e.number[hash] = number
 }
 
-// unknown reports whether something may have been there before.
+// unknown reports whether something may have existed before.
 func (e *existed) unknown(hash uint64) bool {
 	_, was := e.number[hash]
 	return was || e.lost

@@ -2,7 +2,7 @@ package window
 
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 
-// group returns the state of a group of the batch; nil where it is not kept.
+// group returns the state of a group of the batch; nil where it is not stored.
 func (u *update) group(i int) *Group {
 	if u.groups[i] == nil {
 		u.groups[i] = u.index[u.batch.Groups[i].Key]
@@ -10,8 +10,8 @@ func (u *update) group(i int) *Group {
 	return u.groups[i]
 }
 
-// admit makes the state of a group of the batch where it is not kept; nil where
-// there is no room for it.
+// admit returns the state of a group of the batch. It creates a new one if there is room,
+// and returns nil if there is not.
 func (u *update) admit(i, units int) *Group {
 	from := &u.batch.Groups[i]
 	if g := u.group(i); g != nil {
@@ -58,15 +58,15 @@ func (r *Resource) enter(from *collect.Group) *Group {
 	return g
 }
 
-// Expect returns the group with some attributes, sorted by name, also where nothing has
-// been seen of it yet.
+// Expect returns the group with some attributes, sorted by name. It creates the group
+// where no sample of it has been seen.
 func (r *Resource) Expect(attributes []collect.Attribute) *Group {
 	from := collect.NewGroup(attributes)
 	if g := r.index[from.Key]; g != nil {
 		return g
 	}
 	g := r.enter(&from)
-	// It was there before, so what it says first is no increase.
+	// It existed before, so its first samples are a baseline.
 	g.ended, g.returned = true, true
 	return g
 }

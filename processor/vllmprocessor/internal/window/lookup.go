@@ -2,20 +2,19 @@ package window
 
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 
-// fewSeries is the number of series of an input that are looked through one by
-// one.
+// fewSeries is the number of series of an input up to which a linear search is used.
 const fewSeries = 16
 
 // labelled is a series of a group: an input and the values of its labels.
 type labelled struct {
 	input collect.Input
-	label string
+	label collect.Label
 }
 
-// find returns a series of the group; nil where it is new. The points of a
-// metric come in the same order every time, so hint is where to begin, and then
-// where the next is likely to be.
-func (g *Group) find(in collect.Input, label string, hint *int) *series {
+// find returns a series of the group; nil where it is new. The points of a metric have
+// the same order in every batch. So the search begins at hint, and hint is then set to
+// the likely place of the next series.
+func (g *Group) find(in collect.Input, label collect.Label, hint *int) *series {
 	all := g.inputs[in]
 	for i := range min(len(all), fewSeries) {
 		next := (*hint + i) % len(all)
@@ -44,14 +43,9 @@ func (g *Group) include(in collect.Input, s *series) {
 	}
 }
 
-// process names what restarts as one: an engine, whatever models it serves, of
-// the server that other attributes name, where several share a resource.
+// process returns the name of what restarts together: all attributes but the model. An
+// engine restarts with all its models. Where several servers share a resource, other
+// attributes distinguish them.
 func process(attributes []collect.Attribute) string {
-	var key []byte
-	for _, a := range attributes {
-		if a.Name != "model_name" {
-			key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
-		}
-	}
-	return string(key)
+	return collect.KeyWithout(attributes, "model_name")
 }

@@ -51,7 +51,7 @@ func TestTheModelsOfAnEngineRestartTogether(t *testing.T) {
 	}
 	views := r.Views(nil, false)
 	increase, _ := views[1].Increase(collect.PromptTokens)
-	assert.Equal(t, 60.0, increase, "the other model's fall tells of the restart")
+	assert.Equal(t, 60.0, increase, "the counter of the other model fell")
 }
 
 // It takes some hundredths of a second. A search through all series for each
@@ -65,7 +65,7 @@ func TestManySeriesOfOneMetricAreFoundInAnyOrder(t *testing.T) {
 		batch := &collect.Batch{Time: int64(i+1) * int64(15*time.Second), Groups: []collect.Group{{Key: "a"}}}
 		for _, label := range random.Perm(n) {
 			batch.Samples = append(batch.Samples, collect.Sample{
-				Input: collect.HTTPRequests, Label: fmt.Sprint(label), Value: float64((label + 1) * i),
+				Input: collect.HTTPRequests, Label: collect.NewLabel(fmt.Sprint(label)), Value: float64((label + 1) * i),
 			})
 		}
 		report := r.Observe(batch, n)
@@ -77,7 +77,7 @@ func TestManySeriesOfOneMetricAreFoundInAnyOrder(t *testing.T) {
 	seen := 0
 	for label, increase := range view.Increases(collect.HTTPRequests) {
 		var number int
-		_, err := fmt.Sscan(label, &number)
+		_, err := fmt.Sscan(label.Value(0), &number)
 		require.NoError(t, err)
 		require.Equal(t, float64(2*(number+1)), increase)
 		seen++

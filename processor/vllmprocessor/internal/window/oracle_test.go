@@ -63,8 +63,8 @@ func TestIncreasesAndQuantilesAreThoseOfPrometheus(t *testing.T) {
 				stored.add("latency_bucket", le, now, below)
 			}
 			if report.Resets > 0 && !stored.allFell() {
-				// Prometheus takes a bucket that stands where it was for a series that
-				// went on. That is its blind spot, and no oracle.
+				// Prometheus sees no restart in a bucket whose count is the same before and
+				// after it, so it cannot be compared with here.
 				break
 			}
 			restarts += report.Resets
@@ -138,7 +138,7 @@ func (m memory) add(name, le string, t int64, v float64) {
 	m[[2]string{name, le}] = append(m[[2]string{name, le}], point{t: t, v: v})
 }
 
-// allFell tells whether every series is lower than it was.
+// allFell reports whether every series is lower than it was.
 func (m memory) allFell() bool {
 	for _, samples := range m {
 		if n := len(samples); n > 1 && samples[n-1].F() >= samples[n-2].F() {

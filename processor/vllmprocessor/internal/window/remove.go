@@ -9,19 +9,19 @@ import (
 // maxGroups is the most engines and models of a resource at a time.
 const maxGroups = 1000
 
-// Engines is the number of engines and models that are kept.
+// Engines is the number of engines and models that are stored.
 func (r *Resource) Engines() int { return len(r.groups) }
 
-// Allow sets how many engines and models may be kept, where that is less than what
-// a resource may have.
+// Allow sets the most engines and models that may be stored. It cannot exceed the
+// maximum for a resource.
 func (r *Resource) Allow(groups int) { r.allowed = min(groups, maxGroups) }
 
-// unit is how many bytes of labels and buckets a series may have for each unit of
-// the limit that it takes: it is about what a series with short labels costs.
+// unit is the number of bytes of labels and buckets for which a series takes one more
+// unit of the limit. A series with short labels costs about as much.
 const unit = 1024
 
 // sizeOf is what a series takes of the limit.
-func sizeOf(label string, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
+func sizeOf(label collect.Label, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
 
 // resize counts what a series takes once its buckets have changed.
 func (r *Resource) resize(s *series) {
@@ -30,8 +30,8 @@ func (r *Resource) resize(s *series) {
 	r.units += s.units
 }
 
-// size is what a group takes of the limit besides its series: its attributes are
-// kept twice.
+// size is what a group takes of the limit besides its series. Its attributes are stored
+// twice.
 func size(g *collect.Group) int {
 	return 2 * len(g.Key) / unit
 }
@@ -40,18 +40,17 @@ func size(g *collect.Group) int {
 // long labels and many buckets.
 func (r *Resource) Units() int { return r.units }
 
-// Trim removes series that have not been seen for MaxStaleness, and groups without
-// any. That they existed is remembered, so that one that comes back is not taken
-// for a new one which counts from 0.
+// Trim removes series without a point for MaxStaleness, and groups without series. It
+// remembers that they existed, so that one that appears again does not count from 0.
 func (r *Resource) Trim() {
 	r.remove(func(s *series) bool {
-		// A delta series that is silent is at rest.
+		// A delta series without points has not changed.
 		return r.Time()-s.time > int64(r.settings.MaxStaleness) && (!s.delta || s.ended)
 	})
 }
 
-// Shrink removes the newest series until the resource takes some units less, and the
-// newest groups until there are some less.
+// Shrink removes the newest series until the resource takes the given units less, and
+// the newest groups until there are the given number less.
 func (r *Resource) Shrink(units, groups int) {
 	least, most := r.units-units, len(r.groups)-groups
 	for len(r.groups) > 0 && (r.units > least || len(r.groups) > most) {
@@ -104,8 +103,8 @@ func (r *Resource) remove(dead func(*series) bool) {
 	}
 }
 
-// forgo remembers that a series existed that is taken out of its group. A state
-// counts from nothing, so nothing depends on it.
+// forgo records the removal of a series from its group. Counters and distributions are
+// remembered; a gauge needs no baseline.
 func (r *Resource) forgo(g *Group, in collect.Input, s *series) {
 	name := labelled{in, s.label}
 	delete(g.labels, name)
@@ -125,7 +124,7 @@ func (g *Group) empty() bool {
 	return true
 }
 
-// drop takes a group out of all but r.groups.
+// drop removes a group from everything but r.groups.
 func (r *Resource) drop(g *Group) {
 	g.dropped = true
 	r.units -= g.units
@@ -143,8 +142,8 @@ func (r *Resource) drop(g *Group) {
 	}
 }
 
-// reclaim makes room in the middle of an update, once: series that have ended, and
-// those that are neither in this batch nor were in the previous one, give way.
+// reclaim makes room during an update, at most once. It removes series that have ended
+// and series that are neither in this batch nor in the previous one.
 func (u *update) reclaim() {
 	if u.reclaimed {
 		return

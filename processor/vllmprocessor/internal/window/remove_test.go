@@ -34,7 +34,7 @@ func fresh() *Resource {
 	return NewResource(Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
 }
 
-// A pod comes each minute for a day, and lives for ten. With room for 40 series each
+// Each minute of a day a pod starts, and it lives for ten minutes. With room for 40 series each
 // of them is derived from.
 func TestPodsThatChurnBehindOneResourceFreeTheirSeries(t *testing.T) {
 	r := fresh()
@@ -60,8 +60,8 @@ func TestPodsThatChurnBehindOneResourceFreeTheirSeries(t *testing.T) {
 	assert.Less(t, r.nextGroup, 24*60+1)
 }
 
-// What was removed and comes back is a baseline, also once it has been forgotten that
-// it was there; its start tells the two apart.
+// A removed series that appears again is a baseline, also once its removal is forgotten.
+// Only a start after the previous batch proves that a series is new.
 func TestWhatComesBackIsABaseline(t *testing.T) {
 	for _, others := range []int{0, 2 * groupsExisted} {
 		r := fresh()

@@ -1,7 +1,7 @@
 package window
 
-// ring keeps the newest entries of a timeline, each a few numbers wide. The
-// number of its places is a power of two.
+// ring stores the newest entries of a timeline. Each entry has stride numbers. The number
+// of places is a power of two.
 type ring[T any] struct {
 	values []T
 	stride int
@@ -9,16 +9,16 @@ type ring[T any] struct {
 
 func (r *ring[T]) places() int64 { return int64(len(r.values) / r.stride) }
 
-// at is the entry with a sequence number. The caller makes sure that it is kept.
+// at returns the entry of a batch. The caller makes sure that it is stored.
 func (r *ring[T]) at(seq int64) []T {
 	place := int(seq&(r.places()-1)) * r.stride
 	return r.values[place : place+r.stride : place+r.stride]
 }
 
-// oldest is the lowest sequence number that is kept when newest is the highest.
+// oldest is the oldest batch that is stored where newest is the newest.
 func (r *ring[T]) oldest(newest int64) int64 { return newest - r.places() + 1 }
 
-// reserve makes places for keep entries, the one after newest included.
+// reserve makes room for keep entries, including the one after newest.
 func (r *ring[T]) reserve(newest, keep int64) {
 	places := r.places()
 	if places >= keep && places > 0 {

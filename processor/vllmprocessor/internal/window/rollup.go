@@ -2,7 +2,8 @@ package window
 
 import (
 	"iter"
-	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
 // enroll puts a new group into its roll-up.
@@ -11,24 +12,21 @@ func (r *Resource) enroll(g *Group) {
 	if len(without) == len(g.Attributes) {
 		return
 	}
-	var key strings.Builder
-	for _, a := range without {
-		key.WriteString(a.Name + "\x00" + a.Value + "\x00")
-	}
-	up := r.rollupOf[key.String()]
+	key := collect.KeyWithout(g.Attributes, "engine")
+	up := r.rollupOf[key]
 	if up == nil {
-		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key.String()}
+		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key}
 		r.nextRollup++
-		r.rollupOf[key.String()] = up
+		r.rollupOf[key] = up
 		r.rollups = append(r.rollups, up)
 	}
 	up.groups = append(up.groups, g)
 	g.rollup = up
 }
 
-// Rollups returns the roll-ups over several engines. One engine alone has none.
-// One is Pending where an engine of the previous batch is missing in this one,
-// and what is left, if anything, would be taken for the whole.
+// Rollups returns the roll-ups over several engines. A single engine has no roll-up. A
+// roll-up is Pending where an engine of the previous batch is missing in this one:
+// without it a part would be reported as the whole.
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
@@ -53,8 +51,8 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	}
 }
 
-// Pending goes through the groups that had a value in the previous batch and have
-// none, nor an end, in the newest.
+// Pending iterates over the groups with a value in the previous batch and neither a
+// value nor an end in the newest.
 func (r *Resource) Pending() iter.Seq[*Group] {
 	return func(yield func(*Group) bool) {
 		for _, g := range r.groups {
@@ -65,7 +63,7 @@ func (r *Resource) Pending() iter.Seq[*Group] {
 	}
 }
 
-// PendingGroups returns the numbers of the groups of Pending.
+// PendingGroups iterates over the numbers of these groups.
 func (r *Resource) PendingGroups() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for g := range r.Pending() {
@@ -76,10 +74,10 @@ func (r *Resource) PendingGroups() iter.Seq[int] {
 	}
 }
 
-// Place is the place of a group among those of its resource, until one is removed.
+// Place is the index of a group in its resource. It is valid until a group is removed.
 func (g *Group) Place() int { return g.place }
 
-// Numbers goes through the numbers of the groups that are there.
+// Numbers iterates over the numbers of the groups that are stored.
 func (r *Resource) Numbers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, g := range r.groups {
@@ -90,8 +88,7 @@ func (r *Resource) Numbers() iter.Seq[int] {
 	}
 }
 
-// Groups goes through the engines of the roll-up that are in the newest batch or
-// may still come.
+// Groups iterates over the engines of a roll-up that are in the newest batch or pending.
 func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	return func(yield func(*Group) bool) {
 		for _, g := range u.groups {
@@ -102,6 +99,6 @@ func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	}
 }
 
-// Rollup is that of the engines of the same model; nil where the group has no
-// engine.
+// Rollup returns the roll-up over the engines of the same model; nil where the group has
+// no engine.
 func (g *Group) Rollup() *Rollup { return g.rollup }

@@ -1,55 +1,58 @@
 package window
 
-import "slices"
+import (
+	"slices"
 
-// series is one series of a resource. A counter and a gauge have one number, a
-// distribution the counts of its buckets and, last, its sum.
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// series is one series of a resource. A counter or a gauge has one number. A
+// distribution has the counts of its buckets and then its sum.
 type series struct {
-	label string
+	label collect.Label
 	delta bool
-	// ended is true after a point that said so.
+	// ended is true after a point that ends the series.
 	ended bool
-	// units is what it takes of the limit, found the number of the newest batch that
-	// has a point of it.
+	// units is what the series takes of the limit. found is the number of the newest
+	// batch with a point of it.
 	units int
 	found int64
 	// noSum is the number of the newest batch in which a distribution had no sum.
 	noSum int64
-	// older is true where the newest point came under an older metric's name.
+	// older is true where the newest point has the name of an older metric.
 	older bool
 	// level is true where the newest point is of a gauge that counts.
 	level bool
-	// epoch is that of its engine when it was observed last.
+	// epoch is the epoch of its engine at the newest point.
 	epoch int
-	// start and time are those of the newest point, in nanoseconds.
+	// start and time are those of the newest point, in Unix nanoseconds.
 	start, time int64
-	// known is the first sequence number whose total is known, created the first
-	// with a place in the ring: between the two the total is 0, because the
-	// series did not exist. newest is the number of the newest point.
+	// known is the first batch at which the total is known. created is the first batch
+	// with a place in the ring. Between the two the total is 0, because the series did
+	// not exist. newest is the batch of the newest point.
 	known, created, newest int64
 
 	// bounds are those of a distribution.
 	bounds []float64
-	// raw is the newest point as it came, for cumulative series.
+	// raw is the newest point of a cumulative series as it was received.
 	raw []float64
-	// offset is what raw lacks to the running total since the last reset.
+	// offset is the running total at the last reset: total = raw + offset.
 	offset []float64
 	totals ring[float64]
-	// step is the increase since the previous point, and since when; only where
-	// Settings.Steps asks for it.
+	// step is the increase since the previous point, which was at since in Unix
+	// nanoseconds. It is stored only for the inputs in Settings.Steps.
 	step  []float64
 	since int64
-	// before is the series with the bounds that it had before the last restart.
+	// before has the totals of the buckets before the last change of the bounds.
 	before *series
 }
 
-// generations bounds the chain of series with other bounds: a server that
-// restarts with new buckets more often than this within a window loses the
-// oldest of them.
+// generations bounds the chain of earlier bounds. A server that changes its buckets more
+// often than this within a window loses the oldest counts.
 const generations = 4
 
-// total returns the running total at a sequence number; nil where it is not
-// known. zero is returned for the time before the series existed.
+// total returns the running total at a batch. It is nil where the total is not known,
+// and zero for the time before the series existed.
 func (s *series) total(seq int64, zero []float64) []float64 {
 	switch {
 	case seq < s.known:
@@ -64,7 +67,7 @@ func (s *series) total(seq int64, zero []float64) []float64 {
 	return s.totals.at(seq)
 }
 
-// fill gives the batches that the series was missing in its last total.
+// fill stores the last total for the batches without a point of the series.
 func (s *series) fill(seq int64) {
 	last := s.totals.at(s.newest)
 	for missing := max(s.newest+1, seq-s.totals.places()+1); missing < seq; missing++ {
@@ -72,9 +75,9 @@ func (s *series) fill(seq int64) {
 	}
 }
 
-// fell tells whether a cumulative point is lower than the one before it, which
-// only a restart explains. The sum of a distribution does not count: negative
-// observations lower it.
+// fell reports whether a cumulative point is lower than the one before it, which only a
+// restart explains. The sum of a distribution is not compared: negative observations
+// lower it.
 func (s *series) fell(values, bounds []float64) bool {
 	if !slices.Equal(s.bounds, bounds) {
 		return true

@@ -41,7 +41,7 @@ func TestTheFirstValueOfAGaugeIsItsAverage(t *testing.T) {
 }
 
 // Before a gauge was first read it had no value, not 0.
-func TestANewGaugeIsAveragedSinceItIsThere(t *testing.T) {
+func TestANewGaugeIsAveragedSinceItsFirstValue(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, tokens(1))
 	scrape(r, 15, tokens(1))
@@ -68,7 +68,7 @@ func TestABatchWithoutTheGaugeCountsWithTheValueBefore(t *testing.T) {
 }
 
 func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
-	reason := func(label string, value float64) collect.Sample {
+	reason := func(label collect.Label, value float64) collect.Sample {
 		return collect.Sample{Input: collect.WaitingByReason, Label: label, Value: value}
 	}
 	r := fresh()
@@ -76,7 +76,7 @@ func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
 	scrape(r, 15, reason("capacity", 3), reason("deferred", 20), gone(reason("old", 0)))
 	scrape(r, 30, reason("capacity", 5), reason("deferred", 20))
 	view := only(t, r)
-	for label, want := range map[string]struct {
+	for label, want := range map[collect.Label]struct {
 		last, average float64
 		status        Status
 	}{
@@ -93,7 +93,7 @@ func TestTheValuesOfALabelAreReadOneByOne(t *testing.T) {
 	assert.Equal(t, Gone, status)
 	_, status = view.AverageOf(collect.WaitingByReason, "old")
 	assert.Equal(t, Gone, status)
-	assert.Equal(t, map[string]float64{"capacity": 5, "deferred": 20}, maps.Collect(view.States(collect.WaitingByReason)))
+	assert.Equal(t, map[collect.Label]float64{"capacity": 5, "deferred": 20}, maps.Collect(view.States(collect.WaitingByReason)))
 	for range view.States(collect.WaitingByReason) {
 		break
 	}
@@ -164,13 +164,13 @@ func TestADistributionGrowsByItsBuckets(t *testing.T) {
 		assert.Equal(t, want, n)
 	}
 	_, status = only(t, r).AtMost(collect.TimeToFirstToken, 3)
-	assert.Equal(t, Missing, status, "3 is no bound")
+	assert.Equal(t, Missing, status, "3 is not one of the bounds")
 	_, status = only(t, r).AtMost(collect.QueueTime, 1)
 	assert.Equal(t, Missing, status)
 }
 
 // All counts rise, only the sum falls: with negative observations it may.
-func TestAFallingSumIsNoRestart(t *testing.T) {
+func TestAFallingSumDoesNotRestartTheEngine(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, latency(100, bounds, 10, 20, 30, 40))
 	assert.Zero(t, scrape(r, 15, latency(99, bounds, 11, 20, 30, 40)).Resets)
@@ -322,7 +322,7 @@ func TestAStepIsTheIncreaseSinceThePreviousPoint(t *testing.T) {
 	assert.Equal(t, 9.0, h.Sum)
 	scrape(r, 75, gone(latency(0, nil)))
 	_, _, ok = step()
-	assert.True(t, ok, "the end at the time of the point is none")
+	assert.True(t, ok, "an end at the time of the point is ignored")
 	scrape(r, 76, gone(latency(0, nil)))
 	_, _, ok = step()
 	assert.False(t, ok)
@@ -379,4 +379,75 @@ func TestTheRollupsOverEngines(t *testing.T) {
 	scrapeEngines(r, 75, map[string][]collect.Sample{"0": {tokens(1)}, "1": {gone(tokens(0))}})
 	assert.Empty(t, rollups(r), "an engine that ends is not waited for")
 	assert.Len(t, slices.Collect(r.Numbers()), 2)
+}
+
+// An engine is read while it is in the newest batch and has not ended.
+func TestOnlyEnginesOfTheNewestBatchAreRead(t *testing.T) {
+	engines := func(r *Resource) (names []string) {
+		for _, view := range r.Views(nil, false) {
+			names = append(names, view.Group().Engine())
+		}
+		slices.Sort(names)
+		return names
+	}
+	r := fresh()
+	assert.Empty(t, engines(r))
+	scrapeEngines(r, 0, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "2": {tokens(1), waiting(1)}})
+	assert.Equal(t, []string{"0", "1", "2"}, engines(r))
+	scrapeEngines(r, 15, map[string][]collect.Sample{"0": {tokens(1)}, "2": {tokens(1), waiting(1)}})
+	assert.Equal(t, []string{"0", "2"}, engines(r))
+	scrapeEngines(r, 15, map[string][]collect.Sample{"0": {gone(tokens(0))}})
+	assert.Equal(t, []string{"0", "2"}, engines(r), "the value and the end are of the same time")
+	scrapeEngines(r, 16, map[string][]collect.Sample{"0": {gone(tokens(0))}, "2": {gone(waiting(0))}})
+	assert.Equal(t, []string{"2"}, engines(r), "an engine has ended when all its series have")
+}
+
+// The attributes of an engine can change for ever, as behind a churning deployment.
+func TestRemovedEnginesLeaveNothingBehind(t *testing.T) {
+	r := fresh()
+	scrape(r, 0, tokens(1))
+	scrape(r, 400, tokens(1))
+	b := &collect.Batch{Time: at(800), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{{Input: collect.Up, Value: 1}}}
+	r.Observe(b, math.MaxInt)
+	r.Trim()
+	require.Len(t, r.groups, 1)
+	assert.Empty(t, r.rollups)
+	assert.Empty(t, r.rollupOf)
+	assert.Len(t, r.engines, 1)
+	assert.Len(t, r.index, 1)
+	assert.Equal(t, 1, r.Series())
+	assert.Equal(t, 1, r.Units())
+	assert.Equal(t, 0, r.groups[0].Place())
+}
+
+// A removed engine that appears again has its old number. An expected one is a baseline.
+func TestAnEngineThatAppearsAgainHasItsNumber(t *testing.T) {
+	r := fresh()
+	both := map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}}
+	scrapeEngines(r, 0, both)
+	numbers := map[string]int{}
+	for _, g := range r.groups {
+		numbers[g.Engine()] = g.Number
+	}
+	assert.NotEqual(t, numbers["0"], numbers["1"])
+	for s := 15.0; s <= 330; s += 15 {
+		scrapeEngines(r, s, map[string][]collect.Sample{"0": {tokens(1)}})
+	}
+	r.Trim()
+	require.Len(t, r.groups, 1)
+	scrapeEngines(r, 345, both)
+	require.Len(t, r.groups, 2)
+	assert.Equal(t, numbers["1"], r.groups[1].Number)
+
+	expected := r.Expect([]collect.Attribute{{Name: "engine", Value: "9"}, {Name: "model_name", Value: "m"}})
+	assert.Same(t, expected, r.Expect(expected.Attributes))
+	assert.NotContains(t, numbers, expected.Engine())
+	scrapeEngines(r, 360, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1000)}})
+	scrapeEngines(r, 375, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1007)}})
+	for _, view := range r.Views(nil, false) {
+		if view.Group() == expected {
+			_, status := view.Increase(collect.PromptTokens)
+			assert.Equal(t, First, status, "the window begins before its first sample")
+		}
+	}
 }

@@ -45,7 +45,7 @@ func tokens(value float64) collect.Sample {
 	return collect.Sample{Input: collect.PromptTokens, Value: value}
 }
 
-func success(reason string, value float64) collect.Sample {
+func success(reason collect.Label, value float64) collect.Sample {
 	return collect.Sample{Input: collect.RequestSuccess, Label: reason, Value: value}
 }
 
@@ -77,7 +77,7 @@ func assertIncrease(t *testing.T, r *Resource, want float64) {
 	assert.Equal(t, want, got)
 }
 
-// A start time is the receiver's word for a restart. The previous point is at 15 s and
+// The receiver reports a restart by the start time. The previous point is at 15 s and
 // has counted 100, this one is at 30 s and has counted 150.
 func TestAStartBetweenTwoPointsIsARestart(t *testing.T) {
 	const grew, restarted = 50.0, 150.0
@@ -178,12 +178,12 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 		resets int
 		want   float64
 	}{
-		"all engines restart":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
-		"one engine restarts":                           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
-		"one engine restarts, the other may still come": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
-		"one engine restarts, the other ends":           {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
-		"the front end shows it by itself":              {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
-		"only the front end restarts":                   {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
+		"all engines restart":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
+		"one engine restarts":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
+		"one engine restarts, the other is pending": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
+		"one engine restarts, the other ends":       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
+		"the front end shows it by itself":          {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
+		"only the front end restarts":               {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fresh()
@@ -195,8 +195,8 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 	}
 }
 
-// An engine that shows the restart one batch after the front end has is no second
-// restart of the front end.
+// The engine shows the restart one batch after the front end. The front end has restarted
+// only once.
 func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 	r := fresh()
 	requests := func(value float64) collect.Sample {
@@ -213,7 +213,7 @@ func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 	}
 }
 
-// An engine that has long been gone has no say in whether all engines restarted.
+// An engine that has been missing for two batches is not waited for.
 func TestAnEngineThatIsGoneDoesNotHoldTheFrontEndBack(t *testing.T) {
 	r := fresh()
 	requests := func(value float64) collect.Sample {
@@ -349,8 +349,8 @@ func TestANewSeriesOfAKnownResourceCountsFromZero(t *testing.T) {
 	scrape(r, 30, tokens(100), success("stop", 6), success("length", 1))
 	finished, _ = only(t, r).Increase(collect.RequestSuccess)
 	assert.Equal(t, 7.0, finished)
-	assert.Equal(t, map[string]float64{"stop": 6, "length": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
-	for label, want := range map[string]float64{"stop": 6, "length": 1, "error": 0} {
+	assert.Equal(t, map[collect.Label]float64{"stop": 6, "length": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	for label, want := range map[collect.Label]float64{"stop": 6, "length": 1, "error": 0} {
 		got, status := only(t, r).IncreaseOf(collect.RequestSuccess, label)
 		assert.Equal(t, Present, status)
 		assert.Equal(t, want, got, label)
@@ -405,17 +405,17 @@ func TestASeriesThatIsMissingIsPendingForOneBatch(t *testing.T) {
 // One reason of several has ended: what it counted within the window still counts.
 func TestASeriesThatEndedCountsUntilItLeavesTheWindow(t *testing.T) {
 	r := fresh()
-	scrape(r, 0, success("stop", 1), success("abort", 1))
-	scrape(r, 15, success("stop", 3), success("abort", 11))
-	scrape(r, 30, success("stop", 3), gone(success("abort", 0)))
+	scrape(r, 0, success("stop", 1), success("abort", 1), success("length", 4))
+	scrape(r, 15, success("stop", 3), success("abort", 2), success("length", 4))
+	scrape(r, 30, success("stop", 3), gone(success("abort", 0)), gone(success("length", 0)))
 	got, status := only(t, r).Increase(collect.RequestSuccess)
 	assert.Equal(t, Present, status)
-	assert.Equal(t, 12.0, got)
-	assert.Equal(t, map[string]float64{"stop": 2, "abort": 10}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	assert.Equal(t, 3.0, got)
+	assert.Equal(t, map[collect.Label]float64{"stop": 2, "abort": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
 	scrape(r, 80, success("stop", 3))
 	got, _ = only(t, r).Increase(collect.RequestSuccess)
 	assert.Equal(t, 0.0, got)
-	assert.Equal(t, map[string]float64{"stop": 0}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	assert.Equal(t, map[collect.Label]float64{"stop": 0}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
 }
 
 func TestADeltaIsTheIncreaseItself(t *testing.T) {
@@ -455,7 +455,7 @@ func TestACounterThatBecomesADeltaBeginsAnew(t *testing.T) {
 	delta := tokens(50)
 	delta.Delta = true
 	for s := 15.0; s < 75; s += 15 {
-		scrape(r, s, delta)
+		assert.Zero(t, scrape(r, s, delta).Resets, "50 after 100 is an increase")
 		_, status := only(t, r).Increase(collect.PromptTokens)
 		assert.Equal(t, First, status, "the window begins before the change")
 	}

@@ -6,17 +6,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// update takes one batch into a resource, in two passes: what has restarted is
-// known only when all points have been looked at.
+// update adds one batch to a resource in two passes. The first pass finds restarts,
+// which any point of the batch can show. The second applies the values.
 type update struct {
 	*Resource
 	batch *collect.Batch
-	// most is the most units that the resource may take.
+	// most is the limit of the units of the resource.
 	most   int
 	report *Report
-	// reclaimed is true once room was made.
+	// reclaimed is true once reclaim has run.
 	reclaimed bool
-	// ending has the groups of which a series ends in the batch.
+	// ending has the groups with a series that ends in the batch.
 	ending map[*Group]bool
 
 	groups []*Group
@@ -49,7 +49,7 @@ func (u *update) run() {
 			u.report.Used++
 		}
 	}
-	u.noteAnswer()
+	u.recordAnswer()
 	for i := range u.batch.Unread {
 		u.remember(&u.batch.Unread[i])
 	}
@@ -60,8 +60,8 @@ func (u *update) run() {
 	}
 }
 
-// alive tells whether a series that had a value when the group had its newest
-// has not ended since.
+// alive reports whether at least one series with a value in the newest batch of the
+// group has not ended.
 func (g *Group) alive() bool {
 	for in := range g.inputs {
 		for _, s := range g.inputs[in] {
@@ -82,10 +82,10 @@ func (u *update) find(sample *collect.Sample, hint *int) *series {
 	return g.find(sample.Input, sample.Label, hint)
 }
 
-// restarts finds the engines whose counters began anew: a value fell, its
-// buckets changed, or its start moved to at or after the previous point. A start
-// equal to the point's own time says that the start is not known, as after a
-// restart of the collector that reads the server, and proves nothing.
+// restarts finds the engines that have restarted: a value fell, the buckets changed, or
+// the start moved to the time of the previous point or later. A start equal to the
+// point's own time means that the start is not known, as after a restart of the
+// collector that scrapes the server. It proves no restart.
 func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
@@ -128,8 +128,8 @@ func (e *engine) observe(seq int64) {
 	}
 }
 
-// restart begins a new epoch of an engine. What an earlier part of the same
-// batch took for a continuation was none.
+// restart begins a new epoch of an engine. Series that an earlier part of the same batch
+// continued are corrected.
 func (u *update) restart(e *engine) {
 	for _, g := range e.groups {
 		for in := range g.inputs {
@@ -144,7 +144,7 @@ func (u *update) restart(e *engine) {
 	e.restarted, e.restartedAt = u.seq, u.batch.Time
 }
 
-// begin corrects a series that was taken for a continuation in this batch.
+// begin corrects a series that was continued earlier in this batch: it counts from 0.
 func (s *series) begin(in collect.Input, u *update) {
 	s.epoch++
 	if s.created >= u.seq || s.known >= u.seq {
@@ -155,13 +155,14 @@ func (s *series) begin(in collect.Input, u *update) {
 	for i, v := range s.raw {
 		total[i] = was[i] + v
 	}
-	u.keepStep(s, in, s.since, total, was)
+	u.storeStep(s, in, s.since, total, was)
 }
 
-// frontRestarted tells whether the server before the engines has restarted
-// without a sign of its own: when all engines have. One that was in the previous
-// batch may still come. A restart that the front end has shown since the engines
-// were seen last is the same.
+// frontRestarted reports whether the front end has restarted although its own counters
+// do not show it. This is so where all engines have restarted. An engine that was in the
+// previous batch and is missing in this one may follow in a later part, so the answer is
+// then false. A restart that the front end has shown since the engines were last seen is
+// the same restart.
 func (u *update) frontRestarted(front *engine) bool {
 	if front.restarted == u.seq {
 		return false
@@ -182,7 +183,7 @@ func (u *update) frontRestarted(front *engine) bool {
 	return restarted
 }
 
-// ends tells whether the batch, or one before it, says that an engine is gone.
+// ends reports whether all groups of an engine end in this batch or have ended before.
 func (u *update) ends(e *engine) bool {
 	for _, g := range e.groups {
 		if !g.ended && !u.endsGroup(g) {
@@ -204,14 +205,14 @@ func (u *update) endsGroup(g *Group) bool {
 	return u.ending[g]
 }
 
-// stale tells whether too much time has passed since a series was observed to
-// compare it with what it was.
+// stale reports whether the previous point of a series is too old to be compared
+// with.
 func (u *update) stale(s *series) bool {
 	return u.batch.Time-s.time > int64(u.settings.MaxStaleness) || s.newest < u.base
 }
 
-// numbers returns the numbers of a sample as a series keeps them. The slice is
-// valid until the next call.
+// numbers returns the numbers of a sample in the form of a series. The slice is valid
+// until the next call.
 func (u *update) numbers(sample *collect.Sample) []float64 {
 	u.values = u.values[:0]
 	if sample.Input.Define().Kind != collect.Distribution {
@@ -226,7 +227,7 @@ func (u *update) numbers(sample *collect.Sample) []float64 {
 	return u.values
 }
 
-// apply takes a value into its series.
+// apply adds a value to its series.
 func (u *update) apply(sample *collect.Sample, s *series) {
 	kind := sample.Input.Define().Kind
 	if len(sample.Bounds) > maxBounds {
@@ -234,7 +235,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		return
 	}
 	if s == nil {
-		// A point of this batch may have made it already.
+		// An earlier point of this batch may have created it.
 		hint := 0
 		s = u.find(sample, &hint)
 	}
@@ -266,11 +267,11 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	g := u.group(sample.Group)
 	switch {
 	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
-		// It has not been sent since the long silence, so it had not changed.
+		// Senders of deltas may leave out zeros, so a silent series has not changed.
 		u.forget(s, sample, values)
 		copy(s.totals.at(u.seq), values)
 		s.known = u.base
-		u.keepStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
+		u.storeStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
 	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
@@ -288,8 +289,8 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	u.report.Used++
 }
 
-// forget begins a series anew: what it was before is too long ago to say how
-// much it grew since.
+// forget restarts a series from a baseline, because its previous value is too old to
+// compute an increase.
 func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 	if len(values) != s.totals.stride {
 		s.totals = ring[float64]{stride: len(values)}
@@ -308,7 +309,7 @@ func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 	}
 }
 
-// place makes room for the newest number of a series.
+// place makes room for the newest numbers of a series.
 func (u *update) place(s *series, sample *collect.Sample) {
 	keep := u.reach(sample.Input)
 	s.totals.reserve(s.newest, min(keep, u.seq-s.created+1))
@@ -318,7 +319,7 @@ func (u *update) place(s *series, sample *collect.Sample) {
 	}
 }
 
-// reach is how many batches an input is kept for.
+// reach is the number of batches for which the totals of an input are stored.
 func (u *update) reach(in collect.Input) int64 {
 	if long[in] {
 		return u.keepLong
@@ -330,7 +331,7 @@ func (u *update) reach(in collect.Input) int64 {
 func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values []float64) {
 	restarted := !sample.Delta && s.epoch != g.engine.epoch
 	if !slices.Equal(s.bounds, sample.Bounds) {
-		// The old buckets keep what they counted; the new ones begin at 0.
+		// The old buckets remain with their counts. The new ones begin at 0.
 		before, keep := *s, u.reach(sample.Input)
 		*s = series{
 			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq, noSum: s.noSum,
@@ -348,7 +349,7 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 		}
 		s.totals.reserve(u.seq-1, 2)
 		copy(s.totals.at(u.seq), values)
-		u.keepStep(s, sample.Input, s.time, values, nil)
+		u.storeStep(s, sample.Input, s.time, values, nil)
 		return
 	}
 	u.place(s, sample)
@@ -367,7 +368,7 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 		case restarted:
 			s.offset = slices.Clone(last)
 		case sample.Level && values[0] < s.raw[0]:
-			// A gauge that falls begins again from its new value: nothing is added.
+			// A gauge that counts may fall without a restart: it adds nothing then.
 			s.offset = []float64{last[0] - values[0]}
 		}
 		for i, v := range values {
@@ -378,15 +379,16 @@ func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values 
 		}
 		copy(s.raw, values)
 	}
-	u.keepStep(s, sample.Input, s.time, total, step)
+	u.storeStep(s, sample.Input, s.time, total, step)
 }
 
-// maxBounds is the most bounds of a distribution. Servers have a few dozen; the
-// cap is against one that makes them up.
+// maxBounds is the most bounds of a distribution. Servers have a few dozen. The cap
+// protects against hostile ones.
 const maxBounds = 1000
 
-// keepStep keeps what a distribution counted since the time of its last point.
-func (u *update) keepStep(s *series, in collect.Input, since int64, total, last []float64) {
+// storeStep stores what a distribution counted since its last point, at the time since
+// in Unix nanoseconds.
+func (u *update) storeStep(s *series, in collect.Input, since int64, total, last []float64) {
 	if !u.settings.Steps[in] {
 		return
 	}
@@ -397,7 +399,7 @@ func (u *update) keepStep(s *series, in collect.Input, since int64, total, last 
 	}
 }
 
-// long are the inputs of the values that need the long window.
+// long are the inputs that are read over the long window.
 var long = func() (is [collect.NumInputs]bool) {
 	for _, in := range []collect.Input{
 		collect.PromptTokens, collect.RequestSuccess, collect.TimeToFirstToken, collect.RequestPromptTokens, collect.Running,

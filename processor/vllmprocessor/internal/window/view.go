@@ -7,36 +7,36 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// Status says whether a value can be told.
+// Status is whether a value is known.
 type Status uint8
 
 const (
-	// Present means: the value holds.
+	// Present means: the value is known.
 	Present Status = iota
-	// Missing means: the server has never said it.
+	// Missing means: the server has never sent it.
 	Missing
-	// First means: there is nothing to compare it with yet, as in the first batch of a
+	// First means: it has no earlier value to compare with, as in the first batch of a
 	// resource or after a gap.
 	First
-	// Pending means: it was there in the previous batch and is not in this one. It may
-	// come in a batch of its own, so it is given one scrape before it is gone.
+	// Pending means: it was in the previous batch and is not in this one. It may be sent
+	// in a batch of its own, so it is Gone only after another batch without it.
 	Pending
-	// Gone means: it was there once.
+	// Gone means: it has ended.
 	Gone
 )
 
-// View is one engine and model, seen from the newest batch over a window.
+// View is one engine and model over the window that ends at the newest batch.
 type View struct {
 	resource *Resource
 	group    *Group
 	from     int64
-	// Elapsed is the real time between the newest batch and the one that it is
-	// compared with, in seconds; 0 where there is none.
+	// Elapsed is the length of the window in seconds: the time between its first batch
+	// and the newest; 0 where there is no earlier batch.
 	Elapsed float64
 }
 
-// Views returns the engines and models with a value in the newest batch. With
-// useLong the window is the long one, and there is none until it is full.
+// Views returns the engines and models with a value in the newest batch. With useLong
+// it uses the long window, which has no values until it is full.
 func (r *Resource) Views(views []View, useLong bool) []View {
 	views = views[:0]
 	if r.seq == 0 {
@@ -48,7 +48,7 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 	}
 	from := r.baseline(length)
 	if useLong && r.Time()-r.times.at(from)[0] < int64(Long) {
-		// Estimates that need so long are noise before.
+		// Over a shorter time these estimates are noise.
 		from = r.seq
 	}
 	elapsed := float64(r.Time()-r.times.at(from)[0]) / 1e9
@@ -60,11 +60,11 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 	return views
 }
 
-// Group is the engine and model that the view is of.
+// Group returns the engine and model of the view.
 func (v *View) Group() *Group { return v.group }
 
-// status says whether a series has a value in the newest batch. A delta series
-// that is not sent has not changed.
+// status returns whether a series has a value in the newest batch. A delta series that
+// is not sent has not changed.
 func (v *View) status(s *series) Status {
 	switch {
 	case s.ended:
@@ -77,8 +77,8 @@ func (v *View) status(s *series) Status {
 	return Gone
 }
 
-// Pending tells whether something that the group said in the previous batch is not
-// in the newest yet.
+// Pending reports whether a series of the group is in the previous batch and not in the
+// newest.
 func (v *View) Pending() bool {
 	for in := range v.group.inputs {
 		for _, s := range v.group.inputs[in] {
@@ -90,13 +90,13 @@ func (v *View) Pending() bool {
 	return false
 }
 
-// Gauge returns a state, summed over the input's own labels.
+// Gauge returns the value of a gauge, summed over the input's own labels.
 func (v *View) Gauge(in collect.Input) (float64, Status) {
 	return v.Total(in)
 }
 
-// Total returns the running total of a counter, summed over its labels: what it
-// grew by since it was first seen, and what it was then.
+// Total returns the running total of a counter, summed over its labels: its first value
+// and all increases since.
 func (v *View) Total(in collect.Input) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) {
 		status := v.status(s)
@@ -107,8 +107,7 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 	})
 }
 
-// Ever returns what a counter of an engine was ever seen to count, also where the
-// newest batch does not have it.
+// Ever returns the running total of a counter, also where the newest batch lacks it.
 func (g *Group) Ever(in collect.Input) (total float64) {
 	for _, s := range g.inputs[in] {
 		total += s.totals.at(s.newest)[0]
@@ -116,8 +115,8 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 	return total
 }
 
-// sum adds up what the series of an input say. Of one that has gone it adds what
-// it grew in the window; there is no sum when all have gone.
+// sum adds up the series of an input. A series that is Gone contributes its increase
+// within the window. Where all are Gone, the sum is Gone.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
@@ -142,8 +141,8 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 	return total, Present
 }
 
-// GaugeOf returns the state with one value of the input's label.
-func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
+// GaugeOf returns the gauge with one value of the input's label.
+func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
 		if s.label == label {
 			return s.totals.at(s.newest)[0], v.status(s)
@@ -152,10 +151,10 @@ func (v *View) GaugeOf(in collect.Input, label string) (float64, Status) {
 	return 0, Missing
 }
 
-// States goes through the values of a state by the input's label that are in the newest
-// batch.
-func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
+// States iterates over the values of a gauge in the newest batch, by the input's
+// label.
+func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
+	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs[in] {
 			if v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
 				return
@@ -164,13 +163,12 @@ func (v *View) States(in collect.Input) iter.Seq2[string, float64] {
 	}
 }
 
-// Average returns the mean of a state over the batches of the window after its
-// first: what it was between them nobody knows. It is summed over the input's own
-// labels.
+// Average returns the mean of a gauge over the batches of the window after its first,
+// summed over the input's own labels. Values between scrapes are unknown.
 func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.average) }
 
 // AverageOf is Average with one value of the input's label.
-func (v *View) AverageOf(in collect.Input, label string) (float64, Status) {
+func (v *View) AverageOf(in collect.Input, label collect.Label) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
 		if s.label == label {
 			return v.average(s)
@@ -197,8 +195,8 @@ func (v *View) average(s *series) (float64, Status) {
 	return total / float64(n), status
 }
 
-// Change returns by how much a state, summed over its labels, is higher than it
-// was when the window began.
+// Change returns by how much a gauge, summed over its labels, is higher than at the
+// beginning of the window.
 func (v *View) Change(in collect.Input) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) {
 		value, status := v.difference(s)
@@ -209,13 +207,12 @@ func (v *View) Change(in collect.Input) (float64, Status) {
 	})
 }
 
-// Increase returns by how much a counter grew over the window, summed over its
-// labels.
+// Increase returns by how much a counter grew over the window, summed over its labels.
 func (v *View) Increase(in collect.Input) (float64, Status) {
 	return v.sum(in, v.difference)
 }
 
-// difference compares a number with what it was when the window began.
+// difference returns a number minus its value at the beginning of the window.
 func (v *View) difference(s *series) (float64, Status) {
 	status := v.status(s)
 	if status == Pending || v.from == v.resource.seq {
@@ -231,9 +228,9 @@ func (v *View) difference(s *series) (float64, Status) {
 	return s.totals.at(s.newest)[0] - was[0], status
 }
 
-// IncreaseOf returns the increase with one value of the input's label. A value
-// that the server has not shown has not increased, if it shows others.
-func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
+// IncreaseOf returns the increase with one value of the input's label. A label value
+// without a series has an increase of 0, if the input has other series.
+func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Status) {
 	_, status := v.Increase(in)
 	if status != Present {
 		return 0, status
@@ -247,10 +244,10 @@ func (v *View) IncreaseOf(in collect.Input, label string) (float64, Status) {
 	return 0, Present
 }
 
-// Increases goes through the series of a counter that have a value, or have gone
-// but grew in the window before that.
-func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
+// Increases iterates over the series of a counter by label: those with a value, and
+// those that are gone but grew within the window.
+func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
+	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs[in] {
 			value, status := v.difference(s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
@@ -260,8 +257,8 @@ func (v *View) Increases(in collect.Input) iter.Seq2[string, float64] {
 	}
 }
 
-// Restarted is the time of the batch that showed the newest restart of the
-// engine, in nanoseconds; false where it has not restarted since it is known.
+// Restarted returns the time of the batch that showed the newest restart of the engine,
+// in Unix nanoseconds; false where no restart has been seen.
 func (v *View) Restarted() (at int64, ever bool) {
 	e := v.group.engine
 	if e.epoch == 0 {
@@ -270,15 +267,15 @@ func (v *View) Restarted() (at int64, ever bool) {
 	return e.restartedAt, true
 }
 
-// Older tells whether an input came under the name of an older metric, which can
-// have another unit.
+// Older reports whether an input has the name of an older metric, which can have another
+// unit.
 func (v *View) Older(in collect.Input) bool {
 	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
 }
 
-// Engine returns a state of the view's engine that carries no model, as the
-// cache configuration does: of the group whose attributes are all the view's,
-// too.
+// Engine returns a gauge of the view's engine. Some gauges, such as the cache
+// configuration, carry no model: then the group is used whose attributes the view's
+// group has all.
 func (v *View) Engine(in collect.Input) (float64, Status) {
 	if value, status := v.Gauge(in); status != Missing {
 		return value, status
@@ -292,7 +289,7 @@ func (v *View) Engine(in collect.Input) (float64, Status) {
 	return 0, Missing
 }
 
-// covers tells whether the group has all attributes of another one.
+// covers reports whether the group has all attributes of another one.
 func (g *Group) covers(other *Group) bool {
 	for _, a := range other.Attributes {
 		if !slices.Contains(g.Attributes, a) {

@@ -1,11 +1,10 @@
-// Package window keeps what the resources said lately and tells by how much
-// their counters and histograms grew over a window of time, whatever restarts,
-// gaps and late series lie in it. It is pure: time comes with the batches.
+// Package window keeps the recent samples of each resource and computes by how much
+// counters and histograms grew over a window of time, across restarts, gaps and
+// series that appear late. It is pure: it takes the time from the batches.
 //
-// Every cumulative series is kept as a running total, which continues over
-// resets, on the one timeline of its resource. So an increase is the difference
-// of two totals, and all series of a resource have the same window to the
-// nanosecond.
+// A cumulative series is stored as a running total that continues over resets. All
+// series of a resource share one timeline. So an increase is the difference of two
+// totals, and all series of a resource have exactly the same window.
 package window
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 )
 
-// Long is the window of the values that need more than the usual one:
-// estimates that settle only over several requests.
+// Long is the window of estimates that need several requests to become stable.
 const Long = 5 * time.Minute
 
-// samplesPerWindow bounds the memory of a series that is observed very often:
-// closer observations replace each other, their increase is kept.
+// samplesPerWindow and samplesPerLongWindow bound the memory of a series that is
+// observed very often. Of observations that are closer together only the last is
+// stored. No increase is lost, because totals are stored.
 const (
 	samplesPerWindow     = 120
 	samplesPerLongWindow = 1200
@@ -31,19 +30,19 @@ const (
 type Settings struct {
 	// Window is the time that increases are taken over.
 	Window time.Duration
-	// MaxStaleness is the age after which an earlier value is forgotten.
+	// MaxStaleness is the age after which an earlier value is no longer compared with.
 	MaxStaleness time.Duration
 	// Steps are the distributions whose increase since the previous batch is
-	// kept as well.
+	// stored as well.
 	Steps [collect.NumInputs]bool
 }
 
-// Reason says why a point of a batch was not used.
+// Reason is why a point of a batch was not used.
 type Reason uint8
 
 // The reasons.
 const (
-	// OutOfOrder means: older than what the resource has already said.
+	// OutOfOrder means: older than the newest batch of the resource.
 	OutOfOrder Reason = iota
 	// Duplicate means: a second point of a series at one time.
 	Duplicate
@@ -53,8 +52,8 @@ const (
 	TooManyBuckets
 	// GroupLimit means: a new engine or model beyond what a resource may have.
 	GroupLimit
-	// Future means: so far ahead of our clock that, if it were believed, all that
-	// comes after it would be out of order.
+	// Future means: so far ahead of our clock that accepting it would make all later
+	// points out of order.
 	Future
 
 	// NumReasons is the number of reasons, for arrays over them.
@@ -66,20 +65,20 @@ func (r Reason) String() string {
 	return [NumReasons]string{"out_of_order", "duplicate", "series_limit", "too_many_buckets", "engine_limit", "future"}[r]
 }
 
-// Report says what a batch did to the state.
+// Report is what a batch changed.
 type Report struct {
 	// Ignored counts the points that were not used.
 	Ignored [NumReasons]int
-	// Observed is true where the batch had at least one value; without any there
+	// Observed is true where the batch had at least one value. Without a value there
 	// is nothing to derive.
 	Observed bool
 	// Changed is true where Observed, or where a series has ended.
 	Changed bool
 	// Used is the number of points that were taken into the state.
 	Used int
-	// Resets is the number of engines whose counters began anew.
+	// Resets is the number of engines whose counters restarted from 0.
 	Resets int
-	// Units is by how much the resource takes more of the limit than before.
+	// Units is the change of what the resource takes of the limit.
 	Units int
 }
 
@@ -88,89 +87,90 @@ type Resource struct {
 	settings Settings
 	// times is a ring over the sequence numbers of the timeline.
 	times ring[int64]
-	// seq is the number of the newest batch, base that of the oldest that still
-	// counts. Numbers begin at 1.
+	// seq is the number of the newest batch. base is the number of the oldest batch
+	// that may be compared with. Numbers begin at 1.
 	seq, base int64
 	// keep and keepLong are how many batches the windows reach back.
 	keep, keepLong int64
 
-	// groups and rollups are in the order in which they came.
+	// groups and rollups are in the order of their first sample.
 	groups  []*Group
 	index   map[string]*Group
 	rollups []*Rollup
-	// nextGroup and nextRollup are the numbers of the next ones. A number is not
-	// given to another.
+	// nextGroup and nextRollup are the next numbers to assign. No number is assigned
+	// twice.
 	nextGroup, nextRollup int
 	// rollupOf finds a roll-up by its attributes.
 	rollupOf map[string]*Rollup
 	engines  map[string]*engine
-	// existed are groups that are not kept, with their numbers.
+	// existed are removed groups, with their numbers.
 	existed       existed
 	series, units int
-	// allowed is how many groups may be kept.
+	// allowed is the most groups that may be stored.
 	allowed int
-	// answered is the number of the first batch that says more than whether the server
-	// answers.
+	// answered is the number of the first batch with a sample of the server itself. Up
+	// and Healthy are samples of its receiver.
 	answered int64
 
 	increase histogram.Histogram
 	zero     []float64
 }
 
-// engine is what restarts as one, see process: its counters fall together.
+// engine is all groups that restart together, see process: their counters fall at the
+// same time.
 type engine struct {
 	name string
 	// epoch is the number of restarts.
 	epoch int
-	// seen is the number of the newest batch with one of its counters, before
-	// that of the one before. restarted is the number of the batch that showed
-	// the newest restart.
+	// seen is the number of the newest batch with one of its counters, and before the
+	// number of the batch with one before that. restarted is the number of the batch
+	// that showed the newest restart.
 	seen, before, restarted int64
-	// restartedAt is the time of that batch.
+	// restartedAt is the time of that batch, in Unix nanoseconds.
 	restartedAt int64
 	groups      []*Group
-	// restarting is the number of the batch that has just shown a restart.
+	// restarting is the number of the batch in which a restart was found.
 	restarting int64
 }
 
 // Group is one engine and model of a resource.
 type Group struct {
 	collect.Group
-	// Number is that of no other group of its resource. A group that comes back has
-	// the number that it had, as long as that is remembered.
+	// Number is unique within the resource. A removed group that appears again gets its
+	// old number, as long as the number is remembered.
 	Number int
 
-	// place is that in the resource's groups.
+	// place is its index in the groups of the resource.
 	place  int
 	engine *engine
 	rollup *Rollup // nil without an engine
 	seq    int64   // of the newest value
 	ended  bool
 	inputs [collect.NumInputs][]*series
-	// labels finds series of the inputs that have many.
+	// labels is an index of the series of inputs that have many.
 	labels map[labelled]*series
-	// existed are series that are not kept. returned is true where the group itself
-	// may have been there before.
+	// existed are removed series. returned is true where the group itself may have
+	// existed before.
 	existed  existed
 	returned bool
 	units    int
-	// dropped is true once the resource does not have it any more.
+	// dropped is true once the group is removed from the resource.
 	dropped bool
 }
 
-// Rollup is the engines of one model: the groups that differ in nothing but the
+// Rollup is the engines of one model: the groups whose attributes differ only in the
 // engine.
 type Rollup struct {
-	// Number is that of no other roll-up of its resource.
+	// Number is unique among the roll-ups of the resource.
 	Number int
-	// Attributes are those of its groups without the engine.
+	// Attributes are the attributes of its groups without the engine.
 	Attributes []collect.Attribute
 
 	key    string
 	groups []*Group
 }
 
-// NewResource returns the state of a resource that has said nothing yet.
+// NewResource returns the state of a resource without samples.
 func NewResource(settings Settings) *Resource {
 	return &Resource{
 		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{},
@@ -178,10 +178,10 @@ func NewResource(settings Settings) *Resource {
 	}
 }
 
-// Series is the number of series that are kept.
+// Series is the number of series that are stored.
 func (r *Resource) Series() int { return r.series }
 
-// Time is the time of the newest batch in nanoseconds.
+// Time is the time of the newest batch in Unix nanoseconds; 0 without one.
 func (r *Resource) Time() int64 {
 	if r.seq == 0 {
 		return 0
@@ -189,8 +189,8 @@ func (r *Resource) Time() int64 {
 	return r.times.at(r.seq)[0]
 }
 
-// Observe takes a batch into the state. It takes at most room units more of the
-// limit than before.
+// Observe adds a batch to the state. The resource then takes at most room units more of
+// the limit than before.
 func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	var report Report
 	if r.seq > 0 && batch.Time < r.Time() {
@@ -211,14 +211,13 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	return report
 }
 
-// closest is the least time between two observations that are kept, in
-// nanoseconds.
+// closest is the least time between two stored observations, in nanoseconds.
 func (s *Settings) closest() int64 {
 	return int64(max(s.Window/samplesPerWindow, Long/samplesPerLongWindow))
 }
 
-// advance puts the time of a batch on the timeline. A batch at the time of the
-// previous one is a part of it.
+// advance adds the time of a batch, in Unix nanoseconds, to the timeline. A batch with
+// the time of the previous one is a part of that one.
 func (r *Resource) advance(t int64) {
 	switch {
 	case r.seq == 0:
@@ -238,8 +237,8 @@ func (r *Resource) advance(t int64) {
 	r.times.at(r.seq)[0] = t
 }
 
-// reaching is the number of the newest batch that is at least length older than
-// t, or else of the oldest that counts.
+// reaching is the number of the newest batch that is at least length older than t.
+// Without such a batch it is the number of the oldest one.
 func (r *Resource) reaching(length time.Duration, t int64) int64 {
 	oldest := max(r.base, r.times.oldest(r.seq))
 	for seq := r.seq; seq > oldest; seq-- {
@@ -250,10 +249,9 @@ func (r *Resource) reaching(length time.Duration, t int64) int64 {
 	return oldest
 }
 
-// baseline is the number of the batch that a window which ends now is compared
-// with: the newest that is at least as old as the window, else the oldest. One
-// older than two windows says nothing about this one. It is the newest batch
-// itself where there is nothing to compare with.
+// baseline is the number of the batch at which the current window begins: the newest
+// that is at least as old as the window, else the oldest. A batch older than two
+// windows is not used. Where no batch can be used, it is the newest batch itself.
 func (r *Resource) baseline(length time.Duration) int64 {
 	now := r.Time()
 	seq := r.reaching(length, now)

@@ -29,3 +29,27 @@ func TestTheLogOfTheLibraryIsBoundedAndHasNoForgedLines(t *testing.T) {
 	logger.With(slog.String("config", "x"), slog.String("a", "b\nc")).Warn("with attributes")
 	assert.Equal(t, maxRemembered, logs.Len())
 }
+
+// The log reports when the limit is exceeded and when it no longer is, once each.
+func TestTheLimitOfTargetsIsLoggedWhenItChanges(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	r := &Runner{options: Options{Logger: zap.New(core), Limit: 2}}
+	for _, tt := range []struct {
+		over int
+		want string
+	}{
+		{0, "Discovery has started and has found no targets yet"},
+		{1, "Discovery has found more targets than limits::targets; those that were there first are scraped"},
+		{5, ""},
+		{0, "Discovery is within limits::targets again"},
+		{0, ""},
+	} {
+		r.logChanges(nil, nil, tt.over)
+		var got []string
+		for _, entry := range logs.TakeAll() {
+			got = append(got, entry.Message)
+		}
+		assert.Equal(t, tt.want, strings.Join(got, ", "), "%d over the limit", tt.over)
+	}
+}

@@ -64,7 +64,7 @@ func TestAnHTTPEndpointListsTheTargets(t *testing.T) {
 	config := "http_sd_configs: [{url: '" + server.URL + "/?key=hidden', refresh_interval: 100ms, authorization: {credentials: very-secret}}]"
 	r := run(t, 10, config)
 	r.waitFor("the first answer", "http://vllm-0:8000/m")
-	assert.Equal(t, map[string]string{"zone": "z1"}, r.attributes("http://vllm-0:8000/m"), "meta labels of others are no attributes")
+	assert.Equal(t, map[string]string{"zone": "z1"}, r.attributes("http://vllm-0:8000/m"), "other meta labels do not become attributes")
 	body.Store(`[{"targets": ["vllm-1:8000"]}]`)
 	r.waitFor("the second answer", "http://vllm-1:8000/metrics")
 	body.Store(`not JSON`)

@@ -129,7 +129,7 @@ func TestTheBookOfPodsForgetsDeletedPods(t *testing.T) {
 	r := run(t, 10, shortForm(api, ""))
 	for range 5 {
 		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
-		r.waitFor("it comes", addressA)
+		r.waitFor("it is there", addressA)
 		api.Delete(kubeapi.Pods, "inference", "a")
 		r.waitFor("it goes")
 	}

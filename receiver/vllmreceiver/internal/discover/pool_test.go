@@ -149,7 +149,7 @@ func TestAPoolThatCannotBeReadIsExplained(t *testing.T) {
 	}
 }
 
-// A list that has found the pool is not an answer that there is none.
+// A list that has found the pool must not be logged as a missing pool.
 func TestAPoolThatExistsIsNotReportedAsMissing(t *testing.T) {
 	t.Parallel()
 	for _, has := range []string{kubeapi.Pools, kubeapi.OldPools} {

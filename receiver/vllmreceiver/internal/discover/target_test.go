@@ -49,7 +49,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		"a path in the address":   {labels: model.LabelSet{"__address__": "a:1/metrics"}, err: "a path belongs into __metrics_path__"},
 		"a secret in the address": {labels: model.LabelSet{"__address__": "user:hunter2@a:1"}, err: "it has credentials or a query"},
 		"a secret in its query":   {labels: model.LabelSet{"__address__": "a:1/m?key=hunter2"}, err: "it has credentials or a query"},
-		"a malformed address":   {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
+		"a malformed address":     {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
 		"another scheme":          {labels: model.LabelSet{"__address__": "a:1", "__scheme__": "ftp"}, err: "only http and https"},
 		"a rule drops it": {
 			labels: model.LabelSet{"__address__": "a:1", "x": "y"},

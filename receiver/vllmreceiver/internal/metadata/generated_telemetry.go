@@ -226,13 +226,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmTypeConflicts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_type_conflicts",
-		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are passed on under a separate name. [Development]"),
+		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmUnknownFamilies, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_unknown_families",
-		metric.WithDescription("Families per scrape that the catalogue does not know; they are passed on. [Development]"),
+		metric.WithDescription("Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)

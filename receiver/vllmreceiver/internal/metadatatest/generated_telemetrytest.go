@@ -224,7 +224,7 @@ func AssertEqualReceiverVllmTargets(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_type_conflicts",
-		Description: "Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are passed on under a separate name. [Development]",
+		Description: "Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -240,7 +240,7 @@ func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmUnknownFamilies(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_unknown_families",
-		Description: "Families per scrape that the catalogue does not know; they are passed on. [Development]",
+		Description: "Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

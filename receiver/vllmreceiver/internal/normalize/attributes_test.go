@@ -7,7 +7,7 @@ import (
 )
 
 // Multi-process mode gives some gauges a pid label (vllm-metrics 9.5).
-func TestAPidIsKeptOnlyWhereItTellsSeriesApart(t *testing.T) {
+func TestAPidIsKeptOnlyWhereItIdentifiesSeries(t *testing.T) {
 	const name = "vllm:kv_cache_usage_perc"
 	runPlanCases(t, []planCase{
 		{
@@ -36,7 +36,7 @@ func TestAPidIsKeptOnlyWhereItTellsSeriesApart(t *testing.T) {
 			want: []string{"vllm.kv_cache.utilization gauge 1 {engine=0,pid=34} = 1", "vllm.kv_cache.utilization gauge 1 {engine=0,pid=35} = 2"},
 		},
 		{
-			name: "the twin of one engine says nothing about another",
+			name: "the twin of one engine does not replace another engine",
 			body: gauge(name, `engine="0"`, 1) + name + `{engine="1",pid="34"} 2` + "\n" + name + `{engine="1",pid="35"} 3` + "\n",
 			want: []string{
 				"vllm.kv_cache.utilization gauge 1 {engine=0} = 1",
@@ -91,14 +91,14 @@ func TestRaysLabelsAreKeptOnlyWhereTheyIdentifyTheSeries(t *testing.T) {
 			},
 		},
 		{
-			name: "elsewhere the same labels are nobody's constants",
+			name: "without Ray the same labels stay",
 			body: gauge("vllm:num_requests_running", `Version="2",WorkerId="w1",ReplicaId="r1"`, 1),
 			want: []string{"vllm.num_requests.running gauge {request} {ReplicaId=r1,Version=2,WorkerId=w1} = 1"},
 		},
 	})
 }
 
-// A reset of one worker says nothing about the others, so emit must know whose
+// A reset of one worker is not one of the others, so emit must know whose
 // series is whose.
 func TestRaysWorkersAreSeparateProcesses(t *testing.T) {
 	processes := func(plan *Plan) (out []string) {

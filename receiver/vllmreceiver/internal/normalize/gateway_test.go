@@ -68,7 +68,7 @@ func TestLabelsOfAPickerMeanTheSameInEveryGeneration(t *testing.T) {
 			want: []string{"inference_gateway.pool.endpoint.ready gauge {endpoint} {name=b,pool=a} = 4", isEPP, isLLMD},
 		},
 		{
-			name: "a model server's name is no pool", body: gauge("vllm:num_requests_running", `name="m"`, 4),
+			name: "the label name of a model server is not a pool", body: gauge("vllm:num_requests_running", `name="m"`, 4),
 			want: []string{"vllm.num_requests.running gauge {request} {name=m} = 4"},
 		},
 	})
@@ -158,7 +158,7 @@ func TestUnknownFamiliesOfAPicker(t *testing.T) {
 	})
 }
 
-func TestWhatIsOffOrTurnsIntoAttributesOfAPicker(t *testing.T) {
+func TestFamiliesOfAPickerThatAreNotEmitted(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
 			name: "mixed units are off", body: gauge("llm_d_epp_inference_request_metric", `type="ttft"`, 1),
@@ -169,7 +169,7 @@ func TestWhatIsOffOrTurnsIntoAttributesOfAPicker(t *testing.T) {
 			want: []string{"resource service.version=v1.5.0", "resource service.version=abc", "dropped info 1", isEPP, isGAIE},
 		},
 		{
-			name: "a build without names says nothing", body: gauge("inference_extension_info", `build_ref="",commit=""`, 1),
+			name: "a build without names gives no version", body: gauge("inference_extension_info", `build_ref="",commit=""`, 1),
 			want: []string{"dropped info 1", isEPP, isGAIE},
 		},
 		{

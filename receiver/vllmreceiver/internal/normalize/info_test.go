@@ -42,12 +42,12 @@ func TestTheCacheConfigurationBecomesNumbersPerEngine(t *testing.T) {
 			want: []string{"dropped info 2"},
 		},
 		{
-			name: "before v0.24 there is no capacity",
+			name: "before v0.24 the capacity is absent",
 			body: gauge(cacheInfo, `block_size="16",num_gpu_blocks="100",swap_space="4"`, 1),
 			want: []string{"vllm.kv_cache.block_size gauge {token} {} = 16", "vllm.kv_cache.num_gpu_blocks gauge {block} {} = 100", "dropped info 1"},
 		},
 		{
-			name: "before v0.24 there is a capacity if the user says so", options: Options{CapacityFromBlocks: true},
+			name: "before v0.24 the capacity is computed if configured", options: Options{CapacityFromBlocks: true},
 			body: gauge(cacheInfo, `block_size="16",num_gpu_blocks="100",swap_space="4"`, 1),
 			want: []string{
 				"vllm.kv_cache.block_size gauge {token} {} = 16", "vllm.kv_cache.num_gpu_blocks gauge {block} {} = 100",
@@ -93,7 +93,7 @@ func TestTheCacheConfigurationBecomesNumbersPerEngine(t *testing.T) {
 	})
 }
 
-func TestTheSameFactsUnderTwoPrefixesAreThereOnce(t *testing.T) {
+func TestTheSameInfoUnderTwoPrefixesIsEmittedOnce(t *testing.T) {
 	snapshot := snapshotOf(gauge(cacheInfo, `block_size="16",cache_dtype="auto",engine="0"`, 1) +
 		gauge("vllm_cache_config_info", `block_size="16",cache_dtype="auto",engine="0"`, 1))
 	plan := Make(snapshot.Layout, Options{})
@@ -111,7 +111,7 @@ func TestTheCacheConfigurationOfEveryReplicaIsKept(t *testing.T) {
 	assert.Len(t, plan.Metrics[0].Points, 2)
 }
 
-func TestAResourceAttributeIsTrueOfEveryEngine(t *testing.T) {
+func TestAResourceAttributeIsEqualOnEveryEngine(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
 			name: "equal values are kept, different and partly missing ones are not",
@@ -197,7 +197,7 @@ func TestTheLimitOfAdapters(t *testing.T) {
 	})
 }
 
-// What is no single number cannot say which label set is the newest.
+// Without a single number per label set, the newest set is not known.
 func TestAnInfoFamilyThatIsAHistogram(t *testing.T) {
 	for _, kind := range []string{"histogram", "gaugehistogram", "summary"} {
 		t.Run(kind, func(t *testing.T) {

@@ -23,8 +23,8 @@ func checkPlan(t assert.TestingT, layout *exposition.Layout, options *Options, p
 }
 
 // checkConservation checks that each series of the body is in exactly one
-// point, or counted as dropped. Mirrored histograms come on top, and a dropped
-// LoRA adapter is no series.
+// point, or counted as dropped. Mirrored histograms are additional, and a dropped
+// LoRA adapter is not a series.
 func checkConservation(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
 	series := 0
 	for _, f := range layout.Families {
@@ -73,7 +73,7 @@ func slotsOf(s *exposition.Series) string {
 }
 
 // checkPoints checks that package emit can read every point: slots that exist,
-// attributes that a map can hold, keys that tell points apart.
+// attributes that a map can hold, keys that are different for all points.
 func checkPoints(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
 	keys, series := map[SeriesKey]bool{}, map[string]bool{}
 	points := 0

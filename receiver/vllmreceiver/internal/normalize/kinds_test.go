@@ -51,7 +51,7 @@ func TestTheTypeLineDecidesTheKind(t *testing.T) {
 			want: []string{"vllm.prompt_tokens sum {token} {} = 5"},
 		},
 		{
-			name: "an imitator's counter beside the real one",
+			name: "an imitator's counter next to the real one",
 			body: counter("vllm:prompt_tokens", "", 5) + counter("vllm:prompt_tokens_total", "", 6),
 			want: []string{"vllm.prompt_tokens sum {token} {} = 5", "dropped alias 1"},
 		},
@@ -61,17 +61,17 @@ func TestTheTypeLineDecidesTheKind(t *testing.T) {
 			want: []string{"http_request_size summary By {handler=/v1} = 5"},
 		},
 		{
-			name: "creation times are no metrics",
+			name: "creation times are not metrics",
 			body: counter("vllm:prompt_tokens_total", "", 5) + gauge("vllm:prompt_tokens_created", "", 1700000000),
 			want: []string{"vllm.prompt_tokens sum {token} {} = 5"},
 		},
 	})
 }
 
-func TestSeriesThatCanNeverBecomeAPointAreCounted(t *testing.T) {
+func TestSeriesThatCannotBecomeAPointAreCounted(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
-			name: "a histogram without +Inf, beside a whole one",
+			name: "a histogram without +Inf, next to a complete one",
 			body: histogram("vllm:time_to_first_token_seconds", `engine="0"`, 5, "1") +
 				"vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"1\"} 1\nvllm:time_to_first_token_seconds_sum{engine=\"1\"} 1\nvllm:time_to_first_token_seconds_count{engine=\"1\"} 1\n",
 			want: []string{"vllm.time_to_first_token histogram s {engine=0} = 5", "dropped no_inf_bucket 1"},
@@ -94,7 +94,7 @@ func TestSeriesThatCanNeverBecomeAPointAreCounted(t *testing.T) {
 	})
 }
 
-// The same count comes as a gauge from one server and as a counter from another. Each is
+// The same count is a gauge of one server and a counter of another. Each is
 // a metric of its own, with a name that the other does not have.
 func TestACountThatSomeServersTypeAsAGauge(t *testing.T) {
 	runPlanCases(t, []planCase{
@@ -155,7 +155,7 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 			want: []string{"vllm.prefix_cache.hits sum {token} {} = 5", "dropped type_conflict 1", "conflict ray_vllm_prefix_cache_hits"},
 		},
 		{
-			name: "Ray's gauge twin of a counter that nobody knows",
+			name: "Ray's gauge twin of an unknown counter",
 			body: counter("ray_vllm_new_things_total", "", 5) + gauge("ray_vllm_new_things", "", 5),
 			want: []string{
 				"vllm.new_things sum no-unit {} = 5", "dropped type_conflict 1",
@@ -163,7 +163,7 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 			},
 		},
 		{
-			name: "a gauge beside a gauge called total is no twin",
+			name: "a gauge next to a gauge called total is not a twin",
 			body: gauge("vllm:new_pods", "", 1) + gauge("vllm:new_pods_total", "", 2),
 			want: []string{
 				"vllm.new_pods gauge no-unit {} = 1", "vllm.new_pods_total gauge no-unit {} = 2",
@@ -171,12 +171,12 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 			},
 		},
 		{
-			name: "the router's gauge under a counter's name passes beside", options: Options{Source: SourceVLLM},
+			name: "the router's gauge under a counter's name is another metric", options: Options{Source: SourceVLLM},
 			body: gauge("vllm:gpu_prefix_cache_hits_total", `server="http://a"`, 5),
 			want: []string{"vllm.gpu_prefix_cache.hits_gauge gauge no-unit {server=http://a} = 5", "conflict vllm:gpu_prefix_cache_hits_total"},
 		},
 		{
-			name: "the name beside is not one that an unknown family has",
+			name: "the other name is not one of an unknown family",
 			body: gauge("vllm:prompt_tokens_gauge", "", 1) + gauge("vllm:prompt_tokens_total", "", 2),
 			want: []string{
 				"vllm.prompt_tokens_gauge gauge no-unit {} = 1", "vllm.prompt_tokens_gauge_2 gauge no-unit {} = 2",
@@ -184,7 +184,7 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 			},
 		},
 		{
-			name: "the counter keeps its name beside a gauge of another prefix",
+			name: "the counter keeps its name next to a gauge of another prefix",
 			body: gauge("vllm_prompt_tokens_total", "", 1) + counter("vllm:prompt_tokens_total", "", 2),
 			want: []string{
 				"vllm.prompt_tokens sum {token} {} = 2", "vllm.prompt_tokens_gauge gauge no-unit {} = 1",
@@ -197,12 +197,12 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 			want: []string{"vllm.time_to_first_token_gauge gauge s {} = 1", "conflict vllm:time_to_first_token_seconds"},
 		},
 		{
-			name: "a gauge histogram under a known name cannot be carried",
+			name: "a gauge histogram under a known name is dropped",
 			body: "# TYPE vllm:time_to_first_token_seconds gaugehistogram\nvllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 1\nvllm:time_to_first_token_seconds_gcount 1\nvllm:time_to_first_token_seconds_gsum 1\n",
 			want: []string{"dropped unsupported 1", "conflict vllm:time_to_first_token_seconds"},
 		},
 		{
-			name: "a gauge histogram that nobody knows cannot be carried",
+			name: "an unknown gauge histogram is dropped",
 			body: "# TYPE vllm:new gaugehistogram\nvllm:new_bucket{le=\"+Inf\"} 1\nvllm:new_gcount 1\nvllm:new_gsum 1\n",
 			want: []string{"dropped unsupported 1"},
 		},
@@ -211,7 +211,7 @@ func TestAFamilyOfAnotherTypeIsAnotherMetric(t *testing.T) {
 
 // Only Ray writes each counter twice. Elsewhere, client_golang's for example, a
 // gauge x and a counter x_total are two things, and nothing of them is dropped.
-func TestAGaugeBesideACounterIsATwinOnlyBehindRay(t *testing.T) {
+func TestAGaugeNextToACounterIsATwinOnlyBehindRay(t *testing.T) {
 	plan := planOf(counter("router_new_things_total", "", 5)+gauge("router_new_things", "", 7), Options{})
 	if plan.Points != 2 {
 		t.Errorf("%d points, dropped as type_conflict: %d", plan.Points, plan.Dropped[ReasonTypeConflict])

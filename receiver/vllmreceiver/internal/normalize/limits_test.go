@@ -14,7 +14,7 @@ import (
 )
 
 // A client can make a server load any number of adapters. The limit is exact, it counts
-// what it drops, and 0 is no limit.
+// what it drops, and 0 means no limit.
 func TestTheLimitOfAdaptersIsExact(t *testing.T) {
 	var body strings.Builder
 	body.WriteString("# TYPE lora_syncer_adapter_status gauge\n")
@@ -51,8 +51,8 @@ func TestOnlyTheAdaptersHaveLabelSets(t *testing.T) {
 	}
 }
 
-// Each replica behind a Ray agent has adapters of its own, and the newest set of one says
-// nothing about the other's.
+// Each replica behind a Ray agent has adapters of its own, and the newest
+// set of one does not replace that of another.
 func TestTheAdapterSetsOfEachProcessAreNumbered(t *testing.T) {
 	plan := planOf("# TYPE ray_vllm_lora_requests_info gauge\n"+
 		`ray_vllm_lora_requests_info{ReplicaId="r1",WorkerId="w1",running_lora_adapters="a"} 10`+"\n"+

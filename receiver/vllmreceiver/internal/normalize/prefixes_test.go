@@ -37,12 +37,12 @@ func TestEveryPrefixFoldsIntoTheCanonicalName(t *testing.T) {
 			body: gauge("acme_prod_num_requests_running", `engine="0"`, 3), want: running,
 		},
 		{
-			name: "a prefix that no user named is none of vLLM",
+			name: "a prefix that is not configured is not removed",
 			body: gauge("acme_vllm:num_requests_running", `engine="0"`, 3),
 			want: []string{"acme_vllm.num_requests_running gauge no-unit {engine=0} = 3", "unknown acme_vllm:num_requests_running"},
 		},
 		{
-			name: "vLLM's own prefix stays known beside a user's", options: Options{Prefixes: []string{"acme_"}},
+			name: "vLLM's own prefix is known next to a configured one", options: Options{Prefixes: []string{"acme_"}},
 			body: gauge("vllm:num_requests_running", `engine="0"`, 3), want: running,
 		},
 	})
@@ -61,7 +61,7 @@ func TestPrefixesFoldForCountersHistogramsAndUnknownFamiliesToo(t *testing.T) {
 			want: []string{"vllm.time_to_first_token histogram s {} = 4"},
 		},
 		{
-			name: "a family that nobody knows",
+			name: "an unknown family",
 			body: gauge("ray_vllm_new_depth", "", 1),
 			want: []string{"vllm.new_depth gauge no-unit {} = 1", "unknown ray_vllm_new_depth"},
 		},

@@ -54,7 +54,7 @@ func (b bodyMaker) body() (body string, options Options) {
 	return out.String(), options
 }
 
-// onTheWire are the metrics that come from families.
+// onTheWire returns the metrics with families.
 var onTheWire = sync.OnceValue(func() []catalog.Metric {
 	return slices.DeleteFunc(slices.Clone(catalog.All()), func(m catalog.Metric) bool { return len(m.Sources) == 0 })
 })
@@ -129,8 +129,8 @@ func (b bodyMaker) labels() string {
 	return strings.Join(pairs, ",")
 }
 
-// Whatever families, dialects and orders come together, every series is in one
-// point or counted, and names and keys tell the points apart.
+// For any families, dialects and orders, every series is in one point or counted, and all
+// points have different names or keys.
 func TestEveryBodyKeepsTheInvariants(t *testing.T) {
 	for seed := range uint64(400) {
 		body, options := bodyMaker{rand.New(rand.NewPCG(seed, 1))}.body()

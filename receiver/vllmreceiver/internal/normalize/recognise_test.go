@@ -2,7 +2,7 @@ package normalize
 
 import "testing"
 
-func TestARouterDoublesNothing(t *testing.T) {
+func TestTheMetricsOfARouterHaveOtherNames(t *testing.T) {
 	const server = `server="http://a"`
 	isRouter := "resource vllm.server.kind=router"
 	runPlanCases(t, []planCase{
@@ -38,7 +38,7 @@ func TestARouterDoublesNothing(t *testing.T) {
 			want: []string{"vllm.num_requests.running gauge {request} {engine=0,model_name=m,server=http://a} = 3"},
 		},
 		{
-			name: "one such gauge in a server's body is no mark",
+			name: "one such gauge in a server's body does not make it a router",
 			body: gauge("vllm:num_requests_waiting", server, 3) + gauge("vllm:num_requests_running", `engine="0"`, 4),
 			want: []string{
 				"vllm.num_requests.waiting gauge {request} {server=http://a} = 3", "vllm.num_requests.running gauge {request} {engine=0} = 4",
@@ -73,7 +73,7 @@ func TestASimulatorIsMarkedBeforeItsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestTheUserKnowsBetter(t *testing.T) {
+func TestTheConfiguredSourceOverridesTheBody(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
 			name: "a gateway whose families are all unknown", options: Options{Source: SourceGateway}, body: gauge("acme_depth", "", 1),

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// A planCase is a body and everything that its plan says.
+// A planCase is a body and the complete content of its plan.
 type planCase struct {
 	name    string
 	options Options
@@ -43,8 +43,7 @@ func planOf(body string, options Options) *Plan {
 	return Make(snapshotOf(body).Layout, options)
 }
 
-// describe writes a plan down line by line. The number of a point tells which
-// of several series it comes from: it is the value, or the count of a histogram
+// describe returns a plan line by line. The number of a point identifies its series: it is the value, or the count of a histogram
 // or summary.
 func describe(plan *Plan, values []float64) []string {
 	var lines []string

@@ -24,8 +24,8 @@ func TestUnknownFamiliesGetTheMechanicalName(t *testing.T) {
 		{"one unit only", gauge("vllm:new_bytes_seconds", "", 1), "vllm:new_bytes_seconds", "vllm.new_bytes gauge s"},
 		{"a group", histogram("vllm:request_new_time_seconds", "", 1, "1"), "vllm:request_new_time_seconds", "vllm.request.new_time histogram s"},
 		{"the longest group", counter("vllm:external_prefix_cache_new_total", "", 1), "vllm:external_prefix_cache_new_total", "vllm.external_prefix_cache.new sum no-unit"},
-		{"a group inside a name is none", gauge("vllm:new_request_depth", "", 1), "vllm:new_request_depth", "vllm.new_request_depth gauge no-unit"},
-		{"a group of another namespace is none", gauge("sglang:request_depth", "", 1), "sglang:request_depth", "sglang.request_depth gauge no-unit"},
+		{"a group inside a name is not separated", gauge("vllm:new_request_depth", "", 1), "vllm:new_request_depth", "vllm.new_request_depth gauge no-unit"},
+		{"a group of another namespace is not separated", gauge("sglang:request_depth", "", 1), "sglang:request_depth", "sglang.request_depth gauge no-unit"},
 		{"a summary", summary("vllm:new_seconds", "", 1), "vllm:new_seconds", "vllm.new summary s"},
 		{"an untyped family is a gauge", "vllm:new_depth 1\n", "vllm:new_depth", "vllm.new_depth gauge no-unit"},
 		{"a flat name stays flat", counter("router_requests_total", "", 1), "router_requests_total", "router_requests sum no-unit"},
@@ -102,7 +102,7 @@ func TestTheOrderOfFamiliesDoesNotDecideTheirNames(t *testing.T) {
 	}
 }
 
-func TestHostileNamesStillGiveNames(t *testing.T) {
+func TestHostileNamesBecomeValidNames(t *testing.T) {
 	for _, family := range []string{
 		"_total", "_seconds", "_bytes_total", ":", "::", ":a", "a:", "a::b", "vllm:", "vllm_", "vllm:_total",
 		"vllm:request_", "vllm:request_seconds", "lmcache:", "lmcache_mp_", "ray_vllm_", "vllm::", "_", "total",

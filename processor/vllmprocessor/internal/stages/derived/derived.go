@@ -114,7 +114,7 @@ func (s *state) Append(ctx context.Context, batch *stage.Batch, out *delivery.Ou
 	}
 }
 
-// Snapshot does nothing: windows begin anew after a restart.
+// Snapshot does nothing: windows start anew after a restart.
 func (*state) Snapshot(func(string, []byte)) {}
 
 // End does nothing.

@@ -16,7 +16,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 )
@@ -31,7 +30,7 @@ type Stage struct {
 	// Archive has the states of trackers.
 	Archive *archive.User
 
-	plan       *slo.Plan
+	plan       *objective.Plan
 	config     Config
 	logger     *zap.Logger
 	telemetry  *telemetry.Telemetry
@@ -47,7 +46,7 @@ type Stage struct {
 // New returns the stage. It fails where an objective is on a metric that cannot be
 // counted.
 func New(config Config, p *stage.Processor) (*Stage, error) {
-	plan, err := slo.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
+	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func New(config Config, p *stage.Processor) (*Stage, error) {
 		Trackers: quota.New(maxTrackers), Archive: stage.NewArchive[*state](p, budgets(time.Duration(config.BudgetWindow))),
 		patterns: objective.WatchPatterns(config.Objectives), warned: map[string]bool{},
 	}
-	s.evaluators.New = func() any { return &slo.Evaluator{} }
+	s.evaluators.New = func() any { return &objective.Evaluator{} }
 	return s, nil
 }
 

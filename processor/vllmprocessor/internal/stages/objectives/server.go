@@ -9,7 +9,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/slo"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 )
@@ -20,7 +19,7 @@ type state struct {
 	server   *stage.Server
 	series   *delivery.Series
 	share    *quota.Share
-	trackers slo.State
+	trackers objective.State
 }
 
 // Observe counts the steps of a batch.
@@ -35,7 +34,7 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 
 // Append writes what has been counted.
 func (s *state) Append(ctx context.Context, _ *stage.Batch, out *delivery.Output) {
-	e := s.evaluators.Get().(*slo.Evaluator)
+	e := s.evaluators.Get().(*objective.Evaluator)
 	defer s.evaluators.Put(e)
 	e.CountsDiffer = false
 	values := e.Evaluate(s.plan, &s.trackers, s.server.Window)

@@ -148,7 +148,7 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 // Append does nothing: the pools emit at an interval.
 func (*state) Append(context.Context, *stage.Batch, *delivery.Output) {}
 
-// Snapshot does nothing: pools begin anew after a restart.
+// Snapshot does nothing: pools start anew after a restart.
 func (*state) Snapshot(func(string, []byte)) {}
 
 // End does nothing: a silent server leaves its pools when it is stale.

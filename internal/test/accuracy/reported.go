@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Told is what the diagnosis says at one time.
-type Told struct {
+// Reported is the diagnosis that was reported at one time.
+type Reported struct {
 	// At is in seconds since the beginning of the story.
 	At float64
-	// Severity is -1 where nothing was said.
+	// Severity is -1 if nothing was reported.
 	Severity  int
 	Condition string
 	// Primary is the primary cause, empty without one.
@@ -21,7 +21,7 @@ type Told struct {
 	Contributing, Notices []string
 	// Detail is that of the primary cause.
 	Detail string
-	// Signals and Ratios are empty unless they are switched on.
+	// Signals and Ratios are empty unless they are enabled.
 	Signals, Ratios map[string]float64
 }
 
@@ -33,24 +33,24 @@ const (
 	metricSignalRatio = "vllm.diagnosis.signal_ratio"
 )
 
-// listen reads what is told about an engine out of what the processor passes on.
-func listen(metrics pmetric.Metrics, engine string, at float64) Told {
-	told := Told{At: at, Severity: -1}
+// readReported reads the diagnosis of an engine from the processor's output.
+func readReported(metrics pmetric.Metrics, engine string, at float64) Reported {
+	reported := Reported{At: at, Severity: -1}
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				if strings.HasPrefix(m.Name(), "vllm.diagnosis.") && m.Type() == pmetric.MetricTypeGauge {
-					told.metric(m, engine)
+					reported.metric(m, engine)
 				}
 			}
 		}
 	}
-	slices.Sort(told.Contributing)
-	slices.Sort(told.Notices)
-	return told
+	slices.Sort(reported.Contributing)
+	slices.Sort(reported.Notices)
+	return reported
 }
 
-func (t *Told) metric(m pmetric.Metric, engine string) {
+func (t *Reported) metric(m pmetric.Metric, engine string) {
 	for _, p := range m.Gauge().DataPoints().All() {
 		if e := text(p.Attributes(), "engine"); p.Flags().NoRecordedValue() || (e != "" && e != engine) {
 			continue
@@ -78,7 +78,7 @@ func (t *Told) metric(m pmetric.Metric, engine string) {
 	}
 }
 
-func (t *Told) cause(attributes pcommon.Map) {
+func (t *Reported) cause(attributes pcommon.Map) {
 	name := text(attributes, "cause")
 	switch text(attributes, "role") {
 	case "primary":
@@ -90,8 +90,8 @@ func (t *Told) cause(attributes pcommon.Map) {
 	}
 }
 
-// with adds to a map that is made only for what is there, since most runs have
-// no signals and many scrapes.
+// with adds an entry to a map and creates the map if it is nil, because most runs
+// have many scrapes and no signals.
 func with(m map[string]float64, name string, v float64) map[string]float64 {
 	if m == nil {
 		m = map[string]float64{}
@@ -108,14 +108,14 @@ func text(attributes pcommon.Map, name string) string {
 	return v.AsString()
 }
 
-// Alarms reports whether it says that something is wrong: degraded or worse.
-func (t *Told) Alarms() bool {
+// Alarms reports whether it is an alarm: degraded or worse.
+func (t *Reported) Alarms() bool {
 	return t.Severity >= 2 || slices.Contains([]string{"degraded", "failing", stalled, "unreachable"}, t.Condition)
 }
 
-// Top are the primary and the contributing causes, two at most. The metrics do
-// not rank the contributing ones, so where there are several none is second.
-func (t *Told) Top() []string {
+// Top returns the primary cause and, if there is exactly one, the contributing
+// cause. The metrics do not rank several contributing causes.
+func (t *Reported) Top() []string {
 	if t.Primary == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package slo
+package objective
 
 import (
 	"cmp"
@@ -6,40 +6,38 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// Keeper is the outer layer, which knows what was saved and how much there may
-// be.
+// Keeper is implemented by the outer layer. It stores trackers and limits their number.
 type Keeper interface {
-	// Begin is told of a tracker before its first step, which ends at a time. It
-	// returns the key under which it keeps the tracker's state; false where there
-	// are too many trackers already, and this one must not count.
-	Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (key string, ok bool)
-	// Buckets is told the bounds of an objective's histogram when it is first seen
-	// and when they change.
-	Buckets(o *objective.Objective, bounds []float64)
-	// End takes a tracker that there is no more.
-	End(key string, tracker *objective.Tracker)
-	// Refused is told of a step without a tracker.
+	// Begin is called before the first step of a tracker, which ends at a time in Unix
+	// nanoseconds. It returns the key of the tracker's stored state; false where there
+	// are too many trackers and this one must not count.
+	Begin(group []collect.Attribute, o *Objective, tracker *Tracker, at int64) (key string, ok bool)
+	// Buckets is called with the bounds of an objective's histogram when they are first
+	// seen and when they change.
+	Buckets(o *Objective, bounds []float64)
+	// End is called with a tracker that has ended.
+	End(key string, tracker *Tracker)
+	// Refused is called for a step without a tracker.
 	Refused()
-	// Took is told what became of a step.
-	Took(objective.Outcome)
+	// Took is called with the outcome of a step.
+	Took(Outcome)
 }
 
 // State is the trackers of one resource. Its zero value has none.
 type State struct {
 	groups []*group
-	// members has for each group of the resource, by number, the model that it serves.
+	// members is the model of each group of the resource, by the number of the group.
 	members map[int]*group
-	// next is the number of the next model.
+	// next is the next number of a model.
 	next int
-	// taken is until when the steps of a histogram were counted.
+	// taken is the time of the newest counted step of each histogram, in Unix nanoseconds.
 	taken map[taken]int64
 
 	steps []step
-	// index finds a step.
+	// index is an index of steps.
 	index map[stepKey]int
 	views []window.View
 }
@@ -49,34 +47,34 @@ type taken struct {
 	input collect.Input
 }
 
-// group is a model of the resource: its engines together.
+// group is a model of the resource with all its engines.
 type group struct {
-	// number is that of no other model of the resource.
+	// number is unique within the resource.
 	number     int
 	attributes []collect.Attribute
 	model      string
-	// trackers has one for each objective, nil where it has not begun.
+	// trackers has one for each objective; nil where it has not begun.
 	trackers []*tracked
-	// views are its engines, while it is evaluated; pending is true where one of them
-	// may still come.
+	// views are its engines during an evaluation. pending is true where one of them may
+	// still follow.
 	views   []*window.View
 	pending bool
-	// served is true while one of its engines is there.
+	// served is true where one of its engines is stored.
 	served bool
 }
 
 type tracked struct {
-	*objective.Tracker
+	*Tracker
 	key    string
 	bounds []float64
 }
 
-// step is what the engines of a group counted for one objective over the same
+// step is the observations of the engines of a group for one objective over the same
 // time.
 type step struct {
 	stepKey
 	at     int64
-	counts objective.Counts
+	counts Counts
 	bounds []float64
 }
 
@@ -86,8 +84,8 @@ type stepKey struct {
 	since     int64
 }
 
-// Observe takes the steps of a resource that end in its newest batch. A step is
-// taken once, however often its batch is looked at.
+// Observe counts the steps of a resource that end in its newest batch. A step is counted
+// once, also where Observe is called several times for a batch.
 func (s *State) Observe(p *Plan, r *window.Resource, keeper Keeper) {
 	s.trim(r, keeper)
 	s.views = r.Views(s.views, false)
@@ -96,7 +94,7 @@ func (s *State) Observe(p *Plan, r *window.Resource, keeper Keeper) {
 	for i := range s.views {
 		s.read(p, r, &s.views[i])
 	}
-	// The longest first: it covers the time of the others.
+	// The longest step is first, because it covers the time of the others.
 	slices.SortStableFunc(s.steps, func(a, b step) int { return cmp.Compare(a.since, b.since) })
 	for i := range s.steps {
 		s.count(p, &s.steps[i], keeper)
@@ -111,14 +109,15 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 		if _, _, _, status := v.Moments(in); status == window.Missing {
 			continue
 		}
-		// Known from its first batch on, so that it is missed in the next.
+		// The engine is recorded at its first batch, so that it is pending where it is
+		// missing in the next.
 		at := s.place(v.Group())
 		since, histogram, ok := v.Step(in)
 		if !ok || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
 		if p.objectives[i].Matches(at.model) {
-			s.add(step{stepKey{at, i, since}, r.Time(), counts(histogram, p.objectives[i].Threshold), histogram.Bounds})
+			s.add(step{stepKey{at, i, since}, r.Time(), countsOf(histogram, p.objectives[i].Threshold), histogram.Bounds})
 		}
 	}
 	for i := range p.objectives {
@@ -132,19 +131,16 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	}
 }
 
-// counts divides a histogram by a threshold.
-func counts(h *histogram.Histogram, threshold objective.Duration) objective.Counts {
+// countsOf divides the observations of a histogram by a threshold.
+func countsOf(h *histogram.Histogram, threshold Duration) Counts {
 	good, undecided := h.Within(threshold.Seconds())
-	return objective.Counts{Valid: h.Count, Good: good, Undecided: undecided}
+	return Counts{Valid: h.Count, Good: good, Undecided: undecided}
 }
 
 // add merges a step with that of another engine over the same time.
 func (s *State) add(one step) {
 	if i, known := s.index[one.stepKey]; known {
-		same := &s.steps[i]
-		same.counts.Valid += one.counts.Valid
-		same.counts.Good += one.counts.Good
-		same.counts.Undecided += one.counts.Undecided
+		s.steps[i].counts.add(one.counts)
 		return
 	}
 	if s.index == nil {
@@ -154,7 +150,7 @@ func (s *State) add(one step) {
 	s.steps = append(s.steps, one)
 }
 
-// place returns the model that an engine serves.
+// place returns the model of an engine.
 func (s *State) place(g *window.Group) *group {
 	if of := s.members[g.Number]; of != nil {
 		return of
@@ -173,8 +169,8 @@ func (s *State) place(g *window.Group) *group {
 	return s.groups[at]
 }
 
-// trim forgets the engines that the resource does not keep any more, and models
-// without any.
+// trim removes the engines that the resource no longer stores, and models without
+// engines.
 func (s *State) trim(r *window.Resource, keeper Keeper) {
 	kept := 0
 	for number := range r.Numbers() {
@@ -224,14 +220,14 @@ func (g *group) end(keeper Keeper) (ended int) {
 	return ended
 }
 
-// Shrink ends n trackers or more, of the models that came last.
+// Shrink ends at least n trackers, of the newest models.
 func (s *State) Shrink(n int, keeper Keeper) {
 	for i := len(s.groups) - 1; i >= 0 && n > 0; i-- {
 		n -= s.groups[i].end(keeper)
 	}
 }
 
-// count takes a step into its tracker.
+// count adds a step to its tracker.
 func (s *State) count(p *Plan, one *step, keeper Keeper) {
 	g := one.group
 	if g.trackers == nil {
@@ -240,7 +236,7 @@ func (s *State) count(p *Plan, one *step, keeper Keeper) {
 	o := &p.objectives[one.objective].Objective
 	t := g.trackers[one.objective]
 	if t == nil {
-		t = &tracked{Tracker: objective.NewTracker(o, p.windows, one.since)}
+		t = &tracked{Tracker: NewTracker(o, p.windows, one.since)}
 		key, ok := keeper.Begin(g.attributes, o, t.Tracker, one.at)
 		if !ok {
 			keeper.Refused()
@@ -256,8 +252,8 @@ func (s *State) count(p *Plan, one *step, keeper Keeper) {
 	keeper.Took(t.Add(one.since, one.at, one.counts))
 }
 
-// Each goes through the trackers and their keys.
-func (s *State) Each(yield func(key string, tracker *objective.Tracker) bool) {
+// Each iterates over the trackers and their keys.
+func (s *State) Each(yield func(key string, tracker *Tracker) bool) {
 	for _, g := range s.groups {
 		for _, t := range g.trackers {
 			if t != nil && !yield(t.key, t.Tracker) {

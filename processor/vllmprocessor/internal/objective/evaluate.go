@@ -1,31 +1,29 @@
-package slo
+package objective
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// Evaluator tells what the trackers know. It keeps memory between calls and is
-// not safe for concurrent use.
+// Evaluator computes the metrics of objectives from trackers. It reuses its memory between
+// calls and is not safe for concurrent use.
 type Evaluator struct {
-	// Absent counts the values that could not be told, by reason.
+	// Absent counts the values that could not be computed, by reason.
 	Absent [derive.NumReasons]int
-	// CountsDiffer is true once the histograms of finished requests counted
-	// different numbers of requests.
+	// CountsDiffer is true once histograms of finished requests had different counts.
 	CountsDiffer bool
 
 	values  []derive.Value
 	views   []window.View
 	members []*window.View
 	one     histogram.Histogram
-	parts   []objective.JointPart
+	parts   []JointPart
 }
 
-// Evaluate returns what can be said about a resource at its newest batch, after
-// Observe. The group of a value is a place in the state. The result is valid
-// until the next call.
+// Evaluate returns the values of a resource at its newest batch, after Observe. The group
+// of a value is the number of the model in the state. The result is valid until the next
+// call.
 func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Value {
 	e.values = e.values[:0]
 	e.views = r.Views(e.views, false)
@@ -53,7 +51,7 @@ func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Val
 	return e.values
 }
 
-// group tells what is known about one model.
+// group appends the values of one model.
 func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 	e.parts = e.parts[:0]
 	joint, first := derive.OK, len(e.values)
@@ -64,14 +62,14 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		}
 		recent, reason := e.recent(o)
 		if reason == derive.Pending {
-			// A part of the batch is still to come. What was said before neither
-			// holds any more nor has it ended.
+			// A part of the batch may still follow, so the series of the model neither
+			// continue nor end.
 			e.Absent[reason]++
 			e.values = append(e.values[:first], derive.Value{Group: place, Pending: true})
 			return
 		}
 		if o.Finished() {
-			e.parts = append(e.parts, objective.JointPart{Metric: o.Metric, Counts: recent})
+			e.parts = append(e.parts, JointPart{Metric: o.Metric, Counts: recent})
 			joint = max(joint, reason)
 		}
 		if len(g.trackers) == 0 || g.trackers[i] == nil {
@@ -89,25 +87,22 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 	}
 }
 
-// recent counts what an objective saw over the processor's window, for all
+// recent counts the observations of an objective over the window of the processor, for all
 // engines together.
-func (e *Evaluator) recent(o *planned) (total objective.Counts, reason derive.Reason) {
+func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
 	reason = derive.Missing
 	for i, v := range e.members {
 		e.one.Reset()
-		said := derive.Because(v.AddTo(&e.one, o.input))
-		if said == derive.OK {
-			one := counts(&e.one, o.Threshold)
-			total.Valid += one.Valid
-			total.Good += one.Good
-			total.Undecided += one.Undecided
+		one := derive.Because(v.AddTo(&e.one, o.input))
+		if one == derive.OK {
+			total.add(countsOf(&e.one, o.Threshold))
 		}
-		reason = reason.Together(said, i == 0)
+		reason = reason.Together(one, i == 0)
 	}
 	return total, reason
 }
 
-// writer adds the values of one model.
+// writer appends the values of one model.
 type writer struct {
 	*Evaluator
 	plan  *Plan
@@ -123,9 +118,9 @@ func (w *writer) add(row *derive.Row, extra derive.Extra, number float64, start 
 	}
 }
 
-// interval adds both ends, or counts why there are none. own are the values of the
-// row's own attributes before the bound.
-func (w *writer) interval(row *derive.Row, interval objective.Interval, reason derive.Reason, own ...string) {
+// interval appends both ends, or counts the reason why they are absent. own are the values
+// of the row's own attributes before the bound.
+func (w *writer) interval(row *derive.Row, interval Interval, reason derive.Reason, own ...string) {
 	var lower, upper derive.Extra
 	copy(lower[:], own)
 	copy(upper[:], own)
@@ -140,15 +135,15 @@ func (w *writer) interval(row *derive.Row, interval objective.Interval, reason d
 	}
 }
 
-// sums are told with every batch, grown or not: they are counters.
-func (w *writer) sums(o *planned, t *objective.Tracker) {
+// sums are counters, so they are emitted with every batch.
+func (w *writer) sums(o *planned, t *Tracker) {
 	total, start := t.Totals()
 	w.add(&validRow, derive.Extra{o.Name}, total.Valid, start)
 	w.add(&goodRow, derive.Extra{o.Name}, total.Good, start)
 	w.add(&undecidedRow, derive.Extra{o.Name}, total.Undecided, start)
 }
 
-func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.Reason) {
+func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {
 	attainment, known := recent.Attainment()
 	if reason == derive.OK && !known {
 		reason = derive.Idle
@@ -156,8 +151,8 @@ func (w *writer) attainment(o *planned, recent objective.Counts, reason derive.R
 	w.interval(&attainmentRow, attainment, reason, o.Name)
 }
 
-// windows tells the burn rates, the budget and how much of either was seen.
-func (w *writer) windows(o *planned, t *objective.Tracker, at int64) {
+// windows appends the burn rates, the budget and their coverage.
+func (w *writer) windows(o *planned, t *Tracker, at int64) {
 	for i, window := range o.burn {
 		reading := t.Burn(i, at)
 		burn, reason := burnRate(o, &reading)
@@ -166,31 +161,30 @@ func (w *writer) windows(o *planned, t *objective.Tracker, at int64) {
 	}
 	reading := t.Budget(at)
 	burn, reason := burnRate(o, &reading)
-	w.interval(&budgetRow, objective.BudgetRemaining(burn), reason, o.Name)
+	w.interval(&budgetRow, BudgetRemaining(burn), reason, o.Name)
 	if !w.plan.budgetIsBurn() {
 		w.add(&coverageRow, derive.Extra{o.Name, o.budget}, reading.Coverage, 0)
 	}
 }
 
-func burnRate(o *planned, reading *objective.Reading) (objective.Interval, derive.Reason) {
+func burnRate(o *planned, reading *Reading) (Interval, derive.Reason) {
 	attainment, known := reading.Attainment()
 	if !known {
-		return objective.Interval{}, derive.Idle
+		return Interval{}, derive.Idle
 	}
-	return objective.BurnRate(attainment, o.Target), derive.OK
+	return BurnRate(attainment, o.Target), derive.OK
 }
 
-// joint tells the share of requests that met all objectives about finished
-// requests.
+// joint appends the share of requests that met all objectives for finished requests.
 func (w *writer) joint(reason derive.Reason) {
 	if reason != derive.OK {
-		w.interval(&jointRow, objective.Interval{}, reason)
+		w.interval(&jointRow, Interval{}, reason)
 		return
 	}
-	both, known := objective.JointAttainment(w.parts)
+	both, known := JointAttainment(w.parts)
 	switch known {
-	case objective.JointKnown:
-	case objective.JointIdle:
+	case JointKnown:
+	case JointIdle:
 		reason = derive.Idle
 	default:
 		reason = derive.Contradiction

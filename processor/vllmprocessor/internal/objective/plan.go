@@ -1,4 +1,4 @@
-package slo
+package objective
 
 import (
 	"fmt"
@@ -7,11 +7,9 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 )
 
-// The rows of what is told. Each has its own attributes besides those of the
-// model.
+// The rows of the emitted metrics. Each has own attributes besides those of the model.
 var (
 	validRow      = derive.Row{Metric: "vllm.slo.valid", Extra: []string{"objective"}}
 	goodRow       = derive.Row{Metric: "vllm.slo.good", Extra: []string{"objective"}}
@@ -23,21 +21,22 @@ var (
 	jointRow      = derive.Row{Metric: "vllm.slo.joint_attainment", Extra: []string{"bound"}}
 )
 
-// rows are all of them, in the order in which they are told.
+// rows are all of them in the order of their emission.
 var rows = [...]*derive.Row{
 	&validRow, &goodRow, &undecidedRow, &attainmentRow, &burnRow, &coverageRow, &budgetRow, &jointRow,
 }
 
-// Plan is what is measured and told; it is the same for all resources.
+// Plan is the configured objectives, windows and metrics. It is the same for all
+// resources.
 type Plan struct {
 	objectives []planned
-	windows    objective.Windows
+	windows    Windows
 	enabled    map[*derive.Row]bool
 }
 
-// planned is an objective with what its values are called.
+// planned is an objective with its input and the names of its windows.
 type planned struct {
-	objective.Objective
+	Objective
 	input collect.Input
 	// burn are its burn windows and budget its budget window, as values of the
 	// attribute window.
@@ -45,11 +44,11 @@ type planned struct {
 	budget string
 }
 
-// NewPlan plans to measure objectives over windows. Metrics for which enabled is
-// false are not told. It fails where an objective is about a metric that no
-// resource is asked for.
-func NewPlan(objectives []objective.Objective, budget objective.Duration, burn []objective.Duration, enabled func(metric string) bool) (*Plan, error) {
-	p := &Plan{windows: objective.Windows{Budget: time.Duration(budget)}, enabled: map[*derive.Row]bool{}}
+// NewPlan returns the plan for objectives and windows. Metrics for which enabled returns
+// false are not emitted. It fails where the metric of an objective is not a histogram
+// that the processor reads.
+func NewPlan(objectives []Objective, budget Duration, burn []Duration, enabled func(metric string) bool) (*Plan, error) {
+	p := &Plan{windows: Windows{Budget: time.Duration(budget)}, enabled: map[*derive.Row]bool{}}
 	for _, window := range burn {
 		p.windows.Burn = append(p.windows.Burn, time.Duration(window))
 	}
@@ -59,7 +58,7 @@ func NewPlan(objectives []objective.Objective, budget objective.Duration, burn [
 	for _, o := range objectives {
 		in, known := collect.ByName(o.Metric)
 		if !known || in.Define().Kind != collect.Distribution {
-			return nil, fmt.Errorf("objective %q: nothing can be measured on the metric %q", o.Name, o.Metric)
+			return nil, fmt.Errorf("objective %q: the metric %q is not a histogram of latencies that the processor reads", o.Name, o.Metric)
 		}
 		one := planned{Objective: o, input: in, budget: budget.String()}
 		for _, window := range burn {
@@ -70,7 +69,7 @@ func NewPlan(objectives []objective.Objective, budget objective.Duration, burn [
 	return p, nil
 }
 
-// Steps are the distributions whose steps are needed.
+// Steps returns the distributions whose steps are needed.
 func (p *Plan) Steps() (steps [collect.NumInputs]bool) {
 	for i := range p.objectives {
 		steps[p.objectives[i].input] = true
@@ -78,5 +77,5 @@ func (p *Plan) Steps() (steps [collect.NumInputs]bool) {
 	return steps
 }
 
-// budgetIsBurn tells whether the budget window is a burn window as well.
+// budgetIsBurn reports whether the budget window is also a burn window.
 func (p *Plan) budgetIsBurn() bool { return slices.Contains(p.windows.Burn, p.windows.Budget) }

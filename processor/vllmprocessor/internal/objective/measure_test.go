@@ -1,4 +1,4 @@
-package slo
+package objective
 
 import (
 	"fmt"
@@ -14,25 +14,23 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 const (
-	epoch  = 1_700_000_000
-	second = int64(time.Second)
+	begin = 1_700_000_000
 )
 
-func at(seconds int64) int64 { return (epoch + seconds) * second }
+func at(seconds int64) int64 { return (begin + seconds) * second }
 
 // firstToken is met up to 2 s, which is a bound of the histogram in these tests.
-var firstToken = objective.Objective{
-	Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2 * time.Second), Target: 0.9,
+var firstToken = Objective{
+	Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: Duration(2 * time.Second), Target: 0.9,
 }
 
 // between has a threshold inside the bucket from 2 s to 5 s.
-var between = objective.Objective{
-	Name: "between", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(3 * time.Second), Target: 0.9,
+var between = Objective{
+	Name: "between", Metric: "vllm.time_to_first_token", Threshold: Duration(3 * time.Second), Target: 0.9,
 }
 
 // keeper records what a state asks of its outer layer.
@@ -41,12 +39,12 @@ type keeper struct {
 	begins       []int64
 	buckets      [][]float64
 	refused      int
-	outcomes     map[objective.Outcome]int
+	outcomes     map[Outcome]int
 	// full is true where there is no room for another tracker.
 	full bool
 }
 
-func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
+func (k *keeper) Begin(group []collect.Attribute, o *Objective, tracker *Tracker, at int64) (string, bool) {
 	if k.full {
 		return "", false
 	}
@@ -57,14 +55,14 @@ func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracke
 	return key, true
 }
 
-func (k *keeper) Buckets(_ *objective.Objective, bounds []float64) {
+func (k *keeper) Buckets(_ *Objective, bounds []float64) {
 	k.buckets = append(k.buckets, bounds)
 }
-func (k *keeper) End(key string, _ *objective.Tracker) { k.ended = append(k.ended, key) }
-func (k *keeper) Refused()                             { k.refused++ }
-func (k *keeper) Took(outcome objective.Outcome) {
+func (k *keeper) End(key string, _ *Tracker) { k.ended = append(k.ended, key) }
+func (k *keeper) Refused()                   { k.refused++ }
+func (k *keeper) Took(outcome Outcome) {
 	if k.outcomes == nil {
-		k.outcomes = map[objective.Outcome]int{}
+		k.outcomes = map[Outcome]int{}
 	}
 	k.outcomes[outcome]++
 }
@@ -80,8 +78,8 @@ type service struct {
 	now       int64
 }
 
-func newService(t *testing.T, objectives ...objective.Objective) *service {
-	plan, err := NewPlan(objectives, objective.Duration(24*time.Hour), []objective.Duration{objective.Duration(time.Hour)},
+func newService(t *testing.T, objectives ...Objective) *service {
+	plan, err := NewPlan(objectives, Duration(24*time.Hour), []Duration{Duration(time.Hour)},
 		func(string) bool { return true })
 	require.NoError(t, err)
 	return &service{
@@ -177,7 +175,7 @@ func TestAnObjectiveIsMeasuredOverAllEnginesOfItsModel(t *testing.T) {
 	}, s.values())
 	assert.Equal(t, []string{"ttft[{model_name m}]"}, s.keeper.began)
 	assert.Equal(t, []int64{at(0), at(60)}, s.keeper.begins, "the first step is from the first batch to the second")
-	assert.Equal(t, map[objective.Outcome]int{objective.Added: 2}, s.keeper.outcomes, "the engines' steps over the same time are one")
+	assert.Equal(t, map[Outcome]int{Added: 2}, s.keeper.outcomes, "the engines' steps over the same time are one")
 	assert.Equal(t, [][]float64{{1, 2, 5}}, s.keeper.buckets)
 }
 
@@ -306,11 +304,11 @@ func TestStepsThatBeganAtDifferentTimes(t *testing.T) {
 	got := s.values()
 	assert.Equal(t, 9.0, got["valid ttft"])
 	assert.InDelta(t, s.coverage(time.Hour), got["coverage ttft 1h"], 1e-12, "two minutes, not three")
-	assert.Equal(t, 3, s.keeper.outcomes[objective.Added])
+	assert.Equal(t, 3, s.keeper.outcomes[Added])
 }
 
-func finished(name, metric string) objective.Objective {
-	return objective.Objective{Name: name, Metric: metric, Threshold: objective.Duration(2 * time.Second), Target: 0.9}
+func finished(name, metric string) Objective {
+	return Objective{Name: name, Metric: metric, Threshold: Duration(2 * time.Second), Target: 0.9}
 }
 
 // Of 10 requests 3 miss the one and 2 the other objective: at least 5 and at most 7
@@ -431,12 +429,15 @@ func TestShrinkEndsTheTrackersOfTheNewestModels(t *testing.T) {
 	assert.NotContains(t, got, "valid ttft{b}")
 	all(120, 2)
 	assert.Equal(t, 1.0, s.values()["valid ttft{b}"], "they begin anew with the next step")
+	s.keeper.ended = nil
+	s.state.Shrink(100, &s.keeper)
+	assert.Len(t, s.keeper.ended, 6)
 }
 
 func TestMetricsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
 	for _, row := range rows {
-		plan, err := NewPlan([]objective.Objective{between, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time")},
-			objective.Duration(24*time.Hour), []objective.Duration{objective.Duration(time.Hour)}, func(metric string) bool { return metric != row.Metric })
+		plan, err := NewPlan([]Objective{between, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time")},
+			Duration(24*time.Hour), []Duration{Duration(time.Hour)}, func(metric string) bool { return metric != row.Metric })
 		require.NoError(t, err)
 		s := newService(t, between, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time"))
 		s.plan = plan
@@ -454,8 +455,8 @@ func TestMetricsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
 
 // A budget window that is a burn window, too, has one coverage.
 func TestABudgetOverABurnWindowHasOneCoverage(t *testing.T) {
-	hour := objective.Duration(time.Hour)
-	plan, err := NewPlan([]objective.Objective{firstToken}, hour, []objective.Duration{hour}, func(string) bool { return true })
+	hour := Duration(time.Hour)
+	plan, err := NewPlan([]Objective{firstToken}, hour, []Duration{hour}, func(string) bool { return true })
 	require.NoError(t, err)
 	s := newService(t, firstToken)
 	s.plan = plan
@@ -486,7 +487,7 @@ func TestTheSumsBeginWithTheirTracker(t *testing.T) {
 
 func TestAnObjectiveNeedsAHistogram(t *testing.T) {
 	for _, metric := range []string{"vllm.num_requests.running", "unknown"} {
-		_, err := NewPlan([]objective.Objective{{Name: "x", Metric: metric}}, 0, nil, func(string) bool { return true })
+		_, err := NewPlan([]Objective{{Name: "x", Metric: metric}}, 0, nil, func(string) bool { return true })
 		assert.ErrorContains(t, err, fmt.Sprintf("objective %q", "x"))
 		assert.ErrorContains(t, err, metric)
 	}

@@ -1,0 +1,104 @@
+package objectives
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+)
+
+func within(all ...objective.Objective) Config {
+	config := DefaultConfig()
+	config.Objectives = all
+	return config
+}
+
+func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	settings := processortest.NewNopSettings(metadata.Type)
+	settings.Logger = zap.New(core)
+	own, err := telemetry.New(settings.TelemetrySettings)
+	require.NoError(t, err)
+	s, err := New(config, &stage.Processor{
+		Settings: settings, Telemetry: own, Now: time.Now, Each: func(func(*stage.Server)) {}, Enabled: func(string) bool { return true },
+		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now},
+	})
+	require.NoError(t, err)
+	return s, logs
+}
+
+// The README says 24 kB for two objectives with a budget window of a day.
+func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
+	t.Parallel()
+	o := objective.Objective{Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(time.Second), Target: 0.9}
+	config := within(o)
+	windows := objective.Windows{Budget: 24 * time.Hour}
+	for _, burn := range config.BurnWindows {
+		windows.Burn = append(windows.Burn, time.Duration(burn))
+	}
+	tracker := objective.NewTracker(&o, windows, 0)
+	for minute := range int64(24 * 60) {
+		since := minute * int64(time.Minute)
+		tracker.Add(since, since+int64(time.Minute), objective.Counts{Valid: 2, Good: 1})
+	}
+	assert.InDelta(t, 12e3, tracker.Size(), 500)
+	assert.LessOrEqual(t, len(tracker.Encode()), 6000)
+}
+
+func TestAThresholdInsideABucketIsLoggedAtTheStart(t *testing.T) {
+	t.Parallel()
+	s, logs := newStage(t, within(objective.Objective{
+		Name: "two", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2 * time.Second), Target: 0.9,
+	}))
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, s.Shutdown(t.Context()))
+	require.Equal(t, 1, logs.Len())
+	assert.Contains(t, logs.All()[0].Message, "the threshold 2s lies inside a bucket")
+}
+
+func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
+	t.Parallel()
+	s, logs := newStage(t, DefaultConfig())
+	s.warn("a", "first")
+	s.warn("a", "second")
+	for i := range 1000 {
+		s.warn(string(rune('b'+i)), "another")
+	}
+	assert.Equal(t, 100, logs.Len())
+	assert.Equal(t, "first", logs.All()[0].Message)
+}
+
+func TestAnObjectiveOnAnUnknownMetricIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := New(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &stage.Processor{Enabled: func(string) bool { return true }})
+	assert.ErrorContains(t, err, `objective "a"`)
+}
+
+func TestAServerThatEndsGivesItsTrackersBack(t *testing.T) {
+	t.Parallel()
+	s, _ := newStage(t, DefaultConfig())
+	begun := s.Begin(&stage.Server{Key: "one"}, nil).(*state)
+	require.True(t, begun.share.Take())
+	require.Equal(t, 1, s.Trackers.Used())
+	begun.End()
+	assert.Zero(t, s.Trackers.Used())
+}
+
+func TestTheStageDerivesTheMetricsOfObjectives(t *testing.T) {
+	t.Parallel()
+	assert.True(t, (*Stage)(nil).Derives("vllm.slo.burn_rate"))
+	assert.False(t, (*Stage)(nil).Derives("vllm.diagnosis.condition"))
+}
