@@ -428,6 +428,7 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"), serves("1"))
+	before := r.engine("1")
 	for range 20 {
 		half := serves("0")
 		half.gauges, half.labelled = nil, nil
@@ -440,6 +441,7 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 		r.part(rest, serves("1"))
 		assert.Equal(t, r.at, r.engine("0").at)
 	}
+	assert.Same(t, before, r.engine("1"), "it was never taken for gone")
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 	assert.Equal(t, Healthy, r.verdict("1").Condition)
 }
