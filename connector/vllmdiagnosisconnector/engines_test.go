@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/track"
 )
 
 // engineOf is an engine of a server, as a server of its own in the tests.
@@ -131,4 +134,23 @@ func TestServersOfTwoNamespacesAreTwo(t *testing.T) {
 	b.consume(t, 15, in("prod", stalled), in("test", healthy))
 	assert.Equal(t, 2, b.engines.live())
 	assert.Equal(t, []string{"stalled"}, b.sink.conditions())
+}
+
+// An engine that ended and begins again is live again, and is counted once.
+func TestAnEngineThatBeginsAgainIsLive(t *testing.T) {
+	s := newEngines(10)
+	key := collect.Key{Resource: "a", Point: "0"}
+	s.add(key, &engine{Engine: track.NewEngine(&track.Settings{})})
+	assert.Equal(t, 1, s.live())
+	s.mark(key, false, true)
+	s.mark(key, true, true)
+	assert.Equal(t, 0, s.live())
+	s.mark(key, true, false)
+	assert.Equal(t, 1, s.live())
+	s.remove(key)
+	s.remove(key)
+	assert.Equal(t, 0, s.live())
+	assert.Equal(t, 0, s.count)
+	assert.Empty(t, s.by)
+	assert.Equal(t, 0, s.most)
 }

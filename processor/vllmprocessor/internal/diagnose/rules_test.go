@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -427,6 +428,7 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"), serves("1"))
+	before := r.engine("1")
 	for range 20 {
 		half := serves("0")
 		half.gauges, half.labelled = nil, nil
@@ -439,6 +441,7 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 		r.part(rest, serves("1"))
 		assert.Equal(t, r.at, r.engine("0").at)
 	}
+	assert.Same(t, before, r.engine("1"), "it was never taken for gone")
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 	assert.Equal(t, Healthy, r.verdict("1").Condition)
 }
@@ -547,4 +550,74 @@ func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	r.minutes(25, answers(1), slow)
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
+}
+
+// Few requests are judged by the defaults, unless there is an objective for the latency.
+func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		first, gap float64
+		objectives []Objective
+		want       Condition
+	}{
+		{"no objective", 0.1, 0.2, nil, Degraded},
+		{"for gaps", 0.1, 0.2, objectives()[1:2], Healthy},
+		{"for gaps, first tokens are late", 2.5, 0.2, objectives()[1:2], Degraded},
+		{"for first tokens", 2.5, 0.02, objectives()[:1], Healthy},
+		{"for first tokens, gaps are long", 2.5, 0.2, objectives()[:1], Degraded},
+		{"neither is long", 0.1, 0.02, objectives()[2:], Healthy},
+	} {
+		r := newRig(t)
+		r.settings.Objectives = test.objectives
+		s := serves("0")
+		s.observed[collect.TimeToFirstToken] = [2]float64{0.75, test.first}
+		s.observed[collect.InterTokenLatency] = [2]float64{3, test.gap} // too few for the objective
+		r.minutes(4, answers(1), s)
+		assert.Equal(t, test.want, r.verdict("0").Condition, test.name)
+	}
+}
+
+// The latency of a missed objective is the one that is split among the causes.
+func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[collect.Input][2]bool{
+		collect.TimeToFirstToken: {true, false}, collect.QueueTime: {true, false}, collect.PrefillTime: {true, false},
+		collect.InterTokenLatency: {false, true}, collect.TimePerOutputToken: {false, true}, collect.DecodeTime: {false, true},
+		collect.E2ERequestLatency: {true, true},
+	} {
+		r := healthyReading(int64(time.Hour))
+		r.objective = missed{name: "any", input: in, share: 0.5, allowed: 0.1}
+		got := newSymptoms(&r, learned(10), [collect.NumInputs]bool{}, false)
+		assert.Equal(t, want, [2]bool{got.firstToken, got.tokenGap}, in.String())
+		assert.True(t, got.any())
+	}
+}
+
+// Failed transfers make a prefill slower whatever its prompt: that is certain harm.
+func TestAPrefillAfterFailedTransfersIsCertainHarm(t *testing.T) {
+	t.Parallel()
+	b := learn.NewBaseline()
+	for n := range 10 {
+		r := healthyReading(int64(n+1) * int64(time.Minute))
+		r.Signals[signal.PrefillTime] = 0.05
+		b.Learn(&r.Window, time.Minute)
+	}
+	for failures, want := range map[float64]bool{0: false, 0.1: true} {
+		r := healthyReading(int64(time.Hour))
+		r.Signals[signal.PrefillTime], r.Signals[signal.FailedTransfers] = 0.2, failures
+		firstToken, _ := certain(&r, b, false)
+		assert.Equal(t, want, firstToken, failures)
+	}
+}
+
+// Without a keeper, engines and servers end all the same.
+func TestAnEngineEndsWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(2, answers(1), serves("0"), serves("1"))
+	r.minutes(1, answers(1), serves("0"))
+	assert.Nil(t, r.engine("1"))
+	r.state.End()
+	assert.Empty(t, r.state.engines)
 }

@@ -46,6 +46,8 @@ func TestABaselineSurvivesItsEncoding(t *testing.T) {
 	assert.InEpsilon(t, want, got, 1e-12)
 	assert.Equal(t, 50*int64(time.Minute), again.Learned)
 	assert.Nil(t, NewBaseline().Encode(), "nothing learned, nothing to keep")
+	_, sound = Decode(learned(1).Encode())
+	assert.True(t, sound, "one window is worth keeping")
 }
 
 func FuzzDecodeBaseline(f *testing.F) {
