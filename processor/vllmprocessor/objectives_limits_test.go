@@ -103,6 +103,10 @@ func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {
 
 func TestManyPipelinesAtOnce(t *testing.T) {
 	store, shared := &memory{}, &archive.Shared{}
+	// The archive has the clock of its first user; this one's stands still.
+	idle := newInstance(t, kept(), shared)
+	idle.begin(hostWith{stateID, store})
+	defer idle.end()
 	var all []*instance
 	for range 3 {
 		p := newInstance(t, kept(), shared)
