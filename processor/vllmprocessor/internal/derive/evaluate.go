@@ -267,11 +267,9 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 	entries := e.entries[:0]
 	reason := Missing
 	// before is the sum over the members so far for a value that none of them yielded.
-	// rest is the same for the current member.
-	before, rest := noParts, noParts
+	before := noParts
 	for i := range members {
-		var one Reason
-		rest, one = row.Several(settings, &members[i], func(extra Extra, parts Parts) {
+		rest, one := row.Several(settings, &members[i], func(extra Extra, parts Parts) {
 			if in.misattributed && extra == row.speculativeExtra {
 				return
 			}

@@ -79,6 +79,7 @@ type service struct {
 }
 
 func newService(t *testing.T, objectives ...Objective) *service {
+	t.Helper()
 	plan, err := NewPlan(objectives, Duration(24*time.Hour), []Duration{Duration(time.Hour)},
 		func(string) bool { return true })
 	require.NoError(t, err)
