@@ -235,7 +235,8 @@ func TestABalancedAddressIsReportedOnce(t *testing.T) {
 		last := 100.0
 		r.scrape(0, plan, last)
 		for i, what := range scrapes {
-			if last++; what == 'f' {
+			last++
+			if what == 'f' {
 				last -= 2
 			}
 			r.scrape(float64(15*(i+1)), plan, last)
