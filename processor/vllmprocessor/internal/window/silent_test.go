@@ -89,3 +89,35 @@ func TestTheZeroOfAnEngineBeginsWithItsDeltas(t *testing.T) {
 	_, status = ofEngine(t, r, "1").Increase(collect.Preemptions)
 	assert.Equal(t, First, status, "there is no window yet")
 }
+
+// The limit of series has refused the counter of the second engine, which is not 0.
+func TestARefusedDeltaIsNotZero(t *testing.T) {
+	r := fresh()
+	for s := 0.0; s <= 30; s += 15 {
+		b := &collect.Batch{Time: at(s)}
+		for i, name := range []string{"0", "1"} {
+			b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}}))
+			for _, sample := range []collect.Sample{asDelta(tokens(5)), asDelta(preempted(5))} {
+				sample.Group = i
+				b.Samples = append(b.Samples, sample)
+			}
+		}
+		r.Observe(b, 3-r.Units())
+	}
+	_, status := ofEngine(t, r, "1").Increase(collect.PromptTokens)
+	require.Equal(t, Present, status)
+	_, status = ofEngine(t, r, "1").Increase(collect.Preemptions)
+	assert.Equal(t, Missing, status)
+}
+
+// A removed engine that appears again may have counted what it does not send.
+func TestAnEngineThatAppearsAgainHasNoZero(t *testing.T) {
+	r := fresh()
+	scrapeEngines(r, 0, map[string][]collect.Sample{"0": {asDelta(preempted(1))}})
+	r.Expect([]collect.Attribute{{Name: "engine", Value: "1"}, {Name: "model_name", Value: "m"}})
+	for s := 15.0; s <= 45; s += 15 {
+		scrapeEngines(r, s, map[string][]collect.Sample{"0": {asDelta(preempted(1))}, "1": {asDelta(tokens(1))}})
+	}
+	_, status := ofEngine(t, r, "1").Increase(collect.Preemptions)
+	assert.Equal(t, Missing, status)
+}

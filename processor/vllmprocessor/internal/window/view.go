@@ -143,10 +143,11 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 
 // unsent returns the status of an input that the engine has never sent. A sender of deltas
 // may leave out zeros. So the input has a value, which is 0, where the engine sends deltas
-// and another engine of the model has sent one of the input.
+// and another engine of the model has sent one of the input. It has none where series of
+// the engine were refused or removed, because the input may be one of them.
 func (v *View) unsent(in collect.Input) Status {
 	up := v.group.rollup
-	if up == nil || !up.deltas[in] {
+	if up == nil || !up.deltas[in] || v.group.returned || len(v.group.existed.order) > 0 {
 		return Missing
 	}
 	status := Missing
