@@ -38,9 +38,9 @@ const (
 	tolerance = 1e-13
 )
 
-// tool finds a program of Prometheus's: on the path, or where "make prometheus"
-// puts it. Its absence is a failure only for root on a machine with apt-get, where
-// that can always fetch it.
+// tool finds a program of Prometheus: on the path, or where "make prometheus" puts it. Its
+// absence is a failure only for root on a machine with apt-get, where "make prometheus" can
+// always fetch it.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	if file, err := exec.LookPath(name); err == nil {
@@ -100,8 +100,7 @@ func (f *frozen) show(t *testing.T, number int) []byte {
 	return body
 }
 
-// pages offers both pages of one virtual time to Prometheus, every sample with
-// that time.
+// pages serves both pages of one virtual time to Prometheus. Every sample has that time.
 type pages struct {
 	mu   sync.Mutex
 	page map[string][]byte
@@ -230,8 +229,8 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 			if seen == 0 {
 				seen = server.read()
 			}
-			// The exporter takes a scrape metric by metric. One has been taken as a
-			// whole when the next has begun, which reads the same body.
+			// The exporter takes a scrape metric by metric. A scrape is complete when the
+			// next has begun, which reads the same body.
 			return server.read() > seen
 		})
 		both.publish(at, body, page)
