@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -197,7 +198,7 @@ func TestFailedSavesAreReportedOnceInAnInterval(t *testing.T) {
 	failed := 0
 	b.archive.Failed = func() { failed++ }
 	b.archive.client = &store{fails: true}
-	for _, after := range []time.Duration{0, time.Second, failureInterval - 1, failureInterval, failureInterval + 1} {
+	for _, after := range []time.Duration{0, time.Second, 10*time.Minute - 1, 10 * time.Minute, 10*time.Minute + 1} {
 		b.now = noon.Add(after)
 		b.archive.save(t.Context())
 	}
@@ -252,4 +253,27 @@ func TestTheGreatestKeyAndStateAreKept(t *testing.T) {
 	got, err := Decode(Encode(all))
 	require.NoError(t, err)
 	assert.Equal(t, all, got)
+}
+
+// A storage has some seconds for a write, and no more.
+func TestASaveIsBoundedInTime(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	slow := &slowStore{}
+	b.archive.client = slow
+	began := time.Now()
+	b.archive.save(t.Context())
+	assert.Greater(t, slow.deadline.Sub(began), 5*time.Second)
+	assert.Less(t, slow.deadline.Sub(began), time.Minute)
+}
+
+// slowStore is a storage that records until when it may write.
+type slowStore struct {
+	store
+	deadline time.Time
+}
+
+func (s *slowStore) Set(ctx context.Context, _ string, _ []byte) error {
+	s.deadline, _ = ctx.Deadline()
+	return ctx.Err()
 }
