@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -187,6 +188,45 @@ func TestConfigMistakes(t *testing.T) {
 			require.NoError(t, err)
 			assert.ErrorContains(t, confmap.Validate(cfg), tt.want)
 		})
+	}
+}
+
+// Each number is accepted at its bound and rejected one step beyond.
+func TestTheBoundsOfNumbers(t *testing.T) {
+	for _, tt := range []struct{ accepted, rejected, want string }{
+		{"collection_interval: 1ms, timeout: 1ms", "collection_interval: 999us, timeout: 1us", "collection_interval: 999µs is too short"},
+		{"initial_delay: 0s", "initial_delay: -1ns", "initial_delay: must not be negative"},
+		{"timeout: 15s", "timeout: 15000000001ns", "timeout: 15.000000001s is longer than collection_interval (15s)"},
+		{"timeout: 1ns", "timeout: 0s", "timeout: must be more than 0"},
+		{"timeout: 1ns", "timeout: -1ns", "timeout: must not be negative"},
+		{"limits: {body_size: 1}", "limits: {body_size: 0}", "limits::body_size: must be more than 0"},
+		{"limits: {memory: 0}", "limits: {memory: -1}", "limits::memory: must not be negative"},
+		{"limits: {series: 1}", "limits: {series: 0}", "limits::series: must be more than 0"},
+		{"limits: {adapters: 1}", "limits: {adapters: 0}", "limits::adapters: must be more than 0"},
+		{"limits: {name_length: 1}", "limits: {name_length: 0}", "limits::name_length: must be more than 0"},
+		{"limits: {label_name_length: 1}", "limits: {label_name_length: 0}", "limits::label_name_length: must be more than 0"},
+		{"limits: {label_value_length: 1}", "limits: {label_value_length: 0}", "limits::label_value_length: must be more than 0"},
+		{"limits: {targets: 1}", "limits: {targets: 0}", "limits::targets: must be more than 0"},
+	} {
+		cfg, err := decode(t, `{endpoint: "http://a", `+tt.accepted+"}")
+		require.NoError(t, err, tt.accepted)
+		require.NoError(t, confmap.Validate(cfg), tt.accepted)
+		cfg, err = decode(t, `{endpoint: "http://a", `+tt.rejected+"}")
+		require.NoError(t, err, tt.rejected)
+		err = confmap.Validate(cfg)
+		require.ErrorContains(t, err, tt.want)
+		key, _, _ := strings.Cut(tt.want, " ")
+		assert.Equal(t, 1, strings.Count(err.Error(), key), "%s is one mistake: %v", tt.rejected, err)
+	}
+	for target, want := range map[string]string{"1ns": "", "15s": "", "0s": "more than 0", "-1ns": "more than 0", "16s": "longer than collection_interval"} {
+		cfg, err := decode(t, `{targets: [{endpoint: "http://a", timeout: `+target+`}]}`)
+		require.NoError(t, err)
+		if err = confmap.Validate(cfg); want == "" {
+			require.NoError(t, err, target)
+		} else {
+			require.ErrorContains(t, err, "targets::0::timeout: ", target)
+			require.ErrorContains(t, err, want, target)
+		}
 	}
 }
 

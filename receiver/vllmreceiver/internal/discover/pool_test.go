@@ -196,6 +196,13 @@ func TestTheBookOfAFormerPoolIsForgotten(t *testing.T) {
 	r.followPods(ctx)
 	assert.NotContains(t, r.books, setPool, "its pods cannot be watched")
 	assert.Equal(t, 1, logs.FilterMessageSnippet("The pods of the InferencePool cannot be watched").Len())
+	ended := make(chan struct{})
+	go func() { r.wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(within):
+		assert.Fail(t, "the watch of a former pool has not ended")
+	}
 	cancel()
-	r.wg.Wait()
+	<-ended
 }
