@@ -256,8 +256,8 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	b.consume(t, 16, s.reports(14, healthy)...)                  // severity, two conditions, one cause: too old
 	b.consume(t, 17, newServer("b").reports(17, healthy)...)     // severity, condition: no room
 	b.consume(t, 18, newServer("c").reports(18+301, healthy)...) // severity, condition: from the future
-	b.consume(t, 19, s.point(19, "severity", 7, nil))         // no such severity
-	b.consume(t, 20, s.point(20, "severity", 0, nil))         // the rest never arrives
+	b.consume(t, 19, s.point(19, "severity", 7, nil))            // no such severity
+	b.consume(t, 20, s.point(20, "severity", 0, nil))            // the rest never arrives
 	b.consume(t, 30, s.reports(30, healthy)...)                  // so that it is given up
 	b.sink.refuses = true
 	require.Error(t, b.ConsumeMetrics(t.Context(), joined(s.reports(31, stalled)...)))

@@ -189,7 +189,9 @@ func TestNothingWaitsForADelivery(t *testing.T) {
 	require.NoError(t, err)
 	c.now = func() time.Time { return epoch }
 	done := make(chan error, 1)
-	go func() { done <- c.ConsumeMetrics(context.Background(), joined(newServer("slow").reports(0, stalled)...)) }()
+	go func() {
+		done <- c.ConsumeMetrics(context.Background(), joined(newServer("slow").reports(0, stalled)...))
+	}()
 	<-g.entered
 	// A lock that is held now would stop this until the test's own timeout.
 	require.NoError(t, c.ConsumeMetrics(t.Context(), joined(newServer("fast").reports(0, stalled)...)))
