@@ -22,7 +22,7 @@ func TestTheDefaultIsComplete(t *testing.T) {
 	assert.NoError(t, confmap.Validate(config))
 }
 
-func TestMistakesAreToldAllAtOnce(t *testing.T) {
+func TestAllInvalidValuesAreReportedTogether(t *testing.T) {
 	for raw, want := range map[string]string{
 		"max_staleness: 0s":                                "max_staleness: must be more than 0; write for example 5m",
 		"max_staleness: -1m":                               "max_staleness: must be more than 0; write for example 5m",
@@ -91,8 +91,8 @@ func TestTheReadmeExplainsEveryReasonAndAttribute(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	s := newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
-	b.consume(t, 1, s.says(1, diagnosis{
+	b.consume(t, 0, s.reports(0, healthy)...)
+	b.consume(t, 1, s.reports(1, diagnosis{
 		severity: 2, condition: "degraded", signals: map[string]float64{"running": 1},
 		causes: []cause{{"decode_load", "primary", "more_sequences"}, {"kv_pressure", "contributing", ""}, {"workload_shift", "notice", ""}},
 	})...)

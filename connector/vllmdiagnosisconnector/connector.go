@@ -35,9 +35,9 @@ type diagnosisConnector struct {
 	mu      sync.Mutex
 	engines engines
 	// pending are records that were refused.
-	pending pending
-	swept   time.Time
-	warned  warnings
+	pending   pending
+	expiredAt time.Time
+	warned    warnings
 }
 
 func newConnector(config *Config, settings connector.Settings, next consumer.Logs) (*diagnosisConnector, error) {
@@ -68,7 +68,7 @@ func precedence(condition string) int {
 	return len(conditions)
 }
 
-// Capabilities says that what passes is not changed.
+// Capabilities reports that the metrics are not changed.
 func (*diagnosisConnector) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // Start registers what is read when the collector's own metrics are.
@@ -109,7 +109,7 @@ func (c *diagnosisConnector) ConsumeMetrics(ctx context.Context, metrics pmetric
 	batch := c.newBatch()
 	c.mu.Lock()
 	c.look(metrics)
-	c.sweep(ctx, batch)
+	c.expireSilent(ctx, batch)
 	for _, frame := range frames {
 		c.observe(ctx, frame, metrics.ResourceMetrics().At(frame.Source), batch)
 	}
@@ -197,13 +197,13 @@ func (c *diagnosisConnector) begin(ctx context.Context, frame *collect.Frame, ba
 	return c.engines.add(frame.Key, &engine{Engine: track.NewEngine(&c.settings), attributes: frame.Attributes})
 }
 
-// sweep forgets engines that have been silent for too long. It looks a few times
+// expireSilent forgets engines that have been silent for too long. It looks a few times
 // within that time.
-func (c *diagnosisConnector) sweep(ctx context.Context, batch *batch) {
-	if batch.now.Sub(c.swept) < c.config.MaxStaleness/4 {
+func (c *diagnosisConnector) expireSilent(ctx context.Context, batch *batch) {
+	if batch.now.Sub(c.expiredAt) < c.config.MaxStaleness/4 {
 		return
 	}
-	c.swept = batch.now
+	c.expiredAt = batch.now
 	for key, e := range c.engines.all() {
 		if batch.now.Sub(e.arrived) <= c.config.MaxStaleness {
 			continue

@@ -19,11 +19,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/metadatatest"
 )
 
-func TestARecordSaysAll(t *testing.T) {
+func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 	b := newBench(t, nil)
 	s := newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
-	b.consume(t, 15.5, s.says(15, diagnosis{
+	b.consume(t, 0, s.reports(0, healthy)...)
+	b.consume(t, 15.5, s.reports(15, diagnosis{
 		severity: 2, condition: "degraded",
 		causes: []cause{
 			{"prefill_heavy", "primary", "reuse_fell"},
@@ -38,7 +38,7 @@ func TestARecordSaysAll(t *testing.T) {
 	require.Equal(t, 1, b.sink.batches[0].ResourceLogs().Len())
 	resource := b.sink.batches[0].ResourceLogs().At(0)
 	assert.Equal(t, map[string]any{"service.instance.id": "a"}, resource.Resource().Attributes().AsRaw(),
-		"the metrics' resource without what the record says")
+		"the metrics' resource without what the record has")
 	assert.Equal(t, "https://opentelemetry.io/schemas/1.30.0", resource.SchemaUrl())
 	scope := resource.ScopeLogs().At(0)
 	assert.Equal(t, "github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector", scope.Scope().Name())
@@ -70,7 +70,7 @@ func TestARecordSaysAll(t *testing.T) {
 	}, record.Attributes().AsRaw())
 }
 
-func TestTheFirstStateIsToldWhereItMatters(t *testing.T) {
+func TestTheFirstStateIsEmittedWhereItMatters(t *testing.T) {
 	for name, test := range map[string]struct {
 		initial bool
 		first   diagnosis
@@ -84,7 +84,7 @@ func TestTheFirstStateIsToldWhereItMatters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(c *Config) { c.Initial = test.initial })
-			b.consume(t, 0, newServer("a").says(0, test.first)...)
+			b.consume(t, 0, newServer("a").reports(0, test.first)...)
 			assert.Equal(t, test.want, b.sink.conditions())
 			for _, record := range b.sink.records() {
 				_, there := record.Attributes().Get("vllm.diagnosis.previous_condition")
@@ -94,7 +94,7 @@ func TestTheFirstStateIsToldWhereItMatters(t *testing.T) {
 	}
 }
 
-func TestEnginesModelsServersAndPoolsAreToldApart(t *testing.T) {
+func TestEnginesModelsServersAndPoolsAreDistinguished(t *testing.T) {
 	b := newBench(t, nil)
 	first, second, other, pool := newServer("a"), newServer("a"), newServer("b"), newServer("a")
 	second.attributes["engine"] = "1"
@@ -102,7 +102,7 @@ func TestEnginesModelsServersAndPoolsAreToldApart(t *testing.T) {
 	pool.attributes = map[string]any{"model_name": "m"}
 	var parts []pmetric.Metrics
 	for _, s := range []*server{first, second, other, pool} {
-		parts = append(parts, s.says(0, stalled)...)
+		parts = append(parts, s.reports(0, stalled)...)
 	}
 	b.consume(t, 0, parts...)
 
@@ -121,26 +121,26 @@ func TestEnginesModelsServersAndPoolsAreToldApart(t *testing.T) {
 func TestAnEndForgetsTheEngine(t *testing.T) {
 	b := newBench(t, nil)
 	s := newServer("a")
-	b.consume(t, 0, s.says(0, degraded)...)
-	ended := joined(s.says(15, healthy)...)
+	b.consume(t, 0, s.reports(0, degraded)...)
+	ended := joined(s.reports(15, healthy)...)
 	for _, rm := range ended.ResourceMetrics().All() {
 		rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
 	b.consume(t, 15, ended)
 	assert.Zero(t, b.engines.live())
-	b.consume(t, 30, s.says(30, healthy)...)
+	b.consume(t, 30, s.reports(30, healthy)...)
 	assert.Equal(t, []string{"degraded"}, b.sink.conditions(), "it is a first state again")
 }
 
 func TestASilentEngineIsForgotten(t *testing.T) {
 	b := newBench(t, nil)
 	silent, alive := newServer("a"), newServer("b")
-	b.consume(t, 0, joined(silent.says(0, stalled)...), joined(alive.says(0, degraded)...))
-	b.consume(t, 200, alive.says(200, degraded)...)
+	b.consume(t, 0, joined(silent.reports(0, stalled)...), joined(alive.reports(0, degraded)...))
+	b.consume(t, 200, alive.reports(200, degraded)...)
 	assert.Equal(t, 2, b.engines.live())
-	b.consume(t, 301, alive.says(301, degraded)...)
+	b.consume(t, 301, alive.reports(301, degraded)...)
 	assert.Equal(t, 1, b.engines.live())
-	b.consume(t, 302, silent.says(302, stalled)...)
+	b.consume(t, 302, silent.reports(302, stalled)...)
 	assert.Equal(t, []string{"stalled", "degraded", "stalled"}, b.sink.conditions(), "it alone has a new record")
 }
 
@@ -148,39 +148,39 @@ func TestASilentEngineIsForgotten(t *testing.T) {
 func TestAGapInThePointsForgetsTheEngineToo(t *testing.T) {
 	b := newBench(t, nil)
 	s := newServer("a")
-	b.consume(t, 1000, s.says(0, stalled)...)
-	b.consume(t, 1000, s.says(301, stalled)...)
+	b.consume(t, 1000, s.reports(0, stalled)...)
+	b.consume(t, 1000, s.reports(301, stalled)...)
 	assert.Equal(t, []string{"stalled", "stalled"}, b.sink.conditions())
 }
 
-func TestABatchThatWasSplitIsToldOnce(t *testing.T) {
+func TestABatchThatWasSplitIsEmittedOnce(t *testing.T) {
 	b := newBench(t, nil)
 	s := newServer("a")
-	b.consume(t, 0, s.says(0, degraded)...)
-	for _, part := range s.says(15, stalled) {
+	b.consume(t, 0, s.reports(0, degraded)...)
+	for _, part := range s.reports(15, stalled) {
 		b.consume(t, 15, part)
 	}
 	assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
 	assert.Empty(t, text(b.sink.records()[1], "vllm.diagnosis.cause"))
 }
 
-func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
+func TestAWaitingPartIsEmittedWithTheNextPointsOrAtShutdown(t *testing.T) {
 	lacking := func(s *server, second float64) []pmetric.Metrics {
-		all := s.says(second, stalled)
+		all := s.reports(second, stalled)
 		return all[:len(all)-1] // without the cause that there was
 	}
 	t.Run("next points", func(t *testing.T) {
 		b, s := newBench(t, nil), newServer("a")
-		b.consume(t, 0, s.says(0, degraded)...)
+		b.consume(t, 0, s.reports(0, degraded)...)
 		b.consume(t, 15, lacking(s, 15)...)
 		assert.Equal(t, []string{"degraded"}, b.sink.conditions())
-		b.consume(t, 30, s.says(30, stalled)...)
+		b.consume(t, 30, s.reports(30, stalled)...)
 		assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
 		assert.Equal(t, epoch.Add(15*time.Second), b.sink.records()[1].Timestamp().AsTime())
 	})
 	t.Run("forgotten", func(t *testing.T) {
 		b, s := newBench(t, nil), newServer("a")
-		b.consume(t, 0, s.says(0, degraded)...)
+		b.consume(t, 0, s.reports(0, degraded)...)
 		metrics := joined(lacking(s, 15)...)
 		b.second = 15
 		require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
@@ -193,7 +193,7 @@ func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
 	})
 	t.Run("shutdown", func(t *testing.T) {
 		b, s := newBench(t, nil), newServer("a")
-		b.consume(t, 0, s.says(0, degraded)...)
+		b.consume(t, 0, s.reports(0, degraded)...)
 		b.consume(t, 15, lacking(s, 15)...)
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
@@ -202,24 +202,24 @@ func TestWhatIsWaitedForIsToldWithTheNextPointsOrAtTheEnd(t *testing.T) {
 
 func TestARecordThatIsRefusedIsTriedAgain(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
+	b.consume(t, 0, s.reports(0, healthy)...)
 	b.sink.refuses = true
 	b.second = 15
-	require.ErrorIs(t, b.ConsumeMetrics(t.Context(), joined(s.says(15, degraded)...)), errRefused)
+	require.ErrorIs(t, b.ConsumeMetrics(t.Context(), joined(s.reports(15, degraded)...)), errRefused)
 	b.sink.refuses = false
-	b.consume(t, 30, s.says(30, degraded)...)
-	b.consume(t, 45, s.says(45, degraded)...)
+	b.consume(t, 30, s.reports(30, degraded)...)
+	b.consume(t, 45, s.reports(45, degraded)...)
 	require.Equal(t, []string{"degraded"}, b.sink.conditions())
 	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
 }
 
 // The receiver ends the series under the old attributes and begins them under the
 // new ones, in one batch.
-func TestAServerThatWasUpdatedInPlaceGoesOn(t *testing.T) {
+func TestAServerThatWasUpdatedInPlaceContinues(t *testing.T) {
 	for _, endFirst := range []bool{true, false} {
 		b, s := newBench(t, nil), newServer("a")
-		b.consume(t, 0, s.says(0, healthy)...)
-		ended, begun := joined(s.says(15, healthy)...), joined(s.says(15, stalled)...)
+		b.consume(t, 0, s.reports(0, healthy)...)
+		ended, begun := joined(s.reports(15, healthy)...), joined(s.reports(15, stalled)...)
 		for _, rm := range ended.ResourceMetrics().All() {
 			rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		}
@@ -240,7 +240,7 @@ func TestAServerThatWasUpdatedInPlaceGoesOn(t *testing.T) {
 // Other consumers of the metrics must not find them changed.
 func TestTheMetricsAreNotChanged(t *testing.T) {
 	b := newBench(t, nil)
-	metrics := joined(newServer("a").says(0, degraded)...)
+	metrics := joined(newServer("a").reports(0, degraded)...)
 	metrics.MarkReadOnly() // a change would panic
 	require.NoError(t, b.ConsumeMetrics(t.Context(), metrics))
 	assert.False(t, b.Capabilities().MutatesData)
@@ -252,15 +252,15 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	b := newBenchWith(t, metadatatest.NewSettings(telemetry), func(c *Config) { c.MaxEngines = 1 })
 	s := newServer("a")
-	b.consume(t, 15, s.says(15, degraded)...)
-	b.consume(t, 16, s.says(14, healthy)...)                  // severity, two conditions, one cause: too old
-	b.consume(t, 17, newServer("b").says(17, healthy)...)     // severity, condition: no room
-	b.consume(t, 18, newServer("c").says(18+301, healthy)...) // severity, condition: from the future
-	b.consume(t, 19, s.point(19, "severity", 7, nil))         // no such severity
-	b.consume(t, 20, s.point(20, "severity", 0, nil))         // the rest never arrives
-	b.consume(t, 30, s.says(30, healthy)...)                  // so that it is given up
+	b.consume(t, 15, s.reports(15, degraded)...)
+	b.consume(t, 16, s.reports(14, healthy)...)                  // severity, two conditions, one cause: too old
+	b.consume(t, 17, newServer("b").reports(17, healthy)...)     // severity, condition: no room
+	b.consume(t, 18, newServer("c").reports(18+301, healthy)...) // severity, condition: from the future
+	b.consume(t, 19, s.point(19, "severity", 7, nil))            // no such severity
+	b.consume(t, 20, s.point(20, "severity", 0, nil))            // the rest never arrives
+	b.consume(t, 30, s.reports(30, healthy)...)                  // so that it is given up
 	b.sink.refuses = true
-	require.Error(t, b.ConsumeMetrics(t.Context(), joined(s.says(31, stalled)...)))
+	require.Error(t, b.ConsumeMetrics(t.Context(), joined(s.reports(31, stalled)...)))
 
 	point := func(value int64, attributes ...attribute.KeyValue) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attributes...), Value: value}
@@ -292,7 +292,7 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	assert.Len(t, b.sentences(), 4)
 }
 
-func TestItSaysOnceThatThereIsNoDiagnosis(t *testing.T) {
+func TestAMissingDiagnosisIsLoggedOnce(t *testing.T) {
 	running := func(name string) pmetric.Metrics {
 		s := newServer("a")
 		s.prefix = ""
@@ -304,7 +304,7 @@ func TestItSaysOnceThatThereIsNoDiagnosis(t *testing.T) {
 	}{
 		"no processor":  {func() pmetric.Metrics { return running("vllm.num_requests.running") }, "put the vllm processor before this connector"},
 		"other metrics": {func() pmetric.Metrics { return running("process.cpu.time") }, ""},
-		"all is well":   {func() pmetric.Metrics { return joined(newServer("a").says(0, healthy)...) }, ""},
+		"all is well":   {func() pmetric.Metrics { return joined(newServer("a").reports(0, healthy)...) }, ""},
 		"other names":   {func() pmetric.Metrics { return running("vllm_diagnosis_severity") }, "this connector reads OTLP's only"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestItSaysOnceThatThereIsNoDiagnosis(t *testing.T) {
 
 // Each engine's batches come in order from a goroutine of its own, while others
 // come, too, and the collector reads its own metrics.
-func TestBatchesMayComeAtOnce(t *testing.T) {
+func TestBatchesMayArriveAtTheSameTime(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	b := newBenchWith(t, metadatatest.NewSettings(telemetry), nil)
@@ -345,7 +345,7 @@ func TestBatchesMayComeAtOnce(t *testing.T) {
 				if round%2 == 0 {
 					state = degraded
 				}
-				for _, part := range s.says(float64(round), state) {
+				for _, part := range s.reports(float64(round), state) {
 					assert.NoError(t, b.ConsumeMetrics(t.Context(), part))
 				}
 			}

@@ -35,7 +35,7 @@ func (b *bench) refused(t *testing.T, second float64, parts ...pmetric.Metrics) 
 
 // ended are the points of a server that say that its series have ended.
 func (s *server) ended(second float64) pmetric.Metrics {
-	all := joined(s.says(second, healthy)...)
+	all := joined(s.reports(second, healthy)...)
 	for _, rm := range all.ResourceMetrics().All() {
 		rm.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	}
@@ -45,9 +45,9 @@ func (s *server) ended(second float64) pmetric.Metrics {
 // What happened has happened, also when it is over before anybody takes the record.
 func TestARefusedRecordIsNotLostWhenItIsOver(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
-	b.refused(t, 15, s.says(15, degraded)...)
-	b.consume(t, 30, s.says(30, healthy)...)
+	b.consume(t, 0, s.reports(0, healthy)...)
+	b.refused(t, 15, s.reports(15, degraded)...)
+	b.consume(t, 30, s.reports(30, healthy)...)
 	require.Equal(t, []string{"degraded", "healthy"}, b.sink.conditions())
 	assert.Equal(t, epoch.Add(15*time.Second), b.sink.records()[0].Timestamp().AsTime())
 	assert.Equal(t, epoch.Add(15*time.Second), b.sink.records()[0].ObservedTimestamp().AsTime())
@@ -56,10 +56,10 @@ func TestARefusedRecordIsNotLostWhenItIsOver(t *testing.T) {
 
 func TestSeveralRefusedRecordsKeepTheirOrder(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(0, healthy)...)
-	b.refused(t, 30, append(s.says(15, degraded), s.says(30, stalled)...)...)
-	b.refused(t, 45, s.says(45, degraded)...)
-	b.consume(t, 60, s.says(60, degraded)...)
+	b.consume(t, 0, s.reports(0, healthy)...)
+	b.refused(t, 30, append(s.reports(15, degraded), s.reports(30, stalled)...)...)
+	b.refused(t, 45, s.reports(45, degraded)...)
+	b.consume(t, 60, s.reports(60, degraded)...)
 	assert.Equal(t, []string{"degraded", "stalled", "degraded"}, b.sink.conditions())
 	require.Len(t, b.sink.batches, 1)
 	assert.Equal(t, 1, b.sink.batches[0].ResourceLogs().Len(), "those of a server are in one place")
@@ -68,32 +68,32 @@ func TestSeveralRefusedRecordsKeepTheirOrder(t *testing.T) {
 // The server may be gone by then; any other one brings its record along.
 func TestARefusedRecordOutlivesItsServer(t *testing.T) {
 	b, s, other := newBench(t, nil), newServer("a"), newServer("b")
-	metrics := joined(s.says(0, stalled)...)
+	metrics := joined(s.reports(0, stalled)...)
 	b.refused(t, 0, metrics)
 	b.sink.refuses = true
 	b.second = 15
 	require.NoError(t, b.ConsumeMetrics(t.Context(), s.ended(15)), "these points have nothing to do with it")
 	b.sink.refuses = false
-	b.consume(t, 400, other.says(400, healthy)...)
+	b.consume(t, 400, other.reports(400, healthy)...)
 	require.Equal(t, []string{"stalled"}, b.sink.conditions())
 	resource := b.sink.batches[0].ResourceLogs().At(0)
 	assert.Equal(t, map[string]any{"service.instance.id": "a"}, resource.Resource().Attributes().AsRaw())
 	assert.Equal(t, "https://opentelemetry.io/schemas/1.30.0", resource.SchemaUrl())
-	b.consume(t, 401, other.says(401, healthy)...)
+	b.consume(t, 401, other.reports(401, healthy)...)
 	assert.Len(t, b.sink.records(), 1, "once")
 	assert.Len(t, b.sentences(), 1, "two refusals without a success between them are logged once")
 }
 
 func TestTheSameMetricsAgainMakeNoSecondRecord(t *testing.T) {
 	for name, metrics := range map[string]func() pmetric.Metrics{
-		"one time": func() pmetric.Metrics { return joined(newServer("a").says(15, stalled)...) },
+		"one time": func() pmetric.Metrics { return joined(newServer("a").reports(15, stalled)...) },
 		"two times": func() pmetric.Metrics {
 			s := newServer("a")
-			return joined(append(s.says(15, degraded), s.says(30, stalled)...)...)
+			return joined(append(s.reports(15, degraded), s.reports(30, stalled)...)...)
 		},
 		"with its end": func() pmetric.Metrics {
 			s := newServer("a")
-			return joined(append(s.says(15, stalled), s.ended(30))...)
+			return joined(append(s.reports(15, stalled), s.ended(30))...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTheSameMetricsAgainMakeNoSecondRecord(t *testing.T) {
 
 			b := newBench(t, nil)
 			b.refused(t, 30, metrics())
-			b.refused(t, 30, append([]pmetric.Metrics{newServer("b").says(30, stalled)[0], newServer("b").says(30, stalled)[1]}, metrics())...)
+			b.refused(t, 30, append([]pmetric.Metrics{newServer("b").reports(30, stalled)[0], newServer("b").reports(30, stalled)[1]}, metrics())...)
 			for range 3 {
 				b.consume(t, 40, metrics())
 			}
@@ -117,8 +117,8 @@ func TestARecordThatIsRefusedForGoodIsCountedAndNotRepeated(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	b, s := newBenchWith(t, metadatatest.NewSettings(telemetry), nil), newServer("a")
 	b.sink.refusal = consumererror.NewPermanent(errRefused)
-	b.refused(t, 0, s.says(0, stalled)...)
-	b.consume(t, 15, s.says(15, healthy)...)
+	b.refused(t, 0, s.reports(0, stalled)...)
+	b.consume(t, 15, s.reports(15, healthy)...)
 	assert.Equal(t, []string{"healthy"}, b.sink.conditions())
 	metadatatest.AssertEqualConnectorVllmDiagnosisDroppedEvents(t, telemetry, []metricdata.DataPoint[int64]{
 		{Attributes: attribute.NewSet(attribute.Int("severity", 3)), Value: 1},
@@ -128,13 +128,13 @@ func TestARecordThatIsRefusedForGoodIsCountedAndNotRepeated(t *testing.T) {
 
 func TestWhatIsRefusedUntilTheEndIsReported(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.refused(t, 0, s.says(0, stalled)...)
+	b.refused(t, 0, s.reports(0, stalled)...)
 	b.sink.refuses = true
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Contains(t, fmt.Sprint(b.sentences()), "could not be delivered until the end and are lost")
 
 	b = newBench(t, nil)
-	b.refused(t, 0, newServer("a").says(0, stalled)...)
+	b.refused(t, 0, newServer("a").reports(0, stalled)...)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Equal(t, []string{"stalled"}, b.sink.conditions(), "the end is one more try")
 }
@@ -148,18 +148,18 @@ func TestRefusedRecordsAreNotTriedWithEachCall(t *testing.T) {
 	require.NoError(t, err)
 	s, second := newServer("a"), 0.0
 	c.now = func() time.Time { return epoch.Add(time.Duration(second * float64(time.Second))) }
-	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.says(0, stalled)...)), errRefused)
+	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.reports(0, stalled)...)), errRefused)
 	var at []float64
 	for second = 1; second <= 300; second++ {
 		before := tries
-		require.NoError(t, c.ConsumeMetrics(t.Context(), joined(s.says(second, stalled)...)))
+		require.NoError(t, c.ConsumeMetrics(t.Context(), joined(s.reports(second, stalled)...)))
 		if tries > before {
 			at = append(at, second)
 		}
 	}
 	assert.Equal(t, []float64{1, 6, 16, 36, 76, 136, 196, 256}, at)
 	// What is new does not wait.
-	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.says(second, healthy)...)), errRefused)
+	require.ErrorIs(t, c.ConsumeMetrics(t.Context(), joined(s.reports(second, healthy)...)), errRefused)
 	before := tries
 	require.NoError(t, c.Shutdown(t.Context()))
 	assert.Equal(t, before+1, tries, "the end is one more try")
@@ -189,10 +189,12 @@ func TestNothingWaitsForADelivery(t *testing.T) {
 	require.NoError(t, err)
 	c.now = func() time.Time { return epoch }
 	done := make(chan error, 1)
-	go func() { done <- c.ConsumeMetrics(context.Background(), joined(newServer("slow").says(0, stalled)...)) }()
+	go func() {
+		done <- c.ConsumeMetrics(context.Background(), joined(newServer("slow").reports(0, stalled)...))
+	}()
 	<-g.entered
 	// A lock that is held now would stop this until the test's own timeout.
-	require.NoError(t, c.ConsumeMetrics(t.Context(), joined(newServer("fast").says(0, stalled)...)))
+	require.NoError(t, c.ConsumeMetrics(t.Context(), joined(newServer("fast").reports(0, stalled)...)))
 	assert.Equal(t, "fast", <-g.taken)
 	close(g.leave)
 	require.NoError(t, <-done)
@@ -203,7 +205,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 	b := newBench(t, nil)
 	b.pending.limit = 200_000
 	quiet := newServer("quiet")
-	b.refused(t, 0, quiet.says(0, stalled)...)
+	b.refused(t, 0, quiet.reports(0, stalled)...)
 	noisy := newServer("noisy")
 	noisy.attributes["model_name"] = strings.Repeat("m", 1500)
 	for second := 1.0; second < 200; second++ {
@@ -211,7 +213,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 		if int(second)%2 == 0 {
 			state = stalled
 		}
-		b.refused(t, second, noisy.says(second, state)...)
+		b.refused(t, second, noisy.reports(second, state)...)
 	}
 	kept := 0
 	for _, r := range b.pending.records {
@@ -219,7 +221,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 	}
 	assert.LessOrEqual(t, kept, 200_000)
 	assert.Greater(t, kept, 150_000, "the room is used")
-	b.consume(t, 260, newServer("other").says(200, healthy)...)
+	b.consume(t, 260, newServer("other").reports(200, healthy)...)
 	records := b.sink.records()
 	assert.Equal(t, "m", text(records[0], "model_name"), "the quiet server's record")
 	assert.Equal(t, epoch.Add(199*time.Second), records[len(records)-1].Timestamp().AsTime(), "the newest of the noisy one")

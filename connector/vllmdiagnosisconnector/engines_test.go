@@ -25,11 +25,11 @@ func TestAServerHasAShareOfTheEngines(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.MaxEngines = 3000 })
 	var parts []pmetric.Metrics
 	for n := range 1000 {
-		parts = append(parts, engineOf("noisy", n).says(0, healthy)...)
+		parts = append(parts, engineOf("noisy", n).reports(0, healthy)...)
 	}
 	b.consume(t, 0, parts...)
 	assert.Equal(t, 300, b.engines.live(), "a tenth")
-	b.consume(t, 1, newServer("quiet").says(1, stalled)...)
+	b.consume(t, 1, newServer("quiet").reports(1, stalled)...)
 	assert.Equal(t, []string{"stalled"}, b.sink.conditions())
 	require.Len(t, b.sentences(), 1)
 	assert.Contains(t, b.sentences()[0], "One server gets at most 300")
@@ -39,11 +39,11 @@ func TestWhereAllIsUsedUpTheServerWithTheMostGivesWay(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.MaxEngines = 10 })
 	var parts []pmetric.Metrics
 	for n := range 10 {
-		parts = append(parts, engineOf("large", n).says(0, healthy)...)
+		parts = append(parts, engineOf("large", n).reports(0, healthy)...)
 	}
 	b.consume(t, 0, parts...)
 	for n := range 20 {
-		b.consume(t, 1, engineOf(fmt.Sprint("small", n), 0).says(1, stalled)...)
+		b.consume(t, 1, engineOf(fmt.Sprint("small", n), 0).reports(1, stalled)...)
 	}
 	count := map[int]int{}
 	for _, of := range b.engines.by {
@@ -57,22 +57,22 @@ func TestWhereAllIsUsedUpTheServerWithTheMostGivesWay(t *testing.T) {
 // Pods that come and go do not use up the room of those that are there.
 func TestEnginesThatEndedGiveWay(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.MaxEngines = 3 })
-	b.consume(t, 0, newServer("stays").says(0, healthy)...)
+	b.consume(t, 0, newServer("stays").reports(0, healthy)...)
 	for n := range 50 {
 		pod := newServer(fmt.Sprint("pod", n))
-		b.consume(t, float64(n), pod.says(float64(n), degraded)...)
+		b.consume(t, float64(n), pod.reports(float64(n), degraded)...)
 		b.consume(t, float64(n)+0.5, pod.ended(float64(n)+0.5))
 		assert.LessOrEqual(t, b.engines.count, 3)
 	}
 	assert.Len(t, b.sink.records(), 50)
-	b.consume(t, 60, newServer("stays").says(60, stalled)...)
+	b.consume(t, 60, newServer("stays").reports(60, stalled)...)
 	record := b.sink.records()[50]
 	assert.Equal(t, "healthy", text(record, "vllm.diagnosis.previous_condition"))
 }
 
 // One gauge with very many models, other ones each time, costs little more than to read
 // it: nothing is searched for each of them.
-func TestVeryManyModelsHoldNobodyUp(t *testing.T) {
+func TestVeryManyModelsDelayNoOtherServer(t *testing.T) {
 	b := newBench(t, nil)
 	var worst time.Duration
 	for round := range 3 {
@@ -87,7 +87,7 @@ func TestVeryManyModelsHoldNobodyUp(t *testing.T) {
 		b.consume(t, float64(round), metrics)
 		worst = max(worst, time.Since(began))
 		quiet := newServer("quiet")
-		b.consume(t, float64(round), quiet.says(float64(round), []diagnosis{degraded, stalled}[round%2])...)
+		b.consume(t, float64(round), quiet.reports(float64(round), []diagnosis{degraded, stalled}[round%2])...)
 	}
 	assert.Len(t, b.sink.records(), 3, "the other server's")
 	assert.Less(t, worst, 10*time.Second, "it took 0.34 s on two shared cores")
@@ -97,15 +97,15 @@ func TestVeryManyModelsHoldNobodyUp(t *testing.T) {
 // A batch that a wrong clock made must not silence its server until max_staleness.
 func TestAClockThatIsSetRightSilencesTheServerForOneBatch(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(280, healthy)...)
-	b.consume(t, 15, s.says(15, degraded)...)
+	b.consume(t, 0, s.reports(280, healthy)...)
+	b.consume(t, 15, s.reports(15, degraded)...)
 	assert.Empty(t, b.sink.conditions(), "one older batch may be one that was sent again")
-	b.consume(t, 30, s.says(30, degraded)...)
+	b.consume(t, 30, s.reports(30, degraded)...)
 	require.Equal(t, []string{"degraded"}, b.sink.conditions())
 	assert.Equal(t, "healthy", text(b.sink.records()[0], "vllm.diagnosis.previous_condition"))
 	require.Len(t, b.sentences(), 1)
 	assert.Contains(t, b.sentences()[0], "points were 4m10s ahead of this machine's clock, and those that follow are not")
-	b.consume(t, 45, s.says(45, healthy)...)
+	b.consume(t, 45, s.reports(45, healthy)...)
 	assert.Equal(t, []string{"degraded", "healthy"}, b.sink.conditions())
 }
 
@@ -113,19 +113,19 @@ func TestAClockThatIsSetRightSilencesTheServerForOneBatch(t *testing.T) {
 // the older ones right.
 func TestOlderBatchesThatAreSentAgainChangeNothing(t *testing.T) {
 	b, s := newBench(t, nil), newServer("a")
-	b.consume(t, 0, s.says(10, healthy)...)
-	b.consume(t, 15, s.says(25, degraded)...)
-	b.consume(t, 30, s.says(40, stalled)...)
-	b.consume(t, 31, s.says(10, healthy)...)
-	b.consume(t, 31, s.says(25, degraded)...)
-	b.consume(t, 45, s.says(55, stalled)...)
+	b.consume(t, 0, s.reports(10, healthy)...)
+	b.consume(t, 15, s.reports(25, degraded)...)
+	b.consume(t, 30, s.reports(40, stalled)...)
+	b.consume(t, 31, s.reports(10, healthy)...)
+	b.consume(t, 31, s.reports(25, degraded)...)
+	b.consume(t, 45, s.reports(55, stalled)...)
 	assert.Equal(t, []string{"degraded", "stalled"}, b.sink.conditions())
 }
 
 func TestServersOfTwoNamespacesAreTwo(t *testing.T) {
 	b := newBench(t, nil)
 	in := func(namespace string, d diagnosis) pmetric.Metrics {
-		metrics := joined(newServer("a").says(15, d)...)
+		metrics := joined(newServer("a").reports(15, d)...)
 		for _, rm := range metrics.ResourceMetrics().All() {
 			rm.Resource().Attributes().PutStr("service.namespace", namespace)
 		}

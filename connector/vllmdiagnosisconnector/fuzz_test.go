@@ -11,7 +11,7 @@ import (
 // about.
 func FuzzConsumeMetrics(f *testing.F) {
 	for _, d := range []diagnosis{healthy, degraded, stalled} {
-		body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(joined(newServer("a").says(0, d)...))
+		body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(joined(newServer("a").reports(0, d)...))
 		require.NoError(f, err)
 		f.Add(body)
 	}

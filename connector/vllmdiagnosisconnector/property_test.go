@@ -102,11 +102,11 @@ func states(random *rand.Rand, known []catalog.Cause) []diagnosis {
 
 // distinct is the sequence without repetitions.
 func distinct(all []diagnosis) []string {
-	var said []string
+	var emitted []string
 	for i := range all {
-		said = append(said, all[i].text())
+		emitted = append(emitted, all[i].text())
 	}
-	return slices.Compact(said)
+	return slices.Compact(emitted)
 }
 
 func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
@@ -117,7 +117,7 @@ func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
 		all := states(random, known)
 		previous := ""
 		for i, d := range all {
-			b.consume(t, float64(i), s.says(float64(i), d)...)
+			b.consume(t, float64(i), s.reports(float64(i), d)...)
 		}
 		var records []string
 		for _, record := range b.sink.records() {
@@ -140,7 +140,7 @@ func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
 		all := states(random, known)
 		for i, d := range all {
-			parts := s.says(float64(i), d)
+			parts := s.reports(float64(i), d)
 			random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 			b.second = float64(i)
 			for len(parts) > 0 {

@@ -27,7 +27,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // cause is one series of causes.
 type cause struct{ name, role, detail string }
 
-// diagnosis is what the processor says of one engine at one time.
+// diagnosis is what the processor reports of one engine at one time.
 type diagnosis struct {
 	severity  int
 	condition string
@@ -49,9 +49,9 @@ func newServer(instance string) *server {
 	return &server{instance: instance, attributes: map[string]any{"engine": "0", "model_name": "m"}, prefix: "vllm.diagnosis."}
 }
 
-// says writes the points of one batch, each as metrics of its own, so that a test
+// reports writes the points of one batch, each as metrics of its own, so that a test
 // may split them: severity, conditions, causes, signals.
-func (s *server) says(second float64, d diagnosis) []pmetric.Metrics {
+func (s *server) reports(second float64, d diagnosis) []pmetric.Metrics {
 	if !slices.Contains(s.conditions, d.condition) {
 		s.conditions = append(s.conditions, d.condition)
 	}
@@ -174,7 +174,7 @@ func text(record plog.LogRecord, name string) string {
 	return value.AsString()
 }
 
-// bench is a connector with a clock of its own, which stands at second.
+// bench is a connector with a clock of its own, which is set to second.
 type bench struct {
 	*diagnosisConnector
 	sink   *sink

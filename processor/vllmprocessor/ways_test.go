@@ -63,7 +63,7 @@ var everyServer = map[string]vllmsim.Config{
 	"an old Ray":                  {Dialect: "ray-old", Version: "0.6.3"},
 	"a Ray with two engines":      {Dialect: "ray-new", Version: "0.20.0", Engines: 2},
 	"engines that preempt":        {Dialect: "v1", Version: "0.20.0", Engines: 2, KVCacheTokens: 16384, Rate: 3},
-	"a Ray that preempts":         {Dialect: "ray-new", Version: "0.20.0", Engines: 2, KVCacheTokens: 16384, Rate: 3},
+	"a Ray that preempts":         {Dialect: "ray-new", Version: "0.20.0", KVCacheTokens: 12288, Rate: 8},
 	"the Rust front end":          {Dialect: "rust", Version: "0.24.0", Engines: 2},
 }
 

@@ -35,7 +35,7 @@ func frame(second, severity int, condition string, causes ...collect.Cause) *col
 	return f
 }
 
-// not says that causes are not the case.
+// not lists causes that are not the case.
 func not(f *collect.Frame, causes ...collect.Cause) *collect.Frame {
 	for _, cause := range causes {
 		f.Causes[cause] = false

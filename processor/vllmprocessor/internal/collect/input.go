@@ -101,7 +101,8 @@ type Definition struct {
 	// formula.
 	Older []string
 	// Level is the catalogue name of the same count from a server that exposes it as a
-	// gauge. It is used only where a batch has no counter of the input.
+	// gauge. It is used only where a batch has no counter of the input, and not in place of
+	// a counter that sends deltas: one that is not sent has not changed.
 	Level string
 }
 

@@ -51,7 +51,7 @@ func TestCauseNames(t *testing.T) {
 // has a sentence for.
 func TestDetailsAreTheCatalogues(t *testing.T) {
 	t.Parallel()
-	said := map[Cause]map[string]bool{}
+	details := map[Cause]map[string]bool{}
 	for _, kv := range []float64{0.2, 0.99} {
 		for _, waiting := range []float64{0, 5} {
 			for _, growth := range []float64{0.1, 10} {
@@ -63,10 +63,10 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 					e.last.Signals[signal.PromptTokens] /= growth
 					e.last.Computed *= prompt
 					for c := range NumCauses {
-						if said[c] == nil {
-							said[c] = map[string]bool{}
+						if details[c] == nil {
+							details[c] = map[string]bool{}
 						}
-						said[c][e.detail(c)] = true
+						details[c][e.detail(c)] = true
 					}
 				}
 			}
@@ -78,11 +78,11 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 		for _, detail := range described.Details {
 			known[detail.Name] = true
 		}
-		for detail := range said[c] {
+		for detail := range details[c] {
 			assert.True(t, known[detail], "%s: %q", c, detail)
 		}
 		if len(described.Details) > 0 {
-			assert.Greater(t, len(said[c]), 1, c)
+			assert.Greater(t, len(details[c]), 1, c)
 		}
 	}
 }

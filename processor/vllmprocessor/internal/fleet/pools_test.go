@@ -89,8 +89,8 @@ func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
 	r.values, r.changes = r.pools.Evaluate(&r.settings, r.at, wanted)
 }
 
-// said are the values of the pool of model m that are not 0, by metric and extra.
-func (r *poolRig) said() map[string]float64 {
+// emitted are the values of the pool of model m that are not 0, by metric and extra.
+func (r *poolRig) emitted() map[string]float64 {
 	all := map[string]float64{}
 	for _, v := range r.values {
 		if v.Number != 0 && v.Attributes[0].Value == "m" {
@@ -144,7 +144,7 @@ var (
 	drains   = one{condition: diagnose.Draining, load: 10, kv: 0.3}
 	unsure   = one{condition: diagnose.Unknown, load: 10, kv: 0.3, in: 2}
 	lost     = one{condition: diagnose.Unreachable}
-	stands   = one{condition: diagnose.Stalled, load: 10, kv: 0.3}
+	halted   = one{condition: diagnose.Stalled, load: 10, kv: 0.3}
 	fails    = one{condition: diagnose.Failing, load: 10, kv: 0.3, in: 2, causes: map[diagnose.Cause]float64{diagnose.Erroring: 1}}
 	flooded  = one{condition: diagnose.Degraded, load: 90, waiting: 60, kv: 0.95, in: 8, causes: map[diagnose.Cause]float64{diagnose.DemandExceedsCapacity: 1}}
 	slow     = one{condition: diagnose.Degraded, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}
@@ -163,7 +163,7 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"all idle":                              {times(4, idle), "idle"},
 		"all asleep":                            {times(4, asleep), "asleep"},
 		"all starting":                          {times(4, starting), "starting"},
-		"all stalled":                           {times(4, stands), "stalled"},
+		"all stalled":                           {times(4, halted), "stalled"},
 		"all unreachable":                       {times(4, lost), "unreachable"},
 		"all failing":                           {times(4, fails), "failing erroring"},
 		"all unknown":                           {times(4, unsure), "unknown"},
@@ -175,15 +175,15 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"idle and starting":                     {several(times(1, starting), times(1, idle)), "idle"},
 		"one cannot be judged":                  {several(times(3, well), times(1, unsure)), "healthy"},
 		"most cannot be judged":                 {several(times(1, well), times(3, unsure)), "unknown"},
-		"one of ten has stalled":                {several(times(9, well), times(1, stands)), "degraded"},
+		"one of ten has stalled":                {several(times(9, well), times(1, halted)), "degraded"},
 		"one of four is unreachable":            {several(times(3, well), times(1, lost)), "degraded"},
 		"one of four fails":                     {several(times(3, well), times(1, fails)), "degraded erroring"},
 		"half is unreachable":                   {several(times(2, well), times(2, lost)), "unreachable"},
 		"one less than half is unreachable":     {several(times(3, well), times(2, lost)), "degraded"},
-		"half is lost in two ways":              {several(times(2, well), times(1, lost), times(1, stands)), "unreachable"},
-		"half is lost, more of it stalled":      {several(times(3, well), times(1, lost), times(2, stands)), "stalled"},
+		"half is lost in two ways":              {several(times(2, well), times(1, lost), times(1, halted)), "unreachable"},
+		"half is lost, more of it stalled":      {several(times(3, well), times(1, lost), times(2, halted)), "stalled"},
 		"half of those that should serve":       {several(times(1, well), times(1, lost), times(6, asleep)), "unreachable"},
-		"half of those that are not starting":   {several(times(1, well), times(1, stands), times(2, starting)), "stalled"},
+		"half of those that are not starting":   {several(times(1, well), times(1, halted), times(2, starting)), "stalled"},
 		"the only one that does not sleep":      {several(times(1, lost), times(3, asleep)), "unreachable"},
 		"a tenth of the load is harmed":         {several(times(9, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "healthy"},
 		"a fifth of the load is harmed":         {several(times(4, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
@@ -369,7 +369,7 @@ func TestAPoolHasTheDetailsOfItsEngines(t *testing.T) {
 			r.pools.Add(server(f, e), itsModel)
 			r.values, r.changes = r.pools.Evaluate(&r.settings, 1, enabled("vllm.pool.diagnosis.cause"))
 		}
-		assert.Equal(t, map[string]float64{"cause decode_load primary " + detail: 1}, r.said())
+		assert.Equal(t, map[string]float64{"cause decode_load primary " + detail: 1}, r.emitted())
 		assert.Equal(t, diagnose.Objectives, r.changes[0].To.Reference)
 		assert.Equal(t, detail, r.changes[0].Details[diagnose.DecodeLoad])
 	}
