@@ -77,7 +77,7 @@ reasons, what to do, and what not to conclude. Start with the condition. Where i
 func (g *diagnosis) runbookIndex() []byte {
 	var b strings.Builder
 	b.WriteString(runbookIntroduction)
-	b.WriteString("## Conditions\n\nThe most severe stand first.\n\n| Condition | Severity | Meaning | First step |\n|---|---|---|---|\n")
+	b.WriteString("## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning | First step |\n|---|---|---|---|\n")
 	bySeverity := slices.Clone(g.Conditions)
 	slices.SortStableFunc(bySeverity, func(a, b diagnosisCondition) int { return *b.Severity - *a.Severity })
 	for _, c := range bySeverity {

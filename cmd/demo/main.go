@@ -127,8 +127,8 @@ are running.
 		fmt.Fprintln(out, "Ctrl-C ends both.")
 	}
 	fmt.Fprint(out, `
-Within a minute the server has an incident, which passes. The processor learns for
-some 30 s what is usual here, and then has to find out from the metrics alone.
+Within a minute the server has an incident that ends by itself. The processor first
+learns for some 30 s what is usual. Then it must find the incident in the metrics.
 `)
 	return watch(ctx, opts, out, &narrator{out: out, incident: opts.incident, began: began}, sim, collector)
 }
@@ -189,8 +189,8 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 		}
 		if !tale.over && tale.summary(time.Now()) {
-			fmt.Fprintf(out, "That was the story. The collector's log has a line for each of these changes.\n"+
-				"The server stays as it is; from here on a line follows every %s.\n\n", max(opts.every, quietly))
+			fmt.Fprintf(out, "The incident is over. The collector's log has a line for each of these changes.\n"+
+				"The server stays as it is; from now on the table has a line every %s.\n\n", max(opts.every, quietly))
 			due = time.Now().Add(max(opts.every, quietly))
 		}
 	}

@@ -117,7 +117,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	assert.Contains(t, out.String(), "curl http://"+opts.promAddr+"/metrics")
 	assert.Contains(t, out.String(), nameGeneration, "the legend names the metrics as exported")
 	assert.Regexp(t, `(?m)^\S+ +5 +- +- +- +- +100 +-$`, out.String(), "5 running, 100 tokens a second, no diagnosis")
-	assert.NotContains(t, out.String(), "What was done", "the story was not over")
+	assert.NotContains(t, out.String(), "What was changed", "the story was not over")
 	require.NoError(t, checkFree("", opts.promAddr), "the collector is gone")
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
@@ -148,13 +148,13 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 		`\n\S+  now degraded: slow_steps\n  found:  Users wait longer than they should.*\n +The engine itself got slower`,
 		`\n  next:   Read step_time_factor in the evidence`,
 		`\n\S+  now healthy\n  found:  The engine serves`,
-		`What was done to the server, and what the processor said:
-  \S+  done  the GPU's memory is left 30 % of its bandwidth
-  \S+  said  degraded: slow_steps
-  \S+  done  the GPU's memory is as fast as before
-  \S+  said  healthy
-  so:     The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
-`, `That was the story\..*\nThe server stays .* every 30s\.\n`,
+		`What was changed on the server, and what the processor reported:
+  \S+  changed   the GPU's memory bandwidth falls to 30 %
+  \S+  reported  degraded: slow_steps
+  \S+  changed   the GPU's memory bandwidth is back to normal
+  \S+  reported  healthy
+  result: The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
+`, `The incident is over\..*\nThe server stays .* every 30s\.\n`,
 	} {
 		at := regexp.MustCompile(part).FindStringIndex(said)
 		if !assert.NotNil(t, at, "%s is not in its place in\n%s", part, &out) {

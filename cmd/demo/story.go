@@ -26,8 +26,8 @@ type incident struct {
 // slowMemory is an incident that is clearly visible and that the server survives.
 var slowMemory = incident{
 	file:   "examples/scenarios/one-minute.yaml",
-	done:   "the GPU's memory is left 30 % of its bandwidth",
-	undone: "the GPU's memory is as fast as before",
+	done:   "the GPU's memory bandwidth falls to 30 %",
+	undone: "the GPU's memory bandwidth is back to normal",
 	cause:  "slow_steps",
 
 	epilogue: 14 * time.Second,
@@ -124,29 +124,29 @@ func (n *narrator) summary(now time.Time) bool {
 	}
 	n.over = true
 	from, until := n.began.Add(n.incident.from), n.began.Add(n.incident.until)
-	fmt.Fprintln(n.out, "\nWhat was done to the server, and what the processor said:")
-	n.event(from, "done", n.incident.done)
+	fmt.Fprintln(n.out, "\nWhat was changed on the server, and what the processor reported:")
+	n.event(from, "changed", n.incident.done)
 	restored := false
 	for _, c := range n.changes {
 		if c.at.Before(from) {
 			continue
 		}
 		if !restored && !c.at.Before(until) {
-			n.event(until, "done", n.incident.undone)
+			n.event(until, "changed", n.incident.undone)
 			restored = true
 		}
-		n.event(c.at, "said", c.String())
+		n.event(c.at, "reported", c.String())
 	}
 	if !restored {
-		n.event(until, "done", n.incident.undone)
+		n.event(until, "changed", n.incident.undone)
 	}
-	n.paragraph("so:", n.judgement(from, until))
+	n.paragraph("result:", n.judgement(from, until))
 	fmt.Fprintln(n.out)
 	return true
 }
 
 func (n *narrator) event(at time.Time, what, text string) {
-	fmt.Fprintf(n.out, "  %s  %s  %s\n", at.Format(time.TimeOnly), what, text)
+	fmt.Fprintf(n.out, "  %s  %-8s  %s\n", at.Format(time.TimeOnly), what, text)
 }
 
 // judgement compares the verdicts with the incident.
@@ -163,7 +163,7 @@ func (n *narrator) judgement(from, until time.Time) string {
 	}
 	switch {
 	case len(n.changes) == 0:
-		return "The processor said nothing. That is wrong."
+		return "The processor reported nothing. That is wrong."
 	case worse == nil:
 		return "The processor did not notice. That is wrong."
 	case worse.cause != n.incident.cause:

@@ -22,7 +22,7 @@ func newTable(out io.Writer, window time.Duration) *table { return &table{out: o
 
 const head = `
            requests   KV  TTFT   ITL tokens
-time      run  wait cache   ms    ms  per s  the processor says
+time      run  wait cache   ms    ms  per s  the processor reports
 `
 
 func (t *table) add(now reading) {
@@ -63,7 +63,7 @@ func (t *table) legend() {
 		{"TTFT", nameTTFT + ": time to the first token"},
 		{"ITL", nameITL + ": time between two tokens"},
 		{"tokens", nameGeneration},
-		{"it says", nameCondition + ", ..._cause"},
+		{"reports", nameCondition + ", ..._cause"},
 	} {
 		fmt.Fprintf(t.out, "  %-9s  %s\n", row[0], row[1])
 	}

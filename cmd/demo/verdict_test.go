@@ -89,24 +89,24 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 	healthy, slow := verdict{condition: "healthy"}, verdict{condition: "degraded", cause: "slow_steps"}
 	other := verdict{condition: "degraded", cause: "decode_load"}
 	for name, c := range map[string]struct {
-		said map[int]verdict
-		want string
+		reported map[int]verdict
+		want     string
 	}{
-		"right":                    {map[int]verdict{5: healthy, 40: slow, 55: healthy}, "noticed after 6s, with the right cause, and saw the end after 6s."},
-		"end not seen":             {map[int]verdict{5: healthy, 40: slow}, "noticed after 6s, with the right cause, and has not seen the end yet."},
-		"well again too early":     {map[int]verdict{5: healthy, 40: slow, 45: healthy}, "has not seen the end yet."},
-		"another cause":            {map[int]verdict{5: healthy, 40: other}, `noticed after 6s, and called it "decode_load", where it was "slow_steps".`},
-		"another cause at first":   {map[int]verdict{5: healthy, 40: other, 43: slow, 55: healthy}, `called it "decode_load"`},
-		"nothing noticed":          {map[int]verdict{5: healthy}, "did not notice. That is wrong."},
-		"an alarm before":          {map[int]verdict{5: healthy, 20: slow, 25: healthy}, "did not notice. That is wrong."},
-		"nothing is said at all":   {nil, "said nothing. That is wrong."},
-		"said when it is all over": {map[int]verdict{5: healthy, 70: slow}, "did not notice. That is wrong."},
+		"right":                        {map[int]verdict{5: healthy, 40: slow, 55: healthy}, "noticed after 6s, with the right cause, and saw the end after 6s."},
+		"end not seen":                 {map[int]verdict{5: healthy, 40: slow}, "noticed after 6s, with the right cause, and has not seen the end yet."},
+		"well again too early":         {map[int]verdict{5: healthy, 40: slow, 45: healthy}, "has not seen the end yet."},
+		"another cause":                {map[int]verdict{5: healthy, 40: other}, `noticed after 6s, and called it "decode_load", where it was "slow_steps".`},
+		"another cause at first":       {map[int]verdict{5: healthy, 40: other, 43: slow, 55: healthy}, `called it "decode_load"`},
+		"nothing noticed":              {map[int]verdict{5: healthy}, "did not notice. That is wrong."},
+		"an alarm before":              {map[int]verdict{5: healthy, 20: slow, 25: healthy}, "did not notice. That is wrong."},
+		"nothing is reported":          {nil, "reported nothing. That is wrong."},
+		"reported when it is all over": {map[int]verdict{5: healthy, 70: slow}, "did not notice. That is wrong."},
 	} {
-		out, n := story(c.said)
+		out, n := story(c.reported)
 		assert.Contains(t, strings.Join(strings.Fields(out), " "), c.want, name)
-		assert.Equal(t, 1, strings.Count(out, "What was done"), name)
-		assert.Contains(t, out, "12:00:34  done  the GPU's memory", name)
-		assert.Contains(t, out, "12:00:49  done  the GPU's memory is as fast", name)
+		assert.Equal(t, 1, strings.Count(out, "What was changed"), name)
+		assert.Contains(t, out, "12:00:34  changed   the GPU's memory", name)
+		assert.Contains(t, out, "12:00:49  changed   the GPU's memory bandwidth is back", name)
 		assert.True(t, n.over)
 		for line := range strings.Lines(out) {
 			assert.LessOrEqual(t, len(line), 81, line)

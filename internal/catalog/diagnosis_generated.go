@@ -110,7 +110,7 @@ var conditions = []Condition{
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []string{
-			"Read `vllm.diagnosis.cause` with `role` primary, and go to the heading of that cause.",
+			"Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause.",
 			"See whether users wait for the first token (`vllm.time_to_first_token_mean`) or between tokens (`vllm.inter_token_latency_mean`).",
 		},
 		Anchor: "degraded",

@@ -24,9 +24,9 @@ type fleet struct {
 	batches        int
 }
 
-func newFleet(b *testing.B, servers, engines int) *fleet {
-	b.Helper()
-	one := scraped(b, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
+func newFleet(tb testing.TB, servers, engines int) *fleet {
+	tb.Helper()
+	one := scraped(tb, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
 	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
 	for i := range servers {
 		rm := f.metrics.ResourceMetrics().AppendEmpty()
@@ -85,25 +85,25 @@ func growHistogram(from, to pmetric.HistogramDataPoint, batches int) {
 	to.SetSum(from.Sum() * float64(count) / max(float64(from.Count()), 1))
 }
 
-func benchProcessor(b *testing.B, changes ...func(*Config)) *vllmProcessor {
-	b.Helper()
+func benchProcessor(tb testing.TB, changes ...func(*Config)) *vllmProcessor {
+	tb.Helper()
 	config := createDefaultConfig().(*Config)
 	config.MaxSeries = 1_000_000 // a thousand servers of eight engines have more than the default
 	for _, change := range changes {
 		change(config)
 	}
-	return create(b, config, processortest.NewNopSettings(metadata.Type))
+	return create(tb, config, processortest.NewNopSettings(metadata.Type))
 }
 
 // pass sends the next batch and returns how long the processor took.
-func (f *fleet) pass(b *testing.B, p *vllmProcessor) time.Duration {
-	b.Helper()
+func (f *fleet) pass(tb testing.TB, p *vllmProcessor) time.Duration {
+	tb.Helper()
 	at := f.next()
 	p.now = func() time.Time { return at }
 	began := time.Now()
-	_, err := p.process(b.Context(), f.metrics)
+	_, err := p.process(tb.Context(), f.metrics)
 	took := time.Since(began)
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	return took
 }
 

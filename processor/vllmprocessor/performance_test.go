@@ -1,0 +1,26 @@
+package vllmprocessor
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// docs/why/performance.md has times and memory of one run, but its numbers of series and
+// of points do not depend on the machine.
+func TestThePerformancePageHasTheNumbersOfSeriesAndPoints(t *testing.T) {
+	page, err := os.ReadFile("../../docs/why/performance.md")
+	require.NoError(t, err)
+	for engines, name := range map[int]string{1: "one engine", 8: "eight engines"} {
+		p, f := benchProcessor(t), newFleet(t, 1, engines)
+		for range 26 { // the benchmark's, on a filled window
+			f.pass(t, p)
+		}
+		added := f.metrics.DataPointCount() - f.first.DataPointCount()
+		assert.Regexp(t, fmt.Sprintf(`\| 1 server, %s \|.*\| %d \|\n`, name, added), string(page))
+		assert.Contains(t, string(page), fmt.Sprintf("| 100 with %s | %d |", name, p.series.Used()))
+	}
+}
