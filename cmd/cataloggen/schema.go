@@ -60,8 +60,8 @@ type imitators struct {
 type topic struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
-	// Intro stands above the topic's metrics in the receiver's reference,
-	// DerivedIntro in the processor's.
+	// Intro is printed above the topic's metrics in the receiver's reference, DerivedIntro
+	// in the processor's.
 	Intro        string `yaml:"intro"`
 	DerivedIntro string `yaml:"derived_intro"`
 }

@@ -196,7 +196,7 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 	}
 }
 
-// checkFree says in words what to do when an address is taken. setting is the
+// checkFree returns an error with what to do if an address is in use. setting is the
 // variable of "make run" that changes it.
 func checkFree(setting, addr string) error {
 	listener, err := net.Listen("tcp", addr)

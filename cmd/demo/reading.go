@@ -26,9 +26,9 @@ const (
 	nameITL        = "vllm_inter_token_latency_mean_seconds"
 )
 
-// reading is what one look at the endpoint says. A number that is not there is NaN.
+// reading has the numbers of one read of the endpoint. A missing number is NaN.
 type reading struct {
-	// at is the newest time that a sample carries, zero where none does.
+	// at is the newest time of a sample; zero without one.
 	at time.Time
 	// running and waiting are requests over all engines, kvCache is the fullest
 	// engine's fraction.

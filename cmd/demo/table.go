@@ -50,12 +50,12 @@ func (t *table) add(now reading) {
 // latencies.
 func (r reading) quiet() bool { return !(r.generation > 0) && math.IsNaN(r.ttft) && math.IsNaN(r.itl) }
 
-// silent says that the server does not answer.
+// silent prints that the server does not answer.
 func (t *table) silent(at time.Time) {
 	fmt.Fprintf(t.out, "%s  the server does not answer\n", at.Format(time.TimeOnly))
 }
 
-// legend says which metrics the columns are made of.
+// legend lists the metrics of the columns.
 func (t *table) legend() {
 	for _, row := range [][2]string{
 		{"run, wait", nameRunning + ", ..._waiting"},
@@ -70,7 +70,7 @@ func (t *table) legend() {
 	fmt.Fprintf(t.out, "From TTFT on, all are derived by the processor, over the last %s.\n\n", t.window)
 }
 
-// show writes "-" for a number that is not there.
+// show writes "-" for a missing number.
 func show(value float64, format string) string {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return "-"

@@ -19,7 +19,7 @@ const (
 	nameSignalRatio = "vllm_diagnosis_signal_ratio"
 )
 
-// verdict is what the processor says of a server. The zero value is nothing.
+// verdict is the diagnosis of a server by the processor. The zero value means none.
 type verdict struct {
 	// condition and cause are the catalogue's names, detail narrows the cause down;
 	// a condition need not have a cause.
@@ -28,8 +28,7 @@ type verdict struct {
 	signals map[string]measure
 }
 
-// measure is a number that the processor goes by. usual is what it compares the
-// number with, NaN where that is not known.
+// measure is the value of a signal. usual is its baseline; NaN if that is unknown.
 type measure struct{ value, usual float64 }
 
 // is reports whether two verdicts are the same.
@@ -48,8 +47,8 @@ func (v verdict) String() string {
 	return v.condition + ": " + v.cause
 }
 
-// judged reads the diagnosis. Of several engines the one counts whose condition
-// stands first in the catalogue, where the worse ones come before the others.
+// judged reads the diagnosis. Of several engines it is that of the one whose condition is
+// first in the catalogue, which lists the worst first.
 func judged(families map[string]*dto.MetricFamily) verdict {
 	active := map[string]string{} // By condition, its engine.
 	for _, series := range families[nameCondition].GetMetric() {

@@ -82,8 +82,7 @@ func newFlags(name, arguments, description string, stderr io.Writer) *flag.FlagS
 	return flags
 }
 
-// parse reads flags wherever they stand among the positional arguments, which
-// it returns.
+// parse reads flags at any place among the positional arguments, which it returns.
 func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 	var positional []string
 	for {

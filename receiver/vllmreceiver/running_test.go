@@ -48,10 +48,10 @@ func (s *stubborn) consumer(t *testing.T) consumer.Metrics {
 	return next
 }
 
-// The collector stops the next component after this one, so nothing may be sent
-// once Shutdown has returned; also not by a Remove that was under way.
-func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
-	t.Parallel()
+// startStubborn returns a receiver whose first batch is blocked by the consumer, with its
+// only target.
+func startStubborn(t *testing.T) (*vllmReceiver, *stubborn, target) {
+	t.Helper()
 	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = metricsServer(t, quick)
@@ -60,7 +60,15 @@ func TestNothingIsSentAfterShutdownByARemoveUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	<-s.entered
-	address := configuredTargets(cfg)[0].address
+	return r, s, configuredTargets(cfg)[0]
+}
+
+// The collector stops the next component after this one, so nothing may be sent
+// once Shutdown has returned; not even by a Remove that is in progress.
+func TestNothingIsSentAfterShutdownByARemoveInProgress(t *testing.T) {
+	t.Parallel()
+	r, s, only := startStubborn(t)
+	address := only.address
 	removed := make(chan error, 1)
 	go func() { removed <- r.Remove(context.Background(), address) }()
 	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
@@ -228,15 +236,7 @@ func TestShutdownCancelsAVersionRequest(t *testing.T) {
 // neither dropped nor started too early.
 func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
 	t.Parallel()
-	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
-	cfg := createDefaultConfig().(*Config)
-	cfg.Client.Endpoint = metricsServer(t, quick)
-	cfg.Controller.InitialDelay = 0
-	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), s.consumer(t))
-	require.NoError(t, err)
-	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-	<-s.entered
-	same := configuredTargets(cfg)[0]
+	r, s, same := startStubborn(t)
 	removed, added := make(chan error, 1), make(chan error, 1)
 	go func() { removed <- r.Remove(context.Background(), same.address) }()
 	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)

@@ -3,8 +3,8 @@
 // ten seconds, and compares the reported diagnosis with the truth. "make accuracy"
 // runs it and writes docs/why/accuracy.md.
 //
-// A Story is one run: a server, its workload, and the changes to either. Its truth
-// comes from runs that differ only in the changes (common random numbers):
+// A Story is one run: a server, its workload, and the changes to either. Its truth is
+// computed from runs that differ only in the changes (common random numbers):
 //
 //   - A, the actual run;
 //   - W, the nominal workload on the healthy engine, without any change;

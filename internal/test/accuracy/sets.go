@@ -59,7 +59,7 @@ type kind struct {
 	// severity returns the value of the parameter for u between 0, which is just
 	// harmful, and 1.
 	severity func(u float64) float64
-	// lasts is how long the cause lasts, in seconds; 0 stands for lasting.
+	// lasts is how long the cause lasts, in seconds; 0 means permanently.
 	lasts float64
 	// breakEven is the processor's setting speculation_break_even.
 	breakEven float64

@@ -134,8 +134,8 @@ func identified(t *testing.T, rm pmetric.ResourceMetrics, p *page, host string, 
 	assert.Equal(t, "0.1.0", scope.Version())
 }
 
-// falsify proves on real output that the audit would have noticed: every point
-// that is left out, and every value that is another.
+// falsify proves with real output that the audit reports every missing point and every
+// changed value.
 func falsify(t *testing.T, s audit.Scrape, rm pmetric.ResourceMetrics) {
 	t.Helper()
 	changes := 0
@@ -160,7 +160,7 @@ func falsify(t *testing.T, s audit.Scrape, rm pmetric.ResourceMetrics) {
 	assert.Greater(t, changes, 80)
 }
 
-// pointsOf is how many points a metric has.
+// pointsOf returns the number of points of a metric.
 func pointsOf(m pmetric.Metric) int {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:

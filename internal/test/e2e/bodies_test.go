@@ -17,13 +17,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
-// page is one body and how a server gives it.
+// page is one body and how a server sends it.
 type page struct {
 	// name is the origin of the body.
 	name        string
 	body        []byte
 	contentType string
-	// version is what the server answers on /version; empty if it does not.
+	// version is the answer of /version; empty if there is none.
 	version string
 	// asked counts the requests for the body, per receiver.
 	asked atomic.Int64
@@ -31,8 +31,8 @@ type page struct {
 
 const text = "text/plain; version=0.0.4; charset=utf-8"
 
-// ownPages are the bodies of testdata. Those of a dialect come from a server that
-// has its version in its folder's name.
+// ownPages returns the bodies of testdata. Those of a dialect have the version in the name
+// of their folder.
 func ownPages(t *testing.T) []*page {
 	t.Helper()
 	var pages []*page
@@ -62,8 +62,8 @@ func ownPages(t *testing.T) []*page {
 	return pages
 }
 
-// capturedPages are the bodies of real servers: all of model servers, one of each
-// live kind of gateway, the first and the last of each series.
+// capturedPages returns bodies of real servers: all of model servers, one of each live kind
+// of gateway, the first and the last of each series.
 func capturedPages(t *testing.T) []*page {
 	t.Helper()
 	dir := captures.Dir(t)

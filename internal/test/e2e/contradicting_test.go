@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// handmade is a body that no server of today writes.
+// handmade is a body that no current server writes.
 type handmade struct{ name, body, contentType string }
 
-// Each of these asks for one decision of the naming rule.
+// Each of these tests one decision of the naming rule.
 var contradictingBodies = []handmade{
 	{
 		// Rule 6: Ray's labels are kept where series differ in them.
@@ -95,8 +95,8 @@ vllm:prompt_tokens_total_count{model_name="m"} 2.0
 	},
 }
 
-// Families whose TYPE says that they have no single number, though the catalogue
-// reads one from them.
+// Families that by their TYPE have no single number, although the catalogue reads one from
+// them.
 var numberlessBodies = []handmade{
 	{
 		"info families of a type that has no number", `# TYPE vllm:cache_config_info histogram
@@ -129,7 +129,7 @@ func TestEverySampleOfContradictingBodiesIsAccountedFor(t *testing.T) {
 	account(t, pagesOf(contradictingBodies))
 }
 
-// A body must never bring the collector down; so each has one of its own.
+// A body must never crash the collector, so each has its own collector.
 func TestEverySampleOfNumberlessFamiliesIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	for _, body := range numberlessBodies {

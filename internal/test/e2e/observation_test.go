@@ -294,7 +294,7 @@ func baseline(all []scrape, i int) (from scrape, ok bool) {
 
 // same requires that a page has these series with these values, and no other
 // derived ones. It returns how many values were equal.
-func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
+func same(t *testing.T, scrape int, want derivedValues, page exposed) (equals int) {
 	t.Helper()
 	for series, value := range want {
 		got, found := page[series]

@@ -25,8 +25,8 @@ import (
 // labels.
 type exposed map[string]float64
 
-// parsePage reads a page in the text format with Prometheus's own parser. keep
-// says which labels are part of a series' key.
+// parsePage reads a page in the text format with Prometheus's own parser. keep returns the
+// labels that are part of a series' key.
 func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels) exposed {
 	t.Helper()
 	series := exposed{}
@@ -47,7 +47,7 @@ func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels
 	}
 }
 
-// of keeps the series of one target, and takes away what the exporter adds.
+// of returns the series of one target, without the labels that the exporter adds.
 func of(instance string) func(labels.Labels) labels.Labels {
 	return func(set labels.Labels) labels.Labels {
 		if set.Get("instance") != instance || set.Get("job") != "vllm" {
@@ -148,7 +148,7 @@ func equal(t *testing.T, in exposed, series string, want float64, naming string)
 	}
 }
 
-// metricName is the name of a series as labels.Labels writes it.
+// metricName returns the name of a series in the form of labels.Labels.
 func metricName(series string) string {
 	_, rest, _ := strings.Cut(series, `__name__="`)
 	name, _, _ := strings.Cut(rest, `"`)

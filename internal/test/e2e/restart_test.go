@@ -36,7 +36,7 @@ service:
     metrics: {receivers: [vllm], exporters: [prometheus, file]}
 `
 
-// server gives one body, and another one after it was restarted.
+// server answers with one body, and with another one after a restart.
 type server struct {
 	bodies [2][]byte
 	// life is the index of the body; asked counts its requests in each.
@@ -226,7 +226,7 @@ func resets(t *testing.T, all []pmetric.ResourceMetrics) {
 	assert.Equal(t, 1, seen, "the counters fell once")
 }
 
-// onePoint is what these tests need of a point.
+// onePoint has what these tests read of a point.
 type onePoint struct {
 	start, time pcommon.Timestamp
 	value       float64
@@ -234,7 +234,7 @@ type onePoint struct {
 	cumulative  bool
 }
 
-// counters are the cumulative points of a scrape that have a value.
+// counters returns the cumulative points of a scrape that have a value.
 func counters(rm pmetric.ResourceMetrics) map[string]onePoint {
 	all := everyPoint(rm)
 	for key, p := range all {
@@ -245,7 +245,7 @@ func counters(rm pmetric.ResourceMetrics) map[string]onePoint {
 	return all
 }
 
-// everyPoint are the points of a scrape by name and attributes.
+// everyPoint returns the points of a scrape by name and attributes.
 func everyPoint(rm pmetric.ResourceMetrics) map[string]onePoint {
 	all := map[string]onePoint{}
 	add := func(m pmetric.Metric, attributes pcommon.Map, p onePoint) {

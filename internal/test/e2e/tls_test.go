@@ -105,12 +105,12 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 	}
 	assert.NotEmpty(t, all[server+"/other/metrics"])
 
-	said := c.Log()
-	assert.Equal(t, 1, strings.Count(said, "Scraping works again"))
-	assert.Contains(t, said, "401")
-	assert.Regexp(t, `(?i)certificate`, said)
+	logged := c.Log()
+	assert.Equal(t, 1, strings.Count(logged, "Scraping works again"))
+	assert.Contains(t, logged, "401")
+	assert.Regexp(t, `(?i)certificate`, logged)
 	for _, secret := range []string{oldToken, newToken} {
-		assert.NotContains(t, said, secret)
+		assert.NotContains(t, logged, secret)
 		assert.NotContains(t, string(read(t, file)), secret)
 	}
 	assert.Empty(t, c.Errors())
@@ -139,7 +139,7 @@ func serveTLS(t *testing.T, handler http.Handler) (host, caFile string) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 	}
-	// It would log each handshake that the collector gives up.
+	// It would log each handshake that the collector breaks off.
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
 	t.Cleanup(server.Close)

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the processor must emit, computed from the bodies that a server handed
-// out. Nothing here knows the processor: names and formulas are those of its
-// list of metrics, and the numbers are read from the text.
+// What the processor must emit, computed from the bodies that a server sent. This file is
+// independent of the processor: names and formulas are those of its list of metrics, and
+// the numbers are read from the text.
 
 // sample is one line of a body.
 type sample struct {
@@ -27,7 +27,7 @@ type sample struct {
 	value  float64
 }
 
-// body is what a server handed out: its samples by name.
+// body has the samples of a body by name.
 type body map[string][]sample
 
 func parseBody(t *testing.T, text []byte) body {
@@ -67,8 +67,8 @@ samples:
 	return total
 }
 
-// span is what lies between two bodies of a server, for one engine or, where
-// engine is empty, for all.
+// span is the window between two bodies of a server, for one engine, or for all if engine
+// is empty.
 type span struct {
 	from, to body
 	// last is the last body before a restart of the server; nil without one.
@@ -77,7 +77,7 @@ type span struct {
 	engine  string
 }
 
-// grew is by how much a counter grew. After a restart it counts from 0.
+// grew returns the increase of a counter. After a restart it counts from 0.
 func (s span) grew(name string, matching ...string) float64 {
 	matching = append(matching, "engine", s.engine)
 	if s.last != nil {
@@ -86,18 +86,18 @@ func (s span) grew(name string, matching ...string) float64 {
 	return s.to.sum(name, matching...) - s.from.sum(name, matching...)
 }
 
-// now is the value of a gauge.
+// now returns the value of a gauge.
 func (s span) now(name string, matching ...string) float64 {
 	return s.to.sum(name, append(matching, "engine", s.engine)...)
 }
 
-// mean is that of what a histogram observed, NaN if nothing.
+// mean returns the mean of the observations of a histogram; NaN without observations.
 func (s span) mean(family string) float64 {
 	return s.grew(family+"_sum") / s.grew(family+"_count")
 }
 
-// quantile is where the rank falls in a histogram, by even spreading within the
-// bucket; NaN where nothing was observed.
+// quantile returns a quantile of a histogram by linear interpolation within the bucket; NaN
+// without observations.
 func (s span) quantile(family string, rank float64) float64 {
 	upTo := map[float64]float64{}
 	for _, line := range s.to[family+"_bucket"] {
@@ -126,10 +126,10 @@ func (s span) quantile(family string, rank float64) float64 {
 	return lower + (bounds[at]-lower)*(rank*all-below)/(upTo[bounds[at]]-below)
 }
 
-// said collects the values of derived series. NaN is not emitted.
-type said exposed
+// derivedValues collects the values of derived series. NaN is not emitted.
+type derivedValues exposed
 
-func (out said) add(value float64, name string, pairs ...string) {
+func (out derivedValues) add(value float64, name string, pairs ...string) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
@@ -137,10 +137,10 @@ func (out said) add(value float64, name string, pairs ...string) {
 	out[set.Labels().String()] = value
 }
 
-// expected is every derived series of a server with these engines at the end of
-// a window. A window from a body to itself is that of the first scrape.
-func expected(window span, modelName string, engines, quantiles []string) said {
-	out := said{}
+// expected returns every derived series of a server with these engines at the end of a
+// window. A window from a body to itself is that of the first scrape.
+func expected(window span, modelName string, engines, quantiles []string) derivedValues {
+	out := derivedValues{}
 	for _, engine := range append([]string{""}, engines...) {
 		window.engine = engine
 		pairs := []string{"model_name", modelName}
@@ -165,7 +165,7 @@ func expected(window span, modelName string, engines, quantiles []string) said {
 }
 
 // rates are emitted for each engine only.
-func (out said) rates(s span, pairs []string) {
+func (out derivedValues) rates(s span, pairs []string) {
 	first := s.grew("vllm:time_to_first_token_seconds_count")
 	waiting := s.now("vllm:num_requests_waiting") - s.from.sum("vllm:num_requests_waiting", "engine", s.engine)
 	for name, n := range map[string]float64{
@@ -188,8 +188,8 @@ func (out said) rates(s span, pairs []string) {
 	out.add(free*(1-s.now("vllm:kv_cache_usage_perc")), "vllm_kv_cache_free", pairs...)
 }
 
-// ratios are quotients of what grew.
-func (out said) ratios(s span, pairs []string) {
+// ratios are quotients of increases.
+func (out derivedValues) ratios(s span, pairs []string) {
 	first := s.grew("vllm:time_to_first_token_seconds_count")
 	prompts, generated := s.grew("vllm:request_prompt_tokens_sum"), s.grew("vllm:request_generation_tokens_sum")
 	for name, value := range map[string]float64{
@@ -213,7 +213,7 @@ func (s span) queueWait() float64 {
 }
 
 // means are sums by counts.
-func (out said) means(s span, pairs []string) {
+func (out derivedValues) means(s span, pairs []string) {
 	for name, family := range map[string]string{
 		"vllm_time_to_first_token_mean_seconds":  "vllm:time_to_first_token_seconds",
 		"vllm_inter_token_latency_mean_seconds":  "vllm:inter_token_latency_seconds",
@@ -239,8 +239,8 @@ func (out said) means(s span, pairs []string) {
 	out.add((e2e-inside)/s.grew("vllm:e2e_request_latency_seconds_count"), "vllm_frontend_overhead_mean_seconds", pairs...)
 }
 
-// speculation is what drafts bring.
-func (out said) speculation(s span, pairs []string) {
+// speculation has the metrics of speculative decoding.
+func (out derivedValues) speculation(s span, pairs []string) {
 	drafts, drafted := s.grew("vllm:spec_decode_num_drafts_total"), s.grew("vllm:spec_decode_num_draft_tokens_total")
 	accepted, generated := s.grew("vllm:spec_decode_num_accepted_tokens_total"), s.grew("vllm:generation_tokens_total")
 	out.add(accepted/drafted, "vllm_spec_decode_acceptance_ratio", pairs...)
@@ -255,7 +255,7 @@ func (out said) speculation(s span, pairs []string) {
 }
 
 // httpErrors are those of all requests to the model.
-func (out said) httpErrors(s span) {
+func (out derivedValues) httpErrors(s span) {
 	all, failed := 0.0, map[string]float64{}
 	for _, status := range []string{"2xx", "3xx", "4xx", "5xx"} {
 		for _, handler := range []string{"/v1/chat/completions", "/v1/completions"} {

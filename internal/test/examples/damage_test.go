@@ -131,8 +131,8 @@ func TestTheCollectorStartsWithDamagedFiles(t *testing.T) {
 	}
 }
 
-// Otherwise the test above proves nothing: file_storage alone ends the collector,
-// although recreate is true.
+// Without storage_check the collector does not start, although recreate is true. So the
+// test above is not empty.
 func TestFileStorageAloneEndsTheCollector(t *testing.T) {
 	t.Parallel()
 	d := newDay(t, t.TempDir())
@@ -170,7 +170,7 @@ func TestAFullDiskDoesNotEndTheCollector(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, syscall.Unmount(folder, 0)) })
 	d := newDay(t, folder)
 	d.vendor.leave()
-	// The server's pages are too small to fill a disk soon, so another file does.
+	// The server's pages are too small to fill a disk soon, so another file fills it.
 	running := d.start(t, "extensions::storage_check::watch_interval: 100ms")
 	running.WaitFor(t, "the start", running.Ready)
 	rest := filepath.Join(folder, "rest")

@@ -22,9 +22,8 @@ import (
 
 func example(name string) string { return filepath.Join(root, "examples", name) }
 
-// startExample runs an example. env is all of the environment that it sees, but
-// for a queue of its own; settings, each as "path::to::key: value", stand over
-// the example.
+// startExample runs an example. env is its whole environment, except for a queue of its
+// own. settings, each as "path::to::key: value", override the example.
 func startExample(t *testing.T, file string, env map[string]string, settings ...string) *collector.Process {
 	t.Helper()
 	// A queue in the working folder would be found by the next test.
@@ -287,7 +286,7 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	c.Stop(t)
 
-	// Strings stand as they are in the protocol's encoding.
+	// The protocol's encoding contains strings unchanged.
 	for _, want := range []string{
 		"vllm_generation_tokens_total", "vllm_time_to_first_token_seconds_bucket", "target_info",
 		"collector", "otelcol-vllm",
@@ -301,8 +300,8 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 // derivedMean is a derived metric that the test's server has.
 const derivedMean = "vllm.time_to_first_token_mean"
 
-// derives checks that the mean of the server's observations arrives as a gauge:
-// each of them is of one second.
+// derives checks that the mean of the server's observations arrives as a gauge. Each
+// observation is one second.
 func derives(t *testing.T, metrics map[string][]pmetric.Metric) {
 	t.Helper()
 	require.Contains(t, names(metrics), derivedMean)
@@ -318,7 +317,7 @@ func names(metrics map[string][]pmetric.Metric) []string {
 	return slices.Sorted(maps.Keys(metrics))
 }
 
-// lineWith is the first line that begins with start and contains part.
+// lineWith returns the first line that begins with start and contains part.
 func lineWith(page, start, part string) string {
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, start) && strings.Contains(line, part) {

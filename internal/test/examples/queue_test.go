@@ -23,10 +23,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 )
 
-// pausing is a vLLM server that can be made to take a scrape and not answer it.
-// Scrapes of one target follow one another, and the next begins only when the one
-// before has been accepted by the pipeline. So when a scrape waits here, all that
-// were answered have been accepted, and this one has not.
+// pausing is a vLLM server that can hold a scrape without an answer. The next scrape of a
+// target begins only after the pipeline has accepted the one before. So while a scrape
+// waits here, all answered ones have been accepted, and this one has not.
 type pausing struct {
 	vllmServer
 	paused  atomic.Bool
@@ -58,7 +57,7 @@ type leaving struct {
 	backend
 	// addr is known after its first start.
 	addr string
-	// silent takes requests and never confirms them.
+	// silent accepts requests and never confirms them.
 	silent atomic.Bool
 
 	guard  sync.Mutex
@@ -141,7 +140,7 @@ func (l ledger) scrapes() int {
 	return n
 }
 
-// arrived is what the backend has, confirmed or not.
+// arrived returns what the backend has received, confirmed or not.
 func (l *leaving) arrived() ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,8 +163,8 @@ func (l *leaving) scrapeTimes() map[pcommon.Timestamp]int {
 	return times
 }
 
-// accepted is what the pipeline passed to its exporters, as the file exporter, which
-// is one of them, wrote it down. A line that the end of the process cut is left out.
+// accepted returns what the pipeline passed to its exporters: the file exporter is one of
+// them and wrote it. A line that was cut by the end of the process is left out.
 func accepted(t *testing.T, files ...string) ledger {
 	t.Helper()
 	all := ledger{}
@@ -184,8 +183,8 @@ func accepted(t *testing.T, files ...string) ledger {
 	return all
 }
 
-// The guarantee: what the pipeline has accepted arrives, at least once. Its edge is
-// the scrape that is under way at the moment of the end.
+// The guarantee: what the pipeline has accepted arrives at least once. It does not cover
+// the scrape that is in progress when the collector ends.
 func TestNothingIsLostWhileABackendIsAway(t *testing.T) {
 	const refuses, silent = "refuses connections", "takes requests and never answers"
 	for _, row := range []struct{ file, away, end string }{
@@ -202,8 +201,8 @@ func TestNothingIsLostWhileABackendIsAway(t *testing.T) {
 	}
 }
 
-// outage takes the backend away, ends the collector, starts it again, and only then
-// brings the backend back.
+// outage stops the backend, ends the collector, starts it again, and only then starts the
+// backend again.
 func outage(t *testing.T, file string, silent, killed bool) {
 	t.Helper()
 	vllm := &pausing{vllmServer: vllmServer{path: "/metrics"}}
@@ -217,7 +216,7 @@ func outage(t *testing.T, file string, silent, killed bool) {
 	}
 	flush := soon
 	if !killed {
-		// So that what it holds and has not tried to send yet is stopped too.
+		// So what it holds and has not yet tried to send is stopped too.
 		flush = "exporters::otlp_http::sending_queue::batch::flush_timeout: 2s"
 	}
 	truth := []string{filepath.Join(dir, "first.json"), filepath.Join(dir, "second.json")}

@@ -32,8 +32,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// vllmServer is just enough of a vLLM server for an example to have something to
-// read: one metric of each type, of which the counting ones rise with every scrape.
+// vllmServer is a minimal vLLM server with one metric of each type. The counters increase
+// with every scrape.
 type vllmServer struct {
 	// path is where the metrics are; token, if set, must come as a bearer token.
 	path, token string
@@ -86,7 +86,7 @@ func (s *vllmServer) serve(t *testing.T) string {
 	return server.URL
 }
 
-// backend takes what the exporters send: OTLP, and Prometheus remote write.
+// backend accepts what the exporters send: OTLP and Prometheus remote write.
 type backend struct {
 	// header must come with a value of its own, or the request is refused.
 	header, value string

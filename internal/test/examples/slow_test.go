@@ -19,15 +19,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
-// The whole way: a simulated engine whose memory gets slow for a while, the built
-// collector with the example, and what its backends receive: an event by OTLP when
-// it begins and one when it is over, and the condition for Prometheus. Windows are
-// four seconds long, as in "make run".
+// From end to end: the memory of a simulated engine becomes slow for a while, and the built
+// collector runs with the example. Its backends receive an event by OTLP at the beginning
+// and one at the end, and the condition for Prometheus. Windows are four seconds long, as
+// in "make run".
 func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	t.Parallel()
 	const (
-		// The server is up for two minutes when the collector first sees it, which then
-		// has 36 s to learn.
+		// The server has run for two minutes when the collector first scrapes it. The
+		// collector then has 36 s to learn.
 		uptime = 120.0
 		slow   = uptime + 36
 		over   = slow + 16
@@ -72,8 +72,7 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 		return false
 	}
 	c.WaitFor(t, "that the engine is healthy", func() bool { return received("healthy") == 1 && shows("healthy", "1") })
-	// No more than what a window and the hold of two need, with time to spare for a
-	// machine that is busy.
+	// A window and the hold of two windows, with a margin for a busy machine.
 	time.Sleep(time.Until(began(slow)))
 	c.WaitFor(t, "that the engine is slow", func() bool { return received("degraded") > 0 })
 	c.WaitFor(t, "the same for Prometheus", func() bool { return shows("degraded", "1") && shows("healthy", "0") })

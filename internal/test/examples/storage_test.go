@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// stored is the part of a configuration that is about what is kept on disk.
+// stored is the part of a configuration about storage on disk.
 type stored struct {
 	Extensions map[string]struct {
 		Recreate   bool
@@ -27,8 +27,8 @@ type stored struct {
 	}
 }
 
-// Whoever runs a configuration with a queue on disk expects that the collector starts
-// again after a crash of the machine, and that a restart forgets nothing.
+// With a queue on disk, users expect that the collector starts again after a crash of the
+// machine and that a restart loses nothing.
 func TestWhatIsOnDiskIsCheckedAndUsedByAll(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.yaml", "backends/*.yaml", "kubernetes/base/*/collector.yaml"} {

@@ -33,8 +33,7 @@ func pages(answer func(n int64) page) func(*World) (Given, error) {
 	}
 }
 
-// contentFaults are bodies that can be read and say odd things. The good part of
-// each must arrive.
+// contentFaults are readable bodies with odd contents. The good part of each must arrive.
 func contentFaults() []Fault {
 	// with adds lines to a working page.
 	with := func(name, what string, pattern *regexp.Regexp, lines ...string) Fault {

@@ -10,9 +10,9 @@ import (
 
 // Fault is one way in which a server, a discovery or a sender goes wrong.
 type Fault struct {
-	// Name is short and unique; What is what happens, in words for the page.
+	// Name is short and unique; What describes the fault for the page.
 	Name, What string
-	// Begin starts the fault and returns what the collector is given of it.
+	// Begin starts the fault and returns the part of it that the collector gets.
 	Begin func(w *World) (Given, error)
 	// Says matches the line of the log that reports the fault. It is nil for a fault
 	// that loses nothing and needs no report.
@@ -26,9 +26,9 @@ type Fault struct {
 	Short bool
 }
 
-// Given is the part of a fault that the collector meets.
+// Given is the part of a fault that the collector gets.
 type Given struct {
-	// Addr is the host and port that the log must name; empty where there is none.
+	// Addr is the host and port that the log must name; empty without one.
 	Addr string
 	// Target is an entry of "targets", or nil.
 	Target map[string]any
@@ -70,8 +70,8 @@ func says(pattern string) *regexp.Regexp { return regexp.MustCompile("(?i)" + pa
 // text is the content type of the text format.
 const text = "text/plain; version=0.0.4; charset=utf-8"
 
-// body is a small page of a vLLM server: one engine, a process start, and
-// counters that say how often it was read.
+// body is a small page of a vLLM server: one engine, a process start, and counters of its
+// scrapes.
 func body(started, reads int64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# HELP process_start_time_seconds Start time of the process.\n# TYPE process_start_time_seconds gauge\n"+

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// identityFaults are servers whose counters are easily taken for what they are not.
+// identityFaults are servers whose counters are easily misread.
 func identityFaults() []Fault {
 	hour := int64(3600)
 	now := time.Now().Unix()

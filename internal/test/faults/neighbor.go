@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// servedFamily is a counter that says how often a server was read. The receiver
-// keeps families that it does not know, under servedMetric.
+// servedFamily counts the scrapes of a server. The receiver keeps families that it does not
+// know, under servedMetric.
 const (
 	servedFamily = "faults_scrapes"
 	servedMetric = "vllm.faults_scrapes"

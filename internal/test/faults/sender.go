@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// senderFaults come from who sends OTLP into the same pipeline, and from who says
-// which targets there are.
+// senderFaults are caused by senders of OTLP into the same pipeline and by lists of
+// targets.
 func senderFaults() []Fault {
 	return []Fault{
 		{Name: "OTLP with many timestamps", What: "20,000 points of one resource, then 3,000 timestamps", Heavy: true, Short: true, Begin: sending(func(send sendFunc) error {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// sizeFaults are servers that have much of everything. Each is as large as the
-// receiver takes: bodies stay below its default limit.
+// sizeFaults are servers with very large contents. Bodies stay just below the receiver's
+// default limit.
 func sizeFaults() []Fault {
 	began := time.Now().Add(-time.Hour).Unix()
-	// adding puts lines behind a working page, so that the target is a vLLM server.
+	// adding appends lines to a working page, so that the target is a vLLM server.
 	adding := func(lines func(w *World, n int64, add func(format string, args ...any))) func(*World) (Given, error) {
 		return func(w *World) (Given, error) {
 			return pages(func(n int64) page {

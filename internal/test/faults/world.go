@@ -50,7 +50,7 @@ func (w *World) Close() {
 	w.wg.Wait()
 }
 
-// keep lets Close close c; it closes c at once where the world is closed already.
+// keep registers c for Close; it closes c at once if the world is already closed.
 func (w *World) keep(c interface{ Close() error }) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

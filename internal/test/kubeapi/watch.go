@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selection is which objects a request asks for.
+// selection is the objects that a request selects.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -53,8 +53,8 @@ func (s *selection) matches(object Object) bool {
 	return s.labels.Matches(set) && s.fields.Matches(known)
 }
 
-// seen is the event that a watcher with this selection gets for a change. An object
-// that comes to match appears, and one that ceases to match goes.
+// seen returns the event that a watcher with this selection gets for a change. An object
+// that begins to match is added, and one that stops matching is deleted.
 func (s *selection) seen(e event) (kind string, object Object) {
 	before, after := s.matches(e.before), s.matches(e.after)
 	switch {
@@ -70,8 +70,8 @@ func (s *selection) seen(e event) (kind string, object Object) {
 	return "", nil
 }
 
-// watch sends events as they happen, until the client goes or the server breaks
-// off.
+// watch sends events as they happen, until the client disconnects or the server cuts the
+// connection.
 func (s *Server) watch(w http.ResponseWriter, request *http.Request, resource string, choose *selection, from int, initial bool) {
 	q := request.URL.Query()
 	out := &stream{w: w}

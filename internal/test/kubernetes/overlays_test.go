@@ -30,7 +30,7 @@ func TestEveryOverlayIsCompleteAndConfined(t *testing.T) {
 	}
 }
 
-// A check that finds nothing would always pass. Each row breaks one thing.
+// Each row breaks one thing, which the check must find.
 func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 	rendered := overlays(t)
 	for _, row := range []struct{ overlay, old, new, complaint string }{
@@ -140,8 +140,8 @@ func TestTheHostPathOverlayKeepsTheQueueOnTheNode(t *testing.T) {
 	assert.Equal(t, "/var/lib/otelcol-vllm", queue("agent-hostpath").HostPath.Path)
 }
 
-// A namespace that demands more than a pod gives would refuse the pod, and one that
-// demands less than it could protects nothing.
+// A namespace with a stricter policy than the pod meets would refuse the pod, and a laxer
+// one would not protect it.
 func TestTheNamespaceDemandsWhatThePodsGive(t *testing.T) {
 	for overlay, rendered := range overlays(t) {
 		if overlay == "sidecar" {

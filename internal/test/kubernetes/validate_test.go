@@ -50,8 +50,8 @@ service: {pipelines: {metrics: {receivers: [vllm], exporters: [nop]}}}
 	return err == nil || !strings.Contains(output, "invalid keys: discovery")
 }
 
-// discovery is the block of that name in a receiver, which ends where something
-// stands that is indented less.
+// discovery is the block of that name in a receiver. It ends before the first line that is
+// indented less.
 var discovery = regexp.MustCompile(`(?m)^ {4}discovery:\n(?: {6}.*\n)+`)
 
 func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {

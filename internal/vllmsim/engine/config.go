@@ -19,7 +19,7 @@ type Config struct {
 
 	// Blocks is the number of KV blocks with the null block; 0 takes the model's.
 	Blocks int
-	// BlockSize is in tokens; 0 stands for 16.
+	// BlockSize is in tokens; 0 means 16.
 	BlockSize int
 	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
 	// max_num_batched_tokens and max_model_len; 0 takes vLLM's defaults on an
@@ -71,8 +71,8 @@ type FrontEnd struct {
 	Processes int
 }
 
-// DefaultFrontEnd is a guess of the right size: some 1.5 ms for a prompt of
-// 1000 tokens, and a limit of some 80,000 tokens per second.
+// DefaultFrontEnd is a plausible estimate: about 1.5 ms for a prompt of 1000 tokens, and a
+// limit of about 80,000 tokens per second.
 func DefaultFrontEnd() FrontEnd {
 	return FrontEnd{RequestSeconds: 0.5e-3, PromptTokenSeconds: 1e-6, BatchSeconds: 0.1e-3, TokenSeconds: 12e-6}
 }

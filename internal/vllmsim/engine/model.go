@@ -105,8 +105,8 @@ func (m Model) StepTime(b Batch, s Shape) float64 {
 		m.TokenSeconds*float64(b.Tokens)
 }
 
-// attentionFlops is what attention over prompt chunks costs one GPU. For single
-// tokens reading the cache is what takes time, which KVTokens stands for.
+// attentionFlops returns the operations of one GPU for attention over prompt chunks. For
+// single tokens the time is that of reading the cache, see KVTokens.
 func (m Model) attentionFlops(b Batch) float64 {
 	return 4 * m.Layers * m.Width * b.Attention / m.GPUs
 }

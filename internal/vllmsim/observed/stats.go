@@ -22,8 +22,8 @@ func (r Reason) String() string {
 	return [...]string{"stop", "length", "abort", "error", "repetition"}[r]
 }
 
-// Stats is what an engine can be asked about. All counters and histograms
-// count since the engine's start; times in it are seconds since that start.
+// Stats has all numbers that an engine reports. All counters and histograms count since the
+// engine's start; times in it are seconds since that start.
 type Stats struct {
 	// Running, WaitingCapacity and WaitingDeferred are numbers of requests as of
 	// the last step, since an engine reports only when it steps.

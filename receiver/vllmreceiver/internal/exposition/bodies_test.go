@@ -32,8 +32,8 @@ func realBodies(tb testing.TB) []namedBody {
 	bodies := make([]namedBody, 0, len(found))
 	for i := range found {
 		f := &found[i]
-		if race.Enabled && len(f.Text) > 60_000 {
-			// Under the race detector the large ones take too long for what they add.
+		if (race.Enabled || testing.Short()) && len(f.Text) > 60_000 {
+			// The large ones take most of the time and have the same kinds of lines.
 			continue
 		}
 		b := namedBody{name: f.Name, text: f.Text}
