@@ -110,14 +110,14 @@ func causesReported(sink *consumertest.MetricsSink, name string) (last []string)
 				}
 				last = nil
 				for _, p := range metric.Gauge().DataPoints().All() {
-					said := ""
+					emitted := ""
 					for _, attribute := range []string{"cause", "role", "detail"} {
 						if value, has := p.Attributes().Get(attribute); has {
-							said += " " + value.AsString()
+							emitted += " " + value.AsString()
 						}
 					}
 					if p.DoubleValue() == 1 {
-						last = append(last, said[1:])
+						last = append(last, emitted[1:])
 					}
 				}
 			}

@@ -124,7 +124,7 @@ func TestABatchThatIsSentAgainBringsTheSameAgain(t *testing.T) {
 				assert.Equal(t, first, s.send(body(30, 60), false))
 				later := s.send(body(45, 90), false)
 				assert.Len(t, later, len(first))
-				assert.Equal(t, first, s.send(body(30, 60), false), "also when later ones have come")
+				assert.Equal(t, first, s.send(body(30, 60), false), "also when later ones have arrived")
 			})
 		}
 	}
@@ -185,8 +185,8 @@ func TestEndsAreSentUntilOneIsTaken(t *testing.T) {
 	still := func(at int) string { return cacheBody(at, 30) }
 	s.send(cacheBody(0, 0), false)
 	s.send(cacheBody(15, 30), false)
-	ends := func(said map[string]float64) (n int) {
-		for key, value := range said {
+	ends := func(emitted map[string]float64) (n int) {
+		for key, value := range emitted {
 			if math.IsNaN(value) {
 				assert.Contains(t, key, "prefix_cache")
 				n++

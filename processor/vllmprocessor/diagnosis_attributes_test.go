@@ -156,7 +156,7 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 		for _, on := range []diagnosis.AttributesOn{diagnosis.OnDerived, diagnosis.OnResource} {
 			t.Run(fmt.Sprintf("%s in %d parts", on, split), func(t *testing.T) {
 				live := map[string]map[emit.Mark]bool{}
-				said := map[string]float64{}
+				emitted := map[string]float64{}
 				seen := map[emit.Mark]bool{}
 				var at pcommon.Timestamp
 				checkMarks := func() {
@@ -179,8 +179,8 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 					}
 					live[p.series][p.mark] = true
 					key := fmt.Sprint(p.series, p.at)
-					assert.NotContains(t, said, key, "two points under one identity or another")
-					said[key] = p.value
+					assert.NotContains(t, emitted, key, "two points under one identity or another")
+					emitted[key] = p.value
 					rollup := !strings.Contains(p.series, "engine=")
 					if on == diagnosis.OnDerived && rollup {
 						assert.Empty(t, p.mark, p.series)
@@ -193,7 +193,7 @@ func TestAttributesOnlyChangeTheIdentity(t *testing.T) {
 				for series, marks := range live {
 					assert.Empty(t, marks, "%s has no end", series)
 				}
-				assert.Equal(t, plain, said)
+				assert.Equal(t, plain, emitted)
 				conditions := map[string]bool{}
 				for mark := range seen {
 					conditions[mark.Condition] = true

@@ -24,11 +24,11 @@ type load struct {
 	began                       bool
 
 	// counts and levels are further counters and gauges of each engine, own are gauges
-	// of the server itself; attribute=value stands behind a name in braces.
+	// of the server itself; attribute=value follows a name in braces.
 	counts, levels, own map[string]float64
-	// stands is true while nothing moves: the gauges show what was, and waiting grows
+	// stalled is true while nothing moves: the gauges show what was, and waiting grows
 	// by what arrives.
-	stands  bool
+	stalled bool
 	waiting float64
 }
 
@@ -41,7 +41,7 @@ func (l *load) scrape() pmetric.Metrics {
 	if l.began {
 		l.at = l.at.Add(15 * time.Second)
 		served := l.rate * 15
-		if l.stands {
+		if l.stalled {
 			l.waiting += served
 			served = 0
 		}

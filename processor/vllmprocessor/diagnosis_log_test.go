@@ -62,11 +62,11 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		fmt.Fprintf(&text, "at %d\ngauge vllm.num_requests.running{0} 2\ncounter vllm.generation_tokens{0} %d\n", at, at*10)
 	}
 	r.send(text.String())
-	var said []string
+	var logged []string
 	for _, entry := range r.logs.FilterMessageSnippet("diagnosis: ").All() {
-		said = append(said, entry.Message)
+		logged = append(logged, entry.Message)
 	}
-	assert.Equal(t, []string{"diagnosis: The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency."}, said)
+	assert.Equal(t, []string{"diagnosis: The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency."}, logged)
 }
 
 // Thousands of engines that change at once do not flood the log. The summary says
@@ -112,7 +112,7 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 	assert.Equal(t, int64(150), p.counted("otelcol_processor_vllm_unlogged_changes", ""))
 }
 
-// Where a resource has no name, all that it has stands in the line.
+// Where a resource has no name, all its attributes are in the line.
 func TestAServerWithoutANameIsNamedByItsAttributes(t *testing.T) {
 	r := newRig(t, "{diagnosis: {hold: 1}}")
 	story := readStory(t, `

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
-// An engine of which only a part has come looks like one that does nothing. It is
+// An engine of which only a part has arrived looks like one that does nothing. It is
 // judged by the whole, whatever a batch processor before this one makes of a scrape.
 func TestABatchInPartsIsDiagnosedAsAWhole(t *testing.T) {
 	reportedBy := func(split int) (all []map[string]float64) {
@@ -39,11 +39,11 @@ func TestABatchInPartsIsDiagnosedAsAWhole(t *testing.T) {
 			for _, part := range parts(metrics, split) {
 				out, err := p.process(t.Context(), part)
 				require.NoError(t, err)
-				said := diagnosisOf(out)
-				for key := range said {
+				emitted := diagnosisOf(out)
+				for key := range emitted {
 					assert.NotContains(t, at, key, "reported twice")
 				}
-				maps.Copy(at, said)
+				maps.Copy(at, emitted)
 			}
 			all = append(all, at)
 		}

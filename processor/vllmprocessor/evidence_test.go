@@ -30,7 +30,7 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				server.rate = 5.9
 				p.watch(server, 8*time.Minute)
 				require.Empty(t, p.changes())
-				server.stands = true
+				server.stalled = true
 				var reported map[string]float64
 				for range 8 {
 					server.waiting = waiting - 15*server.rate // and scrape adds what came
@@ -93,7 +93,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 	}
 }
 
-// The signal that decides about the cause stands first.
+// The signal that decides about the cause is first.
 func TestTheDecidingEvidenceComesFirst(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 	p.begin(componenttest.NewNopHost())

@@ -38,7 +38,7 @@ func byVersion(metrics pmetric.Metrics) map[string][]string {
 }
 
 // The server behind an address is replaced by a newer one. The receiver ends all
-// series under the old resource, and goes on under the new one.
+// series under the old resource, and continues under the new one.
 func TestAnUpdateInPlaceEndsTheSeriesOfTheOldVersion(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
 	story := readStory(t, `

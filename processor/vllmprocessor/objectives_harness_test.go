@@ -177,7 +177,7 @@ func (i *instance) end() {
 }
 
 // take passes metrics through and returns what was reported about objectives.
-func (i *instance) take(metrics pmetric.Metrics) sloSaid {
+func (i *instance) take(metrics pmetric.Metrics) emittedObjectives {
 	i.t.Helper()
 	out, err := i.process(context.Background(), metrics)
 	require.NoError(i.t, err)
@@ -198,22 +198,22 @@ func (i *instance) counted(name, reason string) (n int64) {
 }
 
 // sentences are what was logged at a level.
-func (i *instance) sentences(level zapcore.Level) (said []string) {
+func (i *instance) sentences(level zapcore.Level) (logged []string) {
 	for _, entry := range i.logs.FilterLevelExact(level).All() {
-		said = append(said, entry.Message)
+		logged = append(logged, entry.Message)
 	}
-	return said
+	return logged
 }
 
-// sloSaid is what was said about objectives, as name{attributes}.
-type sloSaid struct {
+// emittedObjectives is what was emitted about objectives, as name{attributes}.
+type emittedObjectives struct {
 	values map[string]float64
 	starts map[string]time.Time
 	ended  []string
 }
 
-func listen(metrics pmetric.Metrics) sloSaid {
-	all := sloSaid{map[string]float64{}, map[string]time.Time{}, nil}
+func listen(metrics pmetric.Metrics) emittedObjectives {
+	all := emittedObjectives{map[string]float64{}, map[string]time.Time{}, nil}
 	for i := range metrics.ResourceMetrics().Len() {
 		scopes := metrics.ResourceMetrics().At(i).ScopeMetrics()
 		for j := range scopes.Len() {
@@ -225,7 +225,7 @@ func listen(metrics pmetric.Metrics) sloSaid {
 	return all
 }
 
-func (all *sloSaid) hear(metric pmetric.Metric) {
+func (all *emittedObjectives) hear(metric pmetric.Metric) {
 	name, ours := strings.CutPrefix(metric.Name(), "vllm.slo.")
 	if !ours {
 		return

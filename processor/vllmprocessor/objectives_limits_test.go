@@ -27,11 +27,11 @@ func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
 	for range 80 {
 		p.shows("one:8000", engines, 1)
 	}
-	// The clock goes back; what measures durations does not. What the server says
-	// is out of order until the resource is forgotten. Then it goes on, without what
+	// The clock is set back; what measures durations is not. What the server sends
+	// is out of order until the resource is forgotten. Then it continues without what
 	// lies in the future.
 	ago := -20 * time.Minute
-	back := func(seconds float64) sloSaid {
+	back := func(seconds float64) emittedObjectives {
 		p.at = p.at.Add(30 * time.Second)
 		engines["0"].firstTokenTook(p.at.Add(ago), seconds)
 		return p.take(body("one:8000", "m", p.at.Add(ago), []string{firstToken}, engines))
@@ -40,7 +40,7 @@ func TestAClockSetBackDoesNotStopTheCounting(t *testing.T) {
 	for range 12 {
 		assert.Empty(t, back(1).values)
 	}
-	var got sloSaid
+	var got emittedObjectives
 	for range 3 {
 		got = back(3)
 	}
@@ -59,7 +59,7 @@ func TestABatchFromTheFutureDoesNotEmptyTheWindows(t *testing.T) {
 	far := p.at.Add(60 * 24 * time.Hour)
 	assert.Empty(t, p.take(body("one:8000", "m", far, []string{firstToken}, engines)).values)
 	assert.Contains(t, strings.Join(p.sentences(zapcore.WarnLevel), "\n"), "ahead of this machine's clock")
-	// What follows goes on as if it had not been.
+	// What follows is counted as if that point had not been sent.
 	got := p.shows("one:8000", engines)
 	assert.InDelta(t, 1-5.0, got.values[budgetLeft], 1e-9)
 }
@@ -73,13 +73,13 @@ func TestTrackersAreBounded(t *testing.T) {
 		p.take(body(name, "m", noon, []string{firstToken}, engines))
 	}
 	p.at = p.at.Add(30 * time.Second)
-	said := 0
+	logged := 0
 	for _, name := range names {
 		if _, is := p.take(body(name, "m", p.at, []string{firstToken}, engines)).values[valid]; is {
-			said++
+			logged++
 		}
 	}
-	assert.Equal(t, 2, said)
+	assert.Equal(t, 2, logged)
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "more than 2 objectives on models of resources")
 	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "tracker_limit"))
@@ -103,7 +103,7 @@ func TestBucketsThatCannotDecideAreSaidOnce(t *testing.T) {
 
 func TestManyPipelinesAtOnce(t *testing.T) {
 	store, shared := &memory{}, &archive.Shared{}
-	// The archive has the clock of its first user; this one's stands still.
+	// The archive has the clock of its first user; this one has a clock that does not move.
 	idle := newInstance(t, kept(), shared)
 	idle.begin(hostWith{stateID, store})
 	defer idle.end()

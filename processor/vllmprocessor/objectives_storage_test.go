@@ -62,7 +62,7 @@ const (
 )
 
 // shows passes a body of a server through and waits half a minute before that.
-func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...float64) sloSaid {
+func (i *instance) shows(name string, engines map[string]*engineLog, seconds ...float64) emittedObjectives {
 	i.t.Helper()
 	i.at = i.at.Add(30 * time.Second)
 	for _, e := range engines {
@@ -206,9 +206,9 @@ func TestWhatCannotBeReadStartsAnew(t *testing.T) {
 			store := &memory{data: map[string][]byte{budgetsKey: data}}
 			p := newInstance(t, kept(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
-			said := p.sentences(zapcore.WarnLevel)
-			require.Len(t, said, 1)
-			assert.Contains(t, said[0], "damaged or was written by another version; 0 of their states could be read")
+			logged := p.sentences(zapcore.WarnLevel)
+			require.Len(t, logged, 1)
+			assert.Contains(t, logged[0], "damaged or was written by another version; 0 of their states could be read")
 			engines := map[string]*engineLog{"0": {born: noon}}
 			p.shows("one:8000", engines)
 			assert.InDelta(t, 1.0, p.shows("one:8000", engines, 1).values[budgetLeft], 1e-9)
@@ -265,7 +265,7 @@ func TestAWriteThatFailsLosesNothing(t *testing.T) {
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "saved with the next attempt")
 	p.at = p.at.Add(10 * time.Minute)
 	p.objectives().Archive.Save(context.Background())
-	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is said again after a while")
+	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is logged again after a while")
 	assert.Equal(t, int64(6), p.counted("otelcol_processor_vllm_failed_saves", ""))
 	store.set(false)
 	p.end()

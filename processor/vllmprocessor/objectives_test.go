@@ -117,7 +117,7 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // scrape is half a minute after the previous one, with new first tokens before it.
-func (i *instance) scrape(engines map[string]*engineLog, model string, seconds ...float64) sloSaid {
+func (i *instance) scrape(engines map[string]*engineLog, model string, seconds ...float64) emittedObjectives {
 	i.t.Helper()
 	i.at = i.at.Add(30 * time.Second)
 	for _, e := range engines {
@@ -142,7 +142,7 @@ func TestARestartOfTheServerLosesNothingAndCountsNothingTwice(t *testing.T) {
 	engines["0"] = &engineLog{born: p.at.Add(10 * time.Second)}
 	got = p.scrape(engines, "m", 1)
 	assert.Equal(t, []float64{6, 4}, []float64{got.values[valid], got.values[good]}, "one of the new life and one of the other engine")
-	assert.Equal(t, noon, got.starts[valid], "the sum goes on")
+	assert.Equal(t, noon, got.starts[valid], "the sum continues")
 	got = p.scrape(engines, "m", 9)
 	assert.Equal(t, []float64{8, 4}, []float64{got.values[valid], got.values[good]})
 }
@@ -297,9 +297,9 @@ func TestJointAttainmentIsOfFinishedRequests(t *testing.T) {
 		got = p.take(body("one:8000", "m", p.at, names, engines))
 		assert.NotContains(t, got.values, "joint_attainment{bound=lower,model_name=m}")
 	}
-	said := p.sentences(zapcore.WarnLevel)
-	require.Len(t, said, 1)
-	assert.Contains(t, said[0], "differ in their number of requests")
+	logged := p.sentences(zapcore.WarnLevel)
+	require.Len(t, logged, 1)
+	assert.Contains(t, logged[0], "differ in their number of requests")
 }
 
 func TestPatternsChooseModels(t *testing.T) {
@@ -317,25 +317,25 @@ func TestPatternsChooseModels(t *testing.T) {
 	for range 5 {
 		p.scrape(engines, "meta-llama/L", 1)
 	}
-	said := p.sentences(zapcore.WarnLevel)
-	require.Len(t, said, 1)
-	assert.Contains(t, said[0], `the pattern "lama-*" matches none of the models seen: meta-llama/L`)
+	logged := p.sentences(zapcore.WarnLevel)
+	require.Len(t, logged, 1)
+	assert.Contains(t, logged[0], `the pattern "lama-*" matches none of the models seen: meta-llama/L`)
 }
 
 func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p.take(body("one:8000", "m", noon, []string{firstToken}, engines))
-	said := p.scrape(engines, "m", 1)
+	emitted := p.scrape(engines, "m", 1)
 	p.at = p.at.Add(time.Minute)
 	stale := body("one:8000", "m", p.at, []string{firstToken}, engines)
 	markGone(stale)
 	got := p.take(stale)
 	assert.Empty(t, got.values)
-	assert.Len(t, got.ended, len(said.values))
+	assert.Len(t, got.ended, len(emitted.values))
 
 	got = p.scrape(engines, "m", 9)
-	assert.Equal(t, 2.0, got.values[valid], "it goes on within max_staleness")
+	assert.Equal(t, 2.0, got.values[valid], "it continues within max_staleness")
 	assert.Equal(t, 1.0, got.values[good])
 }
 

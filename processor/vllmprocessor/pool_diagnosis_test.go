@@ -36,7 +36,7 @@ func silent(server string, ends bool) pmetric.Metrics {
 	return metrics
 }
 
-// lastOfPools is what the pools said last, as poolPoints has it.
+// lastOfPools is what the pools emitted last, as poolPoints has it.
 func lastOfPools(t *testing.T, sink *consumertest.MetricsSink) map[string]string {
 	t.Helper()
 	for _, metrics := range slices.Backward(sink.AllMetrics()) {
@@ -72,27 +72,27 @@ func TestAServerThatCannotBeReadStillCounts(t *testing.T) {
 				}
 				time.Sleep(14 * time.Second)
 			}
-			said := lastOfPools(t, sink)
+			emitted := lastOfPools(t, sink)
 			time.Sleep(14 * time.Second)
-			return said
+			return emitted
 		}
 		answers := func(int) pmetric.Metrics {
 			return gauges("b", map[string]float64{"vllm.num_requests.running": 3, "vllm.generation_tokens": working})
 		}
-		said := read(3, answers)
-		assert.Equal(t, "2", said["replicas m"])
-		assert.Equal(t, "1", said["diagnosis.severity m"], "without latencies nothing can be judged")
+		emitted := read(3, answers)
+		assert.Equal(t, "2", emitted["replicas m"])
+		assert.Equal(t, "1", emitted["diagnosis.severity m"], "without latencies nothing can be judged")
 
-		said = read(10, func(n int) pmetric.Metrics { return silent("b", n == 0) })
-		assert.Equal(t, "1", said["replicas m"])
-		assert.Equal(t, "1", said["diagnosis.condition m unreachable"])
-		assert.Equal(t, "3", said["diagnosis.severity m"], "it is half of them")
+		emitted = read(10, func(n int) pmetric.Metrics { return silent("b", n == 0) })
+		assert.Equal(t, "1", emitted["replicas m"])
+		assert.Equal(t, "1", emitted["diagnosis.condition m unreachable"])
+		assert.Equal(t, "3", emitted["diagnosis.severity m"], "it is half of them")
 
-		said = read(4, nil)
-		assert.Equal(t, "1", said["diagnosis.condition m unreachable"], "it may come back")
-		said = read(2, nil)
-		assert.Equal(t, "0", said["diagnosis.condition m unreachable"], "nothing has come for more than five minutes")
-		assert.Equal(t, "1", said["diagnosis.severity m"])
+		emitted = read(4, nil)
+		assert.Equal(t, "1", emitted["diagnosis.condition m unreachable"], "it may come back")
+		emitted = read(2, nil)
+		assert.Equal(t, "0", emitted["diagnosis.condition m unreachable"], "nothing has arrived for more than five minutes")
+		assert.Equal(t, "1", emitted["diagnosis.severity m"])
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }
@@ -116,13 +116,13 @@ func TestDiagnosedPoolsHaveTheAttributesOfGroupBy(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		said := lastOfPools(t, sink)
+		emitted := lastOfPools(t, sink)
 		for _, attributes := range []string{"m north", "m south", "m"} {
-			assert.Equal(t, "1", said["diagnosis.severity "+attributes], attributes)
-			assert.NotEmpty(t, said["replicas "+attributes], "the sums have the same pools")
-			delete(said, "diagnosis.severity "+attributes)
+			assert.Equal(t, "1", emitted["diagnosis.severity "+attributes], attributes)
+			assert.NotEmpty(t, emitted["replicas "+attributes], "the sums have the same pools")
+			delete(emitted, "diagnosis.severity "+attributes)
 		}
-		for key := range said {
+		for key := range emitted {
 			assert.NotContains(t, key, "severity")
 		}
 		require.NoError(t, p.Shutdown(t.Context()))

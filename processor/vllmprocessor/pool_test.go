@@ -85,7 +85,7 @@ const gone = -1
 // withDiagnosis has the pools diagnosed, too.
 func withDiagnosis(c *Config, _ *processor.Settings) { c.Diagnosis.Enabled = true }
 
-// poolPoints reads what a pool said: metric and own attributes to value, "end"
+// poolPoints reads what a pool emits: metric and own attributes to value, "end"
 // for a point without one.
 func poolPoints(t *testing.T, metrics pmetric.Metrics) map[string]string {
 	t.Helper()
@@ -375,11 +375,11 @@ func TestWhatIsNotTakenIsCountedAndSaidNowAndThen(t *testing.T) {
 		require.NoError(t, p.ConsumeMetrics(t.Context(), gauges("a", map[string]float64{"vllm.num_requests.running": 3})))
 		time.Sleep(2*time.Minute + 16*time.Second)
 		synctest.Wait()
-		assert.Equal(t, 9, calls, "it goes on trying")
-		said := logs.FilterMessageSnippet("did not take the metrics of the pools").All()
-		require.Len(t, said, 3)
-		assert.EqualValues(t, 1, said[0].ContextMap()["failures_since_last_message"])
-		assert.EqualValues(t, 4, said[1].ContextMap()["failures_since_last_message"])
+		assert.Equal(t, 9, calls, "it continues to try")
+		logged := logs.FilterMessageSnippet("did not take the metrics of the pools").All()
+		require.Len(t, logged, 3)
+		assert.EqualValues(t, 1, logged[0].ContextMap()["failures_since_last_message"])
+		assert.EqualValues(t, 4, logged[1].ContextMap()["failures_since_last_message"])
 		metadatatest.AssertEqualProcessorVllmPoolLostPoints(t, telemetry,
 			[]metricdata.DataPoint[int64]{{Value: 2 * 9}}, metricdatatest.IgnoreTimestamp())
 		require.NoError(t, p.Shutdown(t.Context()))

@@ -37,10 +37,10 @@ type vllmProcessor struct {
 
 	// mu guards what follows. A resource has a lock of its own, which is taken before
 	// mu where both are needed, so that one resource with much to do delays no other.
-	mu        sync.Mutex
-	resources map[string]*resource
-	swept     time.Time
-	lapsed    lapsed
+	mu         sync.Mutex
+	resources  map[string]*resource
+	expiredAt  time.Time
+	shortLived shortLived
 
 	warned warnings
 	// series and engines are shared among the resources.
@@ -119,7 +119,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	p.telemetry.Unread(ctx, &unread)
 	p.warnSize(&unread)
 	now := p.now()
-	p.sweep(ctx, now)
+	p.expireSilent(ctx, now)
 	elsewhere := p.derivedElsewhere(metrics)
 	left := map[string]int{}
 	for i := range batches {

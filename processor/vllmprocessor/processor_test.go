@@ -99,7 +99,7 @@ func TestAWindowOfTwoScrapesIsEnough(t *testing.T) {
 }
 
 // A server that is forgotten between any two scrapes is new each time, and nothing
-// could ever be said about it.
+// could ever be derived from it.
 func TestAStalenessShorterThanTheScrapeIntervalIsReportedOnce(t *testing.T) {
 	r := newRig(t, "{window: 10s, max_staleness: 10s}")
 	r.send(every(0, 15, 30, 45, 60))

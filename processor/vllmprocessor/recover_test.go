@@ -113,8 +113,8 @@ func TestTwoProcessorsDeriveOnce(t *testing.T) {
 					assert.Equal(t, fmt.Sprint(points(t, takeAdded(want))), fmt.Sprint(got), i)
 				}
 			}
-			said := strings.Join(second.messages(), "\n")
-			assert.Equal(t, 1, strings.Count(said, "another vllm processor has derived metrics of the same servers before this one"))
+			logged := strings.Join(second.messages(), "\n")
+			assert.Equal(t, 1, strings.Count(logged, "another vllm processor has derived metrics of the same servers before this one"))
 			assert.NotContains(t, strings.Join(first.messages(), "\n"), "another vllm processor")
 		})
 	}

@@ -58,7 +58,7 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 				share:  p.series.Open(), engines: p.engines.Open(), parts: make([]part, len(p.stages)),
 			}
 			p.resources[key] = r
-			p.warnLapse(key, now)
+			p.warnShortLived(key, now)
 		}
 		p.mu.Unlock()
 		r.mu.Lock()
@@ -117,15 +117,15 @@ func (p *vllmProcessor) numResources() int {
 	return len(p.resources)
 }
 
-// sweep forgets resources that have been silent for max_staleness. It looks a few times
+// expireSilent forgets resources that have been silent for max_staleness. It looks a few times
 // within that time.
-func (p *vllmProcessor) sweep(ctx context.Context, now time.Time) {
+func (p *vllmProcessor) expireSilent(ctx context.Context, now time.Time) {
 	p.mu.Lock()
-	if now.Sub(p.swept) < p.config.MaxStaleness/4 {
+	if now.Sub(p.expiredAt) < p.config.MaxStaleness/4 {
 		p.mu.Unlock()
 		return
 	}
-	p.swept = now
+	p.expiredAt = now
 	var silent []*resource
 	for _, r := range p.resources {
 		if now.Sub(r.Arrived) > p.config.MaxStaleness {
@@ -148,7 +148,7 @@ func (p *vllmProcessor) expire(ctx context.Context, r *resource, now time.Time) 
 		return
 	}
 	p.mu.Lock()
-	p.noteLapse(r, now)
+	p.recordShortLived(r, now)
 	p.mu.Unlock()
 	p.forget(r)
 	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)

@@ -93,11 +93,11 @@ func takeAdded(metrics pmetric.Metrics) pmetric.Metrics {
 	return added
 }
 
-func checkTruth(t *testing.T, when string, truth, said map[string]float64) {
+func checkTruth(t *testing.T, when string, truth, emitted map[string]float64) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(truth)) {
 		want := truth[key]
-		got, there := said[key]
+		got, there := emitted[key]
 		switch {
 		case !there:
 			assert.Fail(t, "missing", "%s: %s %g", when, key, want)
@@ -107,8 +107,8 @@ func checkTruth(t *testing.T, when string, truth, said map[string]float64) {
 			assert.InDelta(t, want, got, 1e-9*math.Abs(want), "%s: %s", when, key)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(said)) {
-		assert.Contains(t, truth, key, "%s: %g", when, said[key])
+	for _, key := range slices.Sorted(maps.Keys(emitted)) {
+		assert.Contains(t, truth, key, "%s: %g", when, emitted[key])
 	}
 }
 

@@ -82,12 +82,12 @@ func TestServersThatHoldLittleLeaveTheRestToOthersThanTheNoisyOne(t *testing.T) 
 	assert.Equal(t, 2000, r.processor.series.Used(), "the noisy one has the rest")
 }
 
-// A server with many models has all trackers, until others come.
+// A server with many models has all trackers, until others appear.
 func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.9)))
 	p.objectives().Trackers = quota.New(8)
 	engines := map[string]*engineLog{"0": {born: noon}}
-	both := func(others int) (said int) {
+	both := func(others int) (counted int) {
 		p.at = p.at.Add(30 * time.Second)
 		noisy := pmetric.NewMetrics()
 		for model := range 20 {
@@ -96,10 +96,10 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 		p.take(noisy)
 		for i := range others {
 			if _, is := p.take(body(fmt.Sprint("good", i), "m", p.at, []string{firstToken}, engines)).values[valid]; is {
-				said++
+				counted++
 			}
 		}
-		return said
+		return counted
 	}
 	for range 3 {
 		both(0)

@@ -121,7 +121,7 @@ func TestAStageThatIsAddedToTheListIsRun(t *testing.T) {
 	assert.Equal(t, []float64{1, 2}, c.send(t, p, every(0, 15)))
 	assert.Equal(t, []byte{2}, p.snapshot()["batches"])
 	p.now = clock(storyBegin.Add(10 * time.Minute))
-	p.sweep(t.Context(), p.now())
+	p.expireSilent(t.Context(), p.now())
 	require.NoError(t, p.shutdown(t.Context()))
 	assert.Equal(t, []string{"start", "begin vllm-0", "observe", "append", "observe", "append", "end", "shutdown"}, c.calls)
 }

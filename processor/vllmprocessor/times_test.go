@@ -89,9 +89,9 @@ func newestOf(metrics pmetric.Metrics, name string) (newest pcommon.Timestamp) {
 	return newest
 }
 
-// What a sender has kept while this collector was away comes in one request. From one
+// What a sender has kept while this collector was away arrives in one request. From one
 // or a few engines everything is derived, and what the rates are is the same as when
-// each time had come alone.
+// each time had arrived alone.
 func TestTheTimesOfAFewEnginesInOneRequestAreAllDerived(t *testing.T) {
 	const times = 240
 	of := func(i int) int { return i % 8 }

@@ -236,7 +236,7 @@ func TestARolloutIsNoPage(t *testing.T) {
 			server.own = map[string]float64{"vllm.up": 1, "vllm.pod.ready": 1, "vllm.pod.terminating": 0}
 			p.watch(server, 8*time.Minute)
 			server.own["vllm.pod.ready"], server.own["vllm.pod.terminating"] = 0, terminating
-			server.stands = true
+			server.stalled = true
 			worst := 0.0
 			for range 8 {
 				worst = max(worst, p.diagnoses(server)["severity"])

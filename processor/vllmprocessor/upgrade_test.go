@@ -52,10 +52,10 @@ func (i *instance) budget(server string, place func(pmetric.Metrics) pmetric.Met
 	i.take(place(body(server, "m", i.at, []string{firstToken}, engines)))
 	i.at = i.at.Add(30 * time.Second)
 	engines["0"].firstTokenTook(i.at.Add(-time.Second), 1)
-	said := i.take(place(body(server, "m", i.at, []string{firstToken}, engines)))
+	emitted := i.take(place(body(server, "m", i.at, []string{firstToken}, engines)))
 	i.at = began
-	require.Contains(i.t, said.values, budgetLeft)
-	return said.values[budgetLeft]
+	require.Contains(i.t, emitted.values, budgetLeft)
+	return emitted.values[budgetLeft]
 }
 
 func unplaced(m pmetric.Metrics) pmetric.Metrics { return m }
@@ -127,8 +127,8 @@ func TestServersOfTwoNamespacesAreTwo(t *testing.T) {
 			engines["0"].firstTokenTook(p.at.Add(-time.Second), 1, 3)
 		}
 		p.take(prod(body("one:8000", "m", p.at, []string{firstToken}, engines)))
-		said := p.take(test(body("one:8000", "m", p.at, []string{firstToken}, map[string]*engineLog{"0": {born: noon}})))
-		assert.Zero(t, said.values[valid], "no request reached the idle server")
+		emitted := p.take(test(body("one:8000", "m", p.at, []string{firstToken}, map[string]*engineLog{"0": {born: noon}})))
+		assert.Zero(t, emitted.values[valid], "no request reached the idle server")
 	}
 	assert.Len(t, p.resources, 2)
 }

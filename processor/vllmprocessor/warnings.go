@@ -35,34 +35,34 @@ type warnings [numTopics]atomic.Bool
 // first reports whether a topic has not been logged yet, and records it.
 func (w *warnings) first(about topic) bool { return w[about].CompareAndSwap(false, true) }
 
-// lapsed is a resource that was forgotten after a single batch, and how often in
+// shortLived is a resource that was forgotten after a single batch, and how often in
 // a row.
-type lapsed struct {
+type shortLived struct {
 	key     string
 	arrived time.Time
 	times   int
 }
 
-// noteLapse records that a resource is forgotten. It watches one at a time; one that
+// recordShortLived records that a resource is forgotten. It watches one at a time; one that
 // does not come back is replaced.
-func (p *vllmProcessor) noteLapse(r *resource, now time.Time) {
+func (p *vllmProcessor) recordShortLived(r *resource, now time.Time) {
 	switch {
 	case r.batches > 0:
-	case p.lapsed.key == r.Key:
-		p.lapsed.arrived = r.Arrived
-		p.lapsed.times++
-	case p.lapsed.key == "" || now.Sub(p.lapsed.arrived) > 10*p.config.MaxStaleness:
-		p.lapsed = lapsed{r.Key, r.Arrived, 1}
+	case p.shortLived.key == r.Key:
+		p.shortLived.arrived = r.Arrived
+		p.shortLived.times++
+	case p.shortLived.key == "" || now.Sub(p.shortLived.arrived) > 10*p.config.MaxStaleness:
+		p.shortLived = shortLived{r.Key, r.Arrived, 1}
 	}
 }
 
-// warnLapse warns once that resources are scraped less often than they are forgotten.
-// One lapse can be an accident, so there must be two.
-func (p *vllmProcessor) warnLapse(key string, now time.Time) {
-	if p.lapsed.times < 2 || p.lapsed.key != key || !p.warned.first(aboutStaleness) {
+// warnShortLived warns once that resources are scraped less often than they are forgotten.
+// Once can be an accident, so there must be two.
+func (p *vllmProcessor) warnShortLived(key string, now time.Time) {
+	if p.shortLived.times < 2 || p.shortLived.key != key || !p.warned.first(aboutStaleness) {
 		return
 	}
-	interval := now.Sub(p.lapsed.arrived)
+	interval := now.Sub(p.shortLived.arrived)
 	p.logger.Warn(fmt.Sprintf("a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
 		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
 		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))

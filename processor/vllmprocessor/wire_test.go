@@ -58,7 +58,7 @@ func TestTheDiagnosisIsTheSameUnderWireNames(t *testing.T) {
 			take(server.scrape())
 		}
 		watch(4 * time.Minute)
-		server.stands = true
+		server.stalled = true
 		watch(2 * time.Minute)
 		for range 8 {
 			take(server.failed("refused", nil))

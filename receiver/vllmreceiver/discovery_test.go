@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -364,4 +365,45 @@ func TestNoTargetIsStartedAfterTheEndOfDiscovery(t *testing.T) {
 	assert.True(t, d.reconcile(t.Context(), wanted, 3))
 	assert.EqualValues(t, 2, r.targets.Load())
 	assert.EqualValues(t, 3, r.overflow.Load())
+}
+
+// The ends of removed targets are sent side by side, so that a slow pipeline does not delay
+// discovery by its time for each target; and only eight at a time.
+func TestEightRemovedTargetsEndAtATime(t *testing.T) {
+	t.Parallel()
+	const targets = 20
+	var ending, ended atomic.Int64
+	release := make(chan struct{})
+	next, err := consumer.NewMetrics(func(_ context.Context, metrics pmetric.Metrics) error {
+		if !slices.Contains(ends(metrics), "vllm.up") {
+			return nil
+		}
+		ending.Add(1)
+		<-release
+		ended.Add(1)
+		return nil
+	})
+	require.NoError(t, err)
+	d, r := discovered(t, next)
+	server := metricsServer(t, quick)
+	var wanted []discover.Target
+	for i := range targets {
+		wanted = append(wanted, discoveredAt(t, fmt.Sprintf("%s/%d/metrics", server, i)))
+		wanted[i].Interval = 200 * time.Millisecond
+	}
+	require.True(t, d.reconcile(t.Context(), wanted, 0))
+	// A target without points has no end to send.
+	require.Eventually(t, func() bool {
+		r.status.mu.Lock()
+		defer r.status.mu.Unlock()
+		return r.status.working == targets
+	}, within, time.Millisecond)
+	done := make(chan bool, 1)
+	go func() { done <- d.reconcile(t.Context(), nil, 0) }()
+	require.Eventually(t, func() bool { return ending.Load() == 8 }, within, time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
+	assert.EqualValues(t, 8, ending.Load())
+	close(release)
+	assert.True(t, <-done)
+	assert.EqualValues(t, targets, ended.Load())
 }

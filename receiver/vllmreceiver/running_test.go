@@ -257,3 +257,21 @@ func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
 	require.NoError(t, again.scraper.stopped.Err(), "the new one runs")
 	require.NoError(t, r.Shutdown(t.Context()))
 }
+
+// A scrape that was canceled because its target stops is neither a success nor a failure.
+func TestACanceledScrapeDoesNotChangeTheStatus(t *testing.T) {
+	p := newDelivery(t)
+	host := newStatusHost()
+	p.receiver.status.start(host)
+	p.receiver.status.added(p.scraper.identity.address.String())
+	p.deliverFailure()
+	require.Len(t, host.seen(), 1)
+	p.deliver(gaugeOf("num_requests_running", "1"))
+	require.Len(t, host.seen(), 2)
+	require.Equal(t, "StatusOK", host.seen()[1])
+	p.deliverFailure()
+	require.Len(t, host.seen(), 3)
+	p.scraper.cancel()
+	p.deliver(gaugeOf("num_requests_running", "1"))
+	assert.Len(t, host.seen(), 3)
+}

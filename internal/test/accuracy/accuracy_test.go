@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 var (
@@ -79,9 +80,8 @@ func TestAccuracy(t *testing.T) {
 		full(t)
 	case *flagMode != "sample":
 		t.Skip("-accuracy=" + *flagMode)
-	case raced:
-		t.Skip("the race detector makes the engine thirty times slower, and there is no concurrency in it")
 	default:
+		race.SkipSequential(t)
 		sample(t)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
@@ -80,9 +81,7 @@ func (h *poolRecording) ConsumeMetrics(_ context.Context, metrics pmetric.Metric
 // recordPool runs a story with a processor that has a pool configured.
 func recordPool(t *testing.T, s *poolStory) *poolRecording {
 	t.Helper()
-	if raced {
-		t.Skip("the race detector makes the engine thirty times slower")
-	}
+	race.SkipSequential(t)
 	h := &poolRecording{servers: map[string][]Reported{}}
 	synctest.Test(t, func(t *testing.T) {
 		factory := vllmprocessor.NewFactory()

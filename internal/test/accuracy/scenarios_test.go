@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
@@ -227,9 +228,7 @@ const (
 // expected diagnosis: soon, until the end, and at no other time. The table in
 // docs/simulator.md has the measured times; -accuracy.scenarios writes it.
 func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
-	if raced {
-		t.Skip("the race detector makes the engine thirty times slower, and there is no concurrency in it")
-	}
+	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(scenarioFolder, "*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, files, len(wantedOf))

@@ -230,11 +230,11 @@ func TestEveryFalsificationIsFound(t *testing.T) {
 		{"a metric twice", func(rm pmetric.ResourceMetrics) {
 			m := found(rm, "vllm.prompt_tokens")
 			m.CopyTo(rm.ScopeMetrics().At(0).Metrics().AppendEmpty())
-		}, "stands twice"},
+		}, "occurs twice"},
 		{"a point twice", func(rm pmetric.ResourceMetrics) {
 			points := found(rm, "vllm.prompt_tokens").Sum().DataPoints()
 			points.At(0).CopyTo(points.AppendEmpty())
-		}, "stands twice"},
+		}, "occurs twice"},
 		{"an attribute's value", func(rm pmetric.ResourceMetrics) { attribute(counter(rm).Attributes(), "engine", "1") }, "is missing"},
 		{"an attribute too many", func(rm pmetric.ResourceMetrics) { attribute(counter(rm).Attributes(), "pid", "1") }, "is missing"},
 		{"an attribute too few", func(rm pmetric.ResourceMetrics) { counter(rm).Attributes().Remove("engine") }, "is missing"},

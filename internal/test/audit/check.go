@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// Scrape is a body as the server gave it, and how the receiver was to read it.
+// Scrape is a body as the server sent it, with the settings of the receiver.
 type Scrape struct {
 	Body        []byte
 	ContentType string
@@ -28,15 +28,15 @@ type Scrape struct {
 
 // Report is the result of an audit.
 type Report struct {
-	// Violations describes each difference from what the receiver must emit. The
-	// audit has passed if there is none.
+	// Violations describes each difference from what the receiver must emit. Without any,
+	// the audit has passed.
 	Violations []string
-	// Fates counts the lines of the body by what became of them; their sum is the
-	// number of lines that look like samples.
+	// Fates counts the lines of the body by their fate; the sum is the number of lines that
+	// look like samples.
 	Fates map[Fate]int
-	// Points is how many points came out.
+	// Points is the number of emitted points.
 	Points int
-	// Up is true if the body has anything to read.
+	// Up is true if the body has a sample that can be read.
 	Up bool
 
 	starts map[string]pcommon.Timestamp
@@ -61,7 +61,7 @@ type auditor struct {
 	time pcommon.Timestamp
 }
 
-// Check compares what came out of one scrape of one target with the body.
+// Check compares the points of one scrape of one target with the body.
 func Check(s Scrape, rm pmetric.ResourceMetrics) *Report {
 	r := &Report{Fates: map[Fate]int{}, starts: map[string]pcommon.Timestamp{}}
 	a := &auditor{scrape: s, report: r, fates: newFates(), got: flatten(rm, r)}
@@ -133,8 +133,8 @@ func (a *auditor) own(samples int) {
 	a.failure()
 }
 
-// failure checks the kind of the failure, which has one series where the body has nothing
-// to read, and none otherwise.
+// failure checks the kind of the failure, which has one series if the body has no readable
+// sample, and otherwise none.
 func (a *auditor) failure() {
 	m := a.got[ownFailure]
 	switch {
@@ -158,8 +158,8 @@ func (a *auditor) failure() {
 	}
 }
 
-// compareAll compares metric by metric: those with a ruled name first, then those
-// that may have any free name. Metrics that remain stem from no line of the body.
+// compareAll compares metric by metric: those with a prescribed name first, then those that
+// may have any free name. Metrics that remain are not from a line of the body.
 func (a *auditor) compareAll() {
 	for _, m := range a.want.metrics {
 		if m.name == "" || len(m.points) == 0 {
@@ -204,8 +204,7 @@ func (m *metric) lines() []int {
 	return lines
 }
 
-// compareFree looks for a metric of a name that nothing else has, with these very
-// points.
+// compareFree looks for an unclaimed metric with exactly these points, under any name.
 func (a *auditor) compareFree(m *metric) {
 	for _, name := range slices.Sorted(maps.Keys(a.got)) {
 		got := a.got[name]
@@ -248,7 +247,7 @@ func (a *auditor) compare(m *metric, got *emittedMetric) {
 	}
 }
 
-// everyLine checks that each line has a fate.
+// everyLine checks that every line has a fate.
 func (a *auditor) everyLine(b *body) {
 	for _, s := range b.samples {
 		if _, ok := a.fates.of[s.line]; !ok {
@@ -300,11 +299,11 @@ func (a *auditor) past(seconds float64) pcommon.Timestamp {
 func (a *auditor) resource(attributes pcommon.Map) {
 	want := map[string]string{}
 	if a.scrape.Version != "" {
-		// The server's own answer comes before the name of a gateway's build.
+		// The server's own answer is preferred to the name of a gateway's build.
 		want["service.version"] = a.scrape.Version
 	}
 	for _, l := range a.want.resource {
-		// A gateway's build has two names, of which the first counts.
+		// A gateway's build has two names, of which the first is used.
 		if _, named := want[l.name]; !named {
 			want[l.name] = l.value
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// emittedMetric is a metric as it came out.
+// emittedMetric is a metric as it was emitted.
 type emittedMetric struct {
 	name, unit string
 	kind       catalog.Kind
@@ -17,7 +17,7 @@ type emittedMetric struct {
 	claimed    bool
 }
 
-// emittedPoint is a point as it came out.
+// emittedPoint is a point as it was emitted.
 type emittedPoint struct {
 	start, time pcommon.Timestamp
 	value       float64
@@ -30,8 +30,8 @@ type emittedPoint struct {
 	claimed     bool
 }
 
-// flatten lists what came out by name and attributes, and notes what no scrape
-// of ours may contain whatever the body says.
+// flatten lists the emitted points by name and attributes. It records as violations what no
+// scrape may contain, whatever the body has.
 func flatten(rm pmetric.ResourceMetrics, r *Report) map[string]*emittedMetric {
 	all := map[string]*emittedMetric{}
 	for _, scope := range rm.ScopeMetrics().All() {
@@ -46,10 +46,10 @@ func flatten(rm pmetric.ResourceMetrics, r *Report) map[string]*emittedMetric {
 				to = &emittedMetric{name: m.Name(), unit: m.Unit(), kind: kind, points: map[string]*emittedPoint{}}
 				all[m.Name()] = to
 			} else {
-				r.violate("%s: stands twice in one scrape", m.Name())
+				r.violate("%s: occurs twice in one scrape", m.Name())
 			}
 			if to.kind != kind || to.unit != m.Unit() {
-				r.violate("%s: stands twice with different kinds or units", m.Name())
+				r.violate("%s: occurs twice with different kinds or units", m.Name())
 			}
 			if m.Description() == "" && names[m.Name()] {
 				r.violate("%s: has no description", m.Name())
@@ -86,7 +86,7 @@ func (e *emittedMetric) read(m pmetric.Metric, r *Report) {
 			r.violate("%s%s: ends, though the body is there", e.name, key)
 		}
 		if e.points[key] != nil {
-			r.violate("%s%s: stands twice in one scrape", e.name, key)
+			r.violate("%s%s: occurs twice in one scrape", e.name, key)
 		}
 		e.points[key] = p
 		r.Points++
@@ -138,7 +138,7 @@ func numberPoint(p pmetric.NumberDataPoint) *emittedPoint {
 	return to
 }
 
-// labelsOf are a point's attributes, all of which are texts.
+// labelsOf returns a point's attributes, all of which are texts.
 func labelsOf(attributes pcommon.Map, name string, r *Report) []label {
 	var out []label
 	for key, value := range attributes.All() {
@@ -151,7 +151,7 @@ func labelsOf(attributes pcommon.Map, name string, r *Report) []label {
 	return out
 }
 
-// violate notes one thing that is not as it must be.
+// violate records one violation.
 func (r *Report) violate(format string, args ...any) {
 	r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
 }

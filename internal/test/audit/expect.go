@@ -10,10 +10,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// metric is what a family must have become.
+// metric is the expected metric of a family.
 type metric struct {
-	// name is empty where the rule only says that it must be a free one; then
-	// unit says nothing either.
+	// name is empty if the rule allows any free name; the unit is then unused.
 	name, unit string
 	kind       catalog.Kind
 	// wire is the family's name, for violations.
@@ -21,15 +20,15 @@ type metric struct {
 	points []*point
 }
 
-// point is what a series must have become.
+// point is the expected point of a series.
 type point struct {
 	attributes []label
 	key        string
 	lines      []int
-	// value is a gauge's or counter's number.
+	// value is that of a gauge or counter.
 	value float64
-	// count and sum are a histogram's or summary's; sum is NaN-safe and nil where
-	// the body has none.
+	// count and sum are those of a histogram or summary; sum may be NaN, and is nil if the
+	// body has none.
 	count float64
 	sum   *sample
 	// buckets are cumulative; the last bound of a histogram is +Inf.
@@ -38,7 +37,7 @@ type point struct {
 	exemplars          []*exemplar.Exemplar
 }
 
-// expectation is what one body must have become.
+// expectation is everything that is expected of one body.
 type expectation struct {
 	metrics []*metric
 	// resource are the attributes from info families.
@@ -54,8 +53,8 @@ type winner struct {
 	family *family
 }
 
-// expect says what the families must have become and gives every line a fate but
-// those that must be found in the points.
+// expect returns what must be emitted for the families. It sets the fate of every line
+// except those that must be found in the points.
 func expect(fs *families, s Scrape, fates *fates, now float64) *expectation {
 	e := &expectation{}
 	for _, f := range fs.list {
@@ -65,7 +64,7 @@ func expect(fs *families, s Scrape, fates *fates, now float64) *expectation {
 		}
 	}
 	if e.ray {
-		// The agent's start says nothing about the servers behind it.
+		// The start of the agent is not that of the servers behind it.
 		e.processStart = 0
 	}
 	if s.Wire {
@@ -145,8 +144,8 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	}
 }
 
-// newer reports whether a family wins over the one so far: by its rank, or, among
-// equals, because it has no pid.
+// newer reports whether a family replaces the one so far: by its rank, or, with equal
+// ranks, because it has no pid.
 func newer(r ruling, f *family, old winner) bool {
 	return r.rank > old.rank || r.rank == old.rank && hasPid(old.family) && !hasPid(f)
 }
@@ -155,8 +154,8 @@ func hasPid(f *family) bool {
 	return slices.ContainsFunc(f.series, func(s *series) bool { return get(s.labels, "pid") != "" })
 }
 
-// unknown passes a family that the catalogue lacks under its mechanical name,
-// or, where another family claims that too or it would nest, under a free one.
+// unknown expects a family that the catalogue lacks under its mechanical name, or under a
+// free one if another family claims that name too or the names would nest.
 func (e *expectation) unknown(f *family, used map[string]bool, claims map[string]int, fates *fates) {
 	if offByDefault(f.name) {
 		fates.setAll(f.lines(), Disabled)
@@ -195,7 +194,7 @@ func (e *expectation) wire(fs *families, fates *fates) {
 	}
 }
 
-// lines are all lines of a family but its "_created" lines.
+// lines returns all lines of a family except its "_created" lines.
 func (f *family) lines() []int {
 	var out []int
 	for _, s := range f.series {
@@ -204,8 +203,8 @@ func (f *family) lines() []int {
 	return out
 }
 
-// points are what the series of a family must have become under a name, which is
-// empty where it is not ruled.
+// points returns the expected points of a family under a name, which is empty if any free
+// name is allowed.
 func points(f *family, kind catalog.Kind, name string, sentinel, ray bool, fates *fates) []*point {
 	var out []*point
 	seen := map[string]bool{}
@@ -233,7 +232,7 @@ func points(f *family, kind catalog.Kind, name string, sentinel, ray bool, fates
 	return out
 }
 
-// asPoint is what one series must have become; nil where its lines are dropped.
+// asPoint returns the expected point of one series; nil if its lines are dropped.
 func asPoint(a attributed, kind catalog.Kind, sentinel bool, fates *fates) *point {
 	p := &point{attributes: a.attributes, key: labelKey(a.attributes), lines: a.lines(), created: a.created}
 	fate := Emitted
@@ -279,7 +278,7 @@ func exemplars(s *sample) []*exemplar.Exemplar {
 	return []*exemplar.Exemplar{s.exemplar}
 }
 
-// addsUp reports whether a histogram's buckets rise to its count.
+// addsUp reports whether a histogram's buckets increase to its count.
 func addsUp(s *series) bool {
 	n := len(s.buckets)
 	if n == 0 || !math.IsInf(s.buckets[n-1].bound, 1) || s.count == nil {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// family is all lines that one TYPE line speaks for.
+// family has all lines that one TYPE line applies to.
 type family struct {
-	// name is as the text format writes it: a counter ends in _total where its
-	// samples do.
+	// name is as in the text format: a counter's name ends in _total if its samples do.
 	name string
-	// kind is the TYPE line's word; unknown without one.
+	// kind is that of the TYPE line; unknown without one.
 	kind, unit string
 	series     []*series
 	index      map[string]*series
@@ -20,7 +19,7 @@ type family struct {
 // series is one label set of a family.
 type series struct {
 	labels []label
-	// value, sum, count and created are nil where the body has no such line.
+	// value, sum, count and created are nil if the body has no such line.
 	value, sum, count, created *sample
 	buckets, quantiles         []bucket
 }
@@ -31,7 +30,7 @@ type bucket struct {
 	sample *sample
 }
 
-// lines are all lines of a series but its "_created" line.
+// lines returns all lines of a series except its "_created" line.
 func (s *series) lines() []int {
 	var out []int
 	for _, single := range []*sample{s.value, s.sum, s.count} {
@@ -45,14 +44,14 @@ func (s *series) lines() []int {
 	return out
 }
 
-// families are those of a body, in its order.
+// families are those of a body, in the order of the body.
 type families struct {
 	list  []*family
 	names map[string]*family
 	fates *fates
 }
 
-// place is where a sample belongs.
+// place is the family and the role of a sample.
 type place struct {
 	family, kind, role, unit string
 }
@@ -68,8 +67,8 @@ const (
 	roleNone     = "none"
 )
 
-// group puts the samples of a body together to families and gives those their
-// fate that have no place or are there twice.
+// group assembles families from the samples of a body. It sets the fate of samples that fit
+// no family or are repeated.
 func group(b *body, fates *fates) *families {
 	f := &families{names: map[string]*family{}, fates: fates}
 	var created []*sample
@@ -108,11 +107,10 @@ var bySuffix = []struct {
 	{"_info", roleValue, []string{"info"}},
 }
 
-// locate finds the TYPE line that speaks for a sample: one with its name or with
-// its name less a suffix; then the same with colons as underscores, which
-// prometheus_client mixes in OpenMetrics. Of several TYPE lines for one name
-// (a gauge x and a counter x_total are both x in OpenMetrics) the first that has
-// such a sample counts.
+// locate finds the TYPE line that applies to a sample: one with its name or with its name
+// less a suffix; then the same with colons as underscores, which prometheus_client mixes in
+// OpenMetrics. Of several TYPE lines for one name (a gauge x and a counter x_total are both
+// x in OpenMetrics) the first that can have such a sample is used.
 func locate(b *body, name string) place {
 	if isCreated(b, name) {
 		return place{role: roleCreated}
@@ -177,7 +175,7 @@ func explain(b *body, name string, same func(a, b string) bool) (place, bool) {
 // name of a counter (with or without its _total), histogram or summary.
 func isCreated(b *body, name string) bool { return len(createdOwners(b, name)) > 0 }
 
-// createdOwners are the families that a "_created" sample can speak of.
+// createdOwners returns the families whose creation time a "_created" sample can be.
 func createdOwners(b *body, name string) []string {
 	base, ok := strings.CutSuffix(name, "_created")
 	if !ok {
@@ -231,8 +229,8 @@ func (f *families) add(p place, s *sample) {
 	}
 }
 
-// addCreated gives a creation time to the series that it speaks of. One that
-// speaks of none cannot be used.
+// addCreated sets the creation time of the series that it belongs to. One without a series
+// cannot be used.
 func (f *families) addCreated(s *sample, owners []string) {
 	for _, name := range owners {
 		owner := f.names[name]
@@ -272,7 +270,7 @@ func (f *family) of(labels []label) *series {
 	return made
 }
 
-// put sets what is still free and reports whether it was.
+// put sets a value that is not yet set, and reports whether it did.
 func put(at **sample, s *sample) bool {
 	if *at != nil {
 		return false
@@ -281,7 +279,7 @@ func put(at **sample, s *sample) bool {
 	return true
 }
 
-// insert keeps buckets in ascending order; the first of equal bounds stays.
+// insert keeps buckets in ascending order, and of equal bounds the first.
 func insert(list []bucket, b bucket) ([]bucket, bool) {
 	at, found := slices.BinarySearchFunc(list, b.bound, func(e bucket, bound float64) int {
 		switch {

@@ -2,19 +2,19 @@ package audit
 
 import "fmt"
 
-// Fate is what became of one line of a body that looks like a sample.
+// Fate is the result for one line of a body that looks like a sample.
 type Fate string
 
-// The fates that a line can have.
+// The fates of a line.
 const (
 	// Emitted lines are in a point, with their value.
 	Emitted Fate = "emitted"
-	// Alias lines are an older name of a metric that the body also has by its
-	// newer name, or a series that the body also has without its pid.
+	// Alias lines have an older name of a metric that the body also has under its newer
+	// name, or are of a series that the body also has without its pid.
 	Alias Fate = "folded as an alias"
 	// StartTime lines are "_created": they become start times.
 	StartTime Fate = "turned into a start time"
-	// Info lines are of a family whose labels are the facts.
+	// Info lines are of a family whose information is in its labels.
 	Info Fate = "turned into numbers and resource attributes"
 	// Disabled lines are of a metric that is off by default.
 	Disabled Fate = "disabled by default"
@@ -44,7 +44,7 @@ type fates struct {
 
 func newFates() *fates { return &fates{of: map[int]Fate{}} }
 
-// set decides on a line. A second decision would be a fault of this package.
+// set sets the fate of a line. A second call for a line is a fault of this package.
 func (f *fates) set(line int, fate Fate) {
 	if old, ok := f.of[line]; ok {
 		f.violations = append(f.violations, fmt.Sprintf("line %d: accounted for twice, %s and %s", line, old, fate))

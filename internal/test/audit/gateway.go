@@ -7,11 +7,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// The rules for inference gateways and for the production stack's router, once
-// more and in other words than the receiver's (docs/reference/naming.md).
+// The rules for inference gateways and for the router of the production stack, implemented
+// independently of the receiver (docs/reference/naming.md).
 
-// gatewayPrefix is the beginning of a gateway's family; its index is the
-// generation. It is -1 for other families.
+// gatewayPrefix returns the prefix of a gateway's family and its index, which is the
+// generation; -1 for other families.
 func gatewayPrefix(name string) int {
 	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool {
 		rest, ok := strings.CutPrefix(name, p.Wire)
@@ -19,8 +19,8 @@ func gatewayPrefix(name string) int {
 	})
 }
 
-// gatewayLabels gives the labels of a gateway's series their attributes' names.
-// The audited bodies have no two labels that become one.
+// gatewayLabels renames the labels of a gateway's series to attributes. In the audited
+// bodies no two labels become the same attribute.
 func gatewayLabels(list []label) []label {
 	out := slices.Clone(list)
 	for i := range out {
@@ -31,8 +31,8 @@ func gatewayLabels(list []label) []label {
 	return out
 }
 
-// addsUpOver reports whether the series of a gateway's metric are added up over
-// the labels without limit.
+// addsUpOver reports whether the series of a gateway's metric are added up over the labels
+// with unlimited values.
 func addsUpOver(f *family, kind catalog.Kind, name string) bool {
 	if gatewayPrefix(f.name) < 0 {
 		return false
@@ -62,8 +62,8 @@ func sumOf(a, b *sample) *sample {
 	return &sample{value: a.value + b.value}
 }
 
-// isRouters reports whether a body is the router's: it has a family of its own, or
-// a vLLM gauge by server where nothing is by model or engine.
+// isRouters reports whether a body is the router's: it has a family of the router, or a
+// vLLM gauge by server and no series by model or engine.
 func isRouters(fs *families) bool {
 	byServer, byModel := false, false
 	for _, f := range fs.list {
@@ -83,7 +83,7 @@ func isRouters(fs *families) bool {
 	return byServer && !byModel
 }
 
-// routers returns the name and unit of one of the router's families.
+// routers returns the name and unit of a family of the router.
 func routers(f *family) (name, unit string, ok bool) {
 	for _, prefix := range catalog.Router.Prefixes {
 		if rest, found := strings.CutPrefix(plainName(f.name), prefix); found {

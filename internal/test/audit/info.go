@@ -8,9 +8,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// infoFamily is what the catalogue says of a family whose facts are its labels;
-// nil for all others, among them those that only have the name of one: the TYPE
-// line decides.
+// infoFamily returns the catalogue's entry of an info family; nil for all others. The TYPE
+// line decides, not the name.
 func infoFamily(f *family) *catalog.InfoFamily {
 	switch f.kind {
 	case "gauge", "info", "unknown", "untyped":
@@ -25,8 +24,8 @@ func infoFamily(f *family) *catalog.InfoFamily {
 	return nil
 }
 
-// info says what the labels must have become. Where the family keeps label sets
-// of the past, only the newest counts.
+// info returns what is expected of the labels. If the family keeps older label sets, only
+// the newest is used.
 func (e *expectation) info(info *catalog.InfoFamily, f *family, now float64) {
 	all := f.series
 	last := newest(f, now)
@@ -80,8 +79,8 @@ func (e *expectation) info(info *catalog.InfoFamily, f *family, now float64) {
 	}
 }
 
-// process is the label in which the servers behind a Ray agent differ. The
-// audited bodies have one worker for each replica.
+// process returns the label that distinguishes the servers behind a Ray agent. The audited
+// bodies have one worker for each replica.
 func (e *expectation) process(labels []label) []label {
 	if !e.ray {
 		return nil
@@ -101,9 +100,8 @@ func (e *expectation) fromLabels(name string, f *family, points []*point) {
 	}
 }
 
-// newest is the label set that was written last. Its value is the time of that,
-// or, behind several API servers, the sum of their times. It is nil where the
-// family's type has no value.
+// newest returns the label set that was written last. Its value is that time, or, behind
+// several API servers, the sum of their times. It is nil if the family's type has no value.
 func newest(f *family, now float64) *series {
 	var best *series
 	at := math.Inf(-1)

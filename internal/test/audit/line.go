@@ -29,7 +29,7 @@ type sample struct {
 // declaration is one TYPE line.
 type declaration struct{ name, kind string }
 
-// body is a page of metrics, cut into lines that are read one by one.
+// body is a page of metrics. Its lines are read one by one.
 type body struct {
 	openMetrics bool
 	samples     []sample
@@ -37,11 +37,11 @@ type body struct {
 	units       map[string]string
 	// bad are the lines that look like samples and cannot be read.
 	bad []int
-	// badComments is how many HELP, TYPE and UNIT lines cannot be read.
+	// badComments is the number of HELP, TYPE and UNIT lines that cannot be read.
 	badComments int
 }
 
-// readBody reads a page as its content type says; an unknown one means text.
+// readBody reads a page in the format of its content type; an unknown one means text.
 func readBody(data []byte, contentType string) *body {
 	media, _, _ := strings.Cut(contentType, ";")
 	b := &body{
@@ -63,7 +63,7 @@ func readBody(data []byte, contentType string) *body {
 	return b
 }
 
-// kinds are the words that a TYPE line may have, in either dialect.
+// kinds are the types of a TYPE line, in both dialects.
 var kinds = []string{
 	"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset", "gaugehistogram",
 }
@@ -103,8 +103,7 @@ func cutName(text string) (name, rest string, ok bool) {
 	return name, strings.TrimSpace(text[len(quoted):]), err == nil
 }
 
-// readSample gives the line alone to the parser, so that no line can spoil
-// another.
+// readSample parses one line alone, so that it does not affect any other.
 func (b *body) readSample(number int, text string) {
 	var p textparse.Parser
 	if b.openMetrics {
@@ -131,7 +130,7 @@ func (b *body) readSample(number int, text string) {
 			s.name = l.Value
 			return
 		}
-		// To Prometheus an empty label is the same as none.
+		// In Prometheus an empty label is the same as a missing one.
 		if l.Value == "" {
 			return
 		}
@@ -150,7 +149,7 @@ func sortLabels(list []label) {
 	slices.SortFunc(list, func(a, b label) int { return strings.Compare(a.name, b.name) })
 }
 
-// get returns a label's value; empty where it is missing.
+// get returns a label's value; empty if it is missing.
 func get(list []label, name string) string {
 	for _, l := range list {
 		if l.name == name {
@@ -160,7 +159,7 @@ func get(list []label, name string) string {
 	return ""
 }
 
-// without returns the labels but one.
+// without returns all labels except one.
 func without(list []label, names ...string) []label {
 	out := make([]label, 0, len(list))
 	for _, l := range list {

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// catalogued are the metrics that a family can become, by the family's name.
+// catalogued has the metrics that a family can become, by the family's name.
 var catalogued = func() map[string][]ruling {
 	rulings := map[string][]ruling{}
 	for i := range catalog.All() {
@@ -23,16 +23,15 @@ var catalogued = func() map[string][]ruling {
 	return rulings
 }()
 
-// ruling is what the catalogue says of a family: it is this metric. Of several
-// families of a metric in one body the one with the highest rank is newest.
+// ruling is a metric that the catalogue has for a family. Of several families of a metric
+// in one body, the one with the highest rank is the newest.
 type ruling struct {
 	metric *catalog.Metric
 	source catalog.Source
 	rank   int
 }
 
-// plainName takes the deployment's prefix off a family's name and puts vLLM's
-// own before the rest.
+// plainName replaces the deployment's prefix of a family's name by vLLM's own.
 func plainName(family string) string {
 	for _, prefix := range catalog.Prefixes {
 		if rest, ok := strings.CutPrefix(family, prefix); ok && rest != "" {
@@ -42,9 +41,9 @@ func plainName(family string) string {
 	return family
 }
 
-// rule finds the metric of a family. Where a family means different things in
-// different versions, the server's version decides; where that is unknown, a
-// newer family of the same thing in the body; else the marked one is assumed.
+// rule finds the metric of a family. If a family has different meanings in different
+// versions, the server's version decides. If that is unknown, a newer family of the same
+// metric in the body decides; otherwise the marked metric is assumed.
 func rule(f *family, fs *families, version string) (ruling, bool) {
 	key := plainName(f.name)
 	rulings := catalogued[key]
@@ -128,8 +127,8 @@ func kindOf(word string) catalog.Kind {
 	return catalog.KindGauge
 }
 
-// mechanical is the name and unit that the steps 1 to 4 of docs/reference/naming.md give a
-// family that the catalogue does not know.
+// mechanical returns the name and unit, by steps 1 to 4 of docs/reference/naming.md, of a
+// family that the catalogue does not have.
 func mechanical(f *family) (name, unit string) {
 	name = plainName(f.name)
 	if f.kind == "counter" {
@@ -174,7 +173,7 @@ func offByDefault(name string) bool {
 // reserved labels would make a managed backend reject the series.
 var reserved = []string{"namespace", "location", "cluster", "job", "instance", "project_id"}
 
-// rayOwn are the labels that Ray's agent puts on everything.
+// rayOwn are the labels that Ray's agent adds to every series.
 var rayOwn = []string{"Component", "NodeAddress", "SessionName", "Version"}
 
 // attributed is a series with its attributes.
@@ -183,8 +182,8 @@ type attributed struct {
 	attributes []label
 }
 
-// attributes gives the series of a family their attributes, and their fate to
-// the lines of series that have a twin without a pid.
+// attributes returns the series of a family with their attributes. It sets the fate of the
+// lines of a series that the body also has without a pid.
 func attributes(f *family, ray bool, fates *fates) []attributed {
 	all := make([]attributed, 0, len(f.series))
 	twins := map[string]int{}
@@ -219,8 +218,8 @@ func attributes(f *family, ray bool, fates *fates) []attributed {
 	return all
 }
 
-// dropRayOwn takes Ray's labels away where the series stay distinct without
-// them; a label in which two series differ stays on all.
+// dropRayOwn removes Ray's labels if the series remain distinct without them. A label in
+// which two series differ stays on all.
 func dropRayOwn(all []attributed) {
 	drop := slices.Clone(rayOwn)
 	for {
@@ -254,7 +253,7 @@ func dropRayOwn(all []attributed) {
 	}
 }
 
-// renamed gives reserved and imitated labels their other names.
+// renamed renames reserved and imitated labels.
 func renamed(list []label) []label {
 	out := slices.Clone(list)
 	for i, l := range list {
@@ -289,8 +288,7 @@ var names = func() map[string]bool {
 	return all
 }()
 
-// nested reports whether one of the names is a dotted prefix of name or the other
-// way round.
+// nested reports whether one of the names is a dotted prefix of name, or name of it.
 func nested(name string, others map[string]bool) bool {
 	for _, parent := range dottedParents(name) {
 		if others[parent] {

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// differences are the values of a point that are not the body's.
+// differences returns the values of a point that differ from the body.
 func (*auditor) differences(m *metric, want *point, got *emittedPoint) []string {
 	var out []string
 	differ := func(what string, want, got float64) {
@@ -49,7 +49,7 @@ func (*auditor) differences(m *metric, want *point, got *emittedPoint) []string 
 	case want.sum != nil:
 		out = append(out, "has no sum, though the body has")
 	case got.sum != nil && (m.kind == catalog.KindHistogram || *got.sum != 0):
-		// A summary point of OTLP cannot be without a sum.
+		// OTLP cannot express a summary without a sum.
 		out = append(out, "has a sum that the body has not")
 	}
 	return out
@@ -78,9 +78,8 @@ func bucketDifferences(want *point, got *emittedPoint) []string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// exemplarTexts writes the exemplars that a point must have, and those that it
-// has, so that they can be compared in any order. One without a time of its own
-// has the scrape's.
+// exemplarTexts returns the expected and the emitted exemplars as text, so that they can be
+// compared in any order. One without a time has that of the scrape.
 func exemplarTexts(want []*exemplar.Exemplar, point *emittedPoint) (wanted, got []string) {
 	for _, e := range want {
 		var attributes []label

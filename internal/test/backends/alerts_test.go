@@ -21,10 +21,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// waits are how long the alerts of the page wait, which a test does not.
+// waits are the times that the alerts of the page wait. The test replaces them.
 var waits = regexp.MustCompile(`(?m)^(\s+)(for|keep_firing_for): .*$`)
 
-// pageRules are the alerts of the page, with short waits.
+// pageRules returns the alerts of the page, with short waits.
 func pageRules(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "diagnosis.md"))
@@ -58,7 +58,7 @@ func firing(t *testing.T, addr, alert string) (instances []string) {
 	return instances
 }
 
-// broken are the rules that Prometheus could not evaluate.
+// broken returns the errors of the rules that Prometheus could not evaluate.
 func broken(t *testing.T, addr string) (errors []string) {
 	t.Helper()
 	var decoded struct {
@@ -79,9 +79,9 @@ func broken(t *testing.T, addr string) (errors []string) {
 	return errors
 }
 
-// Two servers behind the collector of the quick start, read by a Prometheus with
-// the example's scrape configuration and the page's alerts. One server dies: the
-// alert has its name, and no other.
+// Two servers behind the collector of the quick start, read by a Prometheus with the
+// example's scrape configuration and the page's alerts. One server dies: the alert fires
+// with its name only.
 func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	t.Parallel()
 	serve := func() *httptest.Server {

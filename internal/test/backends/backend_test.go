@@ -27,8 +27,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// recorder stands in for a backend: it takes OTLP, remote writes and requests
-// for OAuth tokens, and keeps them.
+// recorder is a stand-in for a backend: it accepts and stores OTLP, remote writes and
+// requests for OAuth tokens.
 type recorder struct {
 	url string
 
@@ -47,7 +47,7 @@ type request struct {
 	header http.Header
 }
 
-// accessToken is what the recorder hands out.
+// accessToken is the token that the recorder issues.
 const accessToken = "token-of-the-hour"
 
 func newRecorder(t *testing.T) *recorder {
@@ -120,14 +120,14 @@ func (r *recorder) takeOTLP(content []byte, err error) error {
 	return nil
 }
 
-// refuse makes the backend answer everything with 503, or take it again.
+// refuse makes the backend answer everything with 503, or accept it again.
 func (r *recorder) refuse(refusing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusing = refusing
 }
 
-// received is what has arrived so far.
+// received returns what has arrived so far.
 func (r *recorder) received() received {
 	points := r.points()
 	r.mu.Lock()
@@ -135,7 +135,7 @@ func (r *recorder) received() received {
 	return received{points: points, series: slices.Clone(r.written), requests: slices.Clone(r.requests)}
 }
 
-// point is a data point with all that surrounds it.
+// point is a data point with its metric, scope and resource.
 type point struct {
 	resource, attributes pcommon.Map
 	name, unit           string
@@ -156,7 +156,7 @@ func (p point) derived() bool {
 	return !sent && derivedNames()[p.name]
 }
 
-// derivedNames are the names of derived metrics, also as Prometheus has them.
+// derivedNames are the names of derived metrics, including their Prometheus names.
 var derivedNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range catalog.All() {
@@ -167,7 +167,7 @@ var derivedNames = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// points are all points that came by OTLP, in the order of their arrival.
+// points returns all points received by OTLP, in the order of their arrival.
 func (r *recorder) points() []point {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,8 +37,8 @@ func environment(t *testing.T, b backend, url string) map[string]string {
 	return env
 }
 
-// feed is an override that puts an OTLP receiver in the place of vLLM's, and
-// does not wait as long for a batch to fill as production does.
+// feed is an override with an OTLP receiver instead of vllm, and with a shorter wait for a
+// batch to fill than in production.
 func (b backend) feed(addr string) string {
 	exporter := "otlp_http"
 	if b.env["REMOTE_WRITE_URL"] != "" {
@@ -86,8 +86,7 @@ func TestEveryConfigurationIsValidAsItIs(t *testing.T) {
 	}
 }
 
-// The real receiver stays in the pipeline here: nothing answers it, and the
-// backend is not there either.
+// The real receiver stays in the pipeline here. Neither its server nor the backend exists.
 func TestEveryConfigurationStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.file, func(t *testing.T) {
@@ -118,7 +117,7 @@ func (b backend) scrape(t *testing.T, addr string) {
 	}
 }
 
-// complete reports whether the last scrape has arrived as a whole.
+// complete reports whether the last scrape has arrived completely.
 func (b backend) complete(got received) bool {
 	return len(got.requests) > 0 && len(b.rules[0].broken(got)) == 0
 }

@@ -20,8 +20,7 @@ import (
 const (
 	// scrapeCount is how many scrapes a test sends; the last one ends a series.
 	scrapeCount = 3
-	// These have a value in all scrapes but the last, which says that there is
-	// none any more.
+	// These have a value in all scrapes except the last, which ends them.
 	gaugeGone, sumGone, histogramGone = "vllm.test.gauge_gone", "vllm.test.sum_gone", "vllm.test.histogram_gone"
 	// notNumbers is a gauge whose points are NaN, +Inf and -Inf.
 	notNumbers = "vllm.test.not_numbers"
@@ -35,8 +34,8 @@ const (
 // reservedAttributes belong to Google's monitored resource.
 var reservedAttributes = []string{"location", "cluster", "namespace", "job", "instance", "project_id"}
 
-// resourceAttributes are all that the receiver can know of a server, and what
-// an operator in Kubernetes adds.
+// resourceAttributes are all that the receiver can set, and those that an operator adds in
+// Kubernetes.
 var resourceAttributes = map[string]string{
 	"service.name": "vllm", "service.instance.id": "vllm-1:8000", "service.version": "0.28.0",
 	"server.address": "vllm-1", "url.scheme": "http",
@@ -55,10 +54,9 @@ var resourceAttributes = map[string]string{
 // bounds are those of time_to_first_token, shortened.
 var bounds = []float64{0.001, 0.01, 0.1, 0.5, 1, 2.5, 10, 80}
 
-// catalogue is scrape number n, counted from 1, of a server that has everything
-// the catalogue knows, what the processor derives included. Everything counts
-// from began; counters stand at n times 100, histograms have n observations in
-// every bucket.
+// catalogue returns scrape number n, from 1, of a server with every metric of the
+// catalogue, including the derived ones. Everything counts from began: counters have n
+// times 100, histograms n observations in every bucket.
 func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	all := pmetric.NewMetrics()
 	rm := all.ResourceMetrics().AppendEmpty()
@@ -127,8 +125,8 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	return all
 }
 
-// odd adds what the catalogue does not show: series that end, values that are
-// no numbers, and an unknown family.
+// odd adds what the catalogue lacks: series that end, values that are not numbers, and an
+// unknown family.
 func odd(sm pmetric.ScopeMetrics, n int, start, at pcommon.Timestamp) {
 	gone := pmetric.DefaultDataPointFlags.WithNoRecordedValue(n == scrapeCount)
 	gauge := func(name string, value float64) pmetric.NumberDataPoint {
@@ -168,8 +166,8 @@ func odd(sm pmetric.ScopeMetrics, n int, start, at pcommon.Timestamp) {
 	}
 }
 
-// withReserved adds points with attributes that Google keeps for itself. No
-// metric of vLLM's has them, but an endpoint picker's do.
+// withReserved adds points with attributes that Google reserves. Metrics of vLLM do not
+// have them, but those of an endpoint picker do.
 func withReserved(metrics pmetric.Metrics, now time.Time) pmetric.Metrics {
 	scope := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0)
 	metric := scope.Metrics().AppendEmpty()
@@ -185,7 +183,7 @@ func withReserved(metrics pmetric.Metrics, now time.Time) pmetric.Metrics {
 	return metrics
 }
 
-// plausible is a value of an attribute.
+// plausible returns a value for an attribute.
 func plausible(name string) string {
 	switch name {
 	case "model_name", "served_model_name", "gen_ai.request.model":
@@ -202,7 +200,7 @@ func plausible(name string) string {
 	return "some-" + name
 }
 
-// send gives one scrape to the collector's OTLP receiver.
+// send sends one scrape to the collector's OTLP receiver.
 func send(t *testing.T, addr string, metrics pmetric.Metrics) {
 	t.Helper()
 	body, err := pmetricotlp.NewExportRequestFromMetrics(metrics).MarshalProto()

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// moving is a stand-in vLLM server that is seven seconds further at every read.
+// moving is a stand-in vLLM server whose time advances by seven seconds at every scrape.
 type moving struct {
 	simulated *vllmsim.Server
 	mu        sync.Mutex
@@ -37,9 +37,9 @@ func (m *moving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.simulated.Targets()[0].ServeHTTP(w, r)
 }
 
-// The increase of a series over a window, as the processor means it: "offset"
-// finds the newest sample that is at least as old as the window. Prometheus's own
-// increase() would extrapolate.
+// The increase of a series over a window, as the processor defines it: "offset" finds the
+// newest sample that is at least as old as the window. Prometheus's own increase() would
+// extrapolate.
 const (
 	increase = "(NAME - NAME offset 4500ms)"
 	elapsed  = "(timestamp(NAME) - timestamp(NAME offset 4500ms))"
@@ -59,7 +59,7 @@ func quantileOf(rank, histogram string) string {
 	return "histogram_quantile(" + rank + ", sum by (le, model_name) (" + grew(histogram+"_bucket") + "))"
 }
 
-// derivations are derived metrics and what PromQL makes of the raw series.
+// derivations have each derived metric with its PromQL query over the raw series.
 var derivations = []struct {
 	derived, promql string
 	// tolerance is relative. Prometheus keeps times in milliseconds only.
@@ -76,8 +76,8 @@ var derivations = []struct {
 	{`vllm_first_token_rate_per_second{engine!=""}`, perSecond("vllm_time_to_first_token_seconds_count"), 1e-3},
 }
 
-// A real Prometheus stores the raw series and the derived ones, each with the
-// time of its scrape, and computes from the first what the second say.
+// A real Prometheus stores the raw series and the derived ones, each with the time of its
+// scrape, and computes the second from the first.
 func TestDerivedValuesEqualWhatPrometheusComputes(t *testing.T) {
 	t.Parallel()
 	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
@@ -122,7 +122,7 @@ func TestDerivedValuesEqualWhatPrometheusComputes(t *testing.T) {
 	prometheus.Stop(t)
 }
 
-// stamps are the times of the samples of a series in the last minute.
+// stamps returns the times of the samples of a series in the last minute.
 func stamps(t *testing.T, addr, series string) []time.Time {
 	t.Helper()
 	body := collector.Get(t, "http://"+addr+"/api/v1/query?"+url.Values{"query": {series + "[1m]"}}.Encode())

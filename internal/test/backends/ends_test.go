@@ -21,8 +21,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// shrinking is a stand-in vLLM server that is seven seconds further at every read,
-// has a summary besides, and can leave out lines.
+// shrinking is a stand-in vLLM server whose time advances by seven seconds at every scrape.
+// It also has a summary, and can leave out lines.
 type shrinking struct {
 	moving
 	http *httptest.Server
@@ -67,7 +67,7 @@ func (s *shrinking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// leaveOut lets the lines that match be missing from now on.
+// leaveOut removes the lines that match from now on.
 func (s *shrinking) leaveOut(pattern string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,15 +87,14 @@ service:
     metrics: {receivers: [vllm], processors: [vllm], exporters: [prometheus_remote_write, otlp_http]}
 `
 
-// A target that is down still has its state, and what is known of
-// it as a target.
+// A target that is down still has its state and its identity.
 var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_(pool_)?diagnosis_.*)$`)
 
-// After an end, queries return nothing for a server that stopped, for families that
-// a server no longer has, for an engine that is gone, and for what the
-// processor derives from them. Three readers say so: a real Prometheus behind the
-// remote-write exporter, Prometheus's own translation of OTLP with its storage and
-// its query engine, and contrib's translator for remote write.
+// After an end, queries return nothing for a server that stopped, for families that a
+// server no longer has, for an engine that is gone, and for what the processor derives from
+// them. Three readers confirm this: a real Prometheus behind the remote-write exporter,
+// Prometheus's own translation of OTLP with its storage and its query engine, and contrib's
+// translator for remote write.
 func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	t.Parallel()
 	prometheus, addr := startPrometheus(t, "global: {scrape_interval: 1m}\n")
@@ -107,7 +106,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 		{"OTLP", func(query string) []string { return otlp.names(t, query, time.Now()) }},
 		{"contrib's translator", otlp.translated},
 	}
-	// What must end, by a query. A name of each shape must be there before.
+	// What must end, by a query. A name of each form must be present before.
 	ends := []struct {
 		what, query string
 		before      []string
@@ -151,7 +150,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	left := func(r reader, query string, rest *regexp.Regexp) []string {
 		return slices.DeleteFunc(r.names(query), func(name string) bool { return rest != nil && rest.MatchString(name) })
 	}
-	// After some more scrapes no series may be back.
+	// After some more scrapes no series may have returned.
 	for _, r := range append(readers, readers...) {
 		if r.name == readers[0].name {
 			time.Sleep(2 * time.Second)
@@ -181,7 +180,7 @@ type reader struct {
 
 var named = regexp.MustCompile(`__name__:(\S+?)[ \]]`)
 
-// namesIn are the names of the metrics in an answer.
+// namesIn returns the names of the metrics in an answer.
 func namesIn(a answer) []string {
 	found := map[string]bool{}
 	for series := range a {

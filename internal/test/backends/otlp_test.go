@@ -29,9 +29,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// otlpPrometheus takes OTLP as Prometheus does: its own translation, its storage
-// and its query engine, of the version in go.mod. Debian's package is older than
-// the OTLP endpoint. Contrib's translator for remote write reads the same metrics.
+// otlpPrometheus receives OTLP as Prometheus does: its own translation, its storage and its
+// query engine, of the version in go.mod. Debian's package is older than the OTLP endpoint.
+// Contrib's translator for remote write reads the same metrics.
 type otlpPrometheus struct {
 	url    string
 	db     *tsdb.DB
@@ -105,7 +105,7 @@ func (p *otlpPrometheus) take(r *http.Request) error {
 	return appender.Commit()
 }
 
-// translate keeps what contrib's exporter for remote write would write.
+// translate stores what contrib's exporter for remote write would write.
 func (p *otlpPrometheus) translate(md pmetric.Metrics) error {
 	all, err := remotewrite.FromMetrics(md, remotewrite.Settings{AddMetricSuffixes: true, DisableTargetInfo: true})
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *otlpPrometheus) translate(md pmetric.Metrics) error {
 	return nil
 }
 
-// names are the names of the metrics that a query finds at a time.
+// names returns the names of the metrics that a query finds at a time.
 func (p *otlpPrometheus) names(t *testing.T, query string, at time.Time) []string {
 	t.Helper()
 	q, err := p.engine.NewInstantQuery(t.Context(), p.db, nil, query, at)
@@ -144,8 +144,8 @@ func (p *otlpPrometheus) names(t *testing.T, query string, at time.Time) []strin
 	return sorted(found)
 }
 
-// translated are the names of the metrics whose newest sample is not the mark of
-// an end, for a query that is only a selector.
+// translated returns the names of the metrics whose newest sample is not a staleness
+// marker, for a query that is only a selector.
 func (p *otlpPrometheus) translated(query string) []string {
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(query)
 	if err != nil {

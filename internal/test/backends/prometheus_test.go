@@ -38,9 +38,9 @@ const (
 	tolerance = 1e-13
 )
 
-// tool finds a program of Prometheus's: on the path, or where "make prometheus"
-// puts it. Its absence is a failure only for root on a machine with apt-get, where
-// that can always fetch it.
+// tool finds a program of Prometheus: on the path, or where "make prometheus" puts it. Its
+// absence is a failure only for root on a machine with apt-get, where "make prometheus" can
+// always fetch it.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	if file, err := exec.LookPath(name); err == nil {
@@ -86,8 +86,7 @@ func (f *frozen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(f.body)
 }
 
-// show freezes the body of this moment, which says by a family of its own which
-// one it is.
+// show freezes the body of this moment, with its number in a family of its own.
 func (f *frozen) show(t *testing.T, number int) []byte {
 	t.Helper()
 	body, _, err := f.target.Body()
@@ -101,8 +100,7 @@ func (f *frozen) show(t *testing.T, number int) []byte {
 	return body
 }
 
-// pages offers both pages of one virtual time to Prometheus, every sample with
-// that time.
+// pages serves both pages of one virtual time to Prometheus. Every sample has that time.
 type pages struct {
 	mu   sync.Mutex
 	page map[string][]byte
@@ -190,15 +188,15 @@ func ask(t *testing.T, addr, query string, from, to time.Time) answer {
 }
 
 // The same server is read by a Prometheus directly and by the collector, whose
-// page the same Prometheus reads. Time is virtual: the server stands still while
-// both look at it, and every sample gets the virtual time, so that both jobs see
-// the same scrapes at the same times. Ten minutes take about half
-// a minute.
+// page the same Prometheus reads. Time is virtual: the server does not change while both
+// read it, and every sample gets the virtual time, so that both jobs see the same scrapes
+// at the same times. Ten minutes take about half a minute.
 func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-(steps + 1) * step).Truncate(time.Second)
+	// The cache is so small that requests wait at the top of each wave of load.
 	simulated, err := vllmsim.New(vllmsim.Config{
-		Engines: 2, Rate: 5, KVCacheTokens: 24000, Period: 4 * time.Minute, Start: began.Add(-10 * time.Minute),
+		Engines: 2, Rate: 5, KVCacheTokens: 12000, Period: 4 * time.Minute, Start: began.Add(-10 * time.Minute),
 	})
 	require.NoError(t, err)
 	simulated.Advance(10 * time.Minute)
@@ -231,8 +229,8 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 			if seen == 0 {
 				seen = server.read()
 			}
-			// The exporter takes a scrape metric by metric. One has been taken as a
-			// whole when the next has begun, which reads the same body.
+			// The exporter takes a scrape metric by metric. A scrape is complete when the
+			// next has begun, which reads the same body.
 			return server.read() > seen
 		})
 		both.publish(at, body, page)
@@ -254,7 +252,7 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 		theirs, ours := q.through("direct"), q.through("collector")
 		want, got := ask(t, addr, theirs, began.Add(time.Minute), last), ask(t, addr, ours, began.Add(time.Minute), last)
 		compared += same(t, q.name, want, got)
-		assert.True(t, moves(want), "%s: the load shows nothing of it: %s", q.name, theirs)
+		assert.True(t, moves(want), "%s: always 0 with this load: %s", q.name, theirs)
 	}
 	// Nearly every query has an answer at each of the 37 times.
 	assert.Greater(t, compared, len(queries)*36)
@@ -311,8 +309,8 @@ func moves(a answer) bool {
 	return false
 }
 
-// lint lets promtool read the collector's page. What it has against names is
-// vLLM's own naming; that it can read the page is the collector's affair.
+// lint lets promtool read the collector's page. Its remarks on names concern vLLM's own
+// naming; the collector is responsible for a page that can be read.
 func lint(t *testing.T, page []byte) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), tool(t, "promtool"), "check", "metrics")

@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// query is a question that operators ask about vLLM, in the names of the wire.
-// "JOB" stands for the matcher of a job.
+// query is a question that operators ask about vLLM, in the names of the wire. "JOB" is
+// replaced by the matcher of a job.
 type query struct {
 	name, promql string
 }
@@ -54,9 +54,8 @@ var queries = []query{
 
 var wireName = regexp.MustCompile(`vllm:[a-z0-9_]+`)
 
-// through is the query for one job. Behind the collector every "vllm:" is a
-// "vllm_", except where the catalogue gives a reason for another
-// name.
+// through returns the query for one job. Behind the collector every "vllm:" is a "vllm_",
+// except where the catalogue gives a reason for another name.
 func (q query) through(job string) string {
 	promql := strings.ReplaceAll(q.promql, "JOB", `job="`+job+`"`)
 	if job == "direct" {

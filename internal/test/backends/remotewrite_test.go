@@ -26,9 +26,9 @@ scrape_configs:
 
 var sample = regexp.MustCompile(`(?m)^(vllm:[a-z0-9_]+)\{`)
 
-// A real server takes what the example writes, and holds the same numbers as
-// when it reads the server itself. The server stands still, so that time plays no
-// part.
+// A real server accepts what the example writes, and stores the same numbers as when it
+// scrapes the server itself. The server does not change, so the times of the scrapes do not
+// matter.
 func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	t.Parallel()
 	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
@@ -66,15 +66,15 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	assert.Empty(t, prometheus.Log(), "Prometheus's warnings")
 	c.Stop(t)
 	prometheus.Stop(t)
-	// The last batch may meet the closing end of the queue; it stays on disk.
+	// The last batch may not be sent any more; it stays in the queue on disk.
 	for _, complaint := range c.Complaints() {
 		assert.Contains(t, complaint, "otlp_http/outbox")
 	}
 }
 
-// plain are the names of vLLM's samples on a page, without those that the
-// receiver turns into something else or leaves out: information in labels, times
-// of creation, and what is off by default.
+// plain returns the names of vLLM's samples on a page, without those that the receiver
+// converts or leaves out: information in labels, times of creation, and what is off by
+// default.
 func plain(body []byte) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range sample.FindAllSubmatch(body, -1) {

@@ -23,10 +23,10 @@ type received struct {
 	requests []request
 }
 
-// rule is one requirement of a backend for what it receives.
+// rule is one requirement of a backend.
 type rule struct {
-	// says is the rule in words, source the public page that it is read from, or
-	// "ours" for what no backend requires but everybody expects.
+	// says is the rule as a sentence. source is the public page that states it, or "ours"
+	// for what backends do not require but users expect.
 	says, source string
 	// broken lists what breaks the rule.
 	broken func(received) []string
@@ -34,7 +34,7 @@ type rule struct {
 
 const ours = "ours"
 
-// each makes a rule's check of a check of one point; an empty answer is fine.
+// each returns the check of a rule from a check of one point; an empty result passes.
 func each(check func(point) string) func(received) []string {
 	return func(got received) []string {
 		var broken []string
@@ -83,7 +83,7 @@ var explicit = each(func(p point) string {
 	return ""
 })
 
-// names requires names of this form, of at most so many characters.
+// names requires names of this form and of at most this many characters.
 func names(form string, most int) func(received) []string {
 	valid := regexp.MustCompile(form)
 	return each(func(p point) string {
@@ -134,7 +134,7 @@ func attributeForm(form string, key, value int) func(received) []string {
 	})
 }
 
-// without requires that no point carries one of these attributes.
+// without requires that no point has one of these attributes.
 func without(attributes ...string) func(received) []string {
 	return each(func(p point) string {
 		for _, name := range attributes {
@@ -158,7 +158,7 @@ func resource(attributes map[string]string) func(received) []string {
 	})
 }
 
-// onlyValues requires numbers, and no points that say "no value".
+// onlyValues requires numbers, and no points without a recorded value.
 var onlyValues = each(func(p point) string {
 	switch {
 	case p.noValue:
@@ -203,8 +203,8 @@ func starts(got received) []string {
 	return broken
 }
 
-// byName are the points of the catalogue's metrics in the order of their time,
-// as the test sent them. Each has one series.
+// byName returns the points of the catalogue's metrics in the order of their time, as the
+// test sent them. Each has one series.
 func byName(got received) map[string][]point {
 	streams := map[string][]point{}
 	for _, p := range got.points {
@@ -276,8 +276,8 @@ func missing(got received, nameOf func(catalog.Metric) string) []string {
 	return broken
 }
 
-// derived requires what the processor makes of the test's scrapes: for the second
-// and the third, values that follow from how counters and histograms rise.
+// derived requires the derived values of the test's scrapes: those of the second and the
+// third follow from the increase of counters and histograms.
 func derived(got received) []string {
 	return derivedAs(func(m catalog.Metric) string { return m.Name })(got)
 }
@@ -331,7 +331,7 @@ func follow(values map[string][]float64, nameOf func(catalog.Metric) string) []s
 	return broken
 }
 
-// prometheusName is a metric's name after the standard translation.
+// prometheusName returns a metric's name after the standard translation.
 func prometheusName(m catalog.Metric) string {
 	types := map[catalog.Kind]otlptranslator.MetricType{
 		catalog.KindGauge:     otlptranslator.MetricTypeGauge,

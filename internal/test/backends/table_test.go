@@ -13,7 +13,7 @@ import (
 type backend struct {
 	// file is in examples/backends.
 	file string
-	// env points the file at the recorder, whose address stands for "URL".
+	// env points the file at the recorder, whose address replaces "URL".
 	env map[string]string
 	// path and headers are what every request must have.
 	path    string

@@ -74,7 +74,7 @@ func written(got received) []string {
 	return broken
 }
 
-// writtenDerived requires what the processor makes of the test's scrapes.
+// writtenDerived requires the derived values of the test's scrapes.
 func writtenDerived(got received) []string {
 	values := map[string][]float64{}
 	for _, series := range got.series {
@@ -119,8 +119,8 @@ func labelForm(got received) []string {
 	return slices.Compact(broken)
 }
 
-// inOrder requires samples of rising time per series: others are refused as out
-// of order or as duplicates.
+// inOrder requires samples with ascending times per series: others are refused as out of
+// order or as duplicates.
 func inOrder(got received) []string {
 	newest := map[string]int64{}
 	var broken []string

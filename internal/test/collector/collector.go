@@ -29,8 +29,11 @@ const (
 	// stopLimit is how long a program may take to end after SIGTERM. The
 	// collector flushes what it holds to backends that answer or refuse at once.
 	stopLimit = 20 * time.Second
-	// look is the time between two looks at what a test waits for.
+	// look is the time between two checks of what a test waits for.
 	look = 20 * time.Millisecond
+	// listening is long enough for the collector to begin to listen for signals, which it
+	// does after it has logged that it is ready. Until then SIGTERM kills it.
+	listening = 250 * time.Millisecond
 )
 
 // Process is a running program.
@@ -39,6 +42,8 @@ type Process struct {
 	cmd   *exec.Cmd
 	log   *Log
 	ended chan error
+	// ready is when its log was first seen to have the line of a complete start.
+	ready time.Time
 }
 
 // Start runs a program with these variables added to a nearly empty environment,
@@ -103,9 +108,13 @@ func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Ready reports whether all components have started, by the collector's log.
+// Ready reports whether all components have started, by the collector's log, and the
+// collector can be stopped.
 func (p *Process) Ready() bool {
-	return strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.")
+	if p.ready.IsZero() && strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.") {
+		p.ready = time.Now()
+	}
+	return !p.ready.IsZero() && time.Since(p.ready) >= listening
 }
 
 // Stop asks the program to end and checks that it does so cleanly and soon.
@@ -143,7 +152,7 @@ func (p *Process) Terminate(limit time.Duration) (time.Duration, error) {
 	}
 }
 
-// Pid is the number of the process.
+// Pid returns the number of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Ended reports whether the program has ended.
@@ -183,26 +192,26 @@ func (p *Process) Kill(t *testing.T) {
 	require.Error(t, <-p.ended, "it did not end by itself")
 }
 
-// Log is what the program has written so far.
+// Log returns what the program has written so far.
 func (p *Process) Log() string { return p.log.String() }
 
 // logEntry is the first line of a log entry of the collector; a stack trace may
 // follow it.
 var logEntry = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\S+\t(\w+)\t`)
 
-// Complaints are the collector's log lines of a level above info, without those
-// that contain one of the expected texts.
+// Complaints returns the collector's log lines of a level above info, without those that
+// contain one of the expected texts.
 func (p *Process) Complaints(expected ...string) []string {
 	return p.lines([]string{"debug", "info"}, expected)
 }
 
-// Errors are the collector's log lines of level error and above.
+// Errors returns the collector's log lines of level error and above.
 func (p *Process) Errors() []string {
 	return p.lines([]string{"debug", "info", "warn"}, nil)
 }
 
-// lines are the entries of the log whose level is none of these and that contain
-// none of the expected texts.
+// lines returns the entries of the log that have another level and contain none of the
+// expected texts.
 func (p *Process) lines(levels, expected []string) []string {
 	var found []string
 lines:

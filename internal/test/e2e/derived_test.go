@@ -14,8 +14,8 @@ import (
 )
 
 // Every derived series at the endpoint, for each engine and over both, is
-// compared with the bodies that the server handed out, and so is which series
-// there are.
+// compared with the bodies that the server handed out. No series may be missing, and none
+// may be there in addition.
 func TestDerivedValuesEqualTheNumbersInTheBodies(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
@@ -35,13 +35,13 @@ func TestDerivedValuesEqualTheNumbersInTheBodies(t *testing.T) {
 		}
 	}
 	for name, hasMoved := range moved {
-		assert.True(t, hasMoved, "%s is always 0: the load shows nothing of it", name)
+		assert.True(t, hasMoved, "%s is always 0 with this load", name)
 	}
 	assert.Len(t, moved, 35, "34 derived metrics that this server has, and the number of the body")
 }
 
-// When the traffic stops, series without a value leave the endpoint as soon as
-// the window has passed. When the server stops, all series leave it.
+// When the traffic stops, series without a value disappear from the endpoint as soon as
+// the window has passed. When the server stops, all do.
 func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)
@@ -49,7 +49,7 @@ func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	o.more(t, 7)
 	busy := o.derivedNow(t)
 	server.idle()
-	// The window has to pass, and one scrape more is read whole.
+	// The window has to pass, and one more scrape must be read completely.
 	o.more(t, 8)
 	quiet := o.derivedNow(t)
 	scrapes, _ := o.compare(t)
@@ -85,8 +85,8 @@ func TestDerivedSeriesEndWithTheTrafficAndWithTheServer(t *testing.T) {
 	assert.Empty(t, o.Errors())
 }
 
-// What a new collector emits after its first scrape counts from that scrape, not
-// from the server's start: its first batch has no value that needs an earlier one.
+// A new collector counts from its first scrape, not from the server's start. So its first
+// batch has no value that needs an earlier one.
 func TestARestartedCollectorEmitsNothingAboutTheTimeBefore(t *testing.T) {
 	t.Parallel()
 	server := serveRecorded(t)

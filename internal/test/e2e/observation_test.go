@@ -45,8 +45,8 @@ const derivedConfig = `
 receivers:
   vllm: {endpoint: 'http://%[1]s', collection_interval: 1s, initial_delay: 0s, timeout: 900ms}
 processors:
-  # The diagnosis is no number of the bodies, and goes on where the server is gone; it
-  # has tests of its own.
+  # The diagnosis cannot be computed from one window of the bodies, and it continues when
+  # the server is gone. It has tests of its own.
   vllm: {window: 4500ms, percentiles: {per_engine: true}, diagnosis: {enabled: false}}
 exporters:
   prometheus: {endpoint: %[2]s, send_timestamps: true}
@@ -80,11 +80,12 @@ func serveRecorded(t *testing.T) *recorded {
 	return s
 }
 
-// simulate makes a server that has just started.
+// simulate makes a server that has just started. Its cache is so small that requests wait
+// and are preempted at the top of each wave of load.
 func simulate(t *testing.T, seed uint64) *vllmsim.Server {
 	t.Helper()
 	simulated, err := vllmsim.New(vllmsim.Config{
-		Version: "0.24.0", Engines: 2, SpecDecode: true, Rate: 6, KVCacheTokens: 24000, Period: time.Minute, Seed: seed,
+		Version: "0.24.0", Engines: 2, SpecDecode: true, Rate: 10, KVCacheTokens: 12000, Period: time.Minute, Seed: seed,
 	})
 	require.NoError(t, err)
 	return simulated
@@ -109,7 +110,7 @@ func (s *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// handedOut is every body so far.
+// handedOut returns every body so far.
 func (s *recorded) handedOut() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +124,7 @@ func (s *recorded) idle() {
 	s.step = 0
 }
 
-// restart puts a new server in the place of the old one.
+// restart replaces the server by a new one.
 func (s *recorded) restart(t *testing.T) {
 	t.Helper()
 	fresh := simulate(t, 8)
@@ -132,22 +133,22 @@ func (s *recorded) restart(t *testing.T) {
 	s.simulated, s.life = fresh, len(s.bodies)
 }
 
-// seen is what the endpoint showed for one time.
-type seen struct {
+// shown is what the endpoint showed for one time.
+type shown struct {
 	series exposed
-	// looks is how often the number of the body was there.
-	looks int
+	// reads counts the pages that had the number of the body.
+	reads int
 }
 
-// wholly is how many looks show all of a scrape for sure: the exporter takes it
-// metric by metric, and the number comes before what is derived.
+// wholly is the number of reads after which all of a scrape has been seen: the exporter
+// takes a scrape metric by metric, and the number before the derived values.
 const wholly = 3
 
-// sight is what the endpoint showed, by the time of the samples in milliseconds.
-type sight map[int64]*seen
+// timeline is what the endpoint showed, by the time of the samples in milliseconds.
+type timeline map[int64]*shown
 
-// look adds a page.
-func (all sight) look(t *testing.T, page []byte) {
+// add adds a page.
+func (all timeline) add(t *testing.T, page []byte) {
 	t.Helper()
 	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
 	for {
@@ -166,10 +167,10 @@ func (all sight) look(t *testing.T, page []byte) {
 			continue
 		}
 		if all[*at] == nil {
-			all[*at] = &seen{series: exposed{}}
+			all[*at] = &shown{series: exposed{}}
 		}
 		if set.Get(model.MetricNameLabel) == numberingOnPage {
-			all[*at].looks++
+			all[*at].reads++
 		}
 		all[*at].series[bare(set).String()] = value
 	}
@@ -181,7 +182,7 @@ type observation struct {
 	*collector.Process
 	server     *recorded
 	addr, file string
-	pages      sight
+	pages      timeline
 	// page is the newest.
 	page []byte
 }
@@ -189,18 +190,18 @@ type observation struct {
 func observe(t *testing.T, server *recorded) *observation {
 	t.Helper()
 	o := &observation{
-		server: server, addr: collector.FreeAddr(t), file: filepath.Join(t.TempDir(), "metrics.json"), pages: sight{},
+		server: server, addr: collector.FreeAddr(t), file: filepath.Join(t.TempDir(), "metrics.json"), pages: timeline{},
 	}
 	o.Process = collector.CollectorWith(t, fmt.Sprintf(derivedConfig, server.addr, o.addr, o.file))
 	return o
 }
 
-// until looks at the endpoint until ok.
+// until reads the endpoint until ok.
 func (o *observation) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	o.WaitFor(t, what, func() bool {
 		o.page = collector.Get(t, "http://"+o.addr+"/metrics")
-		o.pages.look(t, o.page)
+		o.pages.add(t, o.page)
 		return ok()
 	})
 }
@@ -218,7 +219,7 @@ type scrape struct {
 	at     int64
 }
 
-// scraped is what the collector scraped, as the file says.
+// scraped returns what the collector scraped, as its file has it.
 func (o *observation) scraped(t *testing.T) []scrape {
 	t.Helper()
 	content, err := os.ReadFile(o.file)
@@ -241,16 +242,16 @@ func (o *observation) scraped(t *testing.T) []scrape {
 	return all
 }
 
-// compare holds every scrape that was seen at the endpoint against the bodies.
-// It returns how many scrapes and values it compared.
+// compare compares every scrape that was seen at the endpoint with the bodies. It returns
+// how many scrapes and values it compared.
 func (o *observation) compare(t *testing.T) (scrapes, values int) {
 	t.Helper()
 	all, texts := o.scraped(t), o.server.handedOut()
 	for i, s := range all {
 		page := o.pages[s.at/1e6]
-		if page == nil || page.looks < wholly {
-			// It was the last, or the machine was too busy to look in time.
-			t.Logf("no reading took place while scrape %d was shown", s.number)
+		if page == nil || page.reads < wholly {
+			// It was the last, or the machine was too busy to read it in time.
+			t.Logf("the endpoint was not read often enough while it showed scrape %d", s.number)
 			continue
 		}
 		from, ok := baseline(all, i)
@@ -273,9 +274,9 @@ func (o *observation) compare(t *testing.T) (scrapes, values int) {
 	return scrapes, values
 }
 
-// baseline is the scrape that the window which ends with scrape i begins with:
-// the newest that is at least as old as the window, else the first. It is unknown
-// where a millisecond decides, and where it is older than two windows.
+// baseline returns the first scrape of the window that ends with scrape i: the newest that
+// is at least as old as the window, else the first of all. It is unknown where a
+// millisecond decides, and where it is older than two windows.
 func baseline(all []scrape, i int) (from scrape, ok bool) {
 	from = all[i]
 	for n := i - 1; n >= 0; n-- {
@@ -308,7 +309,7 @@ func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 	}
 	for series, value := range page {
 		if _, known := want[series]; !known && metricName(series) != numberingOnPage && !abandoned(series) {
-			t.Errorf("scrape %d: %s is %v, and nothing in the bodies says so", scrape, series, value)
+			t.Errorf("scrape %d: %s is %v, which the bodies do not have", scrape, series, value)
 		}
 	}
 	return equals
@@ -318,12 +319,12 @@ func same(t *testing.T, scrape int, want said, page exposed) (equals int) {
 // is over five minutes, longer than these tests take.
 func abandoned(series string) bool { return strings.Contains(series, `reason="abandoned_prefill"`) }
 
-// derivedNow is how many derived series the newest page has of each name,
-// whatever their time.
+// derivedNow returns how many derived series of each name the newest page has, with
+// whatever time.
 func (o *observation) derivedNow(t *testing.T) map[string]int {
 	t.Helper()
-	one := sight{}
-	one.look(t, o.page)
+	one := timeline{}
+	one.add(t, o.page)
 	names := map[string]int{}
 	for _, page := range one {
 		for series := range page.series {
@@ -335,7 +336,7 @@ func (o *observation) derivedNow(t *testing.T) map[string]int {
 	return names
 }
 
-// up is whether the page reports the server as up.
+// up returns the value of vllm_up on the newest page.
 func (o *observation) up(t *testing.T) float64 {
 	t.Helper()
 	return parsePage(t, o.page, bare)[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()]

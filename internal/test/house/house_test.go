@@ -33,12 +33,17 @@ type edge struct{ from, to string }
 // lead from an earlier step to a later one, so that they form no cycle.
 var forbidden = map[string][]edge{
 	"everywhere": {
-		{"cmd/demo", "github.com/pkg/errors"}, {"cmd/demo", "math/rand"}, {"cmd/demo", "gopkg.in/yaml.v2"},
-		{"cmd/demo", "gopkg.in/yaml.v3"}, {"cmd/demo", "log"},
+		{"cmd/demo", "github.com/pkg/errors"},
+		{"cmd/demo", "math/rand"},
+		{"cmd/demo", "gopkg.in/yaml.v2"},
+		{"cmd/demo", "gopkg.in/yaml.v3"},
+		{"cmd/demo", "log"},
 	},
 	"product": {
-		{"receiver/vllmreceiver", "./internal/test/captures"}, {"processor/vllmprocessor", "./internal/test/kubeapi"},
-		{"connector/vllmdiagnosisconnector", "./internal/vllmsim"}, {"extension/extensioncheck", "./internal/test/captures"},
+		{"receiver/vllmreceiver", "./internal/test/captures"},
+		{"processor/vllmprocessor", "./internal/test/kubeapi"},
+		{"connector/vllmdiagnosisconnector", "./internal/vllmsim"},
+		{"extension/extensioncheck", "./internal/test/captures"},
 	},
 	"component-receiver":  {{"receiver/vllmreceiver", "./processor/vllmprocessor"}, {"receiver/vllmreceiver", "./cmd/sub"}},
 	"component-processor": {{"processor/vllmprocessor", "./connector/vllmdiagnosisconnector"}, {"processor/vllmprocessor", "./cmd/sub"}},
@@ -79,9 +84,12 @@ var forbidden = map[string][]edge{
 		{"extension/storagecheckextension/internal/boltfile", "./extension/storagecheckextension"},
 	},
 	"no-http": {
-		{"receiver/vllmreceiver/internal/emit", "net/http"}, {"processor/vllmprocessor/internal/window", "net/http"},
-		{"internal/vllmsim/engine", "net/http"}, {"processor/vllmprocessor", "net/http"},
-		{"connector/vllmdiagnosisconnector", "net/http"}, {"extension/extensioncheck", "net/http"},
+		{"receiver/vllmreceiver/internal/emit", "net/http"},
+		{"processor/vllmprocessor/internal/window", "net/http"},
+		{"internal/vllmsim/engine", "net/http"},
+		{"processor/vllmprocessor", "net/http"},
+		{"connector/vllmdiagnosisconnector", "net/http"},
+		{"extension/extensioncheck", "net/http"},
 	},
 	"no-pdata": {
 		{"receiver/vllmreceiver/internal/fetch", "go.opentelemetry.io/collector/pdata/pmetric"},
@@ -90,11 +98,13 @@ var forbidden = map[string][]edge{
 	"pure-steps": {
 		{"receiver/vllmreceiver/internal/exposition", "go.opentelemetry.io/collector/pdata/pmetric"},
 		{"receiver/vllmreceiver/internal/normalize", "go.opentelemetry.io/collector/pdata/pmetric"},
-		{"receiver/vllmreceiver/internal/exposition", "time"}, {"processor/vllmprocessor/internal/derive", "go.uber.org/zap"},
+		{"receiver/vllmreceiver/internal/exposition", "time"},
+		{"processor/vllmprocessor/internal/derive", "go.uber.org/zap"},
 		{"processor/vllmprocessor/internal/derive", "go.opentelemetry.io/collector/pdata/pmetric"},
 	},
 	"pure-steps-with-durations": {
-		{"processor/vllmprocessor/internal/diagnose", "go.uber.org/zap"}, {"processor/vllmprocessor/internal/window", "go.uber.org/zap"},
+		{"processor/vllmprocessor/internal/diagnose", "go.uber.org/zap"},
+		{"processor/vllmprocessor/internal/window", "go.uber.org/zap"},
 		{"connector/vllmdiagnosisconnector/internal/track", "go.opentelemetry.io/collector/pdata/pmetric"},
 	},
 }

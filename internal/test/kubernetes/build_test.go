@@ -37,7 +37,7 @@ const (
 type cluster []runtime.Object
 
 // decode reads manifests into the API's types. A key that a type does not have, and
-// a key that stands twice, are errors.
+// a key that occurs twice, are errors.
 func decode(manifests []byte) (cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

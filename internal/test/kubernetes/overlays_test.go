@@ -24,7 +24,7 @@ func TestEveryOverlayIsCompleteAndConfined(t *testing.T) {
 			all := mustDecode(t, rendered)
 			assert.Empty(t, all.complaints())
 			assert.Len(t, all.workloads(), 1)
-			assert.Len(t, all.index(), len(all), "no object stands twice")
+			assert.Len(t, all.index(), len(all), "no object occurs twice")
 			assert.NotContains(t, string(rendered), "image: otelcol-vllm\n", "the overlay names the registry")
 		})
 	}

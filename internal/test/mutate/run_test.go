@@ -151,8 +151,10 @@ func TestAnEndlessLoopIsKilled(t *testing.T) {
 func TestTheSummaryCountsEachPackage(t *testing.T) {
 	m := func(file string) mutation { return mutation{file: file, line: 1, column: 2} }
 	text := summary([]result{
-		{m("a/x.go"), killedByOwn, true, 0}, {m("a/y.go"), survived, false, 0},
-		{m("b/x.go"), killedByParent, false, 0}, {m("a/x.go"), killedByParent, false, 0},
+		{m("a/x.go"), killedByOwn, true, 0},
+		{m("a/y.go"), survived, false, 0},
+		{m("b/x.go"), killedByParent, false, 0},
+		{m("a/x.go"), killedByParent, false, 0},
 	})
 	assert.Contains(t, text, "| a | 3 | 1 | 1 | 1 | 67 % |")
 	assert.Contains(t, text, "| b | 1 | 0 | 1 | 0 | 100 % |")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // drawn returns all requests up to t.
@@ -28,7 +30,7 @@ func drawn(w Workload, seed uint64, t float64, change ...func(*values)) []*reque
 }
 
 func TestDistancesBetweenArrivalsHaveTheirMeanAndVariation(t *testing.T) {
-	statistical(t)
+	race.SkipSequential(t)
 	for _, cv := range []float64{0.5, 1, 2, 3} {
 		w := fixed(10, 100, 10)
 		w.CV = cv
@@ -48,7 +50,7 @@ func TestDistancesBetweenArrivalsHaveTheirMeanAndVariation(t *testing.T) {
 }
 
 func TestTheRateFollowsItsWaveAndItsBursts(t *testing.T) {
-	statistical(t)
+	race.SkipSequential(t)
 	w := fixed(10, 100, 10)
 	w.Swing, w.Period = 0.5, 86400
 	count := func(requests []*request, from, to float64) (n float64) {

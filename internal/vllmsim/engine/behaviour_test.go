@@ -6,13 +6,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
 
 func mean(h *observed.Histogram) float64 { return h.Sum / float64(h.Count) }
 
 func TestOneSequenceAtATimeIsTheQueueWithConstantService(t *testing.T) {
-	statistical(t)
+	race.SkipSequential(t)
 	// One token per request and one request per step: M/D/1, whose mean wait is
 	// rho x S / (2 x (1 - rho)).
 	service := Llama8B().StepTime(Batch{Seqs: 1, Tokens: 4000, Attention: 4000 * 2000}, Nominal())

@@ -6,10 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 func TestInvariantsHoldOverSeedsAndSettings(t *testing.T) {
-	statistical(t) // Random servers are checked in any case.
+	race.SkipSequential(t) // Random servers are checked in any case.
 	busy := func(c *Config) { c.Blocks, c.MaxModelLen, c.FrontEnd = 1100, 4096, DefaultFrontEnd() }
 	for name, cfg := range map[string]Config{
 		"chat":                {Workload: Chat(20), FrontEnd: DefaultFrontEnd()},

@@ -47,14 +47,6 @@ func beginning(prefix, shared int) func(*request) {
 	return func(r *request) { r.prefix, r.shared = prefix, shared }
 }
 
-// statistical marks a test that needs many draws, and no race detector.
-func statistical(t *testing.T) {
-	t.Helper()
-	if raced {
-		t.Skip("the race detector makes the model too slow for this, and nothing in it is concurrent")
-	}
-}
-
 // check holds everything that must be true of a server at any moment.
 func check(t *testing.T, s *Server) {
 	t.Helper()

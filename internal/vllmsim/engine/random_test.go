@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // randomServer draws settings that can all meet: a small cache, speculation,
@@ -59,7 +61,7 @@ func randomServer(seed uint64) Config {
 
 func TestInvariantsHoldForRandomServersUntilTheLastRequest(t *testing.T) {
 	seeds := 40
-	if raced {
+	if race.Enabled {
 		seeds = 4
 	}
 	for seed := range uint64(seeds) {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // The time is the processor time of this process, so that a busy machine does not
 // matter. No other test of the package runs meanwhile.
 func TestAVirtualHourTakesLessThanAThousandthOfItsTime(t *testing.T) {
-	if raced {
-		t.Skip("the race detector slows this down by more than the margin")
-	}
+	race.SkipSequential(t)
 	spent := func() time.Duration {
 		var usage syscall.Rusage
 		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

@@ -12,13 +12,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 func TestThePicturesInTheDocumentsAreUpToDate(t *testing.T) {
-	switch {
-	case raced:
-		t.Skip("the race detector makes the model too slow for this, and nothing in it is concurrent")
-	case runtime.GOARCH != "amd64":
+	race.SkipSequential(t)
+	if runtime.GOARCH != "amd64" {
 		t.Skip("other processors round sums of products differently, and after a long run a pixel can differ")
 	}
 	pictures, err := Curves(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -356,9 +357,7 @@ var expectations = map[string]func(s *story){
 }
 
 func TestEveryScenarioDoesWhatItSays(t *testing.T) {
-	if raced {
-		t.Skip("the race detector makes the model too slow for this, and nothing in it is concurrent")
-	}
+	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
 	assert.Len(t, files, len(expectations))

@@ -28,7 +28,7 @@ func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
 func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) Status {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
-		return Missing
+		return v.unsent(in)
 	}
 	s := all[0]
 	if status := v.status(s); status != Present {

@@ -24,6 +24,13 @@ func (r *Resource) enroll(g *Group) {
 	g.rollup = up
 }
 
+// recordDelta records for the roll-up which inputs its engines send as deltas.
+func (g *Group) recordDelta(sample *collect.Sample) {
+	if sample.Delta && g.rollup != nil {
+		g.rollup.deltas[sample.Input] = true
+	}
+}
+
 // Rollups returns the roll-ups over several engines. A single engine has no roll-up. A
 // roll-up is Pending where an engine of the previous batch is missing in this one:
 // without it a part would be reported as the whole.

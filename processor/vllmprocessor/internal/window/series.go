@@ -47,6 +47,12 @@ type series struct {
 	before *series
 }
 
+// counts reports whether a series with a counter needs no gauge in its place: the
+// counter is in this batch or the previous one, or it sends deltas and has not changed.
+func (s *series) counts(seq int64) bool {
+	return !s.level && !s.ended && (s.delta || s.newest >= seq-1)
+}
+
 // generations bounds the chain of earlier bounds. A server that changes its buckets more
 // often than this within a window loses the oldest counts.
 const generations = 4

@@ -120,7 +120,7 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
-		return 0, Missing
+		return 0, v.unsent(in)
 	}
 	total, present := 0.0, false
 	for _, s := range all {
@@ -139,6 +139,30 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 		return 0, Gone
 	}
 	return total, Present
+}
+
+// unsent returns the status of an input that the engine has never sent. A sender of deltas
+// may leave out zeros. So the input has a value, which is 0, where the engine sends deltas
+// and another engine of the model has sent one of the input. It has none where series of
+// the engine were refused or removed, because the input may be one of them.
+func (v *View) unsent(in collect.Input) Status {
+	up := v.group.rollup
+	if up == nil || !up.deltas[in] || v.group.returned || len(v.group.existed.order) > 0 {
+		return Missing
+	}
+	status := Missing
+	for other := range v.group.inputs {
+		for _, s := range v.group.inputs[other] {
+			switch {
+			case !s.delta || s.ended:
+			case s.known <= v.from && v.from < v.resource.seq:
+				return Present
+			default:
+				status = First
+			}
+		}
+	}
+	return status
 }
 
 // GaugeOf returns the gauge with one value of the input's label.

@@ -44,7 +44,8 @@ type Reason uint8
 const (
 	// OutOfOrder means: older than the newest batch of the resource.
 	OutOfOrder Reason = iota
-	// Duplicate means: a second point of a series at one time.
+	// Duplicate means: a second point of a series at one time, or a gauge of what a
+	// counter counts already.
 	Duplicate
 	// SeriesLimit means: a new series beyond the limit of the processor.
 	SeriesLimit
@@ -168,6 +169,8 @@ type Rollup struct {
 
 	key    string
 	groups []*Group
+	// deltas are the inputs of which an engine has sent a delta.
+	deltas [collect.NumInputs]bool
 }
 
 // NewResource returns the state of a resource without samples.

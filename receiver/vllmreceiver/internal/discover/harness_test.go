@@ -104,7 +104,7 @@ func (r *rig) waitFor(what string, want ...string) {
 		return addresses(r.targets)
 	}
 	assert.Eventually(r.t, func() bool { return got() == strings.Join(want, " ") }, within, 10*time.Millisecond)
-	require.Equal(r.t, strings.Join(want, " "), got(), what)
+	require.Equal(r.t, strings.Join(want, " "), got(), "%s, in %v", what, r.lines())
 }
 
 // waitForLog waits for a line and returns how many lines contain the text.
@@ -158,5 +158,5 @@ func (r *rig) waitForPod(what, address string, want Pod) {
 		return nil
 	}
 	assert.Eventually(r.t, func() bool { p := got(); return p != nil && *p == want }, within, 10*time.Millisecond)
-	require.Equal(r.t, &want, got(), what)
+	require.Equal(r.t, &want, got(), "%s, in %v", what, r.lines())
 }

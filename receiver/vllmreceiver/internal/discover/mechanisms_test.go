@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
 func TestOnlyTheNamedMechanismsAreLinkedIn(t *testing.T) {
@@ -133,6 +136,30 @@ func TestShutdownWithoutStart(t *testing.T) {
 	runner, err := NewRunner(parse(t, `static_configs: [{targets: ["a:1"]}]`), Options{Logger: zap.NewNop(), Defaults: defaults, Limit: 1})
 	require.NoError(t, err)
 	require.NoError(t, runner.Shutdown(context.Background()))
+}
+
+// Shutdown returns after the last goroutine of this package has ended. This test does not run
+// together with others, whose goroutines it would find.
+func TestNoGoroutineOutlivesShutdown(t *testing.T) {
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8001))
+	running := func() (out []string) {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, kind := range []string{"(*Runner).loop", "(*prober).run", "(*podWatcher).run", "(*podWatcher).watch", "(*follower).run", "(*follower).watch", "(*objectWatch).run"} {
+			if strings.Contains(string(stacks), "internal/discover."+kind+"(") {
+				out = append(out, kind)
+			}
+		}
+		return out
+	}
+	require.Empty(t, running())
+	r := run(t, 10, poolSection(api)+"\n"+shortForm(api, ""))
+	r.waitFor("both mechanisms", "http://10.0.0.1:8000/metrics", "http://10.0.0.1:8001/metrics")
+	require.Subset(t, running(), []string{"(*Runner).loop", "(*podWatcher).run", "(*follower).run", "(*objectWatch).run"})
+	require.NoError(t, r.runner.Shutdown(t.Context()))
+	assert.Empty(t, running())
 }
 
 func TestShutdownWaitsForTheLastCallUntilItsDeadline(t *testing.T) {

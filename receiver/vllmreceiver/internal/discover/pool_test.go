@@ -1,12 +1,15 @@
 package discover
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
@@ -164,4 +167,35 @@ func TestAPoolThatExistsIsNotReportedAsMissing(t *testing.T) {
 		r.waitFor("the pool's server", "http://10.0.0.1:8000/metrics")
 		require.Zero(t, r.logged("There is no InferencePool"), "%v", r.lines())
 	}
+}
+
+// The book of a pool that is gone must not stay in memory, and its states must not be used
+// for the pool's successor.
+func TestTheBookOfAFormerPoolIsForgotten(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New(t, kubeapi.Pools)
+	core, logs := observer.New(zap.DebugLevel)
+	r, err := NewRunner(parse(t, poolSection(api)), Options{Logger: zap.New(core), Defaults: defaults, Limit: 1})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.pool = &pool{selector: "app=vllm", ports: []int{8000}}
+	r.followPods(ctx)
+	first := r.books[setPool]
+	require.NotNil(t, first)
+	r.followPods(ctx)
+	require.NotNil(t, r.books[setPool])
+	assert.NotSame(t, first, r.books[setPool], "another selector")
+	r.pool = nil
+	r.followPods(ctx)
+	assert.NotContains(t, r.books, setPool, "no pool")
+
+	r.pool = &pool{selector: "app=vllm", ports: []int{8000}}
+	r.followPods(ctx)
+	require.Contains(t, r.books, setPool)
+	r.settings.InferencePool.Pods.KubeConfig = "absent"
+	r.followPods(ctx)
+	assert.NotContains(t, r.books, setPool, "its pods cannot be watched")
+	assert.Equal(t, 1, logs.FilterMessageSnippet("The pods of the InferencePool cannot be watched").Len())
+	cancel()
+	r.wg.Wait()
 }

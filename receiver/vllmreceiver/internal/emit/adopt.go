@@ -135,8 +135,8 @@ func (t *Target) remember(key normalize.SeriesKey, v vanished) {
 	t.vanished[key] = v
 }
 
-// forgetVanished drops the vanished series of processes that restarted: a series of
-// theirs that appears again began anew.
+// forgetVanished drops the vanished series of processes that restarted: their series begin
+// anew when they appear again.
 func (t *Target) forgetVanished(r resets) {
 	switch {
 	case r.all:
@@ -152,7 +152,7 @@ func (t *Target) forgetVanished(r resets) {
 				delete(t.vanished, key)
 			}
 		}
-		// A body of a single process names none: then it is that one that restarted.
+		// A body of a single process does not name it: then this process restarted.
 		t.forgot = t.forgot && !restarted[processHash("")]
 	}
 }

@@ -1,10 +1,9 @@
 // Package emit turns a plan and the numbers of one scrape into OTLP points. It
 // is the only package of the receiver that knows pdata.
 //
-// It holds what has to be remembered of a target between two scrapes: when each
-// cumulative series began, its last numbers, and which series had a point, so
-// that those that vanish end with one no-recorded-value point. It has no clock:
-// the time of the scrape is a parameter.
+// It stores the state of a target between two scrapes: when each cumulative series began,
+// its last numbers, and which series had a point. A series that vanishes ends with one
+// no-recorded-value point. It has no clock: the time of the scrape is a parameter.
 //
 // The rules for start times are, for a cumulative point:
 //

@@ -31,17 +31,17 @@ func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, r
 	t.emitEnded(now, metrics, report)
 }
 
-// emitEnded appends one no-recorded-value point for each ended series, each in a
-// metric of its own: the Prometheus exporter (contrib v0.158, accumulator.go)
-// stops reading a metric at its first such point, so that others in the same
-// metric would stay on its page for minutes. These metrics have no description,
-// which would be sent once for each of them; no consumer identifies a series by it.
+// emitEnded appends one no-recorded-value point for each ended series, each in its own
+// metric: the Prometheus exporter (contrib v0.158, accumulator.go) stops reading a metric
+// at its first such point, and other series in the same metric would stay on its page for
+// minutes. These metrics have no description, because it would be sent with each of them
+// and does not identify a series.
 func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
 	for _, e := range t.ended {
 		t.appendEnd(emptyMetric(e.metric, metrics), e, now)
 	}
 	report.Ended += len(t.ended)
-	// Freed, because there may never be as many again.
+	// Free the memory: usually far fewer series end.
 	t.ended = nil
 }
 

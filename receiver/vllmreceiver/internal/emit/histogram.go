@@ -131,12 +131,11 @@ func (b *builder) fold(point *normalize.Point) {
 	}
 }
 
-// currentAdapterSets marks, for each process, the label set of
-// vllm:lora_requests_info that was written last. The value of a set is the time at
-// which it was written, in Unix seconds. In multi-process mode vLLM adds up the times
-// of its API servers, so a value near a multiple of now is divided by that multiple
-// first. Other programs write 0 or 1, which are used as they are. Among equal times
-// the later line wins.
+// currentAdapterSets marks, for each process, the label set of vllm:lora_requests_info that
+// was written last. The value of a set is the time at which it was written, in Unix
+// seconds. In multi-process mode vLLM adds up the times of its API servers, so a value near
+// a multiple of now is divided by that multiple first. Other programs write 0 or 1, which
+// are used as they are. Of equal times the later line is used.
 func currentAdapterSets(s Scrape) []bool {
 	if len(s.Plan.Adapters) == 0 {
 		return nil

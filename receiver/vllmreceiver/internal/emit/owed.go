@@ -82,7 +82,7 @@ func (o Owed) Count() int {
 }
 
 // AppendTo appends the ends to a batch, with the time of the batch. It omits the ends of
-// series that have a point in the batch. A batch without points does not change.
+// series that have a point in the batch, and does not change a batch without points.
 func (o Owed) AppendTo(out pmetric.Metrics) {
 	if at := timeOf(out); at != 0 {
 		o.AppendAt(at, out)
@@ -174,7 +174,7 @@ func idOf(m pmetric.Metric, p point) seriesID {
 	return seriesID{m.Type(), m.Name(), m.Unit(), strings.Join(pairs, ",")}
 }
 
-// timeOf is the time of a batch: its newest; 0 without points.
+// timeOf returns the newest time in a batch, in Unix nanoseconds; 0 without points.
 func timeOf(metrics pmetric.Metrics) (at pcommon.Timestamp) {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {

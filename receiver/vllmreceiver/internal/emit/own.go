@@ -22,7 +22,7 @@ const (
 	MetricTerminating = "vllm.pod.terminating"
 )
 
-// OwnMetrics are the names of all metrics about the scrape itself.
+// OwnMetrics returns the names of all metrics about the scrape itself.
 func OwnMetrics() []string {
 	return []string{MetricUp, MetricHealthy, MetricDuration, MetricSamples, MetricFailure, MetricReady, MetricTerminating}
 }
@@ -118,7 +118,7 @@ func (o *ownMetrics) finish(name string, now pcommon.Timestamp, metrics pmetric.
 	}
 }
 
-// endOf appends the end of a metric, without the description, as all ends.
+// endOf appends the end of a metric. Like all ends it has no description.
 func (o *ownMetrics) endOf(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
 	point := o.append(name, now, metrics)
 	point.SetFlags(noRecordedValue)

@@ -61,10 +61,10 @@ func (o *openMetric) get() pmetric.Metric {
 	return o.to
 }
 
-// point appends one point, or the end of its series, or counts why neither.
+// point appends one point or the end of its series, or counts the reason for neither.
 func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if !st.admitted {
-		// A series that is admitted later has no known start.
+		// The start of a series that is admitted later is unknown.
 		b.resetUnusable(st, point)
 		st.absent = 0
 		b.report.Dropped[normalize.ReasonSeriesLimit]++

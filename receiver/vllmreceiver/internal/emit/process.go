@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 )
 
-// process identifies a server process by when it started.
+// process identifies a server process by its start.
 type process struct {
 	// named is the start that the server reports, by its own clock; 0 if unknown.
 	named pcommon.Timestamp

@@ -4,7 +4,7 @@ import "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/expo
 
 // reading records how complete a scrape was: whether a series that it lacks is absent.
 type reading struct {
-	// partial is true where the end of the body may be missing.
+	// partial is true if the end of the body may be missing.
 	partial bool
 	// badLines is the number of sample lines that could not be read.
 	badLines int

@@ -39,8 +39,8 @@ func (t *Target) Restarted(s Scrape) bool {
 	if s.Plan == t.plan {
 		return t.detect(s, t.states).any()
 	}
-	// The target does not adopt this plan yet: the plan may depend on the version, which
-	// is requested again after a restart.
+	// Do not adopt this plan yet: it may depend on the version, which is requested again
+	// after a restart.
 	known := t.byKey()
 	states := make([]state, 0, s.Plan.Points)
 	for _, point := range s.Plan.All() {
@@ -105,8 +105,8 @@ func fell(kind catalog.Kind, point *normalize.Point, values []float64, last floa
 	return true
 }
 
-// number is the one number of a point, over all its parts: a gauge's or counter's
-// value, or the count of a histogram or summary, which shows a reset.
+// number returns the number of a point that shows a reset, over all its parts: a gauge's or
+// counter's value, or the count of a histogram or summary.
 func number(kind catalog.Kind, point *normalize.Point, values []float64) float64 {
 	total := 0.0
 	for i := range point.Parts {
@@ -121,7 +121,7 @@ func number(kind catalog.Kind, point *normalize.Point, values []float64) float64
 	return total
 }
 
-// created is the earliest "_created" of a point's parts; 0 if one lacks it.
+// created returns the earliest "_created" of a point's parts; 0 if one lacks it.
 func created(point *normalize.Point, values []float64) pcommon.Timestamp {
 	earliest := pcommon.Timestamp(0)
 	for i := range point.Parts {

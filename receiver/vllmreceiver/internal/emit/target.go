@@ -14,32 +14,33 @@ import (
 // Settings are what all scrapes of a target have in common.
 type Settings struct {
 	ScopeName, ScopeVersion string
-	// SchemaURL goes on the resource; see catalog.SchemaURL.
+	// SchemaURL is that of the resource; see catalog.SchemaURL.
 	SchemaURL string
-	// MaxSeries is the most points that one scrape of the target may have; a
-	// histogram counts as one. 0 is no limit.
+	// MaxSeries is the maximum number of points in one scrape of the target; a histogram
+	// counts as one. 0 is no limit.
 	MaxSeries int
-	// MaxAdapters is the most LoRA adapters in one state at a time; 0 is no limit.
+	// MaxAdapters is the maximum number of LoRA adapters in one state at a time; 0 is no
+	// limit.
 	MaxAdapters int
-	// Own are the metrics about the scrape itself by their catalogue name; those
-	// that are missing are switched off.
+	// Own are the metrics about the scrape itself by their catalogue name; missing ones are
+	// switched off.
 	Own map[string]*catalog.Metric
 }
 
-// Scrape is what one successful scrape brought.
+// Scrape has the result of one successful scrape.
 type Scrape struct {
 	Time     time.Time
 	Plan     *normalize.Plan
 	Snapshot *exposition.Snapshot
-	// Open is true where the sender did not declare where the body ends, so that
-	// series may be missing at its end.
+	// Open is true if the sender did not declare the end of the body, so that series may be
+	// missing there.
 	Open bool
-	// ServerTime is when the server answered by its own clock, in whole seconds; zero
-	// where it does not report that. Answered is when the answer was there by ours.
+	// ServerTime is when the server answered by its own clock, in whole seconds; zero if it
+	// does not report that. Answered is when the answer arrived, by our clock.
 	ServerTime, Answered time.Time
 }
 
-// Report counts what became of the series of a scrape.
+// Report counts the series of a scrape by their result.
 type Report struct {
 	// Points is the number of points with a value, without those about the
 	// scrape itself.

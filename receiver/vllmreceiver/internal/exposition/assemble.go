@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// assembled is a layout together with what else depends on the body's shape alone.
+// assembled is a layout and everything else that depends only on the structure of the body.
 type assembled struct {
 	layout  Layout
 	dialect Dialect
@@ -22,14 +22,14 @@ type misfit struct {
 	reason Reason
 }
 
-// assembler puts the lines of a body together to families. It knows neither text
-// nor dialect, except for the names of bare families.
+// assembler assembles families from the lines of a body. It is independent of the dialect,
+// except for the names of bare families.
 type assembler struct {
 	declarations map[string]*declaration
 	declared     []*declaration
 	// loose holds the declarations by their names without colons.
 	loose map[string]*declaration
-	// places remembers where the samples of a name go.
+	// places has the place of the samples of each name.
 	places map[string]place
 	byName map[string]*growing
 	// families are in the order of their first sample.
@@ -81,7 +81,7 @@ const (
 	roleQuantile
 	roleSum
 	roleCount
-	// roleNone is a name without a meaning for the family's kind, such as that of a
+	// roleNone is a name without a meaning for the family's kind, for example the name of a
 	// histogram without a suffix.
 	roleNone
 )
@@ -120,8 +120,8 @@ func assemble(blocks []*block, d Dialect) *assembled {
 	return a.result
 }
 
-// declare records a HELP, TYPE or UNIT line. The first of each counts, as in
-// Prometheus. Ray's agents repeat them.
+// declare records a HELP, TYPE or UNIT line. The first one is used, as in Prometheus. Ray's
+// agents repeat them.
 func (a *assembler) declare(m *meta) {
 	d := a.declarations[m.name]
 	if d == nil {
@@ -176,11 +176,10 @@ func hasCreated(kind Kind) bool {
 	return kind == KindCounter || kind == KindHistogram || kind == KindSummary
 }
 
-// locate finds the family of a sample's name: the one declared by exactly this
-// name, else the one whose kind explains the name's suffix, else the same with
-// colons ignored, because prometheus_client since 0.23 writes OpenMetrics samples
-// without the colons that its TYPE lines have. Without any the name is an untyped
-// family of its own.
+// locate finds the family of a sample's name: the one declared by exactly this name, else
+// the one whose kind explains the name's suffix, else the same with colons ignored, because
+// prometheus_client since 0.23 writes OpenMetrics samples without the colons that its TYPE
+// lines have. Without any, the name is a new untyped family.
 func (a *assembler) locate(name string) place {
 	if d := a.declarations[name]; d != nil && d.typed {
 		return a.exact(d)
@@ -245,7 +244,7 @@ func (a *assembler) bySuffix(name string, declared map[string]*declaration) (pla
 	return place{}, false
 }
 
-// family returns the growing family of a name and makes it if need be.
+// family returns the growing family of a name, and creates it if it is missing.
 func (a *assembler) family(name string, kind Kind, d *declaration, created bool) *growing {
 	if g := a.byName[name]; g != nil {
 		return g
@@ -262,7 +261,7 @@ func (a *assembler) family(name string, kind Kind, d *declaration, created bool)
 	return g
 }
 
-// add gives one sample its place.
+// add adds one sample to its series.
 func (a *assembler) add(s *sample, slot int) {
 	p, ok := a.places[s.name]
 	if !ok {

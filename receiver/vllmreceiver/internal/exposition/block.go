@@ -11,8 +11,8 @@ import (
 // readers of one Memory.
 type block struct {
 	dialect Dialect
-	// text is everything but the numbers, and cuts are the places in it where
-	// each number was taken out.
+	// text is everything but the numbers, and cuts are the positions in it from which the
+	// numbers were removed.
 	text []byte
 	cuts []int
 	hash uint64
@@ -75,10 +75,10 @@ func replayable(raws []rawLine) bool {
 	return true
 }
 
-// newBlock makes the block of the lines that were good. If the block is
-// replayable, its text is the body's own from begin to end; else the text is that of
-// the good lines alone, so that the block, and with it the layout, is the same
-// from scrape to scrape even though it has to be read each time.
+// newBlock makes a block of the good lines. If the block is replayable, its text is the
+// body's own from begin to end; else the text is that of the good lines alone, so that the
+// block, and with it the layout, is the same from scrape to scrape even though it has to be
+// read each time.
 func newBlock(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d Dialect) *block {
 	b := &block{dialect: d, lines: len(raws)}
 	metas, samples := 0, 0
@@ -147,7 +147,7 @@ func (b *block) sum(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// sumOf is the hash that a block made of these lines would have.
+// sumOf returns the hash of a block of these lines, without making it.
 func sumOf(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d Dialect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // namedBody is a body that tests read, and its dialect.
@@ -31,7 +32,7 @@ func realBodies(tb testing.TB) []namedBody {
 	bodies := make([]namedBody, 0, len(found))
 	for i := range found {
 		f := &found[i]
-		if raceEnabled && len(f.Text) > 60_000 {
+		if race.Enabled && len(f.Text) > 60_000 {
 			// Under the race detector the large ones take too long for what they add.
 			continue
 		}

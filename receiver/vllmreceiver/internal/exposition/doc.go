@@ -2,15 +2,15 @@
 //
 // # Where the meaning comes from
 //
-// Lines are read by well-kept parsers: sample lines of the text format by
-// prometheus/common's expfmt, its comments by prometheus/prometheus's textparse,
-// and OpenMetrics by textparse. All of them stop at the first bad line, so they
-// get lines in a way that lets them start again after it: a bad line costs itself
-// and is reported as a Problem, and everything else is delivered. What this package
-// adds before them is finding the value in a line, and after them putting families
-// together over the whole body (assemble.go), which makes TYPE lines after samples,
-// families split in two and repeated HELP and TYPE lines harmless. Where the
-// parsers differ, the more lenient one counts, as with blanks at a line's end.
+// Lines are read by maintained parsers: sample lines of the text format by
+// prometheus/common's expfmt, its comments by prometheus/prometheus's textparse, and
+// OpenMetrics by textparse. All of them stop at the first bad line, so they get lines in a
+// way that lets them start again after it. Only the bad line is lost, and it is reported as
+// a Problem. This package itself finds the value in each line before the parsers, and after
+// them assembles families over the whole body (assemble.go). So TYPE lines may follow
+// samples, a family may be split in two, and HELP and TYPE lines may be repeated. Where the
+// parsers differ, the more lenient one decides, for example about blanks at the end of a
+// line.
 //
 // # Two levels of memory
 //
@@ -48,9 +48,8 @@
 //
 // # Bounds
 //
-// A body is given up after 10,000 bad lines and after 2^17 lines, and a line may
-// have 128 labels; names and values have the lengths of Limits, and a help text is
-// cut. Apart from that the work is proportional to the body. The size of all large
-// layouts together is bounded (pool.go). Timestamps are checked and ignored: one scrape
-// has one time.
+// The rest of a body is dropped after 10,000 bad lines and after 2^17 lines. A line may
+// have 128 labels, names and values have the lengths of Limits, and a help text is cut. The
+// work is proportional to the size of the body. The size of all large layouts together is
+// bounded (pool.go). Timestamps are checked and ignored: one scrape has one time.
 package exposition

@@ -22,11 +22,10 @@ const NoSlot = -1
 // Label is one name and value of a series.
 type Label struct{ Name, Value string }
 
-// Layout is everything about a body but its numbers: which families it has,
-// which series each family has, and at which slot of Snapshot.Values each
-// number stands. A Layout never changes once it is made and is shared by all
-// targets whose bodies look the same, so what is derived from it may be
-// remembered by its pointer.
+// Layout is the structure of a body without its numbers: its families, the series of each
+// family, and the slot in Snapshot.Values of each number. A Layout is immutable. All
+// targets whose bodies have the same structure share it, so results derived from it can be
+// stored by its pointer.
 type Layout struct {
 	// Families are in the order in which the body first names them.
 	Families []Family
@@ -79,22 +78,22 @@ type Quantile struct {
 // Snapshot is one parsed body.
 type Snapshot struct {
 	Layout *Layout
-	// Values are the body's numbers by slot, which is the place of the sample's line
-	// among the good ones. Duplicates and samples without a place in their family
-	// have a slot that nothing refers to. The slice belongs to the Reader and
-	// is overwritten by its next Read.
+	// Values are the body's numbers by slot, which is the place of the sample's line among
+	// the good ones. Duplicates and samples without a place in their family have a slot to
+	// which nothing refers. The slice belongs to the Reader and is overwritten by its next
+	// Read.
 	Values []float64
 	// Exemplars are rare, so they are kept apart, in the body's order.
 	Exemplars []Exemplar
-	// Problems are the lines that were not understood.
+	// Problems are the lines that could not be read.
 	Problems []Problem
 	// Duplicates counts the samples dropped because an earlier line of the same
 	// body has the same series.
 	Duplicates int
-	// Samples counts the sample lines that were understood, duplicates included.
+	// Samples counts the sample lines that could be read, including duplicates.
 	Samples int
-	// Refused is true where the body's layout found no room in the memory. Nothing
-	// of the body is delivered then.
+	// Refused is true if there was no room for the body's layout in the memory. The
+	// snapshot then has no samples.
 	Refused bool
 }
 
@@ -121,12 +120,12 @@ const (
 	ReasonBadComment
 	ReasonMissingEOF
 	ReasonTooManyBadLines
-	// ReasonWrongType is a sample that its family's TYPE has no place for: a
-	// bucket without a bound, a summary's line without a quantile.
+	// ReasonWrongType is a sample that does not fit its family's TYPE: a bucket without a
+	// bound, or a summary's line without a quantile.
 	ReasonWrongType
 	// ReasonOrphanCreated is a "_created" line whose series the body lacks.
 	ReasonOrphanCreated
-	// ReasonTooManyLines is a body of more lines than any honest one has.
+	// ReasonTooManyLines is a body with more than maxLines lines.
 	ReasonTooManyLines
 	// ReasonNameTooLong, ReasonLabelNameTooLong and ReasonLabelValueTooLong are lines
 	// beyond the Limits.
@@ -137,8 +136,8 @@ const (
 )
 
 // Problem is one line that was dropped. Line counts from 1. The reasons
-// ReasonTooManyBadLines and ReasonTooManyLines stand for that line and all lines
-// after it, and ReasonMissingEOF for the end of the body.
+// ReasonTooManyBadLines and ReasonTooManyLines mean this line and all lines after it, and
+// ReasonMissingEOF means the end of the body.
 type Problem struct {
 	Line   int
 	Reason Reason

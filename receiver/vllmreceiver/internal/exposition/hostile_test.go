@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // hostile are ways to fill a body that might cost more than its size.
@@ -45,7 +47,7 @@ func hostileBody(size int, line func(i int) string) []byte {
 // The work must grow in proportion to the body. It is measured in allocations, because
 // times on a shared machine vary.
 func TestHostileBodiesCostWhatTheirSizeCosts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	const size = 1 << 16

@@ -8,16 +8,16 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// commentLexer reads the HELP and TYPE lines of the text format with Prometheus's
-// parser. A TYPE line is given to it as HELP, since only the name's grammar is
-// wanted: kindOf knows more words. expfmt would not do: it refuses the second HELP
-// line of a family, which Ray's agents write.
+// commentLexer reads the HELP and TYPE lines of the text format with Prometheus's parser.
+// It gets a TYPE line as HELP, because only the name is checked: kindOf knows more kinds.
+// expfmt cannot be used: it refuses the second HELP line of a family, and Ray's agents
+// write one.
 type commentLexer struct {
 	buffer        []byte
 	lines, starts []int
 }
 
-// add takes line i of raws. Its meaning is there after the next flush.
+// add takes line i of raws. The line is read by the next flush.
 func (l *commentLexer) add(body []byte, raws []rawLine, i int) {
 	raw := &raws[i]
 	// A quoted name without an end would swallow the lines after it.
@@ -42,7 +42,7 @@ func (l *commentLexer) flush(body []byte, raws []rawLine) {
 	for n, i := range l.lines {
 		raw := &raws[i]
 		if parser == nil {
-			// The parser appends a line end; it finds its place where one is already.
+			// The parser appends a line end if there is none.
 			parser = textparse.NewPromParser(l.buffer[l.starts[n]:len(l.buffer)-1], nil, false)
 		}
 		entry, err := parser.Next()

@@ -71,8 +71,8 @@ func (l *openMetricsLexer) sampleLine(body []byte, raw *rawLine) {
 	}
 }
 
-// take copies a label set and checks what textparse leaves to the scrape loop:
-// that names are valid and stand only once.
+// take copies a label set. It checks what textparse leaves to the scrape loop: that names
+// are valid and unique.
 func (l *openMetricsLexer) take(set labels.Labels, s *sample) Reason {
 	reason, before := ReasonNone, ""
 	set.Range(func(label labels.Label) {

@@ -11,8 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// batchBytes bounds how much waits for a parser at a time, and so what its result
-// costs while it lives.
+// batchBytes limits the text that waits for a parser, and with it the memory of the result.
 const batchBytes = 64 << 10
 
 // textLexer reads sample lines with expfmt.
@@ -38,7 +37,7 @@ func newTextLexer(w words) *textLexer {
 	return &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}
 }
 
-// add takes line i of raws. Its name and labels are there after the next flush.
+// add takes line i of raws. Its name and labels are read by the next flush.
 func (l *textLexer) add(body []byte, raws []rawLine, i int) {
 	raw := &raws[i]
 	// expfmt reads a set of labels that lacks a name into the metric of the line
@@ -64,8 +63,8 @@ func (l *textLexer) queue(body []byte, raw *rawLine, i int) {
 	l.buffer = append(l.buffer, '\n')
 }
 
-// flush lets expfmt read the queue and so finishes all lines that were added.
-// expfmt stops at the first bad line, so it is started again after each.
+// flush reads the queue with expfmt, which finishes all lines that were added. expfmt stops
+// at the first bad line, so it is started again after each.
 func (l *textLexer) flush(body []byte, raws []rawLine) {
 	for next := 0; next < len(l.lines); {
 		l.reader.Reset(l.buffer[l.starts[next]:])
@@ -125,8 +124,8 @@ func (l *textLexer) collect(family *dto.MetricFamily, raws []rawLine, from, to i
 // name or its labels.
 func (l *textLexer) reasonOf(body []byte, raw *rawLine) Reason {
 	named := raw.nameEnd > raw.name
-	// A name that expfmt refuses alone is bad. Labels that it accepts behind a name
-	// only lack one.
+	// If expfmt refuses the name alone, the name is bad. If it accepts the labels after
+	// another name, only the name is missing.
 	alone := append([]byte(nil), body[raw.name:raw.nameEnd]...)
 	if !named {
 		alone = append([]byte("x"), body[raw.set:raw.setEnd]...)
@@ -139,7 +138,7 @@ func (l *textLexer) reasonOf(body []byte, raw *rawLine) Reason {
 	return ReasonBadLabels
 }
 
-// forget drops what belongs to one body.
+// forget drops the state of one body.
 func (l *textLexer) forget() {
 	l.failures = 0
 	l.words.forget()

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// Limits are the longest texts in bytes, as the body writes them, that a line may
-// have. What names a series is remembered and sent again with every point, so a
-// line that exceeds them is dropped.
+// Limits are the longest texts in bytes, as the body writes them, that a line may have. A
+// line that exceeds them is dropped, because names and labels are stored and sent with
+// every point.
 type Limits struct{ Name, LabelName, LabelValue int }
 
 // DefaultLimits leave room for a label that lists a thousand LoRA adapters.
 var DefaultLimits = Limits{Name: 512, LabelName: 512, LabelValue: 64 << 10}
 
 const (
-	// maxHelp is the longest help text that is kept, in bytes; the rest is cut. It is
-	// sent with every batch and identifies nothing.
+	// maxHelp is the maximum length of a help text in bytes; the rest is cut. A help text
+	// is sent with every batch and does not identify a series.
 	maxHelp = 1 << 10
 	// maxUnit is the longest unit.
 	maxUnit = 64

@@ -17,7 +17,7 @@ const (
 	lineSample
 )
 
-// rawLine is one line of the body on its way through a parser.
+// rawLine is one line of the body while it is parsed.
 type rawLine struct {
 	kind   lineKind
 	reason Reason
@@ -38,8 +38,8 @@ type rawLine struct {
 	exemplar *Exemplar
 }
 
-// maxLabels bounds the labels of one line, because expfmt's check for duplicate
-// names costs their square. vLLM's longest lines have about thirty.
+// maxLabels limits the labels of one line, because the time of expfmt's check for duplicate
+// names grows with the square of their number. vLLM's longest lines have about thirty.
 const maxLabels = 128
 
 // lineAt returns the end of the line that begins at pos, without "\n" or any number
@@ -105,9 +105,8 @@ func classify(line []byte, d Dialect) (kind lineKind, name int) {
 	return kind, i
 }
 
-// scanName returns the end of the metric name at i, or i where there is none.
-// A quote may open anywhere in a name and its end ends the name: that is how
-// expfmt reads one.
+// scanName returns the end of the metric name at i, or i where there is none. As in expfmt,
+// a quote may open anywhere in a name, and its end ends the name.
 func scanName(line []byte, i int) int {
 	if i == len(line) || !(isNameByte(line[i]) || line[i] == '"') {
 		return i
@@ -143,9 +142,9 @@ func scanQuoted(line []byte, i int) int {
 	return len(line) + 1
 }
 
-// braces measures a label set before it is read.
+// braces has the size of a label set that is not yet read.
 type braces struct {
-	// end is the index after it, or 0 where it does not end.
+	// end is the index after it; 0 if it does not end.
 	end int
 	// labels is about how many labels it has.
 	labels int
@@ -197,10 +196,9 @@ func (l *Limits) tooLong(name int, b braces) Reason {
 	return ReasonNone
 }
 
-// scanSample finds the value of a sample line and what surrounds it. It catches
-// everything that can be wrong outside names and labels; those it leaves to the
-// parser. The places it finds are the parser's: expfmt, too, takes the first
-// brace outside quotes as the end of the labels.
+// scanSample finds the value of a sample line and what surrounds it. It checks everything
+// except names and labels, which the parser checks. It finds the same positions as the
+// parser: expfmt also takes the first brace outside quotes as the end of the labels.
 func scanSample(body []byte, raw *rawLine, d Dialect, limits *Limits) {
 	line := body[raw.start:raw.end]
 	for len(line) > 0 && (isBlank(line[len(line)-1]) || line[len(line)-1] == '\r') {

@@ -13,8 +13,7 @@ import (
 type Memory struct {
 	seed maphash.Seed
 	max  int
-	// limits are those of the lines: a block is shared by readers that would have
-	// dropped the same lines.
+	// limits are those of the lines. Readers that share a block drop the same lines.
 	limits Limits
 
 	mu       sync.Mutex
@@ -24,8 +23,8 @@ type Memory struct {
 	overflow int
 }
 
-// NewMemory returns a Memory that holds at most maxBlocks blocks and as many
-// layouts. What does not fit is not shared; its Reader remembers it all the same.
+// NewMemory returns a Memory that holds at most maxBlocks blocks and as many layouts. A
+// block or layout that does not fit is not shared, but its Reader still remembers it.
 func NewMemory(maxBlocks int) *Memory {
 	return NewLimitedMemory(maxBlocks, DefaultLimits)
 }
@@ -35,7 +34,7 @@ func NewLimitedMemory(maxBlocks int, limits Limits) *Memory {
 	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks, limits: limits}
 }
 
-// SetPool bounds what large layouts may cost together, in bytes.
+// SetPool limits the memory of all large layouts together, in bytes.
 func (m *Memory) SetPool(size int) { m.pool.size = size }
 
 // hold counts the layout of a reader and reports whether there is room for it.
@@ -59,14 +58,14 @@ func (m *Memory) fits(cost int, now bool) bool {
 	return m.pool.size == 0 || cost <= m.pool.size
 }
 
-// release gives up what a reader held.
+// release frees the layout of a reader.
 func (m *Memory) release(hash uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pool.release(hash)
 }
 
-// displaced reports whether what a reader holds had to leave.
+// displaced reports whether a reader has to drop its layout.
 func (m *Memory) displaced(hash uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +90,7 @@ func (m *Memory) Stats() (blocks, layouts, overflow int) {
 	return m.blocks.size, m.layouts.size, m.overflow
 }
 
-// noSeed hashes the blocks of readers without memory, where hashes mean nothing.
+// noSeed hashes the blocks of readers without memory, which do not use the hashes.
 var noSeed = maphash.MakeSeed()
 
 func (m *Memory) hashSeed() maphash.Seed {
@@ -195,8 +194,8 @@ type index[T any] struct {
 	size, limit int
 }
 
-// add adds a value unless there are most already. Dead entries are swept out when
-// their number may have doubled, so that adding stays cheap.
+// add adds a value, unless the limit is reached. Dead entries are removed when their number
+// may have doubled, so that adding stays cheap.
 func (x *index[T]) add(hash uint64, value *T, most int) bool {
 	if x.byHash == nil {
 		x.byHash = map[uint64][]weak.Pointer[T]{}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 func TestReplicasShareOneLayout(t *testing.T) {
@@ -133,7 +135,7 @@ func TestOnlyChangedBlocksAreParsed(t *testing.T) {
 }
 
 func TestSteadyReadsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	bodies := [][]byte{vllmBody("some/model", 1), vllmBody("some/model", 2)}

@@ -16,10 +16,10 @@ var powersOfTen = [...]float64{
 // 10^15 < 2^53.
 const maxExactDigits = 15
 
-// number reads the number at the start of b, which ends at a blank, a control
-// character or the end of b, and returns it with its length, or 0 as the length
-// where there is no number. What counts as one is expfmt's and textparse's rule:
-// strconv.ParseFloat without hexadecimal exponents and underscores.
+// number reads the number at the start of b, which ends at a blank, a control character or
+// the end of b, and returns it with its length, or 0 as the length if it is not a number.
+// The rule is that of expfmt and textparse: strconv.ParseFloat without hexadecimal
+// exponents and underscores.
 //
 // Most numbers of a body are short. Where the digits fit the mantissa and the
 // power of ten is exact too, one multiplication or division of two exact numbers

@@ -2,8 +2,8 @@ package exposition
 
 import "sync"
 
-// parsing is the work of the parsers on one body: the lines that could not be
-// replayed. It is pooled, since targets in their steady state need none.
+// parsing has the lines of one body that could not be replayed, and their parsers. It is
+// pooled, because a target in its steady state does not need it.
 type parsing struct {
 	raws        []rawLine
 	text        *textLexer
@@ -57,7 +57,7 @@ func (p *parsing) flush(body []byte) {
 	p.comments.flush(body, p.raws)
 }
 
-// release gives the parsing back to the pool.
+// release returns the parsing to the pool.
 func (p *parsing) release() {
 	clear(p.raws)
 	if cap(p.raws) > spare {

@@ -1,11 +1,11 @@
 package exposition
 
-// pool bounds what the layouts of all readers of a Memory cost together. A small
-// layout is never refused, so large ones take nothing from the others.
-// Where there is no room for a large one, a larger one is displaced; where none is
-// larger, it is refused. Layouts that are equal count once.
+// pool limits the memory of the layouts of all readers of a Memory together. A small layout
+// is never refused, so large layouts cannot displace small ones. If there is no room for a
+// large layout, a larger one is displaced; if no larger one exists, the layout is refused.
+// Equal layouts count once.
 type pool struct {
-	// size is the most that large layouts may cost together; 0 means no limit.
+	// size is the limit for all large layouts together, in bytes; 0 means no limit.
 	size, used int
 	held       map[uint64]*holding
 }
@@ -13,20 +13,20 @@ type pool struct {
 // holding is a large layout that readers hold.
 type holding struct {
 	cost, readers int
-	// displaced is true where a smaller one has taken its room. Its readers notice
-	// with the next body.
+	// displaced is true if a smaller layout has taken its room. Its readers drop it with
+	// the next body.
 	displaced bool
 }
 
-// smallCost is what a layout may cost without being counted: that of some 5,000
-// lines, where two engines have 950.
+// smallCost is the memory up to which a layout is not counted: that of about 5,000 lines.
+// Two engines have 950.
 const smallCost = 4 << 20
 
-// sampleCost is what one sample costs in a layout, and in the plan and the states
-// that are made from it, without its text; measured, see docs/why/performance.md.
+// sampleCost is the memory of one sample, without its text, in a layout and in the plan and
+// the states made from it. It was measured, see docs/why/performance.md.
 const sampleCost = 640
 
-// costOf estimates what the layout of these blocks costs.
+// costOf estimates the memory of the layout of these blocks, in bytes.
 func costOf(blocks []*block) int {
 	cost := 0
 	for _, b := range blocks {
@@ -35,7 +35,7 @@ func costOf(blocks []*block) int {
 	return cost
 }
 
-// estimate is about what the layout of a body costs that was not read yet.
+// estimate returns the approximate memory of the layout of a body that is not yet read.
 func estimate(body []byte) int { return 2*len(body) + sampleCost*countLines(body) }
 
 // hold counts a layout and reports whether there is room for it.
@@ -95,7 +95,7 @@ func (p *pool) hasRoom(cost int) bool {
 	return room >= cost
 }
 
-// release gives up what one reader held.
+// release frees the layout of one reader.
 func (p *pool) release(hash uint64) {
 	h := p.held[hash]
 	if h == nil {

@@ -8,24 +8,23 @@ import (
 const (
 	// maxBadLines is how many lines of one body may be bad before the rest is dropped.
 	maxBadLines = 10_000
-	// maxLines is how many lines of a body are read. A body within the receiver's
-	// default limit of 8 MiB reaches it only with lines of less than 64 bytes on
-	// average; real ones are twice as long.
+	// maxLines is how many lines of a body are read. A body within the default limit of 8
+	// MiB exceeds it only if its lines have less than 64 bytes on average. Real lines are
+	// twice as long.
 	maxLines = 1 << 17
 )
 
 // Reader reads the bodies of one target. It is not safe for concurrent use.
 type Reader struct {
 	memory *Memory
-	// recent are the last layouts, the newest first. They keep alive what the
-	// shared memory holds only weakly, also for a target that alternates between
-	// bodies because it is a load balancer.
+	// recent are the last layouts, the newest first. They keep alive what the shared memory
+	// holds only weakly. There are several, for a load balancer whose bodies alternate.
 	recent [3]*assembled
 	// held is the hash of the current layout if it is a large one, of which the
 	// memory has a bounded number.
 	held  uint64
 	holds bool
-	// refused is true where the last body found no room.
+	// refused is true if there was no room for the last body.
 	refused bool
 
 	// pieces are the blocks of the current body in order, blocks the same once all
@@ -54,10 +53,9 @@ type piece struct {
 // Read returns is the same.
 func NewReader(m *Memory) *Reader { return &Reader{memory: m} }
 
-// Read reads one body. It never fails: lines that cannot be understood are
-// reported as problems and everything else is delivered. The Snapshot and its
-// slices are overwritten by the next Read; its Layout is immutable and may be kept.
-// Nothing of the result refers to body.
+// Read reads one body. It never fails: lines that cannot be read are reported as problems,
+// and all others are returned. The Snapshot and its slices are overwritten by the next
+// Read; its Layout is immutable and may be kept. The result does not refer to body.
 func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	s := &r.snapshot
 	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
@@ -124,9 +122,9 @@ func countLines(body []byte) int {
 	return n
 }
 
-// merge brings the numbers of known and parsed blocks into the body's order,
-// makes the parsed blocks, and reports their bad lines. It returns false where
-// there were so many that it gave up before the body's end.
+// merge brings the numbers of known and parsed blocks into the body's order, makes the
+// parsed blocks, and reports their bad lines. It returns false if there were so many that
+// it dropped the rest of the body.
 func (r *Reader) merge(body []byte, d Dialect) bool {
 	r.parsing.flush(body)
 	r.values, r.blocks = r.values[:0], r.blocks[:0]
@@ -170,8 +168,8 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 	return true
 }
 
-// layout returns the layout of the current blocks: the one of an earlier body
-// where their sequence is the same. It returns nil where there is no room for it.
+// layout returns the layout of the current blocks: the one of an earlier body where their
+// sequence is the same. It returns nil if there is no room for it.
 func (r *Reader) layout(d Dialect) *assembled {
 	if r.memory == nil {
 		return assemble(r.blocks, d)
@@ -188,7 +186,7 @@ func (r *Reader) layout(d Dialect) *assembled {
 	}
 	cost := costOf(r.blocks)
 	if r.holds || cost > smallCost {
-		// A large layout is kept alone, and the one before it goes first.
+		// A large layout is kept alone. Drop the one before it first.
 		r.Release()
 	}
 	if cost > smallCost {
@@ -260,7 +258,7 @@ func (r *Reader) lineOf(p *piece, n int) int {
 	return 0
 }
 
-// spare is how many elements a slice may hold without ever being given back.
+// spare is the capacity up to which a slice is kept for the next body.
 const spare = 1 << 12
 
 // freeScratch ends the work on a body, and frees what an unusually large one needed.

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// This file is the fast path: a body that looks like the last one costs a
-// comparison and a number per line. Everything here is an optimisation. Replay
-// accepts only what the parsers would have read the same way, and what it does
-// not accept goes to them.
+// This file is the fast path: a body that looks like the last one costs a comparison and a
+// number per line. All of it is an optimisation. Replay accepts only lines that the parsers
+// would read in the same way, and passes all others to them.
 
 // lookAhead is how many blocks after the expected one are searched for a block that
 // was found by its content.

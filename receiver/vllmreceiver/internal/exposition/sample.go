@@ -27,8 +27,8 @@ type meta struct {
 	name, text string
 }
 
-// words hands out one string for equal ones, because a body repeats its labels on
-// every line.
+// words returns the same string for equal texts, because a body repeats its labels on every
+// line.
 type words map[string]string
 
 func (w words) intern(word string) string {

@@ -10,8 +10,8 @@ import (
 // fewSeries is the number of series up to which a family is searched one by one.
 const fewSeries = 8
 
-// seriesOf returns the series with these labels and makes it if need be. The
-// pointer is good until the next call.
+// seriesOf returns the series with these labels, and creates it if it is missing. The
+// pointer is valid until the next call.
 func (g *growing) seriesOf(labels []Label) *Series {
 	series := g.family.Series
 	if i := g.find(labels); i >= 0 {
@@ -98,11 +98,10 @@ func ascending[E any](list []E, key func(E) float64) []E {
 	return slices.CompactFunc(list, func(x, y E) bool { return key(x) == key(y) })
 }
 
-// foldCreated turns "_created" samples into creation times. In OpenMetrics they
-// are part of their family. In the text format prometheus_client gives them a
-// gauge family of their own, which folds into the counter, histogram or summary
-// that its name points at if any of its label sets is there; a gauge
-// whose name has this ending by accident stays a gauge.
+// foldCreated converts "_created" samples to creation times. In OpenMetrics they are part
+// of their family. In the text format prometheus_client gives them a gauge family of their
+// own, which folds into the counter, histogram or summary that its name points at if any of
+// its label sets is there; a gauge whose name has this ending by accident stays a gauge.
 func (a *assembler) foldCreated() {
 	a.families = slices.DeleteFunc(a.families, func(g *growing) bool {
 		base, ok := strings.CutSuffix(g.family.Name, createdSuffix)

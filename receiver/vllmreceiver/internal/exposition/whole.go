@@ -2,11 +2,10 @@ package exposition
 
 import "bytes"
 
-// WholeLines returns what can be believed of a body whose sender did not declare
-// where it ends: the lines that end. The last one without a line end may have been
-// cut inside its number, and a number that lost its last digits looks like any
-// other. Only OpenMetrics marks its end in the text; complete reports whether the
-// mark is there.
+// WholeLines returns the complete lines of a body whose sender did not declare its end. A
+// last line without a line end may be cut within its number, and such a number cannot be
+// recognized. Only OpenMetrics marks the end of a body; complete reports whether the mark
+// is present.
 func WholeLines(body []byte, d Dialect) (whole []byte, complete bool) {
 	if d == DialectOpenMetrics && endsWithEOF(body) {
 		return body, true

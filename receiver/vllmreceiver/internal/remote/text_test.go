@@ -19,6 +19,7 @@ func TestTextIsOneLineWithoutSecrets(t *testing.T) {
 		"ask http://@host/x":                          "ask http://host/x",
 		"ask http://u:hunter2@":                       "ask http://",
 		"a http:///path of no host":                   "a http:///path of no host",
+		"a http:///a@b of no host":                    "a http:///a@b of no host",
 		"a http://?hunter2":                           "a http://?...",
 		"a http://host/a@b of a path":                 "a http://host/a@b of a path",
 		"a http://host#u:x@y":                         "a http://host#u:x@y",

@@ -1,14 +1,21 @@
 package diagnosis
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -16,7 +23,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 )
 
 // Names and values come from servers. However long they are, a line is short.
@@ -57,5 +67,118 @@ func TestDiagnosesHaveNoStackTraces(t *testing.T) {
 			assert.Empty(t, entry.Stack, entry.Message)
 			assert.LessOrEqual(t, entry.Level, zapcore.WarnLevel, entry.Message)
 		}
+	}
+}
+
+// newLog returns a log, its lines and the telemetry that counts what has no line.
+func newLog(t *testing.T) (*changeLog, *observer.ObservedLogs, *componenttest.Telemetry) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	counted := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, counted.Shutdown(context.WithoutCancel(t.Context()))) })
+	own, err := telemetry.New(counted.NewTelemetrySettings())
+	require.NoError(t, err)
+	return &changeLog{logger: zap.New(core), telemetry: own, relearnAfter: time.Hour, emits: func(string) bool { return true }}, logs, counted
+}
+
+// changed is a change from one condition to another, with their severities.
+func changed(from, to diagnose.Condition) diagnose.Transition {
+	verdict := func(c diagnose.Condition) diagnose.Verdict {
+		described, _ := catalog.ConditionByName(c.String())
+		return diagnose.Verdict{Condition: c, Severity: described.Severity}
+	}
+	return diagnose.Transition{From: verdict(from), To: verdict(to)}
+}
+
+// In one minute 100 changes have a line, and 100 more if they are into or out of harm. The
+// others are counted, and one line sums them up when the next minute brings a change.
+func TestAStormOfChangesIsSummedUp(t *testing.T) {
+	t.Parallel()
+	l, logs, counted := newLog(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	write := func(after time.Duration, changes ...diagnose.Transition) {
+		l.write(t.Context(), changes, pcommon.NewMap(), at.Add(after))
+	}
+	idle := slices.Repeat([]diagnose.Transition{changed(diagnose.Healthy, diagnose.Idle)}, 60)
+	write(0, idle...)
+	write(time.Second, idle...)
+	assert.Equal(t, 100, logs.Len(), "20 of the 120 have no line")
+	worse, better := changed(diagnose.Healthy, diagnose.Degraded), changed(diagnose.Degraded, diagnose.Healthy)
+	write(2*time.Second, slices.Repeat([]diagnose.Transition{worse}, 70)...)
+	write(3*time.Second, slices.Repeat([]diagnose.Transition{better}, 40)...)
+	assert.Equal(t, 200, logs.Len(), "10 of the 110 have no line")
+	metadatatest.AssertEqualProcessorVllmUnloggedChanges(t, counted, []metricdata.DataPoint[int64]{{Value: 30}}, metricdatatest.IgnoreTimestamp())
+
+	write(time.Minute-1, worse)
+	assert.Equal(t, 200, logs.Len(), "the minute has not passed")
+	logs.TakeAll()
+	write(time.Minute, worse)
+	lines := logs.TakeAll()
+	require.Len(t, lines, 2)
+	assert.Contains(t, lines[0].Message, "31 more changes within a minute")
+	assert.Equal(t, map[string]any{"now_idle": int64(20), "now_healthy": int64(10), "now_degraded": int64(1)}, lines[0].ContextMap())
+	assert.Equal(t, "degraded", lines[1].ContextMap()["condition"])
+
+	write(2*time.Minute, worse)
+	assert.Equal(t, 1, logs.Len(), "nothing was left without a line in that minute")
+	// A clock that is set back begins a new minute at once.
+	write(2*time.Minute, slices.Repeat([]diagnose.Transition{worse}, 99)...)
+	logs.TakeAll()
+	write(-time.Hour, worse)
+	assert.Equal(t, 1, logs.Len())
+}
+
+// What an operator would read as the same has no line, and does not hide what follows.
+func TestOnlyNewsHasALine(t *testing.T) {
+	t.Parallel()
+	l, logs, _ := newLog(t)
+	resource := pcommon.NewMap()
+	resource.PutStr("service.instance.id", "vllm-0:8000")
+	l.write(t.Context(), []diagnose.Transition{
+		changed(diagnose.Healthy, diagnose.Healthy), changed(diagnose.Healthy, diagnose.Stalled), changed(diagnose.Stalled, diagnose.Healthy),
+	}, resource, time.Unix(1, 0))
+	require.Equal(t, 2, logs.Len())
+	for _, line := range logs.All() {
+		assert.Equal(t, "vllm-0:8000", line.ContextMap()["service.instance.id"], "each line names the server")
+	}
+}
+
+// Fields that a change has nothing for are left out of its line.
+func TestALineHasTheFieldsOfItsChange(t *testing.T) {
+	t.Parallel()
+	always := []string{"condition", "previous_condition", "severity", "at", "runbook"}
+	explained := changed(diagnose.Healthy, diagnose.Degraded)
+	explained.To.Explained, explained.To.Primary = true, diagnose.PrefillHeavy
+	explained.Details[diagnose.PrefillHeavy] = "prompts_grew"
+	explained.To.Contributing[diagnose.DecodeLoad] = true
+	failing := changed(diagnose.Healthy, diagnose.Failing)
+	failing.To.Objective, failing.Missed = "ttft", 0.25
+	noticed := changed(diagnose.Healthy, diagnose.Healthy)
+	noticed.To.Severity, noticed.To.Notices[diagnose.WorkloadShift] = 1, true
+	unread := changed(diagnose.Healthy, diagnose.Unreachable)
+	unread.Failure = "timeout"
+	withSignals := changed(diagnose.Healthy, diagnose.Degraded)
+	withSignals.Signals, withSignals.Usual = signal.Unknown(), signal.Unknown()
+	withSignals.Signals[signal.TimeToFirstToken] = 3
+	quiet := changed(diagnose.Degraded, diagnose.Healthy)
+	for _, transition := range []*diagnose.Transition{&explained, &failing, &noticed, &unread, &quiet} {
+		transition.Signals, transition.Usual = signal.Unknown(), signal.Unknown()
+	}
+	for name, test := range map[string]struct {
+		change diagnose.Transition
+		more   []string
+	}{
+		"harm with a cause":    {explained, []string{"reference", "cause", "detail", "not_separable", "contributing", "next"}},
+		"a missed objective":   {failing, []string{"reference", "objective", "missed_share", "next"}},
+		"a notice":             {noticed, []string{"notices", "next"}},
+		"an unreadable server": {unread, []string{"scrape_failure", "next"}},
+		"the end of harm":      {quiet, nil},
+		"harm with evidence":   {withSignals, []string{"reference", "evidence", "next"}},
+	} {
+		l, logs, _ := newLog(t)
+		l.line(&test.change, nil)
+		require.Equal(t, 1, logs.Len(), name)
+		got := slices.Collect(maps.Keys(logs.All()[0].ContextMap()))
+		assert.ElementsMatch(t, append(slices.Clone(always), test.more...), got, name)
 	}
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package plot
-
-const raced = false

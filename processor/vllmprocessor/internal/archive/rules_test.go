@@ -1,0 +1,255 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// reporter is a host that takes the status of a component.
+type reporter struct {
+	component.Host
+	events []componentstatus.Status
+}
+
+func (r *reporter) Report(event *componentstatus.Event) { r.events = append(r.events, event.Status()) }
+
+// One kind of states that cannot be stored is enough for the error, and all must be stored
+// for its end. Each change is reported once.
+func TestTheStatusIsThatOfAllKindsTogether(t *testing.T) {
+	t.Parallel()
+	r := &reporter{Host: componenttest.NewNopHost()}
+	s := &Status{}
+	failed := errors.New("no disk")
+	s.accessed("a", failed) // There is no host before the start.
+	s.accessed("a", nil)
+	s.Start(r)
+	s.accessed("a", nil)
+	s.accessed("b", nil)
+	assert.Empty(t, r.events, "nothing has changed")
+	s.accessed("a", failed)
+	s.accessed("a", failed)
+	s.accessed("b", failed)
+	s.accessed("a", nil)
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, r.events, "b still fails")
+	s.accessed("b", nil)
+	s.accessed("b", nil)
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, r.events)
+	s.Stop()
+	s.accessed("a", failed)
+	assert.Len(t, r.events, 2, "the service reports the shutdown")
+}
+
+// logged makes the archive's lines readable.
+func (b *bench) logged() *observer.ObservedLogs {
+	core, logs := observer.New(zapcore.InfoLevel)
+	b.archive.Logger = zap.New(core)
+	b.archive.Merged, b.archive.Damaged, b.archive.Unsaved, b.archive.Continued = "merged", "%d readable", "unsaved", "continued"
+	return logs
+}
+
+// A state of several servers goes to the first of them. One warning says so, however many
+// others there are; the first server itself is no reason for it.
+func TestServersThatHadOneKeyAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	logs := b.logged()
+	b.end("before", "", noon)
+	for range 2 {
+		b.user.Begin("first", "before", "first")
+	}
+	assert.Zero(t, logs.Len())
+	for _, key := range []string{"second", "third"} {
+		b.user.Begin(key, "before", key)
+	}
+	assert.Equal(t, 1, logs.FilterMessage("merged").Len())
+}
+
+// The state of an earlier key never replaces one under the key of today, and is not taken
+// from a server that has that key now.
+func TestAStateMovesOnlyToAKeyWithoutOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	b.end("before", "", noon.Add(-time.Hour))
+	b.end("now", "server", noon)
+	got, _ := b.user.Begin("now", "before", "server")
+	assert.Equal(t, state(noon, 10), got)
+	assert.Contains(t, b.archive.kept, "before")
+
+	b = newBench(0)
+	b.end("before", "owner", noon)
+	b.user.Begin("before", "", "owner")
+	_, has := b.user.Begin("now", "before", "server")
+	assert.False(t, has, "it belongs to another server, which reports now")
+
+	b = newBench(0)
+	_, has = b.user.Begin("now", "before", "server")
+	assert.False(t, has)
+	assert.Empty(t, b.archive.moved, "there was nothing to move")
+	assert.Empty(t, b.archive.kept)
+}
+
+// The keys that moved are remembered, and no more of them than states.
+func TestMovesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(3)
+	for n := range 5 {
+		before := fmt.Sprint("before-", n)
+		b.end(before, "", noon)
+		_, has := b.user.Begin(fmt.Sprint("now-", n), before, "server")
+		assert.Equal(t, n < 3, has, n)
+	}
+	assert.Len(t, b.archive.moved, 3)
+}
+
+// States that end are dropped down to the limit once they are a tenth above it.
+func TestEndsKeepTheArchiveBelowItsLimitAndATenth(t *testing.T) {
+	t.Parallel()
+	b := newBench(100)
+	for n := range 110 {
+		b.end(fmt.Sprint(n), fmt.Sprint("server-", n), noon.Add(time.Duration(n)*time.Second))
+	}
+	assert.Len(t, b.archive.kept, 110)
+	assert.Zero(t, b.dropped)
+	b.end("110", "server-110", noon.Add(time.Hour))
+	assert.Len(t, b.archive.kept, 100)
+	assert.Equal(t, 11, b.dropped)
+	assert.NotContains(t, b.archive.kept, "10", "the oldest are dropped")
+	assert.Contains(t, b.archive.kept, "11")
+	b.archive.prune()
+	assert.Len(t, b.archive.kept, 100)
+	assert.Equal(t, 11, b.dropped, "as many as the limit stay")
+}
+
+// However many states are too old, the others stay and become small.
+func TestOldStatesAreDroppedAndTheOthersStay(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	for n := range 20 {
+		b.end(fmt.Sprint("old-", n), "server", noon.Add(-24*time.Hour-1))
+		b.end(fmt.Sprint("new-", n), "server", noon.Add(-24*time.Hour))
+	}
+	b.archive.prune()
+	assert.Len(t, b.archive.kept, 20)
+	b.now = noon.Add(time.Hour)
+	b.archive.Age += time.Hour
+	b.archive.prune()
+	for n := range 20 {
+		assert.Len(t, b.archive.kept[fmt.Sprint("new-", n)].state, 8)
+	}
+}
+
+// A storage of which a part cannot be read is reported with the number of states that can.
+func TestWhatTheStorageLacksIsReported(t *testing.T) {
+	t.Parallel()
+	sound := map[string][]byte{}
+	for n := range 20 {
+		sound[fmt.Sprint(n)] = state(noon, 1)
+	}
+	mixed := map[string][]byte{"short": {1}, "shorter": {}}
+	for key, state := range sound {
+		mixed[key] = state
+	}
+	whole := Encode(sound)
+	for name, test := range map[string]struct {
+		data []byte
+		kept int
+		want []string
+	}{
+		"all sound":          {whole, 20, []string{"continued"}},
+		"two unreadable":     {Encode(mixed), 20, []string{"20 readable", "continued"}},
+		"all unreadable":     {Encode(map[string][]byte{"short": {1}}), 0, []string{"0 readable"}},
+		"changed at the end": {append(slices.Clone(whole[:len(whole)-1]), 7), 0, []string{"0 readable"}},
+		// Form 1 has no checksum.
+		"form 1, cut off": {append(slices.Clone(written[:2]), whole[9:len(whole)-1]...), 19, []string{"19 readable", "continued"}},
+		"empty":           {Encode(nil), 0, nil},
+		"not there":       {nil, 0, nil},
+	} {
+		b := newBench(0)
+		logs := b.logged()
+		b.archive.client = &store{data: map[string][]byte{"states": test.data}}
+		b.archive.load(t.Context(), b.user)
+		assert.Len(t, b.archive.kept, test.kept, name)
+		var got []string
+		for _, line := range logs.All() {
+			got = append(got, line.Message)
+		}
+		assert.Equal(t, test.want, got, name)
+	}
+}
+
+// Writes that fail are all counted, and reported once in an interval.
+func TestFailedSavesAreReportedOnceInAnInterval(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	logs := b.logged()
+	failed := 0
+	b.archive.Failed = func() { failed++ }
+	b.archive.client = &store{fails: true}
+	for _, after := range []time.Duration{0, time.Second, failureInterval - 1, failureInterval, failureInterval + 1} {
+		b.now = noon.Add(after)
+		b.archive.save(t.Context())
+	}
+	assert.Equal(t, 5, failed)
+	assert.Equal(t, 2, logs.FilterMessage("unsaved").Len())
+}
+
+// A state is saved by the user that has its server now. A copy of a state that has ended
+// in the meantime is saved only where it is newer than what was kept at the end.
+func TestASaveTakesEachStateFromItsOwner(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	other := NewUser(states, b.user.settings, func(func(string, []byte)) {})
+	newer, older := state(noon, 1), state(noon.Add(-time.Minute), 2)
+	save := func(own, others map[string][]byte) map[string][]byte {
+		all, err := Decode(b.archive.encode([]*User{b.user, other}, []map[string][]byte{own, others}))
+		require.NoError(t, err)
+		return all
+	}
+	b.user.Begin("owned", "", "server")
+	assert.Equal(t, map[string][]byte{"owned": older}, save(map[string][]byte{"owned": older}, map[string][]byte{"owned": newer}),
+		"what another user has of the server does not count")
+	assert.Equal(t, map[string][]byte{"free": older}, save(nil, map[string][]byte{"free": older}), "the former owner has ended")
+	assert.Same(t, other, b.archive.owners["free"], "the server has this owner from now on")
+	for name, test := range map[string]struct{ kept, copied, want []byte }{
+		"the copy is older":     {newer, older, newer},
+		"the copy is as old":    {newer, state(noon, 9), newer},
+		"the copy is newer":     {older, newer, newer},
+		"the copy has no time":  {newer, []byte{1}, newer},
+		"none was kept":         {nil, newer, newer},
+		"none, and has no time": {nil, []byte{1}, []byte{1}},
+	} {
+		b = newBench(0)
+		if test.kept != nil {
+			b.user.Begin("key", "", "server")
+			b.user.End("key", test.kept)
+		}
+		rest := map[string][]byte{"key": test.copied}
+		for n := range 9 {
+			rest[fmt.Sprint("another-", n)] = newer
+		}
+		saved := save(rest, nil)
+		assert.Equal(t, test.want, saved["key"], name)
+		assert.Len(t, saved, 10, "%s: the others are saved all the same", name)
+	}
+}
+
+// What has just the greatest length is stored and read.
+func TestTheGreatestKeyAndStateAreKept(t *testing.T) {
+	t.Parallel()
+	all := map[string][]byte{string(make([]byte, maxKey)): {1}, "b": make([]byte, MaxSize)}
+	got, err := Decode(Encode(all))
+	require.NoError(t, err)
+	assert.Equal(t, all, got)
+}

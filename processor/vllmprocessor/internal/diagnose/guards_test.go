@@ -1,0 +1,358 @@
+package diagnose
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// After a standstill, a sleep or a start, the time of its end is known until the engine is
+// reported as healthy or idle for a second time. An unreachable engine may have worked.
+func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
+	t.Parallel()
+	for c := range NumConditions {
+		for _, then := range []Condition{Healthy, Idle, Degraded} {
+			if c == then {
+				continue
+			}
+			s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+			at := int64(time.Hour)
+			step := func(raw Condition) bool {
+				at += scrape
+				e.last = healthyReading(at)
+				e.report(settings(2), s, raw, at, &symptoms{})
+				return e.reported.Condition == raw
+			}
+			for range 10 {
+				step(c)
+			}
+			require.Equal(t, c, e.reported.Condition)
+			assert.Zero(t, e.resumed, c)
+			for !step(then) {
+				assert.Zero(t, e.resumed, "%s is still reported", c)
+			}
+			want := int64(0)
+			if c == Stalled || c == Asleep || c == Starting {
+				want = at
+			}
+			assert.Equal(t, want, e.resumed, "%s, then %s", c, then)
+			step(then)
+			if then != Degraded {
+				want = 0
+			}
+			assert.Equal(t, want, e.resumed, "%s, then %s twice", c, then)
+		}
+	}
+	// From one standstill into another is no end.
+	s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+	for n, raw := range repeat(Asleep, 10, Starting, 10, Stalled, 10) {
+		at := int64(time.Hour) + int64(n)*scrape
+		e.last = healthyReading(at)
+		e.report(settings(2), s, raw, at, &symptoms{})
+		assert.Zero(t, e.resumed, n)
+	}
+}
+
+// Only an engine of which nothing shows work is idle.
+func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(r *reading)
+		want   Condition
+	}{
+		"nothing":               {func(*reading) {}, Idle},
+		"a request runs":        {func(r *reading) { r.runningNow = 1 }, Healthy},
+		"a request waits":       {func(r *reading) { r.waitingNow = 1 }, Healthy},
+		"one ran in the window": {func(r *reading) { r.Signals[signal.Running] = 0.1 }, Healthy},
+		"one got a first token": {func(r *reading) { r.FirstTokens = 1 }, Healthy},
+		"tokens were generated": {func(r *reading) { r.Generation = 1 }, Healthy},
+		"nothing is known of it": {func(r *reading) {
+			r.Signals[signal.Running], r.FirstTokens, r.Generation = math.NaN(), math.NaN(), math.NaN()
+		}, Idle},
+		"no window yet": {func(r *reading) { r.elapsed = 0 }, Unknown},
+		"no latencies":  {func(r *reading) { r.runningNow, r.lacks = 1, true }, Unknown},
+	} {
+		r := healthyReading(int64(time.Hour))
+		r.runningNow, r.waitingNow, r.Signals[signal.Running], r.FirstTokens, r.Generation = 0, 0, 0, 0, 0
+		test.change(&r)
+		e := &engine{baseline: learn.NewBaseline()}
+		e.progress.observe(&r)
+		assert.Equal(t, test.want, e.judge(settings(2), &r, &symptoms{}), name)
+	}
+}
+
+// An engine that reports one latency can be judged by it.
+func TestOneLatencyIsEnoughToJudge(t *testing.T) {
+	t.Parallel()
+	for _, left := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+		r := newRig(t)
+		s := serves("0")
+		for _, in := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+			if in != left {
+				delete(s.observed, in)
+			}
+		}
+		r.minutes(3, answers(1), s)
+		assert.False(t, r.engine("0").last.lacks, left)
+		assert.Equal(t, Healthy, r.verdict("0").Condition, left)
+	}
+}
+
+// A notice ends with the condition that it belongs to, and a scrape without evidence starts
+// none and ends none.
+func TestANoticeBelongsToItsCondition(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		condition     Condition
+		was           [2]bool // frozen gauges, shift of the work
+		frozen, shift bool
+	}{
+		"none before, healthy":   {Healthy, [2]bool{}, false, false},
+		"none before, idle":      {Idle, [2]bool{}, false, false},
+		"both before, healthy":   {Healthy, [2]bool{true, true}, false, true},
+		"both before, idle":      {Idle, [2]bool{true, true}, true, false},
+		"both before, degraded":  {Degraded, [2]bool{true, true}, false, false},
+		"frozen before, healthy": {Healthy, [2]bool{true, false}, false, false},
+		"shift before, idle":     {Idle, [2]bool{false, true}, false, false},
+	} {
+		for _, gap := range []bool{false, true} {
+			e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
+			e.last.Signals[signal.ArrivalRate] = 5
+			if gap {
+				e.last.elapsed = 0
+			} else {
+				e.last.Signals[signal.Running] = math.NaN()
+			}
+			e.reported.Condition = test.condition
+			e.reported.Notices[FrozenGauges], e.reported.Notices[WorkloadShift] = test.was[0], test.was[1]
+			e.notices()
+			assert.Equal(t, test.frozen, e.reported.Notices[FrozenGauges], name)
+			assert.Equal(t, test.shift, e.reported.Notices[WorkloadShift], name)
+		}
+	}
+}
+
+// A shift of the work takes a baseline, three requests in the window and twice or half of
+// what is usual. It is reported until it is clearly below that.
+func TestAShiftOfTheWorkNeedsItsEvidence(t *testing.T) {
+	t.Parallel()
+	double := math.Exp(shifted)
+	for name, test := range map[string]struct {
+		change func(e *engine)
+		was    bool
+		want   bool
+	}{
+		"twice as much":            {func(*engine) {}, false, true},
+		"half as much":             {func(e *engine) { e.last.Signals[signal.ArrivalRate] = 1 / double / 1.05 }, false, true},
+		"a bit less than twice":    {func(e *engine) { e.last.Signals[signal.ArrivalRate] = double / 1.05 }, false, false},
+		"still nearly twice":       {func(e *engine) { e.last.Signals[signal.ArrivalRate] = double / 1.05 }, true, true},
+		"still, but as usual":      {func(e *engine) { e.last.Signals[signal.ArrivalRate] = 1 }, true, false},
+		"three requests":           {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen }, false, true},
+		"two requests":             {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen - 1 }, false, false},
+		"nothing is usual yet":     {func(e *engine) { e.baseline = learn.NewBaseline() }, false, false},
+		"not in an idle engine":    {func(e *engine) { e.reported.Condition = Idle }, false, false},
+		"not in a degraded engine": {func(e *engine) { e.reported.Condition = Degraded }, false, false},
+	} {
+		e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
+		e.last.Signals[signal.ArrivalRate] = double * 1.05
+		e.reported.Condition, e.reported.Notices[WorkloadShift] = Healthy, test.was
+		test.change(e)
+		e.notices()
+		assert.Equal(t, test.want, e.reported.Notices[WorkloadShift], name)
+	}
+}
+
+// The detail of a demand beyond the capacity is what limits the engine.
+func TestTheDetailOfDemandIsWhatLimitsTheEngine(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(r *reading)
+		want   string
+	}{
+		"nothing waits":                     {func(*reading) {}, "unknown"},
+		"requests wait":                     {func(r *reading) { r.Signals[signal.Waiting] = 1 }, "seqs"},
+		"less than one waits":               {func(r *reading) { r.Signals[signal.Waiting] = 0.9 }, "unknown"},
+		"those that wait are deferred":      {func(r *reading) { r.Signals[signal.Waiting], r.Signals[signal.Deferred] = 1, 1 }, "unknown"},
+		"the cache is full":                 {func(r *reading) { r.Signals[signal.KVUtilization] = 0.99 }, "kv"},
+		"requests are preempted":            {func(r *reading) { r.Signals[signal.Preemptions] = 1 }, "kv"},
+		"steps are mostly prompts":          {func(r *reading) { r.Signals[signal.Waiting], r.Computed = 1, 1e5 }, "tokens"},
+		"prompts, but nothing waits":        {func(r *reading) { r.Computed = 1e5 }, "unknown"},
+		"the use of the cache is not known": {func(r *reading) { r.Signals[signal.Waiting], r.Signals[signal.KVUtilization] = 1, math.NaN() }, "unknown"},
+	} {
+		e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
+		test.change(&e.last)
+		assert.Equal(t, test.want, e.detail(DemandExceedsCapacity), name)
+	}
+}
+
+// What is learned later waits for the hold, one reading of each window, and no more than
+// twice the hold of them.
+func TestHealthyReadingsWaitForTheHoldBeforeTheyAreLearned(t *testing.T) {
+	t.Parallel()
+	s, c := &State{}, settings(2)
+	e := &engine{baseline: learned(10)}
+	began := int64(time.Hour)
+	for n := range 20 {
+		r := healthyReading(began + int64(n)*scrape)
+		e.learn(c, s, &r, &symptoms{}, Healthy)
+		// The first reading is learned with the ninth scrape after it, when it is more than
+		// two windows old, and another one with each fourth from then on.
+		learnedNow := 0
+		if n > 8 {
+			learnedNow = (n-9)/4 + 1
+		}
+		assert.Equal(t, 10+learnedNow, e.baseline.Windows, "scrape %d", n)
+		assert.Equal(t, n/4+1-learnedNow, len(e.unlearned), "scrape %d", n)
+	}
+	// Readings that look like harm are neither learned nor do they grow without a bound.
+	was := e.baseline.Windows
+	for n := range 80 {
+		r := healthyReading(began + int64(20+n)*scrape)
+		e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
+		assert.LessOrEqual(t, len(e.unlearned), 4)
+	}
+	assert.Len(t, e.unlearned, 4)
+	assert.Equal(t, began+99*scrape-99%4*scrape, e.unlearned[3].At, "the newest stay")
+	assert.Equal(t, was, e.baseline.Windows)
+	// With harm that is reported they are dropped.
+	e.reported.Severity = 2
+	r := healthyReading(began + 100*scrape)
+	e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
+	assert.Empty(t, e.unlearned)
+}
+
+// An engine that does not serve teaches nothing, and what looks like harm is not learned as
+// the first baseline.
+func TestOnlyAHealthyEngineIsLearned(t *testing.T) {
+	t.Parallel()
+	for c := range NumConditions {
+		for _, windows := range []int{0, 10} {
+			e := &engine{baseline: learn.NewBaseline()}
+			if windows > 0 {
+				e.baseline = learned(windows)
+			}
+			r := healthyReading(int64(time.Hour))
+			e.learn(settings(2), &State{}, &r, &symptoms{}, c)
+			want := windows
+			if windows == 0 && c == Healthy {
+				want = 1
+			}
+			assert.Equal(t, want, e.baseline.Windows, c)
+			waits := 0
+			if windows > 0 && (c == Healthy || c == Degraded) {
+				waits = 1
+			}
+			assert.Len(t, e.unlearned, waits, c)
+		}
+	}
+}
+
+// What an engine was before the collector restarted is that of the engine with the same
+// attributes, and never later than now.
+func TestAnEngineIsFoundAgainByItsAttributes(t *testing.T) {
+	t.Parallel()
+	engine := func(number string) []collect.Attribute { return []collect.Attribute{{Name: "engine", Value: number}} }
+	s := &server{restored: []savedEngine{{Attributes: engine("0"), First: 10}, {Attributes: engine("1"), First: 20}, {Attributes: engine("2")}}}
+	assert.Equal(t, int64(10), s.first(engine("0"), 100))
+	assert.Equal(t, int64(20), s.first(engine("1"), 100))
+	assert.Equal(t, int64(15), s.first(engine("1"), 15), "the clock was set back")
+	assert.Equal(t, int64(100), s.first(engine("2"), 100), "no time was saved")
+	assert.Equal(t, int64(100), s.first(engine("3"), 100))
+}
+
+// An engine that could be read has no time since which it could not.
+func TestARestoredEngineIsUnreachableSinceItWas(t *testing.T) {
+	t.Parallel()
+	e := newEngineAt(100)
+	(&savedEngine{}).resume(e)
+	assert.Zero(t, e.rawSince)
+	assert.False(t, e.bad)
+	(&savedEngine{Since: 40, Unreachable: true}).resume(e)
+	assert.Equal(t, []int64{40, 40}, []int64{e.rawSince, e.badSince})
+	assert.True(t, e.bad && e.lost)
+	assert.Equal(t, Unreachable, e.raw)
+}
+
+func newEngineAt(at int64) *engine { return &engine{at: at, baseline: learn.NewBaseline()} }
+
+// The server as a whole is not one of its engines, wherever it stands in the list.
+func TestAServerIsNoneOfItsEngines(t *testing.T) {
+	t.Parallel()
+	s := seen(nil, []collect.Attribute{{Name: "engine", Value: "0"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
+	s.engines[0].number = ServerOnly
+	for i := range s.engines {
+		s.engines[i].baseline = learned(10)
+	}
+	saved, sound := decodeServer(s.Server())
+	require.True(t, sound)
+	assert.Len(t, saved.Engines, 2)
+	members, baselines := 0, 0
+	for m := range s.Members() {
+		assert.NotEmpty(t, m.Attributes)
+		members++
+	}
+	for attributes := range s.Baselines() {
+		assert.NotEmpty(t, attributes)
+		baselines++
+	}
+	assert.Equal(t, []int{2, 2}, []int{members, baselines})
+	for range s.Members() {
+		break // The caller may stop.
+	}
+	for range s.Baselines() {
+		break
+	}
+}
+
+// As many engines as fit are saved: with attributes of 100 bytes, about a hundred.
+func TestASavedServerHasTheEnginesThatFit(t *testing.T) {
+	t.Parallel()
+	var engines [][]collect.Attribute
+	for range 2000 {
+		engines = append(engines, []collect.Attribute{{Name: "model_name", Value: string(make([]byte, 100))}})
+	}
+	for i := range engines {
+		for b := range 100 {
+			engines[i][0].Value = engines[i][0].Value[:b] + "m" + engines[i][0].Value[b+1:]
+		}
+	}
+	saved, sound := decodeServer(seen(engines...).Server())
+	require.True(t, sound)
+	// Each counts 128 bytes, and twice 110 bytes and 32 for its attribute: 412.
+	assert.Len(t, saved.Engines, (32<<10)/412)
+}
+
+// What is damaged, of another version or without a time is no server.
+func TestOnlyAWholeServerIsRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`{"server":1,"at":1}`: true, `{"server":1,"at":0}`: false, `{"server":1,"at":-1}`: false, `{"server":2,"at":1}`: false,
+		`{"server":1,"at":1`: false, `{"server":1,"at":1,"more":1}`: false, ``: false,
+	} {
+		_, sound := decodeServer([]byte(text))
+		assert.Equal(t, want, sound, text)
+	}
+}
+
+// Only a server that was never read is certain to be unreachable after three refusals.
+func TestOnlyRefusalsFromTheBeginningAreCertain(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		condition Condition
+		read      bool
+		blocked   int
+		want      bool
+	}{
+		{Unreachable, false, 3, true}, {Unreachable, false, 2, false}, {Unreachable, true, 3, false},
+		{Starting, false, 3, false}, {Failing, true, 9, false},
+	} {
+		assert.Equal(t, test.want, (&server{read: test.read, blocked: test.blocked}).certain(test.condition), test)
+	}
+}

@@ -1,0 +1,130 @@
+package window
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// restarts finds the engines that have restarted: a value fell, the buckets changed, or
+// the start moved to the time of the previous point or later. A start equal to the
+// point's own time means that the start is not known, as after a restart of the
+// collector that scrapes the server. It proves no restart.
+func (u *update) restarts() {
+	var restarted []*engine
+	for i := range u.batch.Samples {
+		sample, s := &u.batch.Samples[i], u.series[i]
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge {
+			continue
+		}
+		g := u.group(sample.Group)
+		if g == nil {
+			continue
+		}
+		g.engine.observe(u.seq)
+		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || u.stale(s) ||
+			s.epoch != g.engine.epoch || g.engine.restarting == u.seq {
+			continue
+		}
+		moved := sample.Start != s.start && sample.Start >= s.time && sample.Start < u.batch.Time
+		if moved || s.fell(u.numbers(sample), sample.Bounds) {
+			g.engine.restarting = u.seq
+			restarted = append(restarted, g.engine)
+		}
+	}
+	if len(restarted) == 0 {
+		return
+	}
+	for _, e := range restarted {
+		u.restart(e)
+	}
+	u.report.Resets = len(restarted)
+	if front := u.engines[""]; front != nil && u.frontRestarted(front) {
+		u.restart(front)
+		u.report.Resets++
+	}
+}
+
+// observe records that a batch has a counter of the engine.
+func (e *engine) observe(seq int64) {
+	if e.seen != seq {
+		e.before, e.seen = e.seen, seq
+	}
+}
+
+// restart begins a new epoch of an engine. Series that an earlier part of the same batch
+// continued are corrected.
+func (u *update) restart(e *engine) {
+	for _, g := range e.groups {
+		for in := range g.inputs {
+			for _, s := range g.inputs[in] {
+				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {
+					s.begin(collect.Input(in), u)
+				}
+			}
+		}
+	}
+	e.epoch++
+	e.restarted, e.restartedAt = u.seq, u.batch.Time
+}
+
+// begin corrects a series that was continued earlier in this batch: it counts from 0.
+func (s *series) begin(in collect.Input, u *update) {
+	s.epoch++
+	if s.created >= u.seq || s.known >= u.seq {
+		return
+	}
+	was, total := s.totals.at(u.seq-1), s.totals.at(u.seq)
+	s.offset = slices.Clone(was)
+	for i, v := range s.raw {
+		total[i] = was[i] + v
+	}
+	u.storeStep(s, in, s.since, total, was)
+}
+
+// frontRestarted reports whether the front end has restarted although its own counters
+// do not show it. This is so where all engines have restarted. An engine that was in the
+// previous batch and is missing in this one may follow in a later part, so the answer is
+// then false. A restart that the front end has shown since the engines were last seen is
+// the same restart.
+func (u *update) frontRestarted(front *engine) bool {
+	if front.restarted == u.seq {
+		return false
+	}
+	restarted := false
+	for name, e := range u.engines {
+		switch {
+		case name == "":
+		case e.restarted == u.seq:
+			if front.restarted > e.before {
+				return false
+			}
+			restarted = true
+		case e.seen == u.seq, e.seen == u.seq-1 && !u.ends(e):
+			return false
+		}
+	}
+	return restarted
+}
+
+// ends reports whether all groups of an engine end in this batch or have ended before.
+func (u *update) ends(e *engine) bool {
+	for _, g := range e.groups {
+		if !g.ended && !u.endsGroup(g) {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *update) endsGroup(g *Group) bool {
+	if u.ending == nil {
+		u.ending = map[*Group]bool{}
+		for i := range u.batch.Samples {
+			if of := u.groups[u.batch.Samples[i].Group]; u.batch.Samples[i].Gone && of != nil {
+				u.ending[of] = true
+			}
+		}
+	}
+	return u.ending[g]
+}
