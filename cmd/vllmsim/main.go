@@ -1,4 +1,4 @@
-// Command vllmsim stands in for vLLM servers, records real ones and replays
+// Command vllmsim simulates vLLM servers, records real ones and replays
 // what was recorded. It listens on loopback only.
 package main
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const usage = `vllmsim stands in for vLLM servers, on loopback only.
+const usage = `vllmsim simulates vLLM servers, on loopback only.
 
   vllmsim serve [flags]                      a simulated server in any dialect
   vllmsim replay [flags] FILE|DIR            serves recorded bodies in turn

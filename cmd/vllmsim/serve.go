@@ -36,7 +36,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and output together, in tokens (0: 8192, with -hardware 16384)")
 	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 0, "most requests in one batch (0: 48, with -hardware 1024)")
 	flags.StringVar(&cfg.Hardware, "hardware", "", "simulated hardware and model: "+strings.Join(vllmsim.Models(), ", ")+
-		" (default: 8b-h100 with the low limits named above)")
+		" (default: 8b-h100 with the low limits of -kv-cache-tokens, -max-model-len and -max-num-seqs)")
 	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")

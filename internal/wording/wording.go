@@ -90,7 +90,7 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	return w
 }
 
-// EnabledByDefault reports whether a metric is on where nobody configured it.
+// EnabledByDefault reports whether a metric is on without a configuration.
 func EnabledByDefault(metric string) bool {
 	m, known := catalog.ByName(metric)
 	return known && m.Enabled
