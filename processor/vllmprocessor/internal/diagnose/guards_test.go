@@ -356,3 +356,23 @@ func TestOnlyRefusalsFromTheBeginningAreCertain(t *testing.T) {
 		assert.Equal(t, test.want, (&server{read: test.read, blocked: test.blocked}).certain(test.condition), test)
 	}
 }
+
+// The primary cause changes only where another one explains clearly more, so that two
+// causes of about the same size do not take turns.
+func TestAPrimaryCauseIsOvertakenOnlyByAClearlyLargerOne(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[float64]Cause{0.3: SlowSteps, 0.41: SlowSteps, 0.49: SlowSteps, 0.51: DecodeLoad} {
+		e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
+		before := Verdict{Condition: Degraded, Explained: true, Primary: SlowSteps}
+		e.reported = before
+		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.4, share // a quarter more is 0.5
+		e.causes(settings(2), &before, &symptoms{tokenGap: true})
+		assert.True(t, e.reported.Explained)
+		assert.Equal(t, want, e.reported.Primary, "a share of %g", share)
+	}
+	// Without a primary cause the largest becomes it at once.
+	e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
+	e.shares[SlowSteps], e.shares[DecodeLoad] = 0.45, 0.46
+	e.causes(settings(2), &Verdict{Condition: Healthy}, &symptoms{tokenGap: true})
+	assert.Equal(t, DecodeLoad, e.reported.Primary)
+}

@@ -75,4 +75,7 @@ func TestAShortRelearnAfterIsReportedWithTheLeastOne(t *testing.T) {
 	var got string
 	c.Check(3*time.Minute, func(_, format string, args ...any) { got = fmt.Sprintf(format, args...) })
 	assert.Contains(t, got, "write at least 30m0s, five times hold times window")
+	c.RelearnAfter = 0
+	c.Check(3*time.Minute, func(_, format string, args ...any) { got = fmt.Sprintf(format, args...) })
+	assert.Equal(t, "must be more than 0; write for example 1h", got)
 }

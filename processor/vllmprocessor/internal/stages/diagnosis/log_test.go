@@ -115,7 +115,7 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 	write(time.Minute, worse)
 	lines := logs.TakeAll()
 	require.Len(t, lines, 2)
-	assert.Contains(t, lines[0].Message, "31 more changes within a minute")
+	assert.Contains(t, lines[0].Message, "diagnosis: 31 more changes within a minute")
 	assert.Equal(t, map[string]any{"now_idle": int64(20), "now_healthy": int64(10), "now_degraded": int64(1)}, lines[0].ContextMap())
 	assert.Equal(t, "degraded", lines[1].ContextMap()["condition"])
 

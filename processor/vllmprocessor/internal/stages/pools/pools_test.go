@@ -46,6 +46,8 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
 	config.Check(func(key, format string, _ ...any) { t.Errorf("%s: %s", key, format) })
+	config.Interval, config.GroupBy = time.Second, []string{"model_name", "model_namez"}
+	config.Check(func(key, format string, _ ...any) { t.Errorf("%s: %s", key, format) })
 }
 
 // Sidecars make a pool each, so a pool needs the instance of its collector and, in one
