@@ -1,6 +1,8 @@
 package vllmreceiver
 
 import (
+	"math"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +191,18 @@ func TestConfigMistakes(t *testing.T) {
 			assert.ErrorContains(t, confmap.Validate(cfg), tt.want)
 		})
 	}
+}
+
+// limits::memory is what is configured, else an eighth of GOMEMLIMIT, else 256 MiB.
+func TestTheMemoryOfLayouts(t *testing.T) {
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	configured, standard := &LimitsConfig{Memory: 1}, &LimitsConfig{}
+	assert.Equal(t, 1, configured.memory())
+	assert.Equal(t, 256<<20, standard.memory())
+	debug.SetMemoryLimit(1 << 40)
+	assert.Equal(t, 1, configured.memory())
+	assert.Equal(t, 1<<37, standard.memory())
 }
 
 // Each number is accepted at its bound and rejected one step beyond.

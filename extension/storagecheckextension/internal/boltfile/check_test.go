@@ -197,3 +197,21 @@ func TestAnUnreadablePartOfTheDiskIsDamage(t *testing.T) {
 	require.ErrorAs(t, err, &damage)
 	assert.Contains(t, err.Error(), "it cannot be read: input/output error")
 }
+
+// Pages that refer to each other in a circle or a long chain must end the check. The
+// bounds are 64 levels of a tree and 16 buckets in buckets.
+func TestTheHeightOfATreeIsBounded(t *testing.T) {
+	content := queue(t, rand.New(rand.NewPCG(1, 1)), asFileStorage, 1, 10)
+	for at, sound := range map[[2]int]bool{{0, 0}: true, {64, 0}: true, {65, 0}: false, {0, 15}: true, {0, 17}: false} {
+		c := &checker{ctx: t.Context(), file: bytes.NewReader(content), size: int64(len(content)), seen: pageSet{}}
+		m, err := c.meta()
+		require.NoError(t, err)
+		c.pageSize, c.pages = uint64(m.pageSize), m.pages
+		_, err = c.tree(m.root, place{height: at[0], nested: at[1]})
+		if sound {
+			require.NoError(t, err, at)
+		} else {
+			require.ErrorContains(t, err, "more pages lie above it than any file has", at)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -40,6 +41,17 @@ func TestTheFirstStart(t *testing.T) {
 	} {
 		r := newRig(t, Settings{})
 		assert.Equal(t, []float64{tc.want}, r.starts(scrapeAt(100, tc.plan, tc.values...)), name)
+	}
+}
+
+// The largest time is in the year 2262: more nanoseconds do not fit 63 bits.
+func TestUnixTime(t *testing.T) {
+	for seconds, want := range map[float64]pcommon.Timestamp{
+		1: 1e9, 1.5: 15e8, 0.25: 25e7, 1.75e9: 175e16, 9.223e9: 9223e15,
+		0: 0, -1: 0, -0.5: 0, -1.75e9: 0, 9.224e9: 0, 1e12: 0, 1e300: 0,
+		math.Inf(1): 0, math.Inf(-1): 0, math.NaN(): 0,
+	} {
+		assert.Equal(t, want, unixTime(seconds), "%v", seconds)
 	}
 }
 
