@@ -117,8 +117,8 @@ func (p *vllmProcessor) numResources() int {
 	return len(p.resources)
 }
 
-// expireSilent forgets resources that have been silent for max_staleness. It looks a few times
-// within that time.
+// expireSilent forgets resources that have been silent for max_staleness. It looks
+// a few times within that time.
 func (p *vllmProcessor) expireSilent(ctx context.Context, now time.Time) {
 	p.mu.Lock()
 	if now.Sub(p.expiredAt) < p.config.MaxStaleness/4 {
