@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -190,9 +191,7 @@ func TestWhatTheStorageLacksIsReported(t *testing.T) {
 		sound[fmt.Sprint(n)] = state(noon, 1)
 	}
 	mixed := map[string][]byte{"short": {1}, "shorter": {}}
-	for key, state := range sound {
-		mixed[key] = state
-	}
+	maps.Copy(mixed, sound)
 	whole := Encode(sound)
 	for name, test := range map[string]struct {
 		data []byte

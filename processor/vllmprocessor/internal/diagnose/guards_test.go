@@ -209,7 +209,7 @@ func TestHealthyReadingsWaitForTheHoldBeforeTheyAreLearned(t *testing.T) {
 			learnedNow = (n-9)/4 + 1
 		}
 		assert.Equal(t, 10+learnedNow, e.baseline.Windows, "scrape %d", n)
-		assert.Equal(t, n/4+1-learnedNow, len(e.unlearned), "scrape %d", n)
+		assert.Len(t, e.unlearned, n/4+1-learnedNow, "scrape %d", n)
 	}
 	// Readings that look like harm are neither learned nor do they grow without a bound.
 	was := e.baseline.Windows
@@ -350,8 +350,11 @@ func TestOnlyRefusalsFromTheBeginningAreCertain(t *testing.T) {
 		blocked   int
 		want      bool
 	}{
-		{Unreachable, false, 3, true}, {Unreachable, false, 2, false}, {Unreachable, true, 3, false},
-		{Starting, false, 3, false}, {Failing, true, 9, false},
+		{Unreachable, false, 3, true},
+		{Unreachable, false, 2, false},
+		{Unreachable, true, 3, false},
+		{Starting, false, 3, false},
+		{Failing, true, 9, false},
 	} {
 		assert.Equal(t, test.want, (&server{read: test.read, blocked: test.blocked}).certain(test.condition), test)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // invalid returns what Check reports, by its keys.
-func invalid(c *Config) (all []string, keys []string) {
+func invalid(c *Config) (all, keys []string) {
 	c.Check(func(key, format string, args ...any) {
 		keys = append(keys, key)
 		all = append(all, key+": "+fmt.Sprintf(format, args...))
@@ -63,8 +63,10 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 		"a match, then all":      {hardware(Hardware{Match: node, GPU: gpu}, numbers), nil},
 		"two matches":            {hardware(Hardware{Match: node, GPU: gpu}, Hardware{Match: node, GPU: gpu}), nil},
 		"all, then a match":      {hardware(numbers, Hardware{Match: node, GPU: gpu}), []string{"hardware::0"}},
-		"all in the middle": {hardware(Hardware{Match: node, GPU: gpu}, numbers, Hardware{Match: node, GPU: gpu}, numbers),
-			[]string{"hardware::1"}},
+		"all in the middle": {
+			hardware(Hardware{Match: node, GPU: gpu}, numbers, Hardware{Match: node, GPU: gpu}, numbers),
+			[]string{"hardware::1"},
+		},
 	} {
 		c := DefaultConfig()
 		test.change(&c)
