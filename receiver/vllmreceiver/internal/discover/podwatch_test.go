@@ -223,7 +223,7 @@ func TestNoChangeOfAPodIsLostWhileItsWatchIsBroken(t *testing.T) {
 				assert.Equal(t, podState{Pod: Pod{Ready: true}, wasReady: true, running: true, deleted: true}, state("b"), "deleted")
 				assert.Equal(t, podState{running: true}, state("c"), "new")
 
-				// The watch goes on by itself.
+				// The watch continues by itself.
 				api.set(vllmPod("c", "10.0.0.3"))
 				assert.Equal(t, serves, state("c"))
 				assert.Equal(t, map[string]bool{"app=vllm spec.nodeName=n": true}, api.selected)
