@@ -61,12 +61,12 @@ func generated(root string) (map[string][]byte, error) {
 		"internal/catalog/diagnosis_generated.go": func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
 		},
-		"docs/runbooks/README.md": func(*document) ([]byte, error) { return diagnosed.runbookIndex(), nil },
 	} {
 		if files[path], err = write(doc); err != nil {
 			return nil, err
 		}
 	}
+	files["docs/runbooks/README.md"] = diagnosed.runbookIndex()
 	manifest, err := os.ReadFile(filepath.Join(root, "examples", "builder", "checkout.yaml"))
 	if err != nil {
 		return nil, err

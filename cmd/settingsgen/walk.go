@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func resourceDefault(v reflect.Value) string {
 		if field.Kind() != reflect.Struct || !field.FieldByName("Enabled").IsValid() {
 			continue
 		}
-		value := fmt.Sprint(field.FieldByName("Enabled").Bool())
+		value := strconv.FormatBool(field.FieldByName("Enabled").Bool())
 		if shared != "" && value != shared {
 			return ""
 		}

@@ -34,7 +34,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 	}
 	assert.Equal(t, conditions, Conditions())
 
-	var causes []Cause
+	var wanted []Cause
 	for _, c := range mapsOf(doc["causes"]) {
 		fields := 7
 		cause := Cause{
@@ -46,9 +46,9 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 			cause.Details = append(cause.Details, Detail{Name: text(d["name"]), Sentence: text(d["sentence"])})
 		}
 		assert.Len(t, c, fields, c["name"])
-		causes = append(causes, cause)
+		wanted = append(wanted, cause)
 	}
-	assert.Equal(t, causes, causes)
+	assert.Equal(t, wanted, causes)
 }
 
 // Alerts of users depend on the order of precedence and on the severities.

@@ -100,7 +100,7 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	prometheus, addr := startPrometheus(t, "global: {scrape_interval: 1m}\n")
 	otlp := startOTLP(t)
 	away, families, engines := startShrinking(t, "away"), startShrinking(t, "families"), startShrinking(t, "engines")
-	c := collector.CollectorWith(t, fmt.Sprintf(endsConfig, away.instance, families.instance, engines.instance, addr, otlp.url))
+	c := collector.RunWith(t, fmt.Sprintf(endsConfig, away.instance, families.instance, engines.instance, addr, otlp.url))
 	readers := []reader{
 		{"remote write", func(query string) []string { return namesIn(ask(t, addr, query, time.Now(), time.Now())) }},
 		{"OTLP", func(query string) []string { return otlp.names(t, query, time.Now()) }},

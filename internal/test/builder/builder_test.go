@@ -117,6 +117,7 @@ func TestTheManifestsBuildACollector(t *testing.T) {
 	ocb(t)
 	for _, name := range []string{"checkout.yaml", "release.yaml"} {
 		prepared := func(t *testing.T) manifest {
+			t.Helper()
 			m := read(t, name)
 			if name == "release.yaml" {
 				m.fromReleased(t)

@@ -84,8 +84,8 @@ func Collector(t *testing.T, env map[string]string, configs ...string) *Process 
 	return Start(t, env, Binary(t), args...)
 }
 
-// CollectorWith runs the built collector with a configuration given as text.
-func CollectorWith(t *testing.T, config string) *Process {
+// RunWith runs the built collector with a configuration given as text.
+func RunWith(t *testing.T, config string) *Process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))

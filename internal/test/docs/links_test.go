@@ -50,7 +50,7 @@ func read(t *testing.T, path string) string {
 }
 
 var (
-	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$") //nolint:gocritic // with (?m), ^ is the start of a line
 	span    = regexp.MustCompile("`[^`\n]*`")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") //nolint:gocritic // with (?m), ^ is the start of a line
 
 // The README is what a stranger reads first: one screen and a bit.
 func TestTheReadmeIsShort(t *testing.T) {

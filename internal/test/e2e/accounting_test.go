@@ -59,7 +59,7 @@ func account(t *testing.T, pages []*page) {
 	for i := range pages {
 		targets[i] = fmt.Sprintf("{endpoint: 'http://%s/%d/metrics'}", host, i)
 	}
-	c := collector.CollectorWith(t, fmt.Sprintf(accountingConfig, strings.Join(targets, ", "), canonical, wire))
+	c := collector.RunWith(t, fmt.Sprintf(accountingConfig, strings.Join(targets, ", "), canonical, wire))
 	c.WaitFor(t, "two scrapes of every page by both receivers", func() bool {
 		for _, p := range pages {
 			// One more than two, because the last one may not have been sent yet.

@@ -192,7 +192,7 @@ func observe(t *testing.T, server *recorded) *observation {
 	o := &observation{
 		server: server, addr: collector.FreeAddr(t), file: filepath.Join(t.TempDir(), "metrics.json"), pages: timeline{},
 	}
-	o.Process = collector.CollectorWith(t, fmt.Sprintf(derivedConfig, server.addr, o.addr, o.file))
+	o.Process = collector.RunWith(t, fmt.Sprintf(derivedConfig, server.addr, o.addr, o.file))
 	return o
 }
 

@@ -104,7 +104,7 @@ func TestDashboardsForVLLMWorkThroughPrometheus(t *testing.T) {
 	require.NotNil(t, p)
 	host := servePages(t, []*page{p})
 	canonicalAddr, wireAddr := collector.FreeAddr(t), collector.FreeAddr(t)
-	c := collector.CollectorWith(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
+	c := collector.RunWith(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
 	var canonical, wire []byte
 	c.WaitFor(t, "both endpoints", func() bool {
 		canonical, wire = collector.Get(t, "http://"+canonicalAddr+"/metrics"), collector.Get(t, "http://"+wireAddr+"/metrics")

@@ -92,7 +92,7 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 		fmt.Appendf(nil, createdFormat, 4, secondLife, ""))
 
 	addr, file := collector.FreeAddr(t), filepath.Join(t.TempDir(), "metrics.json")
-	c := collector.CollectorWith(t, fmt.Sprintf(restartConfig, restarted.addr, vanishing.addr, created.addr, addr, file))
+	c := collector.RunWith(t, fmt.Sprintf(restartConfig, restarted.addr, vanishing.addr, created.addr, addr, file))
 	c.WaitFor(t, "three scrapes of all", func() bool {
 		return restarted.asked[0].Load() > 2 && vanishing.asked[0].Load() > 2 && created.asked[0].Load() > 2
 	})

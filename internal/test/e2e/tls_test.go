@@ -72,7 +72,7 @@ func TestTLSWithATokenFileThatIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	token, file := filepath.Join(dir, "token"), filepath.Join(dir, "metrics.json")
 	require.NoError(t, os.WriteFile(token, []byte(oldToken), 0o600))
-	c := collector.CollectorWith(t, fmt.Sprintf(tlsConfig, token, server, ca, file))
+	c := collector.RunWith(t, fmt.Sprintf(tlsConfig, token, server, ca, file))
 
 	c.WaitFor(t, "the refusal of the old token", func() bool { return refused.Load() > 1 })
 	require.NoError(t, os.WriteFile(token, []byte(newToken), 0o600))

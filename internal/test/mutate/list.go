@@ -26,7 +26,7 @@ type pkg struct {
 // product returns this module's packages that the patterns match or import, and
 // the module's root.
 func product(patterns []string) (packages []pkg, root string, err error) {
-	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles"}, patterns...)...).Output()
+	out, err := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Dir,Module,GoFiles"}, patterns...)...).Output() //nolint:gosec // the patterns are arguments of the developer
 	if err != nil {
 		return nil, "", explain("go list", err)
 	}
@@ -87,7 +87,7 @@ func list(gremlins string, packages []pkg, root string) ([]mutation, error) {
 	}
 
 	output := filepath.Join(copied, "list.json")
-	command := exec.Command(gremlins, "unleash", "--dry-run", "--silent", "--output", output,
+	command := exec.Command(gremlins, "unleash", "--dry-run", "--silent", "--output", output, //nolint:gosec // the pinned gremlins
 		"--invert-assignments", "--invert-bitwise", "--invert-bwassign", "--invert-logical", "--invert-loopctrl", ".")
 	command.Dir = copied
 	if out, err := command.CombinedOutput(); err != nil {

@@ -89,7 +89,7 @@ func (r *runner) test(ctx context.Context, s suite, overlay string, allowed time
 	// The compiler needs time of its own.
 	ctx, cancel := context.WithTimeout(ctx, allowed+2*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "go", append(args, s.path)...)
+	command := exec.CommandContext(ctx, "go", append(args, s.path)...) //nolint:gosec // the packages of this module
 	command.Dir = r.root
 	// A test program that outlives "go test" must not hold its output open.
 	command.WaitDelay = 5 * time.Second
@@ -135,7 +135,7 @@ func (r *runner) compiles(ctx context.Context, m mutation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+filepath.ToSlash(filepath.Dir(m.file)))
+	command := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+filepath.ToSlash(filepath.Dir(m.file))) //nolint:gosec // the packages of this module
 	command.Dir = r.root
 	out, err := command.CombinedOutput()
 	var exit *exec.ExitError

@@ -93,7 +93,7 @@ func TestOwnTestsRunFirstThenTheParents(t *testing.T) {
 		assert.False(t, late, c.text)
 		assert.Equal(t, c.want, got, c.text)
 	}
-	unchanged, err := os.ReadFile(filepath.Join(r.root, "c/internal/x/x.go"))
+	unchanged, err := os.ReadFile(filepath.Join(r.root, "c", "internal", "x", "x.go"))
 	require.NoError(t, err)
 	assert.Equal(t, module["c/internal/x/x.go"], string(unchanged))
 }

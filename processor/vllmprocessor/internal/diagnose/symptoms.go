@@ -40,9 +40,11 @@ const (
 	// A latency is harmful from harmRatio times the usual one and the least difference
 	// on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the error
 	// that a mean over a window can have.
-	harmRatio          = 1.28
-	harmFirstToken     = 0.09
-	harmTokenGap       = 0.0045
+	harmRatio      = 1.28
+	harmFirstToken = 0.09
+	harmTokenGap   = 0.0045
+	// StillHarm is the part of a threshold below which something that was harmful no longer
+	// is: without it a value near the threshold would change the report again and again.
 	StillHarm          = 0.75
 	deviations         = 4
 	defaultFirstToken  = 2.0

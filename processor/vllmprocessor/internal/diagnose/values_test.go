@@ -119,17 +119,26 @@ func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
 	contributing.Contributing[DecodeLoad] = true
 	notice := Verdict{Condition: Healthy, Severity: 1}
 	notice.Notices[WorkloadShift] = true
-	new, farApart := notReported, Verdict{Condition: Unknown, Because: FarApart, Severity: 1}
+	unseen, farApart := notReported, Verdict{Condition: Unknown, Because: FarApart, Severity: 1}
 	for _, test := range []struct {
 		from, to  Verdict
 		relearned bool
 		want      bool
 	}{
-		{from: healthy, to: healthy}, {from: healthy, to: degraded, want: true}, {from: degraded, to: healthy, want: true},
-		{from: degraded, to: slow, want: true}, {from: slow, to: other, want: true}, {from: slow, to: contributing},
-		{from: healthy, to: notice, want: true}, {from: notice, to: healthy, want: true},
-		{from: new, to: healthy}, {from: new, to: degraded, want: true}, {from: new, to: notice, want: true},
-		{from: healthy, to: new}, {from: new, to: farApart, want: true}, {from: farApart, to: healthy, want: true},
+		{from: healthy, to: healthy},
+		{from: healthy, to: degraded, want: true},
+		{from: degraded, to: healthy, want: true},
+		{from: degraded, to: slow, want: true},
+		{from: slow, to: other, want: true},
+		{from: slow, to: contributing},
+		{from: healthy, to: notice, want: true},
+		{from: notice, to: healthy, want: true},
+		{from: unseen, to: healthy},
+		{from: unseen, to: degraded, want: true},
+		{from: unseen, to: notice, want: true},
+		{from: healthy, to: unseen},
+		{from: unseen, to: farApart, want: true},
+		{from: farApart, to: healthy, want: true},
 		{from: healthy, to: healthy, relearned: true, want: true},
 	} {
 		transition := Transition{From: test.from, To: test.to, Relearned: test.relearned}
@@ -152,6 +161,7 @@ func storeKey(attributes []collect.Attribute) string {
 func (s *store) Begin(attributes []collect.Attribute) []byte {
 	return s.baselines[storeKey(attributes)]
 }
+
 func (s *store) End(attributes []collect.Attribute, baseline []byte) {
 	s.ended++
 	s.baselines[storeKey(attributes)] = baseline
