@@ -45,7 +45,8 @@ func Page(agent, sidecar Runs, date string) string {
 	line("- Runs: %d, of which %d miss a bar\n", len(agent.Results)+len(sidecar.Results), agent.failed()+sidecar.failed())
 	line("The bars: no scrape of a working server is lost or left out, the peak of resident memory (VmHWM) stays below the")
 	line("container's limit, the collector ends within %s of SIGTERM, the log of a run has at most %d KB, and one line of it", mostStop, mostLog>>10)
-	line("reports what is wrong and at which target. \"none needed\" is where nothing is lost, so that there is nothing to report.\n")
+	line("reports what is wrong and at which target. \"none needed\" is where nothing is lost, so that there is nothing to report.")
+	line("The log is quoted from the binary of that date; a later one may say the same in other words.\n")
 	for _, section := range All() {
 		agent.section(line, section.Title, section.Faults)
 	}
