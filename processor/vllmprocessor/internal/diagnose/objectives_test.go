@@ -1,0 +1,138 @@
+package diagnose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// objectives are first tokens within 0.2 s for 90 % and gaps within 0.05 s for 90 %.
+func objectives() []Objective {
+	every := func(string) bool { return true }
+	return []Objective{
+		{Name: "first", Input: collect.TimeToFirstToken, Threshold: 0.2, Target: 0.9, Matches: every},
+		{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.05, Target: 0.9, Matches: every},
+		{Name: "another model", Input: collect.QueueTime, Threshold: 0.01, Target: 0.999, Matches: func(model string) bool { return model == "n" }},
+	}
+}
+
+// An objective that is missed in a window is harm. One that is met is none, also where the
+// latency is beyond the usual. Of two that are missed the one is named of which more is
+// missed relative to what its target allows.
+func TestAnObjectiveDecidesAboutItsLatency(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, gap float64 // of one scrape in four, that is, of 25 %
+		want       Condition
+		objective  string
+	}{
+		"both are met":                {0.1, 0.02, Healthy, ""},
+		"first tokens later, but met": {0.2, 0.05, Healthy, ""},
+		"first tokens miss it":        {0.3, 0.02, Degraded, "first"},
+		"gaps miss it":                {0.1, 0.1, Degraded, "gap"},
+	} {
+		r := newRig(t)
+		r.settings.Objectives = objectives()
+		for n := range 80 {
+			s := serves("0")
+			s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.02}
+			s.observed[collect.QueueTime] = [2]float64{15, 0.05}
+			if n >= 48 && n%4 == 0 {
+				s.observed[collect.TimeToFirstToken] = [2]float64{15, test.first}
+				s.observed[collect.InterTokenLatency] = [2]float64{1485, test.gap}
+				s.observed[collect.TimePerOutputToken] = [2]float64{15, test.gap}
+			}
+			r.scrape(answers(1), s)
+		}
+		assert.Equal(t, test.want, r.verdict("0").Condition, name)
+		if test.want == Degraded {
+			assert.Equal(t, test.objective, r.verdict("0").Objective, name)
+			assert.Equal(t, Objectives, r.verdict("0").Reference, name)
+			assert.InDelta(t, 0.25, r.engine("0").last.Signals[signal.MissedRatio], 1e-9, name)
+		}
+	}
+}
+
+// A promise that fewer requests meet than usual is harm, also within the target: 8 % miss
+// what 10 % may miss.
+func TestMoreMissesThanUsualAreHarmWithinTheTarget(t *testing.T) {
+	t.Parallel()
+	for missing, want := range map[float64]Condition{0.6: Healthy, 1.2: Degraded} {
+		r := newRig(t)
+		r.settings.Objectives = objectives()[:1]
+		for n := range 100 {
+			s := serves("0")
+			r.scrape(answers(1), s)
+			if n >= 60 {
+				// The slow ones come in a scrape of their own, as there is one mean for each.
+				r.at -= 14 * int64(time.Second)
+				late := serves("0")
+				late.observed[collect.TimeToFirstToken] = [2]float64{missing, 0.3}
+				r.scrape(answers(1), late)
+				r.at += 14*int64(time.Second) - scrape
+			}
+		}
+		assert.Equal(t, want, r.verdict("0").Condition, missing)
+	}
+}
+
+// Harm that ends begins its time anew: 40 minutes twice are not the hour of relearn_after.
+func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	slow := serves("0")
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	r.minutes(12, answers(1), serves("0"))
+	r.minutes(40, answers(1), slow)
+	r.minutes(10, answers(1), serves("0"))
+	r.minutes(40, answers(1), slow)
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+	r.minutes(25, answers(1), slow)
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+}
+
+// Few requests are judged by the defaults, unless there is an objective for the latency.
+func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		first, gap float64
+		objectives []Objective
+		want       Condition
+	}{
+		{"no objective", 0.1, 0.2, nil, Degraded},
+		{"for gaps", 0.1, 0.2, objectives()[1:2], Healthy},
+		{"for gaps, first tokens are late", 2.5, 0.2, objectives()[1:2], Degraded},
+		{"for first tokens", 2.5, 0.02, objectives()[:1], Healthy},
+		{"for first tokens, gaps are long", 2.5, 0.2, objectives()[:1], Degraded},
+		{"neither is long", 0.1, 0.02, objectives()[2:], Healthy},
+	} {
+		r := newRig(t)
+		r.settings.Objectives = test.objectives
+		s := serves("0")
+		s.observed[collect.TimeToFirstToken] = [2]float64{0.75, test.first}
+		s.observed[collect.InterTokenLatency] = [2]float64{3, test.gap} // too few for the objective
+		r.minutes(4, answers(1), s)
+		assert.Equal(t, test.want, r.verdict("0").Condition, test.name)
+	}
+}
+
+// The latency of a missed objective is the one that is split among the causes.
+func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[collect.Input][2]bool{
+		collect.TimeToFirstToken: {true, false}, collect.QueueTime: {true, false}, collect.PrefillTime: {true, false},
+		collect.InterTokenLatency: {false, true}, collect.TimePerOutputToken: {false, true}, collect.DecodeTime: {false, true},
+		collect.E2ERequestLatency: {true, true},
+	} {
+		r := healthyReading(int64(time.Hour))
+		r.objective = missed{name: "any", input: in, share: 0.5, allowed: 0.1}
+		got := newSymptoms(&r, learned(10), [collect.NumInputs]bool{}, false)
+		assert.Equal(t, want, [2]bool{got.firstToken, got.tokenGap}, in.String())
+		assert.True(t, got.any())
+	}
+}
