@@ -121,6 +121,13 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
+// answerHealth sets what answers /health from now on.
+func (r *rig) answerHealth(with http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.health = with
+}
+
 // scrape answers one scrape with a body and then turns the clock by 15 s.
 func (r *rig) scrape(body string) pmetric.Metrics {
 	r.t.Helper()

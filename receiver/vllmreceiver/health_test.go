@@ -35,7 +35,7 @@ func TestHealthyIsOneOnlyWhileHealthAnswers200(t *testing.T) {
 		{"no answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "0"},
 		{"200 after no answer", ok, "1"},
 	} {
-		s.health = tt.health
+		s.answerHealth(tt.health)
 		got := points(s.scrape(gauge("1")), "vllm.healthy")
 		require.Len(t, got, 1, tt.name)
 		assert.Equal(t, tt.want, got[0][strings.LastIndex(got[0], " ")+1:], tt.name)
@@ -46,7 +46,7 @@ func TestHealthyIsOneOnlyWhileHealthAnswers200(t *testing.T) {
 // are reported.
 func TestHealthIsReportedWhileTheMetricsFail(t *testing.T) {
 	s := newHealthRig(t)
-	s.health = ok
+	s.answerHealth(ok)
 	assert.Equal(t, []string{"gauge {state} {} @0 1"}, points(s.scrape(gauge("1")), "vllm.healthy"))
 	out := s.fail(http.StatusInternalServerError)
 	assert.Equal(t, []string{"gauge {state} {} @15 1"}, points(out, "vllm.healthy"))
@@ -57,7 +57,7 @@ func TestHealthIsReportedWhileTheMetricsFail(t *testing.T) {
 // minutes.
 func TestHealthyEndsWithTheTarget(t *testing.T) {
 	s := newHealthRig(t)
-	s.health = ok
+	s.answerHealth(ok)
 	s.scrape(gauge("1"))
 	out := pmetric.NewMetrics()
 	s.scraper.emitter.End(s.now, out)
