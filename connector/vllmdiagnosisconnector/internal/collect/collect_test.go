@@ -58,7 +58,7 @@ func TestTheMetricsAreThoseOfTheCatalogue(t *testing.T) {
 	assert.Equal(t, 8, read)
 }
 
-func TestReadPutsTogetherWhatIsSaidOfOneEngineAtOneTime(t *testing.T) {
+func TestReadJoinsThePointsOfOneEngineAtOneTime(t *testing.T) {
 	in := newInput()
 	in.add("vllm.diagnosis.severity", 20, 0)
 	in.add("vllm.diagnosis.severity", 10, 2, "model_name", "m")
@@ -170,7 +170,7 @@ func TestAValueWinsOverAnEnd(t *testing.T) {
 	}
 }
 
-func TestLookTellsWhetherADiagnosisComes(t *testing.T) {
+func TestLookReportsWhetherThereIsADiagnosis(t *testing.T) {
 	for name, want := range map[string]Kind{
 		"process.cpu.time": Foreign, "vllm.num_requests.running": Undiagnosed, "vllm:num_requests_running": Undiagnosed,
 		"vllm.diagnosis.condition": Undiagnosed, "vllm_diagnosis_severity": Translated,
@@ -181,4 +181,19 @@ func TestLookTellsWhetherADiagnosisComes(t *testing.T) {
 		in.add(name, 1, 1)
 		assert.Equal(t, want, Look(in.Metrics), name)
 	}
+}
+
+// The parts of a frame may arrive in either order, and the end may be in one of them only.
+func TestAPartThatEndsTheDiagnosisEndsTheFrame(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		f, part := Frame{Severity: 2, Ended: first, Points: 3}, Frame{Severity: 1, Ended: !first, Points: 4}
+		f.Merge(&part)
+		assert.True(t, f.Ended)
+		assert.Equal(t, 2, int(f.Severity))
+		assert.Equal(t, 7, f.Points)
+	}
+	var f Frame
+	f.Merge(&Frame{Severity: 3})
+	assert.False(t, f.Ended)
+	assert.Equal(t, 3, int(f.Severity))
 }
