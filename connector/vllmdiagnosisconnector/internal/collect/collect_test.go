@@ -189,11 +189,11 @@ func TestAPartThatEndsTheDiagnosisEndsTheFrame(t *testing.T) {
 		f, part := Frame{Severity: 2, Ended: first, Points: 3}, Frame{Severity: 1, Ended: !first, Points: 4}
 		f.Merge(&part)
 		assert.True(t, f.Ended)
-		assert.Equal(t, 2, int(f.Severity))
+		assert.Equal(t, 2, f.Severity)
 		assert.Equal(t, 7, f.Points)
 	}
 	var f Frame
 	f.Merge(&Frame{Severity: 3})
 	assert.False(t, f.Ended)
-	assert.Equal(t, 3, int(f.Severity))
+	assert.Equal(t, 3, f.Severity)
 }
