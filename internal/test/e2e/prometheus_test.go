@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,21 +27,8 @@ type exposed map[string]float64
 func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels) exposed {
 	t.Helper()
 	series := exposed{}
-	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
-	for {
-		entry, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			return series
-		}
-		require.NoError(t, err)
-		if entry != textparse.EntrySeries {
-			continue
-		}
-		var set labels.Labels
-		p.Labels(&set)
-		_, _, value := p.Series()
-		series[keep(set).String()] = value
-	}
+	eachSeries(t, page, func(set labels.Labels, value float64) { series[keep(set).String()] = value })
+	return series
 }
 
 // of returns the series of one target, without the labels that the exporter adds.

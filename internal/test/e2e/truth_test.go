@@ -33,11 +33,22 @@ type body map[string][]sample
 func parseBody(t *testing.T, text []byte) body {
 	t.Helper()
 	parsed := body{}
+	eachSeries(t, text, func(set labels.Labels, value float64) {
+		name := set.Get(model.MetricNameLabel)
+		parsed[name] = append(parsed[name], sample{set, value})
+	})
+	return parsed
+}
+
+// eachSeries calls visit for each sample of a text in the text format, as Prometheus's own
+// parser reads it.
+func eachSeries(t *testing.T, text []byte, visit func(set labels.Labels, value float64)) {
+	t.Helper()
 	p := textparse.NewPromParser(text, labels.NewSymbolTable(), false)
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
-			return parsed
+			return
 		}
 		require.NoError(t, err)
 		if entry != textparse.EntrySeries {
@@ -46,8 +57,7 @@ func parseBody(t *testing.T, text []byte) body {
 		var set labels.Labels
 		p.Labels(&set)
 		_, _, value := p.Series()
-		name := set.Get(model.MetricNameLabel)
-		parsed[name] = append(parsed[name], sample{set, value})
+		visit(set, value)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -198,13 +199,19 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newPoolRig()
-			for range 3 {
-				r.evaluate(map[string][]one{"m": test.members})
-			}
-			assert.Equal(t, test.verdict, r.verdict())
+			requireVerdict(t, test.verdict, test.members)
 		})
 	}
+}
+
+// requireVerdict evaluates a pool with the same members three times and compares its verdict.
+func requireVerdict(t *testing.T, want string, members []one) {
+	t.Helper()
+	r := newPoolRig()
+	for range 3 {
+		r.evaluate(map[string][]one{"m": members})
+	}
+	require.Equal(t, want, r.verdict())
 }
 
 func TestImbalance(t *testing.T) {
@@ -232,11 +239,7 @@ func TestImbalance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newPoolRig()
-			for range 3 {
-				r.evaluate(map[string][]one{"m": test.members})
-			}
-			assert.Equal(t, test.verdict, r.verdict())
+			requireVerdict(t, test.verdict, test.members)
 		})
 	}
 }
