@@ -1,0 +1,174 @@
+// Package content is the model of what the project ships besides programs: alerts,
+// recording rules, dashboards and the runbooks of alerts. It holds plain data. Builders
+// turn it into files: cmd/contentgen writes them below content/ and docs/.
+//
+// Expressions are PromQL in the suffixed spelling, which is what Prometheus stores by
+// default: vllm_time_to_first_token_seconds_bucket, k8s_namespace_name. Package spelling
+// translates them into the other spellings. So each name in an expression must be in the
+// catalogue, be the name of a recording rule, or be listed as the name of another program.
+package content
+
+import "time"
+
+// Group is a group of rules that are evaluated together.
+type Group struct {
+	Name     string
+	Interval time.Duration // 0: the server's default.
+	Records  []Record
+	Alerts   []Alert
+}
+
+// Record is a recording rule.
+type Record struct {
+	// Name follows level:metric:operation.
+	Name string
+	// Meaning is one sentence for the documentation.
+	Meaning string
+	Expr    string
+	Labels  map[string]string
+	// Unit is the UCUM unit of the result.
+	Unit string
+}
+
+// Severity is how urgent an alert is.
+type Severity string
+
+// The severities of alerts.
+const (
+	// Page means that users are harmed now, and a person must act at once.
+	Page Severity = "page"
+	// Ticket means that a person must act within days.
+	Ticket Severity = "ticket"
+)
+
+// Alert is an alerting rule together with its runbook.
+type Alert struct {
+	// Name is CamelCase and begins with VLLM: VLLMPoolNotServing.
+	Name     string
+	Severity Severity
+	Expr     string
+	// For is how long the expression must hold before the alert fires.
+	For time.Duration
+	// KeepFiringFor is how long the alert stays after the expression stopped to hold.
+	KeepFiringFor time.Duration
+	// Labels are labels besides severity.
+	Labels map[string]string
+	// Summary is one line that names what is affected, as a template of Prometheus.
+	Summary string
+	// Description is what happens to users and what to do first, as a template.
+	Description string
+
+	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
+	Set string
+
+	// What follows is the runbook, in Markdown.
+
+	// Meaning describes when the alert fires; Impact what users notice.
+	Meaning, Impact string
+	// Diagnosis are the steps to find the reason, in order.
+	Diagnosis []Step
+	// Mitigation are the actions, in order, each with what it does and what it costs.
+	Mitigation []string
+	// LooksTheSame describes other situations with the same symptoms.
+	LooksTheSame string
+	// NotConclude describes conclusions that the alert does not support.
+	NotConclude string
+	// CannotFire describes when the alert stays silent although it should fire.
+	CannotFire string
+}
+
+// Step is one step of a diagnosis.
+type Step struct {
+	Text string
+	// Query is PromQL to paste, in the suffixed spelling; empty if there is none.
+	Query string
+	// Board and Panel name the panel that shows it; empty if there is none.
+	Board, Panel string
+}
+
+// Board is a dashboard. It answers one question.
+type Board struct {
+	// UID is the stable identifier and the name of the file: "vllm-overview".
+	UID, Title string
+	// Question is what the board answers, as one sentence.
+	Question  string
+	Tags      []string
+	Variables []Variable
+	Rows      []Row
+	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
+	Set string
+}
+
+// Variable is a choice at the top of a board. Later variables depend on earlier ones.
+type Variable struct {
+	Name, Label string
+	// Metric and LabelName say where the values come from: label_values(Metric, LabelName).
+	// Metric may have matchers with earlier variables: vllm_up{k8s_namespace_name=~"$namespace"}.
+	Metric, LabelName string
+	Multi, IncludeAll bool
+}
+
+// Row is a row of panels.
+type Row struct {
+	Title     string
+	Collapsed bool
+	// Needs is what the panels of the row need, "--enable-lora" for example; it is part of
+	// the title.
+	Needs  string
+	Panels []Panel
+}
+
+// PanelKind is the way that a panel draws.
+type PanelKind string
+
+// The kinds of panels that both Grafana and Perses have.
+const (
+	TimeSeries    PanelKind = "timeseries"
+	Stat          PanelKind = "stat"
+	Table         PanelKind = "table"
+	Gauge         PanelKind = "gauge"
+	StateTimeline PanelKind = "state-timeline"
+	Text          PanelKind = "text"
+)
+
+// Panel is one picture.
+type Panel struct {
+	Title string
+	Kind  PanelKind
+	// Unit is a UCUM unit of the catalogue; builders translate it.
+	Unit string
+	// About is what the reader should know besides what the catalogue has about the metrics
+	// of the queries ("does not see").
+	About string
+	// NoValue is the text that is shown without data, if the catalogue's "needs" do not say it.
+	NoValue string
+	Queries []Query
+	// Width is of 24 columns; Height in rows of Grafana's grid.
+	Width, Height int
+	// Thresholds colour values only where they are a judgement.
+	Thresholds []Threshold
+	// Min and Max are the limits of the axis; nil: automatic.
+	Min, Max *float64
+	// Body is the text of a Text panel, in Markdown.
+	Body string
+}
+
+// Query is one query of a panel.
+type Query struct {
+	// Expr is PromQL in the suffixed spelling. $__rate_interval and $__range may be used as
+	// durations, and variables as $name inside of matchers.
+	Expr string
+	// Legend is the name of a series, with labels as {{label}}.
+	Legend string
+	// Instant asks for the newest value only.
+	Instant bool
+	// AsThreshold draws the result as a limit.
+	AsThreshold bool
+}
+
+// Threshold is a judgement about values from Value on.
+type Threshold struct {
+	Value float64
+	// Color is "green", "yellow", "orange" or "red".
+	Color string
+}
