@@ -4054,6 +4054,20 @@ var metrics = []Metric{
 		Formula:     "lower: max(0, sum of the lower attainments - (n - 1)); upper: the smallest of the upper attainments",
 	},
 	{
+		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the observations that an objective requires to be within its threshold, from 0 to 1.",
+		Attributes:  []string{"model_name", "objective"},
+		DerivedFrom: []string{"vllm.slo.valid"},
+		Formula:     "the setting `target`, wherever `vllm.slo.valid` is reported",
+	},
+	{
+		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Longest time that is within an objective.",
+		Attributes:  []string{"model_name", "objective"},
+		DerivedFrom: []string{"vllm.slo.valid"},
+		Formula:     "the setting `threshold`, wherever `vllm.slo.valid` is reported",
+	},
+	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Observations in the bucket that contains the threshold of an objective.",
 		Attributes:  []string{"model_name", "objective"},
