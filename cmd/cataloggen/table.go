@@ -34,7 +34,13 @@ func goTable(d *document) ([]byte, error) {
 	writeGateway(&b, d)
 	writeImitators(&b, d)
 	writeInfoFamilies(&b, d)
-	b.WriteString("var metrics = []Metric{\n")
+	b.WriteString("var attributeValues = map[string][]string{\n")
+	for _, name := range sortedNames(d.Attributes) {
+		if enum := d.Attributes[name].Enum; len(enum) > 0 {
+			fmt.Fprintf(&b, "%q: %s,\n", name, stringSlice(enum))
+		}
+	}
+	b.WriteString("}\n\nvar metrics = []Metric{\n")
 	for _, name := range sortedNames(d.Metrics) {
 		writeMetric(&b, name, d.Metrics[name])
 	}

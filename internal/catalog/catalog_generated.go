@@ -146,6 +146,21 @@ var InfoFamilies = []InfoFamily{
 	},
 }
 
+var attributeValues = map[string][]string{
+	"bound":           []string{"lower", "upper"},
+	"cause":           []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
+	"condition":       []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
+	"detail":          []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "tokens", "unknown"},
+	"finished_reason": []string{"abort", "error", "length", "repetition", "stop"},
+	"phase":           []string{"completed", "issued"},
+	"request_type":    []string{"chat_completions", "other", "responses"},
+	"signal":          []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
+	"sleep_state":     []string{"awake", "discard_all", "weights_offloaded"},
+	"source":          []string{"external_kv_transfer", "local_cache_hit", "local_compute"},
+	"status_class":    []string{"4xx", "5xx"},
+	"transfer_type":   []string{"CPU_to_GPU", "GPU_to_CPU"},
+}
+
 var metrics = []Metric{
 	{
 		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

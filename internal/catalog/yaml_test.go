@@ -33,6 +33,9 @@ func TestTheTableIsTheYAML(t *testing.T) {
 	assert.Equal(t, stringsOf(doc["prefixes"]), Prefixes)
 	assert.Equal(t, stringsOf(doc["groups"]), Groups)
 	assert.Equal(t, stringsOf(doc["disabled_prefixes"]), DisabledPrefixes)
+	for name, attribute := range doc["attributes"].(map[string]any) {
+		assert.Equal(t, stringsOf(attribute.(map[string]any)["enum"]), Values(name), name)
+	}
 	aliases := map[string]string{}
 	for alias, attribute := range doc["attribute_aliases"].(map[string]any) {
 		aliases[alias] = attribute.(string)
