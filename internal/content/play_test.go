@@ -148,7 +148,7 @@ func (p *player) play(length, step time.Duration, story ...series) []firing {
 					b.Del("alertname", "severity")
 					set := strings.Trim(b.Labels().String(), "{}")
 					key := rule.Name() + set
-					if i, ok := open[key]; ok && fired[i].to >= t-g.Interval() {
+					if i, ok := open[key]; ok && fired[i].to >= t-max(step, g.Interval()) {
 						fired[i].to = t
 						continue
 					}
