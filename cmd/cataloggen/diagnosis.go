@@ -15,6 +15,7 @@ type diagnosis struct {
 	Signals    []diagnosisSignal    `yaml:"signals"`
 	Conditions []diagnosisCondition `yaml:"conditions"`
 	Causes     []diagnosisCause     `yaml:"causes"`
+	Flags      []diagnosisFlag      `yaml:"flags"`
 }
 
 type diagnosisSignal struct {
@@ -25,11 +26,54 @@ type diagnosisSignal struct {
 
 // statement is what conditions and causes have in common.
 type statement struct {
-	Name     string   `yaml:"name"`
-	Meaning  string   `yaml:"meaning"`
-	Sentence string   `yaml:"sentence"`
-	Signals  []string `yaml:"signals"`
-	Next     []string `yaml:"next"`
+	Name         string          `yaml:"name"`
+	Meaning      string          `yaml:"meaning"`
+	Sentence     string          `yaml:"sentence"`
+	Signals      []string        `yaml:"signals"`
+	Next         []diagnosisStep `yaml:"next"`
+	NotSeparable string          `yaml:"not_separable"`
+}
+
+// diagnosisStep is a text alone, or a text with a query and the panel that shows it.
+type diagnosisStep struct {
+	Text  string `yaml:"text"`
+	Query string `yaml:"query"`
+	Board string `yaml:"board"`
+	Panel string `yaml:"panel"`
+}
+
+// UnmarshalYAML accepts a step that is only a text. Unknown keys are errors here, too:
+// the decoder's strictness does not reach into custom types.
+func (s *diagnosisStep) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&s.Text)
+	}
+	fields := map[string]string{}
+	if err := node.Decode(&fields); err != nil {
+		return err
+	}
+	for key, value := range fields {
+		switch key {
+		case "text":
+			s.Text = value
+		case "query":
+			s.Query = value
+		case "board":
+			s.Board = value
+		case "panel":
+			s.Panel = value
+		default:
+			return fmt.Errorf("line %d: a step has no key %s", node.Line, key)
+		}
+	}
+	return nil
+}
+
+type diagnosisFlag struct {
+	Name    string `yaml:"name"`
+	Meaning string `yaml:"meaning"`
+	Raise   string `yaml:"raise"`
+	Lower   string `yaml:"lower"`
 }
 
 type diagnosisCondition struct {
@@ -38,10 +82,9 @@ type diagnosisCondition struct {
 }
 
 type diagnosisCause struct {
-	statement    `yaml:",inline"`
-	Level        string            `yaml:"level"`
-	Details      []diagnosisDetail `yaml:"details"`
-	NotSeparable string            `yaml:"not_separable"`
+	statement `yaml:",inline"`
+	Level     string            `yaml:"level"`
+	Details   []diagnosisDetail `yaml:"details"`
 }
 
 type diagnosisDetail struct {
@@ -135,7 +178,11 @@ func goDiagnosis(g *diagnosis) ([]byte, error) {
 			}
 			b.WriteString("},\n")
 		}
-		fmt.Fprintf(&b, "NotSeparable: %q,\n},\n", c.NotSeparable)
+		b.WriteString("},\n")
+	}
+	b.WriteString("}\n\nvar flags = []Flag{\n")
+	for _, f := range g.Flags {
+		fmt.Fprintf(&b, "{Name: %q, Meaning: %q, Raise: %q, Lower: %q},\n", f.Name, f.Meaning, f.Raise, f.Lower)
 	}
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())
@@ -146,9 +193,15 @@ func writeStatement(b *bytes.Buffer, s statement) {
 	if len(s.Signals) > 0 {
 		fmt.Fprintf(b, "Signals: %s,\n", stringSlice(s.Signals))
 	}
-	b.WriteString("Next: []string{\n")
+	b.WriteString("Next: []Step{\n")
 	for _, step := range s.Next {
-		fmt.Fprintf(b, "%q,\n", step)
+		fmt.Fprintf(b, "{Text: %q", step.Text)
+		for _, field := range []struct{ name, value string }{{"Query", step.Query}, {"Board", step.Board}, {"Panel", step.Panel}} {
+			if field.value != "" {
+				fmt.Fprintf(b, ", %s: %q", field.name, field.value)
+			}
+		}
+		b.WriteString("},\n")
 	}
-	fmt.Fprintf(b, "},\nAnchor: %q,\n", anchor(s.Name))
+	fmt.Fprintf(b, "},\nNotSeparable: %q,\n", s.NotSeparable)
 }

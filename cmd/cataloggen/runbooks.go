@@ -6,29 +6,9 @@ import (
 	"strings"
 )
 
-// guideParts returns the generated parts of docs/diagnosis.md. Log lines and log
-// records link to a heading of that page for each condition and each cause, so the
-// headings stay there and lead on to the runbooks.
+// guideParts returns the generated parts of docs/diagnosis.md.
 func (g *diagnosis) guideParts() map[string]string {
-	var conditions, causes []statement
-	for _, c := range g.Conditions {
-		conditions = append(conditions, c.statement)
-	}
-	for _, c := range g.Causes {
-		causes = append(causes, c.statement)
-	}
-	return map[string]string{
-		"conditions": g.conditionTable(), "causes": g.causeTable(), "signals": g.signalTable(),
-		"each-condition": headings(conditions), "each-cause": headings(causes),
-	}
-}
-
-func headings(all []statement) string {
-	var b strings.Builder
-	for _, s := range all {
-		fmt.Fprintf(&b, "### %s\n\n%s **[What to check and what to do](runbooks/%s.md)**\n\n", s.Name, s.Sentence, s.Name)
-	}
-	return b.String()
+	return map[string]string{"conditions": g.conditionTable(), "causes": g.causeTable(), "signals": g.signalTable()}
 }
 
 // runbookParts returns the generated part of each runbook by the name of its
@@ -81,7 +61,7 @@ func (g *diagnosis) runbookIndex() []byte {
 	bySeverity := slices.Clone(g.Conditions)
 	slices.SortStableFunc(bySeverity, func(a, b diagnosisCondition) int { return *b.Severity - *a.Severity })
 	for _, c := range bySeverity {
-		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s | %s |\n", c.Name, c.Name, *c.Severity, cell(c.Sentence), cell(c.Next[0]))
+		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s | %s |\n", c.Name, c.Name, *c.Severity, cell(c.Sentence), cell(c.Next[0].Text))
 	}
 	for _, level := range []struct{ name, title string }{
 		{"engine", "Causes of an engine"}, {"pool", "Causes of a pool"}, {"notice", "Notices"},
@@ -89,7 +69,7 @@ func (g *diagnosis) runbookIndex() []byte {
 		fmt.Fprintf(&b, "\n## %s\n\n| Name | Meaning | First step |\n|---|---|---|\n", level.title)
 		for _, c := range g.Causes {
 			if c.Level == level.name {
-				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s | %s |\n", c.Name, c.Name, cell(c.Sentence), cell(c.Next[0]))
+				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s | %s |\n", c.Name, c.Name, cell(c.Sentence), cell(c.Next[0].Text))
 			}
 		}
 	}
@@ -106,7 +86,7 @@ func statementPart(s statement, before, after string) string {
 	b.WriteString(after)
 	b.WriteString("\n**What to check next:**\n\n")
 	for i, step := range s.Next {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, step)
+		fmt.Fprintf(&b, "%d. %s\n", i+1, step.Text)
 	}
 	return b.String()
 }

@@ -78,6 +78,7 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		}
 		w := writer{e, p, place, g}
 		w.sums(o, g.trackers[i].Tracker)
+		w.settings(o)
 		w.attainment(o, recent, reason)
 		w.windows(o, g.trackers[i].Tracker, at)
 	}
@@ -141,6 +142,13 @@ func (w *writer) sums(o *planned, t *Tracker) {
 	w.add(&validRow, derive.Extra{o.Name}, total.Valid, start)
 	w.add(&goodRow, derive.Extra{o.Name}, total.Good, start)
 	w.add(&undecidedRow, derive.Extra{o.Name}, total.Undecided, start)
+}
+
+// settings appends what the objective requires, so that rules need no copy of it. It is
+// reported as long as the sums are: their burn cannot be computed without the target.
+func (w *writer) settings(o *planned) {
+	w.add(&targetRow, derive.Extra{o.Name}, o.Target, 0)
+	w.add(&thresholdRow, derive.Extra{o.Name}, o.Threshold.Seconds(), 0)
 }
 
 func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {
