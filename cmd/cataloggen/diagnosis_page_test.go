@@ -73,6 +73,11 @@ func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 		translation, err := translated(name, m)
 		require.NoError(t, err)
 		backend[translation] = m
+		if m.Histogram != nil {
+			for _, part := range []string{"_bucket", "_sum", "_count"} {
+				backend[translation+part] = m
+			}
+		}
 	}
 	alerts := pageAlerts(t)
 	for _, expression := range alerts {
@@ -84,6 +89,20 @@ func TestTheAlertsOfThePageUseKnownMetricsAndLabels(t *testing.T) {
 		query := regexp.MustCompile("\\*\\*Which \\w+:\\*\\* `(.*)` in PromQL").FindStringSubmatch(part)
 		require.NotNil(t, query, name)
 		checkExpression(t, backend, query[1])
+	}
+	for _, s := range g.statements() {
+		for _, step := range s.Next {
+			for _, query := range step.Queries {
+				checkExpression(t, backend, query)
+			}
+		}
+	}
+	for _, s := range g.statements() {
+		for _, step := range s.Next {
+			for _, query := range step.Queries {
+				checkExpression(t, backend, query)
+			}
+		}
 	}
 	readme := readFile(t, "README.md")
 	assert.Contains(t, string(readme), "\n        expr: "+alerts["VLLMNotServing"]+"\n", "the README's alert is the page's")

@@ -20,7 +20,7 @@ conditions:
     next:
       - "Look at ` + "`vllm.success_rate`" + ` with ` + "`engine`" + ` 0."
       - text: "Set ` + "`diagnosis::hold`" + ` or ` + "`--max-heat`" + `, else see ` + "`overheated`" + `."
-        query: "heat > 3"
+        queries: ["heat > 3", "smoke"]
         board: B
         panel: P
     not_separable: "Cooking."
@@ -89,7 +89,7 @@ func TestASoundDiagnosisBecomesATable(t *testing.T) {
 		`Signals:  []string{"heat", "smoke"},`,
 		`Name: "crowded", Level: LevelPool,`,
 		`{Name: "outside", Sentence: "It is hot outside."},`,
-		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Query: "heat > 3", Board: "B", Panel: "P"},`,
+		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Queries: []string{"heat > 3", "smoke"}, Board: "B", Panel: "P"},`,
 		`NotSeparable: "Cooking.",`,
 		`{Name: "--heat", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
 	} {
@@ -129,8 +129,8 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"a metric in what is alike":     {"`heat`", "`cold`", "overheated: not_separable: `cold` is neither a metric"},
 		"a condition without a value":   {"name: fine", "name: good", "the values of the attribute condition must be [burning, good]"},
 		"half a not_separable":          {"not_separable: \"Cooking.\"", "not_separable: cooking", "burning: not_separable is missing"},
-		"an unknown key of a step":      {"query: \"heat > 3\"", "expr: \"heat > 3\"", "a step has no key expr"},
-		"a list in a step":              {"query: \"heat > 3\"", "query: [heat]", "cannot unmarshal"},
+		"an unknown key of a step":      {"queries: [\"heat > 3\", \"smoke\"]", "expr: heat", "a step has no key expr"},
+		"a map of queries":              {"queries: [\"heat > 3\", \"smoke\"]", "queries: {heat: 3}", "cannot unmarshal"},
 		"a board without a panel":       {"        panel: P\n", "", "needs both board and panel"},
 		"flags out of order":            {"--cold", "--warm", "flags must be sorted"},
 		"no flag":                       {"name: --cold", "name: cold", `flag "cold": the name must be`},
