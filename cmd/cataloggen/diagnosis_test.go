@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 const smallDiagnosis = `signals:
@@ -159,11 +161,6 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 			"| [`overheated`](runbooks/overheated.md) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
 			"| `smoke` | `1` | Share \\| part of the air. |\n",
 		},
-		"docs/runbooks/burning.md": {"> It burns.\n\nA condition with severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
-		"docs/runbooks/overheated.md": {
-			"A cause, reported for an engine. It is hot.", "`vllm_diagnosis_cause{cause=\"overheated\"} == 1`", "- `outside`: It is hot outside.\n",
-		},
-		"docs/runbooks/tired.md":    {"**What looks the same:** Boredom.\n<!-- tired: end -->"},
 		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},
 	}
 	pages := pageParts(doc, g)
@@ -172,7 +169,7 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		for _, name := range sortedNames(pages[path]) {
 			page += "<!-- " + name + ": begin -->\nold\n<!-- " + name + ": end -->\nProse.\n"
 		}
-		once, err := withParts([]byte(page), pages[path])
+		once, err := pageparts.Replace([]byte(page), pages[path])
 		require.NoError(t, err)
 		for _, text := range texts {
 			assert.Contains(t, string(once), text, path)
@@ -180,25 +177,13 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		assert.NotContains(t, string(once), "old\n")
 		assert.True(t, strings.HasPrefix(string(once), "Before.\n"))
 		assert.Equal(t, len(pages[path]), strings.Count(string(once), "\nProse.\n"))
-		twice, err := withParts(once, pages[path])
+		twice, err := pageparts.Replace(once, pages[path])
 		require.NoError(t, err)
 		assert.Equal(t, string(once), string(twice))
 		for _, mark := range []string{"begin -->\n", "end -->"} {
-			_, err = withParts([]byte(strings.Replace(page, mark, "", 1)), pages[path])
+			_, err = pageparts.Replace([]byte(strings.Replace(page, mark, "", 1)), pages[path])
 			assert.ErrorContains(t, err, "the marks around the part", path)
 		}
-	}
-}
-
-// Each condition and each cause has a runbook.
-func TestEachConditionAndEachCauseHasARunbook(t *testing.T) {
-	doc := diagnosedCatalogue(t)
-	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
-	require.NoError(t, err)
-	pages := pageParts(doc, g)
-	for _, name := range []string{"burning", "fine", "overheated", "tired", "crowded"} {
-		assert.Contains(t, pages, "docs/runbooks/"+name+".md")
-		assert.Contains(t, string(g.runbookIndex()), "| [`"+name+"`]("+name+".md) |")
 	}
 }
 
