@@ -10,9 +10,13 @@ package content
 
 import "time"
 
-// Group is a group of rules that are evaluated together.
+//go:generate go run ../../cmd/contentgen -root ../..
+
+// Group is a group of rules that are evaluated together, the records first, in their order.
 type Group struct {
-	Name     string
+	Name string
+	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
+	Set      string
 	Interval time.Duration // 0: the server's default.
 	Records  []Record
 	Alerts   []Alert
