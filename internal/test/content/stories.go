@@ -45,28 +45,8 @@ func picker(now history.GatewayPhase) *history.Gateway {
 	quiet := history.GatewayPhase{Served: 12, Duration: 1500 * time.Millisecond, Ready: 3}
 	again := quiet
 	now.From, again.From = onset, over
-	return &history.Gateway{Model: llama, Pool: "chat-pool", Phases: []history.GatewayPhase{quiet, now, again}}
+	return &history.Gateway{Model: history.ChatModel, Pool: "chat-pool", Phases: []history.GatewayPhase{quiet, now, again}}
 }
-
-const llama = "meta-llama/Llama-3.1-8B-Instruct"
-
-// queue is what the collector's exporter reports about its queue and its deliveries. The
-// names are those of the collector; a test of the built binary compares them.
-func queue(size func(at time.Duration) float64, failed func(at time.Duration) float64) func(at time.Duration) []history.Sample {
-	const labels = `{job="otelcol-vllm",instance="collector-a:8888",exporter="otlp_http",data_type="metrics"}`
-	const points = `{job="otelcol-vllm",instance="collector-a:8888",exporter="otlp_http"}`
-	return func(at time.Duration) []history.Sample {
-		return []history.Sample{
-			{Series: "otelcol_exporter_queue_size" + labels, Value: size(at)},
-			{Series: "otelcol_exporter_queue_capacity" + labels, Value: 1000},
-			{Series: "otelcol_exporter_sent_metric_points" + points, Value: 30 * at.Seconds()},
-			{Series: "otelcol_exporter_send_failed_metric_points" + points, Value: failed(at)},
-			{Series: "otelcol_exporter_enqueue_failed_metric_points" + points, Value: 0},
-		}
-	}
-}
-
-func none(time.Duration) float64 { return 0 }
 
 // from counts so many per second from onset to over.
 func from(rate float64) func(at time.Duration) float64 {
@@ -76,7 +56,7 @@ func from(rate float64) func(at time.Duration) float64 {
 // stories are those that examples/scenarios cannot tell.
 func stories() []*history.Story {
 	story := func(name string, change func(s *history.Story)) *history.Story {
-		s := &history.Story{Name: name, Length: duration, Servers: replicas(1, nil), Own: queue(none, none)}
+		s := &history.Story{Name: name, Length: duration, Servers: replicas(1, nil), Own: history.Exporters(nil, nil)}
 		change(s)
 		return s
 	}
@@ -141,9 +121,9 @@ func stories() []*history.Story {
 		}),
 		story("processor missing", func(s *history.Story) { s.NoProcessor = true }),
 		story("queue filling", func(s *history.Story) {
-			s.Own = queue(func(at time.Duration) float64 { return min(1000, from(2)(at)) * b2f(at < over) }, none)
+			s.Own = history.Exporters(func(at time.Duration) float64 { return min(1000, from(2)(at)) * b2f(at < over) }, nil)
 		}),
-		story("sending fails", func(s *history.Story) { s.Own = queue(none, from(30)) }),
+		story("sending fails", func(s *history.Story) { s.Own = history.Exporters(nil, from(30)) }),
 	}
 }
 
