@@ -268,14 +268,15 @@ chromium: ## Fetch a headless Chromium for the pictures of dashboards (Debian's 
 	fi
 
 # The user interface of Perses and the types of Grafana come from npm, pinned by a lock file.
-# Nothing that they bring is run while they are installed.
+# Nothing that they bring is run while they are installed, and package.json itself names the
+# peers that are needed.
 UI := internal/test/boards/ui
 build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 	@command -v npm > /dev/null || { [ "$$(id -u)" -eq 0 ] && timeout 600 apt-get install -y -qq nodejs npm > /dev/null 2>&1; } || \
 		{ echo 'boards: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
 	$(say) 'npm ci: the user interface of Perses and the types of Grafana (530 MB in build/boards)'
 	@mkdir -p build/boards && cp $^ build/boards/
-	@cd build/boards && timeout 900 npm ci --ignore-scripts --no-audit --no-fund > npm.log 2>&1 || \
+	@cd build/boards && timeout 900 npm ci --legacy-peer-deps --ignore-scripts --no-audit --no-fund > npm.log 2>&1 || \
 		{ tail -n 5 npm.log >&2; echo 'boards: npm cannot install the packages; is the registry reachable? build/boards/npm.log has more' >&2; exit 1; }
 	@touch $@
 

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// api is the part of Prometheus's HTTP API that dashboards use.
-type api struct {
+// prometheusAPI is the part of Prometheus's HTTP API that dashboards use.
+type prometheusAPI struct {
 	storage storage.Queryable
 	engine  *promql.Engine
 	// now is the time of a query without one.
@@ -40,7 +40,7 @@ type answered struct {
 // NewAPI answers the queries of dashboards from a storage. A query without a time is
 // evaluated at now.
 func NewAPI(from storage.Queryable, engine *promql.Engine, now time.Time) http.Handler {
-	a := &api{storage: from, engine: engine, now: now}
+	a := &prometheusAPI{storage: from, engine: engine, now: now}
 	mux := http.NewServeMux()
 	for path, answer := range map[string]func(*http.Request) (any, error){
 		"query":               a.query,
@@ -68,7 +68,7 @@ func NewAPI(from storage.Queryable, engine *promql.Engine, now time.Time) http.H
 	return mux
 }
 
-func (a *api) query(r *http.Request) (any, error) {
+func (a *prometheusAPI) query(r *http.Request) (any, error) {
 	at, err := readTime(r.FormValue("time"), a.now)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (a *api) query(r *http.Request) (any, error) {
 	return run(r, q)
 }
 
-func (a *api) queryRange(r *http.Request) (any, error) {
+func (a *prometheusAPI) queryRange(r *http.Request) (any, error) {
 	start, startErr := readTime(r.FormValue("start"), a.now)
 	end, endErr := readTime(r.FormValue("end"), a.now)
 	step, stepErr := readStep(r.FormValue("step"))
@@ -134,7 +134,7 @@ func newPoint(ms int64, value float64) point {
 	return point{float64(ms) / 1000, written}
 }
 
-func (a *api) series(r *http.Request) (any, error) {
+func (a *prometheusAPI) series(r *http.Request) (any, error) {
 	list := []map[string]string{}
 	err := a.each(r, func(q storage.Querier, matchers []*labels.Matcher) error {
 		found := q.Select(r.Context(), true, nil, matchers...)
@@ -146,7 +146,7 @@ func (a *api) series(r *http.Request) (any, error) {
 	return list, err
 }
 
-func (a *api) labelNames(r *http.Request) (any, error) {
+func (a *prometheusAPI) labelNames(r *http.Request) (any, error) {
 	all := []string{}
 	err := a.each(r, func(q storage.Querier, matchers []*labels.Matcher) error {
 		names, _, err := q.LabelNames(r.Context(), nil, matchers...)
@@ -157,7 +157,7 @@ func (a *api) labelNames(r *http.Request) (any, error) {
 	return slices.Compact(all), err
 }
 
-func (a *api) labelValues(r *http.Request) (any, error) {
+func (a *prometheusAPI) labelValues(r *http.Request) (any, error) {
 	// A name with dots is written as U__k8s_2e_pod_2e_name in the path.
 	name := model.UnescapeName(r.PathValue("name"), model.ValueEncodingEscaping)
 	all := []string{}
@@ -171,7 +171,7 @@ func (a *api) labelValues(r *http.Request) (any, error) {
 }
 
 // each calls do for each selector of a request, and once without matchers if it has none.
-func (a *api) each(r *http.Request, do func(storage.Querier, []*labels.Matcher) error) error {
+func (a *prometheusAPI) each(r *http.Request, do func(storage.Querier, []*labels.Matcher) error) error {
 	if err := r.ParseForm(); err != nil {
 		return err
 	}
