@@ -137,6 +137,12 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 	if m.derived() {
 		fmt.Fprintf(b, "DerivedFrom: %s,\nFormula: %q,\n", stringSlice(m.DerivedFrom), m.Formula)
 	}
+	if m.Needs != "" {
+		fmt.Fprintf(b, "Needs: %q,\n", m.Needs)
+	}
+	if m.BlindSpots != "" {
+		fmt.Fprintf(b, "BlindSpots: %q,\n", m.BlindSpots)
+	}
 	if m.Exception != "" {
 		fmt.Fprintf(b, "Exception: %q,\n", m.Exception)
 	}
