@@ -195,6 +195,9 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	if e.Op == parser.ADD || e.Op == parser.SUB {
 		c.checkSameUnit(e, &left, &right)
 	}
+	if e.Op == parser.MUL {
+		c.checkRateFactor(e)
+	}
 	c.checkBucketUse(e, &left)
 	c.checkBucketUse(e, &right)
 	s := c.combined(e, &left, &right)

@@ -261,3 +261,23 @@ func (c *checker) checkRecordName(root parser.Expr) {
 		c.report(CodeRecordWindow, Error, root, "The name of the rule says %s, and its expression has %s. Correct one of them.", words(want), words(different))
 	}
 }
+
+// checkRateFactor reports a rate that is multiplied by the length of a window which is not
+// its own. 60, 3600 and 86400 make it a rate per minute, hour and day.
+func (c *checker) checkRateFactor(e *parser.BinaryExpr) {
+	factor, is := number(e.RHS)
+	value := e.LHS
+	if !is {
+		factor, is = number(e.LHS)
+		value = e.RHS
+	}
+	if !is || factor < 60 || factor != float64(int64(factor)) || int64(factor)%60 != 0 || factor == 60 || factor == 3600 || factor == 86400 || c.variableBetween(e) {
+		return
+	}
+	window, text := c.windowOf(value)
+	if window == 0 || window.Seconds() == factor || strings.Contains(text, "increase(") || !strings.Contains(text, "rate") {
+		return
+	}
+	c.report(CodeRateFactor, Warning, e, "A rate over %s is multiplied by %v s, which is another window. Multiply by %v for the number in the window.",
+		words(window), factor, window.Seconds())
+}

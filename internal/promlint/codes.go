@@ -43,6 +43,7 @@ const (
 	CodeBurnWindows        Code = "burn-windows"
 	CodeBurnOneWindow      Code = "burn-one-window"
 	CodeBurnThreshold      Code = "burn-threshold"
+	CodeRateFactor         Code = "rate-factor"
 	CodeRecordWindow       Code = "record-window"
 	CodeAlwaysFiring       Code = "always-firing"
 	CodeWithoutFor         Code = "without-for"
@@ -97,6 +98,7 @@ var rules = []Rule{
 	{CodeBurnWindows, "The windows of a burn-rate alert do not belong to its factor, are equal or in the wrong order."},
 	{CodeBurnOneWindow, "A burn-rate alert has one window only: it fires late or stays long after the end."},
 	{CodeBurnThreshold, "The thresholds of a burn-rate alert differ within a pair, or have no burn factor."},
+	{CodeRateFactor, "A rate is multiplied by the seconds of another window than its own."},
 	{CodeRecordWindow, "The name of a recording rule has another window than its expression."},
 	{CodeAlwaysFiring, "The alert compares nothing, so it fires for each series."},
 	{CodeWithoutFor, "The alert has no `for`: one evaluation is enough to fire."},

@@ -35,7 +35,7 @@ var foreignPrefixes = []string{"otelcol_", "otelcol.", "DCGM_", "kube_", "contai
 
 func foreignMetrics(declared []Foreign) map[string]foreign {
 	all := map[string]foreign{}
-	for _, list := range [][]Foreign{wellKnown, declared} {
+	for _, list := range [][]Foreign{wellKnown, telemetry, declared} {
 		for _, f := range list {
 			u := parseUnit(f.Unit)
 			entry := foreign{unit: u, labels: f.Labels, closed: f.Labels != nil, class: classPlain}
@@ -54,9 +54,13 @@ func foreignMetrics(declared []Foreign) map[string]foreign {
 				all[f.Name+"_count"] = entry
 				entry.bucket, entry.bounds = true, u
 				all[f.Name+"_bucket"] = entry
+				all[f.Name] = foreign{}
 				continue
 			}
 			all[f.Name] = entry
+			if entry.typ == typCounter && strings.HasPrefix(f.Name, "otelcol_") {
+				all[f.Name+"_total"] = entry
+			}
 		}
 	}
 	return all
@@ -89,8 +93,6 @@ func (c *checker) foreignOf(name string) (foreign, bool) {
 	case strings.HasSuffix(name, "_count"):
 		f.typ, f.class, f.unit = typCounter, classPlain, one
 		return f, true
-	default:
-		f.typ = typGauge
 	}
 	switch {
 	case strings.HasSuffix(base, "_seconds"):

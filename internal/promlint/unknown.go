@@ -34,7 +34,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 		}
 	}
 	if base, has := strings.CutSuffix(name, "_total"); has {
-		if e, known := n.byName[base]; known {
+		if e, known := n.byName[base]; known && e.part != partTotal {
 			f(CodeExtraTotal, c.renamed(node, name, base), "%s is a %s: its name has no _total. Write %s.", base, kindWord(e), base)
 			return
 		}
