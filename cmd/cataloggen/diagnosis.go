@@ -34,36 +34,27 @@ type statement struct {
 	NotSeparable string          `yaml:"not_separable"`
 }
 
-// diagnosisStep is a text alone, or a text with a query and the panel that shows it.
+// diagnosisStep is a text alone, or a text with queries and the panel that shows it.
 type diagnosisStep struct {
-	Text  string `yaml:"text"`
-	Query string `yaml:"query"`
-	Board string `yaml:"board"`
-	Panel string `yaml:"panel"`
+	Text    string   `yaml:"text"`
+	Queries []string `yaml:"queries"`
+	Board   string   `yaml:"board"`
+	Panel   string   `yaml:"panel"`
 }
 
-// UnmarshalYAML accepts a step that is only a text. Unknown keys are errors here, too:
+// UnmarshalYAML accepts a step that is only a text. It checks the keys itself, because
 // the decoder's strictness does not reach into custom types.
 func (s *diagnosisStep) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		return node.Decode(&s.Text)
 	}
-	fields := map[string]string{}
-	if err := node.Decode(&fields); err != nil {
+	type plain diagnosisStep
+	if err := node.Decode((*plain)(s)); err != nil {
 		return err
 	}
-	for key, value := range fields {
-		switch key {
-		case "text":
-			s.Text = value
-		case "query":
-			s.Query = value
-		case "board":
-			s.Board = value
-		case "panel":
-			s.Panel = value
-		default:
-			return fmt.Errorf("line %d: a step has no key %s", node.Line, key)
+	for i := 0; i < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains([]string{"text", "queries", "board", "panel"}, key.Value) {
+			return fmt.Errorf("line %d: a step has no key %s", key.Line, key.Value)
 		}
 	}
 	return nil
@@ -196,10 +187,11 @@ func writeStatement(b *bytes.Buffer, s statement) {
 	b.WriteString("Next: []Step{\n")
 	for _, step := range s.Next {
 		fmt.Fprintf(b, "{Text: %q", step.Text)
-		for _, field := range []struct{ name, value string }{{"Query", step.Query}, {"Board", step.Board}, {"Panel", step.Panel}} {
-			if field.value != "" {
-				fmt.Fprintf(b, ", %s: %q", field.name, field.value)
-			}
+		if len(step.Queries) > 0 {
+			fmt.Fprintf(b, ", Queries: %s", stringSlice(step.Queries))
+		}
+		if step.Board != "" {
+			fmt.Fprintf(b, ", Board: %q, Panel: %q", step.Board, step.Panel)
 		}
 		b.WriteString("},\n")
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 const smallDiagnosis = `signals:
@@ -20,7 +22,7 @@ conditions:
     next:
       - "Look at ` + "`vllm.success_rate`" + ` with ` + "`engine`" + ` 0."
       - text: "Set ` + "`diagnosis::hold`" + ` or ` + "`--max-heat`" + `, else see ` + "`overheated`" + `."
-        query: "heat > 3"
+        queries: ["heat > 3", "smoke"]
         board: B
         panel: P
     not_separable: "Cooking."
@@ -89,7 +91,7 @@ func TestASoundDiagnosisBecomesATable(t *testing.T) {
 		`Signals:  []string{"heat", "smoke"},`,
 		`Name: "crowded", Level: LevelPool,`,
 		`{Name: "outside", Sentence: "It is hot outside."},`,
-		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Query: "heat > 3", Board: "B", Panel: "P"},`,
+		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Queries: []string{"heat > 3", "smoke"}, Board: "B", Panel: "P"},`,
 		`NotSeparable: "Cooking.",`,
 		`{Name: "--heat", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
 	} {
@@ -129,8 +131,8 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"a metric in what is alike":     {"`heat`", "`cold`", "overheated: not_separable: `cold` is neither a metric"},
 		"a condition without a value":   {"name: fine", "name: good", "the values of the attribute condition must be [burning, good]"},
 		"half a not_separable":          {"not_separable: \"Cooking.\"", "not_separable: cooking", "burning: not_separable is missing"},
-		"an unknown key of a step":      {"query: \"heat > 3\"", "expr: \"heat > 3\"", "a step has no key expr"},
-		"a list in a step":              {"query: \"heat > 3\"", "query: [heat]", "cannot unmarshal"},
+		"an unknown key of a step":      {"queries: [\"heat > 3\", \"smoke\"]", "expr: heat", "a step has no key expr"},
+		"a map of queries":              {"queries: [\"heat > 3\", \"smoke\"]", "queries: {heat: 3}", "cannot unmarshal"},
 		"a board without a panel":       {"        panel: P\n", "", "needs both board and panel"},
 		"flags out of order":            {"--cold", "--warm", "flags must be sorted"},
 		"no flag":                       {"name: --cold", "name: cold", `flag "cold": the name must be`},
@@ -159,11 +161,6 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 			"| [`overheated`](runbooks/overheated.md) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
 			"| `smoke` | `1` | Share \\| part of the air. |\n",
 		},
-		"docs/runbooks/burning.md": {"> It burns.\n\nA condition with severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
-		"docs/runbooks/overheated.md": {
-			"A cause, reported for an engine. It is hot.", "`vllm_diagnosis_cause{cause=\"overheated\"} == 1`", "- `outside`: It is hot outside.\n",
-		},
-		"docs/runbooks/tired.md":    {"**What looks the same:** Boredom.\n<!-- tired: end -->"},
 		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},
 	}
 	pages := pageParts(doc, g)
@@ -172,7 +169,7 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		for _, name := range sortedNames(pages[path]) {
 			page += "<!-- " + name + ": begin -->\nold\n<!-- " + name + ": end -->\nProse.\n"
 		}
-		once, err := withParts([]byte(page), pages[path])
+		once, err := pageparts.Replace([]byte(page), pages[path])
 		require.NoError(t, err)
 		for _, text := range texts {
 			assert.Contains(t, string(once), text, path)
@@ -180,25 +177,13 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		assert.NotContains(t, string(once), "old\n")
 		assert.True(t, strings.HasPrefix(string(once), "Before.\n"))
 		assert.Equal(t, len(pages[path]), strings.Count(string(once), "\nProse.\n"))
-		twice, err := withParts(once, pages[path])
+		twice, err := pageparts.Replace(once, pages[path])
 		require.NoError(t, err)
 		assert.Equal(t, string(once), string(twice))
 		for _, mark := range []string{"begin -->\n", "end -->"} {
-			_, err = withParts([]byte(strings.Replace(page, mark, "", 1)), pages[path])
+			_, err = pageparts.Replace([]byte(strings.Replace(page, mark, "", 1)), pages[path])
 			assert.ErrorContains(t, err, "the marks around the part", path)
 		}
-	}
-}
-
-// Each condition and each cause has a runbook.
-func TestEachConditionAndEachCauseHasARunbook(t *testing.T) {
-	doc := diagnosedCatalogue(t)
-	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
-	require.NoError(t, err)
-	pages := pageParts(doc, g)
-	for _, name := range []string{"burning", "fine", "overheated", "tired", "crowded"} {
-		assert.Contains(t, pages, "docs/runbooks/"+name+".md")
-		assert.Contains(t, string(g.runbookIndex()), "| [`"+name+"`]("+name+".md) |")
 	}
 }
 

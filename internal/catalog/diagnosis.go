@@ -68,8 +68,8 @@ type Cause struct {
 type Step struct {
 	// Text is a whole sentence, with names of metrics in backticks.
 	Text string
-	// Query is PromQL to paste, in the suffixed spelling, for all servers; empty for none.
-	Query string
+	// Queries are PromQL to paste, in the suffixed spelling, for all servers.
+	Queries []string
 	// Board and Panel are the titles of a panel that shows it; empty for none.
 	Board, Panel string
 }

@@ -64,7 +64,7 @@ func stepsOf(value any) []Step {
 	for _, entry := range list {
 		step := Step{Text: text(entry)}
 		if fields, is := entry.(map[string]any); is {
-			step = Step{Text: text(fields["text"]), Query: text(fields["query"]), Board: text(fields["board"]), Panel: text(fields["panel"])}
+			step = Step{Text: text(fields["text"]), Queries: stringsOf(fields["queries"]), Board: text(fields["board"]), Panel: text(fields["panel"])}
 		}
 		steps = append(steps, step)
 	}

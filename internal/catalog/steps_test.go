@@ -10,7 +10,7 @@ import (
 func TestStepsThatNameADisabledMetricAreLeftOut(t *testing.T) {
 	steps := []Step{
 		{Text: "Read the log."},
-		{Text: "Look at `vllm.up`.", Query: "vllm_up"},
+		{Text: "Look at `vllm.up`.", Queries: []string{"vllm_up"}},
 		{Text: "Compare `vllm.num_requests.running` with `vllm.kv_cache.utilization`."},
 		{Text: "Set `diagnosis::hold` and read about `degraded`."},
 		{Text: "vllm.healthy is a metric, but it is not in backticks here: `vllm.up`."},

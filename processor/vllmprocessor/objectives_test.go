@@ -55,7 +55,12 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 		p.at = now
 		got := p.take(body("one:8000", "m", now, []string{firstToken, wholeTime}, engines))
 		if n == 0 {
-			assert.Empty(t, got.values, "there is nothing to compare with")
+			assert.Equal(t, map[string]float64{
+				"valid{model_name=m,objective=ttft}": 0, "good{model_name=m,objective=ttft}": 0, "undecided{model_name=m,objective=ttft}": 0,
+				"valid{model_name=m,objective=whole}": 0, "good{model_name=m,objective=whole}": 0, "undecided{model_name=m,objective=whole}": 0,
+				"target{model_name=m,objective=ttft}": 0.95, "threshold{model_name=m,objective=ttft}": 2.5,
+				"target{model_name=m,objective=whole}": 0.9, "threshold{model_name=m,objective=whole}": 12,
+			}, got.values, "there is nothing to compare with")
 			continue
 		}
 		want := map[string]float64{}

@@ -34,6 +34,8 @@ type History struct {
 	Stores     []*Store
 	// Outcomes are the requests that ended, by host: the truth.
 	Outcomes map[string][]engine.Outcome
+
+	mu sync.Mutex
 }
 
 // collectorInstance is service.instance.id of the collector.
@@ -85,7 +87,11 @@ func (h *History) serve(t *testing.T, network *network, servers *Servers) {
 	config := servers.Config
 	config.Clock, config.Start = time.Now, h.Begin
 	hosts := servers.hosts()
-	config.Truth = func(target int, o engine.Outcome) { h.Outcomes[hosts[target]] = append(h.Outcomes[hosts[target]], o) }
+	config.Truth = func(target int, o engine.Outcome) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.Outcomes[hosts[target]] = append(h.Outcomes[hosts[target]], o)
+	}
 	simulated, err := vllmsim.New(config)
 	require.NoError(t, err)
 	for i, target := range simulated.Targets() {
@@ -171,8 +177,10 @@ func (c *running) start(at time.Duration) {
 		factory := vllmreceiver.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmreceiver.Config)
 		section := map[string]any{
-			"targets": targets, "collection_interval": c.story.every().String(), "initial_delay": "1s", "health_check": true,
-			"middlewares": []any{map[string]any{"id": networkID.String()}},
+			"targets": targets, "collection_interval": c.story.every().String(), "health_check": true,
+			// Receivers scrape one after the other, so that a story is always the same.
+			"initial_delay": (time.Second + time.Duration(len(c.receivers))*100*time.Millisecond).String(),
+			"middlewares":   []any{map[string]any{"id": networkID.String()}},
 		}
 		if c.story.Wire {
 			section["naming"] = "wire"

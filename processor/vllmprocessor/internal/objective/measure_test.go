@@ -162,7 +162,10 @@ func assertValues(t *testing.T, want, got map[string]float64) {
 func TestAnObjectiveIsMeasuredOverAllEnginesOfItsModel(t *testing.T) {
 	s := newService(t, firstToken)
 	s.observe(0, latencies("0", 100, 0, 0, 0), latencies("1", 7, 7, 7, 7))
-	assert.Empty(t, s.values(), "there is nothing to compare with")
+	assertValues(t, map[string]float64{
+		"valid ttft": 0, "good ttft": 0, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft": 2,
+	}, s.values())
+	assert.Equal(t, 1, s.evaluator.Absent[derive.First], "there is nothing to compare with")
 	s.observe(60, latencies("0", 106, 4, 0, 0), latencies("1", 7, 7, 7, 7))
 	s.observe(120, latencies("0", 110, 5, 2, 0), latencies("1", 10, 11, 11, 9))
 	// The window: 4 + 1 + 3 + 4 = 12 within 2 s, 2 + 4 + 2 = 8 beyond. All: 22 of 30.
