@@ -22,6 +22,7 @@ var (
 	chromium = flag.String("boards.chromium", "", "directory that Chromium was unpacked to")
 	images   = flag.String("boards.images", "", "directory that pictures are written to")
 	only     = flag.String("boards.only", "", "part of the name of the dashboards to draw")
+	rules    = flag.String("boards.rules", "../../../content/rules/suffixed", "directory of the recording rules")
 	source   = flag.String("boards.source", "", "directory of dashboards")
 )
 
@@ -52,7 +53,7 @@ func TestPictures(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1280, open: true,
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1280, open: name == "vllm-features",
 			})
 			require.NoError(t, err)
 			check(t, page)
@@ -68,6 +69,7 @@ func recorded(t *testing.T, story *history.Story) *history.Store {
 	played := history.Play(t, story, history.Suffixed)
 	to := history.NewStore(t, history.Suffixed)
 	moved(t, played.Stores[0], to, drawnEnd.Sub(played.End))
+	to.Rules(t, drawnEnd.Add(-length), drawnEnd, filepath.Join(*rules, "vllm.yaml"))
 	t.Logf("the story took %s", time.Since(began).Round(time.Second))
 	return to
 }

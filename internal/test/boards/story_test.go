@@ -62,8 +62,34 @@ func pictureStory() *history.Story {
 			{From: slowFrom + 2*time.Minute, Served: 14, Refused: 0.8, Failed: 0.3, Duration: 2500 * time.Millisecond, Ready: 2, Queued: 9},
 			{From: slowTo, Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
 		}},
-		Syncer: &history.Syncer{Adapters: []string{"sql", "docs"}},
+		Syncer: &history.Syncer{Adapters: []string{"docs", "sql"}},
+		Own:    ownTelemetry,
+		Processor: map[string]any{
+			"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
+			"metrics": map[string]any{
+				"vllm.diagnosis.signal":       map[string]any{"enabled": true},
+				"vllm.diagnosis.signal_ratio": map[string]any{"enabled": true},
+			},
+			"objectives": []any{
+				map[string]any{"name": "ttft", "metric": "vllm.time_to_first_token", "threshold": "500ms", "target": 0.99},
+				map[string]any{"name": "itl", "metric": "vllm.inter_token_latency", "threshold": "50ms", "target": 0.99},
+				map[string]any{"name": "e2e", "metric": "vllm.e2e_request_latency", "threshold": "30s", "target": 0.99},
+			},
+		},
 	}
+}
+
+// ownTelemetry is what the collector reports about its process and its exporter: for some
+// minutes the backend does not accept data, and the queue grows.
+func ownTelemetry(at time.Duration) []history.Sample {
+	since := func(from time.Duration) float64 { return max(0, at-from).Seconds() }
+	full := min(since(45*time.Minute), (5 * time.Minute).Seconds()) - min(since(50*time.Minute), (time.Minute).Seconds())*5
+	const process = `{job="otelcol-vllm",instance="collector-a:8888"}`
+	return append(history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * since(45*time.Minute) })(at),
+		history.Sample{Series: "otelcol_process_uptime" + process, Value: at.Seconds()},
+		history.Sample{Series: "otelcol_process_cpu_seconds" + process, Value: 0.02 * at.Seconds()},
+		history.Sample{Series: "otelcol_process_memory_rss" + process, Value: 110e6 + 1e3*at.Seconds() + 2e4*full},
+	)
 }
 
 // moved copies all series of a storage into an empty one, with other times.
