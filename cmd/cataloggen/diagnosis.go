@@ -15,6 +15,7 @@ type diagnosis struct {
 	Signals    []diagnosisSignal    `yaml:"signals"`
 	Conditions []diagnosisCondition `yaml:"conditions"`
 	Causes     []diagnosisCause     `yaml:"causes"`
+	Flags      []diagnosisFlag      `yaml:"flags"`
 }
 
 type diagnosisSignal struct {
@@ -25,11 +26,45 @@ type diagnosisSignal struct {
 
 // statement is what conditions and causes have in common.
 type statement struct {
-	Name     string   `yaml:"name"`
-	Meaning  string   `yaml:"meaning"`
-	Sentence string   `yaml:"sentence"`
-	Signals  []string `yaml:"signals"`
-	Next     []string `yaml:"next"`
+	Name         string          `yaml:"name"`
+	Meaning      string          `yaml:"meaning"`
+	Sentence     string          `yaml:"sentence"`
+	Signals      []string        `yaml:"signals"`
+	Next         []diagnosisStep `yaml:"next"`
+	NotSeparable string          `yaml:"not_separable"`
+}
+
+// diagnosisStep is a text alone, or a text with queries and the panel that shows it.
+type diagnosisStep struct {
+	Text    string   `yaml:"text"`
+	Queries []string `yaml:"queries"`
+	Board   string   `yaml:"board"`
+	Panel   string   `yaml:"panel"`
+}
+
+// UnmarshalYAML accepts a step that is only a text. It checks the keys itself, because
+// the decoder's strictness does not reach into custom types.
+func (s *diagnosisStep) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&s.Text)
+	}
+	type plain diagnosisStep
+	if err := node.Decode((*plain)(s)); err != nil {
+		return err
+	}
+	for i := 0; i < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains([]string{"text", "queries", "board", "panel"}, key.Value) {
+			return fmt.Errorf("line %d: a step has no key %s", key.Line, key.Value)
+		}
+	}
+	return nil
+}
+
+type diagnosisFlag struct {
+	Name    string `yaml:"name"`
+	Meaning string `yaml:"meaning"`
+	Raise   string `yaml:"raise"`
+	Lower   string `yaml:"lower"`
 }
 
 type diagnosisCondition struct {
@@ -38,10 +73,9 @@ type diagnosisCondition struct {
 }
 
 type diagnosisCause struct {
-	statement    `yaml:",inline"`
-	Level        string            `yaml:"level"`
-	Details      []diagnosisDetail `yaml:"details"`
-	NotSeparable string            `yaml:"not_separable"`
+	statement `yaml:",inline"`
+	Level     string            `yaml:"level"`
+	Details   []diagnosisDetail `yaml:"details"`
 }
 
 type diagnosisDetail struct {
@@ -135,7 +169,11 @@ func goDiagnosis(g *diagnosis) ([]byte, error) {
 			}
 			b.WriteString("},\n")
 		}
-		fmt.Fprintf(&b, "NotSeparable: %q,\n},\n", c.NotSeparable)
+		b.WriteString("},\n")
+	}
+	b.WriteString("}\n\nvar flags = []Flag{\n")
+	for _, f := range g.Flags {
+		fmt.Fprintf(&b, "{Name: %q, Meaning: %q, Raise: %q, Lower: %q},\n", f.Name, f.Meaning, f.Raise, f.Lower)
 	}
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())
@@ -146,9 +184,16 @@ func writeStatement(b *bytes.Buffer, s statement) {
 	if len(s.Signals) > 0 {
 		fmt.Fprintf(b, "Signals: %s,\n", stringSlice(s.Signals))
 	}
-	b.WriteString("Next: []string{\n")
+	b.WriteString("Next: []Step{\n")
 	for _, step := range s.Next {
-		fmt.Fprintf(b, "%q,\n", step)
+		fmt.Fprintf(b, "{Text: %q", step.Text)
+		if len(step.Queries) > 0 {
+			fmt.Fprintf(b, ", Queries: %s", stringSlice(step.Queries))
+		}
+		if step.Board != "" {
+			fmt.Fprintf(b, ", Board: %q, Panel: %q", step.Board, step.Panel)
+		}
+		b.WriteString("},\n")
 	}
-	fmt.Fprintf(b, "},\nAnchor: %q,\n", anchor(s.Name))
+	fmt.Fprintf(b, "},\nNotSeparable: %q,\n", s.NotSeparable)
 }

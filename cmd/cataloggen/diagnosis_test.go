@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 const smallDiagnosis = `signals:
@@ -19,13 +21,18 @@ conditions:
     signals: [heat, smoke]
     next:
       - "Look at ` + "`vllm.success_rate`" + ` with ` + "`engine`" + ` 0."
-      - "Set ` + "`diagnosis::hold`" + ` or ` + "`--max-heat`" + `, else see ` + "`overheated`" + `."
+      - text: "Set ` + "`diagnosis::hold`" + ` or ` + "`--max-heat`" + `, else see ` + "`overheated`" + `."
+        queries: ["heat > 3", "smoke"]
+        board: B
+        panel: P
+    not_separable: "Cooking."
   - name: fine
     severity: 0
     meaning: "There is none."
     sentence: "All is well."
     signals: []
     next: ["Nothing."]
+    not_separable: "Calm."
 causes:
   - name: overheated
     level: engine
@@ -51,6 +58,9 @@ causes:
     signals: []
     next: ["Send some home."]
     not_separable: "A feast."
+flags:
+  - {name: --cold, meaning: "Cools.", raise: "Colder."}
+  - {name: --heat, meaning: "Heats.", raise: "Hotter.", lower: "Cooler."}
 `
 
 // diagnosedCatalogue is the small catalogue with the attributes of the small
@@ -81,7 +91,9 @@ func TestASoundDiagnosisBecomesATable(t *testing.T) {
 		`Signals:  []string{"heat", "smoke"},`,
 		`Name: "crowded", Level: LevelPool,`,
 		`{Name: "outside", Sentence: "It is hot outside."},`,
-		`Anchor: "overheated",`,
+		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Queries: []string{"heat > 3", "smoke"}, Board: "B", Panel: "P"},`,
+		`NotSeparable: "Cooking.",`,
+		`{Name: "--heat", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
 	} {
 		assert.Contains(t, table, line)
 	}
@@ -105,7 +117,7 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"levels out of order":           {"level: engine", "level: notice", "cause tired must stand before overheated"},
 		"details out of order":          {"name: inside", "name: upside", "cause overheated: details must be sorted"},
 		"half a sentence as a detail":   {"\"It is hot inside.\"", "inside", `the detail "inside" needs a name in lower case and a whole sentence`},
-		"nothing that is not separable": {"not_separable: \"Boredom.\"", "not_separable: \"\"", "cause tired: not_separable is missing"},
+		"nothing that is not separable": {"not_separable: \"Boredom.\"", "not_separable: \"\"", "tired: not_separable is missing"},
 		"a name that is taken":          {"name: tired", "name: fine", "fine: the name is taken"},
 		"an upper-case name":            {"name: tired", "name: tiredOut", "tiredOut: the name must be lower-case"},
 		"no sentence":                   {"sentence: \"It burns.\"", "sentence: \"\"", "burning: sentence must be a whole sentence"},
@@ -118,6 +130,14 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"another component's setting":   {"`diagnosis::hold`", "`window`", "burning: `window` is neither a metric"},
 		"a metric in what is alike":     {"`heat`", "`cold`", "overheated: not_separable: `cold` is neither a metric"},
 		"a condition without a value":   {"name: fine", "name: good", "the values of the attribute condition must be [burning, good]"},
+		"half a not_separable":          {"not_separable: \"Cooking.\"", "not_separable: cooking", "burning: not_separable is missing"},
+		"an unknown key of a step":      {"queries: [\"heat > 3\", \"smoke\"]", "expr: heat", "a step has no key expr"},
+		"a map of queries":              {"queries: [\"heat > 3\", \"smoke\"]", "queries: {heat: 3}", "cannot unmarshal"},
+		"a board without a panel":       {"        panel: P\n", "", "needs both board and panel"},
+		"flags out of order":            {"--cold", "--warm", "flags must be sorted"},
+		"no flag":                       {"name: --cold", "name: cold", `flag "cold": the name must be`},
+		"half a meaning of a flag":      {"\"Cools.\"", "cools", "flag --cold: meaning, raise and lower"},
+		"half a sentence about less":    {"\"Cooler.\"", "cooler", "flag --heat: meaning, raise and lower"},
 		"a cause without a value":       {"name: tired", "name: weary", "the values of the attribute cause must be [crowded, overheated, weary]"},
 		"a detail without a value":      {"name: outside", "name: under", "the values of the attribute detail must be [inside, under]"},
 		"a signal without a value":      {"name: smoke", "name: smog", "the attribute signal lacks the value smog"},
@@ -140,14 +160,7 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 			"| [`burning`](runbooks/burning.md) | 3 | It burns. |\n",
 			"| [`overheated`](runbooks/overheated.md) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
 			"| `smoke` | `1` | Share \\| part of the air. |\n",
-			"### burning\n\nIt burns. **[What to check and what to do](runbooks/burning.md)**\n",
-			"### tired\n\n",
 		},
-		"docs/runbooks/burning.md": {"> It burns.\n\nA condition with severity 3. There is fire. Judged by `heat`, `smoke`.\n", "1. Look at `vllm.success_rate` with `engine` 0.\n2. Set"},
-		"docs/runbooks/overheated.md": {
-			"A cause, reported for an engine. It is hot.", "`vllm_diagnosis_cause{cause=\"overheated\"} == 1`", "- `outside`: It is hot outside.\n",
-		},
-		"docs/runbooks/tired.md":    {"**What looks the same:** Boredom.\n<!-- tired: end -->"},
 		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},
 	}
 	pages := pageParts(doc, g)
@@ -156,7 +169,7 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		for _, name := range sortedNames(pages[path]) {
 			page += "<!-- " + name + ": begin -->\nold\n<!-- " + name + ": end -->\nProse.\n"
 		}
-		once, err := withParts([]byte(page), pages[path])
+		once, err := pageparts.Replace([]byte(page), pages[path])
 		require.NoError(t, err)
 		for _, text := range texts {
 			assert.Contains(t, string(once), text, path)
@@ -164,27 +177,13 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 		assert.NotContains(t, string(once), "old\n")
 		assert.True(t, strings.HasPrefix(string(once), "Before.\n"))
 		assert.Equal(t, len(pages[path]), strings.Count(string(once), "\nProse.\n"))
-		twice, err := withParts(once, pages[path])
+		twice, err := pageparts.Replace(once, pages[path])
 		require.NoError(t, err)
 		assert.Equal(t, string(once), string(twice))
 		for _, mark := range []string{"begin -->\n", "end -->"} {
-			_, err = withParts([]byte(strings.Replace(page, mark, "", 1)), pages[path])
+			_, err = pageparts.Replace([]byte(strings.Replace(page, mark, "", 1)), pages[path])
 			assert.ErrorContains(t, err, "the marks around the part", path)
 		}
-	}
-}
-
-// Each condition and each cause has a runbook, and a heading that log lines link to.
-func TestEachConditionAndEachCauseHasARunbookAndAHeading(t *testing.T) {
-	doc := diagnosedCatalogue(t)
-	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
-	require.NoError(t, err)
-	pages := pageParts(doc, g)
-	all := pages["docs/diagnosis.md"]["each-condition"] + pages["docs/diagnosis.md"]["each-cause"]
-	for _, name := range []string{"burning", "fine", "overheated", "tired", "crowded"} {
-		assert.Contains(t, pages, "docs/runbooks/"+name+".md")
-		assert.Equal(t, 1, strings.Count("\n"+all, "\n### "+name+"\n"), name)
-		assert.Contains(t, string(g.runbookIndex()), "| [`"+name+"`]("+name+".md) |")
 	}
 }
 

@@ -34,7 +34,6 @@ func (g *diagnosis) validate(d *document) []error {
 	}
 	for i, c := range g.Causes {
 		report(slices.Contains(levels, c.Level), "cause %s: level must be engine, pool or notice", c.Name)
-		report(c.NotSeparable != "", "cause %s: not_separable is missing", c.Name)
 		if i > 0 {
 			before := g.Causes[i-1]
 			order := slices.Index(levels, before.Level) - slices.Index(levels, c.Level)
@@ -54,10 +53,15 @@ func (g *diagnosis) validate(d *document) []error {
 			errs = append(errs, fmt.Errorf("%s: %s", s.Name, problem))
 		}
 	}
-	for _, c := range g.Causes {
-		for _, problem := range g.quotedProblems(c.NotSeparable, d) {
-			errs = append(errs, fmt.Errorf("%s: not_separable: %s", c.Name, problem))
+	for _, s := range g.statements() {
+		for _, problem := range g.quotedProblems(s.NotSeparable, d) {
+			errs = append(errs, fmt.Errorf("%s: not_separable: %s", s.Name, problem))
 		}
+	}
+	report(slices.IsSortedFunc(g.Flags, func(a, b diagnosisFlag) int { return strings.Compare(a.Name, b.Name) }), "flags must be sorted by name")
+	for _, f := range g.Flags {
+		report(vllmFlag.MatchString(f.Name), "flag %q: the name must be that of a flag of vLLM", f.Name)
+		report(sentence(f.Meaning) && sentence(f.Raise) && (f.Lower == "" || sentence(f.Lower)), "flag %s: meaning, raise and lower must be whole sentences", f.Name)
 	}
 	return append(errs, g.enumProblems(d)...)
 }
@@ -82,9 +86,11 @@ func (g *diagnosis) statementProblems(s statement, d *document) []string {
 		check(slices.Contains(g.signalNames(), signal), fmt.Sprintf("the signal %q is not declared", signal))
 	}
 	check(len(s.Next) > 0, "next is missing")
+	check(sentence(s.NotSeparable), "not_separable is missing or no whole sentence")
 	for _, step := range s.Next {
-		check(sentence(step), fmt.Sprintf("the step %q is not a whole sentence", step))
-		problems = append(problems, g.quotedProblems(step, d)...)
+		check(sentence(step.Text), fmt.Sprintf("the step %q is not a whole sentence", step.Text))
+		check((step.Board == "") == (step.Panel == ""), fmt.Sprintf("the step %q needs both board and panel, or none", step.Text))
+		problems = append(problems, g.quotedProblems(step.Text, d)...)
 	}
 	return problems
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 func main() {
@@ -66,7 +68,6 @@ func generated(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	files["docs/runbooks/README.md"] = diagnosed.runbookIndex()
 	manifest, err := os.ReadFile(filepath.Join(root, "examples", "builder", "checkout.yaml"))
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func generated(root string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
 		}
-		if files[path], err = withParts(page, parts); err != nil {
+		if files[path], err = pageparts.Replace(page, parts); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if !namesMetricsOnly(path) {

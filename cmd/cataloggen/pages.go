@@ -1,16 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 	"strings"
-)
-
-// The marks around a generated part of a page; %s is the name of the part.
-const (
-	partBegin = "<!-- %s: begin -->\n"
-	partEnd   = "<!-- %s: end -->"
 )
 
 const namingPage = "docs/reference/naming.md"
@@ -18,29 +10,11 @@ const namingPage = "docs/reference/naming.md"
 // pageParts returns the generated parts of each page by the page's path and the
 // part's name. The rest of these pages is written by hand.
 func pageParts(d *document, g *diagnosis) map[string]map[string]string {
-	pages := map[string]map[string]string{
+	return map[string]map[string]string{
 		namingPage:                  {"changed-queries": d.changedQueryTable()},
 		"docs/reference/metrics.md": {"derived-metrics": d.derivedTable()},
 		"docs/diagnosis.md":         g.guideParts(),
 	}
-	for name, part := range g.runbookParts() {
-		pages["docs/runbooks/"+name+".md"] = map[string]string{name: part}
-	}
-	return pages
-}
-
-// withParts returns a page with new text between the marks of each part.
-func withParts(page []byte, parts map[string]string) ([]byte, error) {
-	for _, name := range sortedNames(parts) {
-		begin, end := fmt.Sprintf(partBegin, name), fmt.Sprintf(partEnd, name)
-		head, rest, begins := bytes.Cut(page, []byte(begin))
-		_, tail, ends := bytes.Cut(rest, []byte(end))
-		if !begins || !ends {
-			return nil, fmt.Errorf("the marks around the part %q are missing: %s and %s, each on a line of its own", name, strings.TrimSpace(begin), end)
-		}
-		page = slices.Concat(head, []byte(begin), []byte(parts[name]), []byte(end), tail)
-	}
-	return page, nil
 }
 
 // namesMetricsOnly reports whether every name in backticks that begins like a metric's

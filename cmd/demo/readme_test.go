@@ -21,5 +21,5 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	sentence, next := slow.words()
 	words := strings.Join(strings.Fields(shown), " ")
 	assert.Contains(t, words, "now "+slow.String()+" found: "+sentence+" why: ")
-	assert.Contains(t, words, "next: "+strings.Join(next, " "))
+	assert.Contains(t, words, "next: "+strings.Join(next, " ")+" read: "+slow.runbook())
 }

@@ -89,6 +89,9 @@ func (n *narrator) observe(at time.Time, v verdict) {
 	for i, step := range next {
 		n.paragraph(first(i, "next:"), step)
 	}
+	if len(next) > 0 {
+		n.paragraph("read:", v.runbook())
+	}
 	fmt.Fprintln(n.out)
 }
 

@@ -110,6 +110,11 @@ func (v verdict) words() (sentence string, next []string) {
 	return plain(w.Sentence), next
 }
 
+// runbook is the address of the page about it.
+func (v verdict) runbook() string {
+	return wording.Of(v.diagnosis(), wording.EnabledByDefault).Runbook
+}
+
 // evidence is the deciding signals.
 func (v verdict) evidence() []string {
 	all := wording.Evidence(v.diagnosis(), func(signal string) (value, usual float64) {

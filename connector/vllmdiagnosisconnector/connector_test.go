@@ -62,7 +62,7 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 		"vllm.diagnosis.severity": int64(2), "vllm.diagnosis.cause": "prefill_heavy", "vllm.diagnosis.detail": "reuse_fell",
 		"vllm.diagnosis.contributing_causes":                   []any{"decode_load", "kv_pressure"},
 		"vllm.diagnosis.notices":                               []any{"workload_shift"},
-		"vllm.diagnosis.runbook":                               "docs/diagnosis.md#prefill_heavy",
+		"vllm.diagnosis.runbook":                               "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/prefill_heavy.md",
 		"vllm.diagnosis.signal.running":                        12.0,
 		"vllm.diagnosis.signal_ratio.running":                  6.0,
 		"vllm.diagnosis.signal.time_to_first_token_mean":       3.0,

@@ -38,11 +38,12 @@ type Condition struct {
 	// Meaning describes when it is reported. Sentence is for operators and complete by
 	// itself.
 	Meaning, Sentence string
-	// Signals are the signals that it is judged by. Next are the next steps in order,
-	// with names of metrics in backticks.
-	Signals, Next []string
-	// Anchor is the fragment of the condition's heading in docs/diagnosis.md.
-	Anchor string
+	// Signals are the signals that it is judged by.
+	Signals []string
+	// Next are the next steps in order.
+	Next []Step
+	// NotSeparable describes what looks the same as this condition.
+	NotSeparable string
 }
 
 // Cause is a reason for the condition of an engine or a pool.
@@ -55,13 +56,31 @@ type Cause struct {
 	Meaning, Sentence string
 	// Details are the values of the attribute detail; none for most causes.
 	Details []Detail
-	// Signals are the signals that it is judged by. Next are the next steps in order,
-	// with names of metrics in backticks.
-	Signals, Next []string
+	// Signals are the signals that it is judged by.
+	Signals []string
+	// Next are the next steps in order.
+	Next []Step
 	// NotSeparable describes what these signals cannot distinguish.
 	NotSeparable string
-	// Anchor is the fragment of the cause's heading in docs/diagnosis.md.
-	Anchor string
+}
+
+// Step is one step of a diagnosis.
+type Step struct {
+	// Text is a whole sentence, with names of metrics in backticks.
+	Text string
+	// Queries are PromQL to paste, in the suffixed spelling, for all servers.
+	Queries []string
+	// Board and Panel are the titles of a panel that shows it; empty for none.
+	Board, Panel string
+}
+
+// Flag is a flag of vLLM that runbooks advise to change.
+type Flag struct {
+	// Name begins with two dashes.
+	Name string
+	// Meaning is what it sets; Raise and Lower are what a larger and a smaller value do
+	// and cost. Flags that are only on or off have the effect of on as Raise.
+	Meaning, Raise, Lower string
 }
 
 // Detail narrows a cause down.
@@ -95,16 +114,35 @@ func CauseByName(name string) (*Cause, bool) {
 	return &causes[i], true
 }
 
-// StepsWith returns the steps that do not name a disabled metric. on reports whether a
+// Causes returns the causes, sorted by name within their level. The slice is the table
+// itself: do not change it.
+func Causes() []Cause { return causes }
+
+// Flags returns the flags of vLLM that runbooks advise to change, sorted by name. The
+// slice is the table itself: do not change it.
+func Flags() []Flag { return flags }
+
+// RunbookBase is where the runbooks are. The newest page is the right one for every
+// version: names of alerts, conditions and causes do not change.
+const RunbookBase = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+
+// RunbookURL returns the address of the runbook of an alert, a condition or a cause.
+func RunbookURL(name string) string { return RunbookBase + name + ".md" }
+
+// StepsWith returns the texts of the steps that do not name a disabled metric. on reports whether a
 // metric is enabled.
-func StepsWith(steps []string, on func(metric string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool {
-		for i, word := range strings.Split(step, "`") {
+func StepsWith(steps []Step, on func(metric string) bool) []string {
+	var left []string
+	for _, step := range steps {
+		named := false
+		for i, word := range strings.Split(step.Text, "`") {
 			// Every second part is in backticks.
-			if _, isMetric := ByName(word); i%2 == 1 && isMetric && !on(word) {
-				return true
-			}
+			_, isMetric := ByName(word)
+			named = named || i%2 == 1 && isMetric && !on(word)
 		}
-		return false
-	})
+		if !named {
+			left = append(left, step.Text)
+		}
+	}
+	return left
 }

@@ -41,110 +41,110 @@ var conditions = []Condition{
 		Meaning:  "The pod has a deletion timestamp.",
 		Sentence: "Kubernetes is deleting the pod: the server finishes its requests and gets no new ones.",
 		Signals:  []string{"running", "waiting"},
-		Next: []string{
-			"During a rollout or a scale-down, do nothing.",
-			"If it lasts longer than the pod's grace period, see which requests still run: `vllm.num_requests.running`.",
+		Next: []Step{
+			{Text: "During a rollout or a scale-down, do nothing."},
+			{Text: "If it lasts longer than the pod's grace period, see which requests still run: `vllm.num_requests.running`.", Queries: []string{"vllm_num_requests_running and on (job, instance) vllm_pod_terminating == 1"}},
 		},
-		Anchor: "draining",
+		NotSeparable: "A rollout, a scale-down and an eviction look the same: the platform knows which it was.",
 	},
 	{
 		Name: "unreachable", Severity: 3,
 		Meaning:  "The receiver could scrape this target before and cannot now, or three scrapes of a new target failed for a reason that does not go away by itself.",
 		Sentence: "The server cannot be scraped, so the state of its requests is unknown.",
-		Next: []string{
-			"Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure.",
-			"Look at `vllm.up`: 0 means that the scrape failed; no series means that discovery removed the target.",
-			"Compare with the gateway: `inference_gateway.epp.request.errors` shows whether users are affected.",
-			"Read the end of the server's log, and check whether its process or its pod restarted.",
+		Next: []Step{
+			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure.", Queries: []string{"vllm_scrape_failure == 1"}},
+			{Text: "Look at `vllm.up`: 0 means that the scrape failed; no series means that discovery removed the target.", Queries: []string{"vllm_up == 0"}},
+			{Text: "Compare with the gateway: `inference_gateway.epp.request.errors` shows whether users are affected.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}},
+			{Text: "Read the end of the server's log, and check whether its process or its pod restarted."},
 		},
-		Anchor: "unreachable",
+		NotSeparable: "A process that ended, a network that fails, an expired credential and a server too busy to answer look similar. The `outcome` of `vllm.scrape.failure` distinguishes some of them.",
 	},
 	{
 		Name: "starting", Severity: 0,
 		Meaning:  "The server has just restarted, or it is new and its health check or its metrics do not answer yet. This lasts at most `diagnosis::start_timeout`.",
 		Sentence: "The server has just started. Its first requests are slower than later ones and are not judged.",
-		Next: []string{
-			"Wait for the first tokens: `vllm.first_token_rate`.",
-			"If it lasts, see whether the server gets requests: `vllm.num_requests.running` and `vllm.num_requests.waiting`.",
+		Next: []Step{
+			{Text: "Wait for the first tokens: `vllm.first_token_rate`.", Queries: []string{"vllm_first_token_rate_per_second"}},
+			{Text: "If it lasts, see whether the server gets requests: `vllm.num_requests.running` and `vllm.num_requests.waiting`.", Queries: []string{"vllm_num_requests_running + vllm_num_requests_waiting"}},
 		},
-		Anchor: "starting",
+		NotSeparable: "A server that loads its model and a server that will never answer look the same until `diagnosis::start_timeout`.",
 	},
 	{
 		Name: "asleep", Severity: 0,
 		Meaning:  "The engine reports a sleep state.",
 		Sentence: "The engine sleeps: it was put to sleep to free the GPU, and it serves nothing until it is woken.",
-		Next: []string{
-			"Look at `vllm.engine.sleep_state` for the level of sleep.",
-			"If it should serve, wake it. Take servers out of the gateway's pool before you put them to sleep.",
+		Next: []Step{
+			{Text: "Look at `vllm.engine.sleep_state` for the level of sleep.", Queries: []string{"vllm_engine_sleep_state == 1"}},
+			{Text: "If it should serve, wake it. Take servers out of the gateway's pool before you put them to sleep."},
 		},
-		Anchor: "asleep",
+		NotSeparable: "Sleep by intention and sleep that was forgotten look the same.",
 	},
 	{
 		Name: "stalled", Severity: 3,
 		Meaning:  "Requests run or wait, and the tokens, the cache lookups and the KV cache do not change.",
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
-		Next: []string{
-			"Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0.",
-			"Take the server out of rotation, and save a stack dump of the engine process before you restart it.",
-			"Look for errors of the GPU, NCCL and the host at the time of the last token.",
+		Next: []Step{
+			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0"}},
+			{Text: "Take the server out of rotation, and save a stack dump of the engine process before you restart it."},
+			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token."},
 		},
-		Anchor: "stalled",
+		NotSeparable: "An engine that hangs, and gauges that froze while a request seemed to run, look the same. One request of your own shows the difference.",
 	},
 	{
 		Name: "failing", Severity: 3,
 		Meaning:  "The server answers, but a large share of its requests fail or have corrupted output, or its health check fails.",
 		Sentence: "The server fails: many of its requests are dropped, end in errors or have corrupted output, or its health check fails.",
 		Signals:  []string{"error_ratio", "corrupted_ratio", "dropped_ratio"},
-		Next: []string{
-			"Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests` and at `vllm.drop_rate`.",
-			"Look at `vllm.healthy`: 0 means that the health check fails.",
-			"Compare with the API server and the gateway: `vllm.http.error_ratio` and `inference_gateway.epp.request.errors` include requests that never reached the engine.",
-			"Take the server out of rotation if the others of the pool do not fail.",
+		Next: []Step{
+			{Text: "Look at `vllm.request.success` by `finished_reason`, at `vllm.corrupted_requests` and at `vllm.drop_rate`.", Queries: []string{"sum by (job, instance, engine, finished_reason) (rate(vllm_request_success_total[5m]))", "increase(vllm_corrupted_requests_total[5m]) > 0", "vllm_drop_rate_per_second > 0"}},
+			{Text: "Look at `vllm.healthy`: 0 means that the health check fails.", Queries: []string{"vllm_healthy == 0"}},
+			{Text: "Compare with the API server and the gateway: `vllm.http.error_ratio` and `inference_gateway.epp.request.errors` include requests that never reached the engine.", Queries: []string{"vllm_http_error_ratio{status_class=\"5xx\"}", "sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}},
+			{Text: "Take the server out of rotation if the others of the pool do not fail."},
 		},
-		Anchor: "failing",
+		NotSeparable: "A defective server and a client whose requests make every server fail look the same on one server. Compare it with the others of the pool.",
 	},
 	{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, but worse than the objective, the baseline or the documented default allows.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
-		Next: []string{
-			"Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause.",
-			"See whether users wait for the first token (`vllm.time_to_first_token_mean`) or between tokens (`vllm.inter_token_latency_mean`).",
+		Next: []Step{
+			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}},
+			{Text: "See whether users wait for the first token (`vllm.time_to_first_token_mean`) or between tokens (`vllm.inter_token_latency_mean`).", Queries: []string{"vllm_time_to_first_token_mean_seconds", "vllm_inter_token_latency_mean_seconds"}},
 		},
-		Anchor: "degraded",
+		NotSeparable: "Without an objective, a service that was always slow looks the same as one that is well: the baseline knows only what is usual.",
 	},
 	{
 		Name: "unknown", Severity: 1,
 		Meaning:  "Data that a judgement needs is missing or too recent, or a new server cannot be scraped for a reason that does not go away by itself.",
 		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, or the server does not export the metrics that a judgement needs.",
-		Next: []string{
-			"Read the reason in the log line of the change: it names the missing data. A collector that has just started needs a few scrapes.",
-			"Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.",
-			"Check whether the server exports `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency`.",
+		Next: []Step{
+			{Text: "Read the reason in the log line of the change: it names the missing data. A collector that has just started needs a few scrapes."},
+			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.", Queries: []string{"vllm_scrape_failure == 1"}},
+			{Text: "Check whether the server exports `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency`.", Queries: []string{"vllm_up == 1 unless on (job, instance) vllm_num_requests_running", "vllm_up == 1 unless on (job, instance) vllm_time_to_first_token_seconds_count"}},
 		},
-		Anchor: "unknown",
+		NotSeparable: "A server that lacks a metric and a collector that has just started look the same in the metrics. The log line has the reason.",
 	},
 	{
 		Name: "idle", Severity: 0,
 		Meaning:  "No request runs or waits.",
 		Sentence: "The engine has no requests.",
 		Signals:  []string{"running", "waiting"},
-		Next: []string{
-			"Do nothing, unless it should have work: then look at `vllm.pool.imbalance.max_ratio` and at the gateway.",
+		Next: []Step{
+			{Text: "Do nothing, unless it should have work: then look at `vllm.pool.imbalance.max_ratio` and at the gateway.", Queries: []string{"vllm_pool_imbalance_max_ratio"}},
 		},
-		Anchor: "idle",
+		NotSeparable: "No demand, and requests that do not arrive because of the gateway, look the same from the server.",
 	},
 	{
 		Name: "healthy", Severity: 0,
 		Meaning:  "The engine has requests, and their latency is within the reference.",
 		Sentence: "The engine serves its requests as it should.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean"},
-		Next: []string{
-			"Do nothing.",
+		Next: []Step{
+			{Text: "Do nothing."},
 		},
-		Anchor: "healthy",
+		NotSeparable: "An engine far from its limit and an engine close to it look the same until requests wait.",
 	},
 }
 
@@ -154,13 +154,12 @@ var causes = []Cause{
 		Meaning:  "Requests wait although there is capacity, because something else that they need is not ready.",
 		Sentence: "Requests wait for something other than capacity: a LoRA slot, a compiled grammar, or KV from another server.",
 		Signals:  []string{"deferred", "queue_wait_estimate"},
-		Next: []string{
-			"Look at `vllm.num_requests.waiting_by_reason` with `reason` deferred, and how long it stays.",
-			"With LoRA, compare the number of adapters in use with the number of slots, `vllm.lora.max_adapters` (`--max-loras`).",
-			"With a KV connector, look at `vllm.nixl.xfer_time`, `vllm.nixl.num_failed_transfers` and `vllm.kv_offload.load_time`.",
-			"Otherwise, find out which requests ask for structured output, and how often their schema changes.",
+		Next: []Step{
+			{Text: "Look at `vllm.num_requests.waiting_by_reason` with `reason` deferred, and how long it stays.", Queries: []string{"vllm_num_requests_waiting_by_reason{reason=\"deferred\"} > 0"}},
+			{Text: "With LoRA, compare the number of adapters in use with the number of slots, `vllm.lora.max_adapters` (`--max-loras`).", Queries: []string{"count by (job, instance) (vllm_lora_adapter_running > 0)", "vllm_lora_max_adapters"}},
+			{Text: "With a KV connector, look at `vllm.nixl.xfer_time`, `vllm.nixl.num_failed_transfers` and `vllm.kv_offload.load_time`.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_nixl_xfer_time_seconds_bucket[5m])))", "rate(vllm_nixl_num_failed_transfers_total[5m])"}},
+			{Text: "Otherwise, find out which requests ask for structured output, and how often their schema changes."},
 		},
-		Anchor:       "admission_deferred",
 		NotSeparable: "Waits for LoRA slots, for the compilation of grammars and for KV from elsewhere are all counted as deferred, and both LoRA lists name the same adapters. Only the server's log or the requests themselves show the difference.",
 	},
 	{
@@ -168,12 +167,11 @@ var causes = []Cause{
 		Meaning:  "Prompts that used to be in the prefix cache are computed again, and the evicted blocks had been reused often. Only with `--kv-cache-metrics`; without it, the cause is `prefill_heavy`.",
 		Sentence: "The prefix cache evicts prompts that are needed again, so they are computed a second time.",
 		Signals:  []string{"kv_block_reuses_per_eviction", "computed_tokens_per_request", "prompt_tokens_per_request"},
-		Next: []string{
-			"Compare `vllm.prefix_cache.hit_ratio` with `vllm.kv_cache.utilization`.",
-			"With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: if blocks live shorter than the gap between uses, the cache thrashes.",
-			"See whether requests with one prefix go to many servers: `vllm.pool.prefix_cache.hit_ratio`.",
+		Next: []Step{
+			{Text: "Compare `vllm.prefix_cache.hit_ratio` with `vllm.kv_cache.utilization`.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}},
+			{Text: "With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: if blocks live shorter than the gap between uses, the cache thrashes.", Queries: []string{"rate(vllm_kv_block_lifetime_seconds_sum[15m]) / rate(vllm_kv_block_lifetime_seconds_count[15m])", "rate(vllm_kv_block_reuse_gap_seconds_sum[15m]) / rate(vllm_kv_block_reuse_gap_seconds_count[15m])"}},
+			{Text: "See whether requests with one prefix go to many servers: `vllm.pool.prefix_cache.hit_ratio`.", Queries: []string{"vllm_pool_prefix_cache_hit_ratio"}},
 		},
-		Anchor:       "cache_thrash",
 		NotSeparable: "Without `--kv-cache-metrics`, evicted blocks look the same as different prompts or another mix of tenants: all lower the hit ratio.",
 	},
 	{
@@ -181,12 +179,11 @@ var causes = []Cause{
 		Meaning:  "The server counts requests whose logits contain NaN.",
 		Sentence: "The model computes NaN values, so the output of these requests cannot be trusted.",
 		Signals:  []string{"corrupted_ratio"},
-		Next: []string{
-			"Look at `vllm.corrupted_requests`; a server counts them only with VLLM_COMPUTE_NANS_IN_LOGITS=1.",
-			"Take the server out of rotation: users get wrong text that looks complete.",
-			"Look for memory errors of the GPU, and for a change of the model's files, its quantization or the attention kernel.",
+		Next: []Step{
+			{Text: "Look at `vllm.corrupted_requests`; a server counts them only with VLLM_COMPUTE_NANS_IN_LOGITS=1.", Queries: []string{"increase(vllm_corrupted_requests_total[15m])"}},
+			{Text: "Take the server out of rotation: users get wrong text that looks complete."},
+			{Text: "Look for memory errors of the GPU, and for a change of the model's files, its quantization or the attention kernel."},
 		},
-		Anchor:       "corrupted_output",
 		NotSeparable: "A defective GPU, damaged weights and a defective kernel look the same here.",
 	},
 	{
@@ -194,49 +191,46 @@ var causes = []Cause{
 		Meaning:  "Tokens are slower because more or longer sequences are decoded at once. Each step is as fast as usual for its size.",
 		Sentence: "The engine decodes more at once than before, so each request gets its tokens later.",
 		Signals:  []string{"running", "output_tokens_per_request", "inter_token_latency_mean", "step_time_factor", "kv_cache_utilization"},
-		Next: []string{
-			"Look at `vllm.num_requests.running` and `vllm.request.generation_tokens_mean`.",
-			"See how many tokens the clients allow: `vllm.request.params_max_tokens`.",
-			"Compare with the mean of the pool: `vllm.pool.running` divided by `vllm.pool.replicas`.",
+		Next: []Step{
+			{Text: "Look at `vllm.num_requests.running` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_num_requests_running", "vllm_request_generation_tokens_mean"}},
+			{Text: "See how many tokens the clients allow: `vllm.request.params_max_tokens`.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_request_params_max_tokens_bucket[15m])))"}},
+			{Text: "Compare with the mean of the pool: `vllm.pool.running` divided by `vllm.pool.replicas`.", Queries: []string{"vllm_pool_running / vllm_pool_replicas"}},
 		},
-		Anchor: "decode_load",
+		NotSeparable: "More requests, and requests that take longer because the engine is slow, both raise the number of sequences. The arrival rate shows the difference only after the queue is empty.",
 		Details: []Detail{
 			{Name: "longer_outputs", Sentence: "Outputs got longer, so sequences stay longer and accumulate."},
 			{Name: "more_sequences", Sentence: "More sequences run at once than before."},
 		},
-		NotSeparable: "More requests, and requests that take longer because the engine is slow, both raise the number of sequences. The arrival rate shows the difference only after the queue is empty.",
 	},
 	{
 		Name: "demand_exceeds_capacity", Level: LevelEngine,
 		Meaning:  "More requests arrive than are served, and the queue grows although each step is as fast as usual.",
 		Sentence: "More work arrives than this engine can do, so requests wait in its queue.",
 		Signals:  []string{"arrival_rate", "first_token_rate", "waiting", "queue_wait_estimate", "queue_time_mean", "running", "kv_cache_utilization"},
-		Next: []string{
-			"Compare `vllm.arrival_rate` with `vllm.first_token_rate`: the queue grows by the difference.",
-			"Look at `vllm.request.queue_wait_estimate` for the wait of the next request.",
-			"Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.",
-			"Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.",
+		Next: []Step{
+			{Text: "Compare `vllm.arrival_rate` with `vllm.first_token_rate`: the queue grows by the difference.", Queries: []string{"vllm_arrival_rate_per_second - vllm_first_token_rate_per_second"}},
+			{Text: "Look at `vllm.request.queue_wait_estimate` for the wait of the next request.", Queries: []string{"vllm_request_queue_wait_estimate_seconds"}},
+			{Text: "Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}},
+			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"vllm_kv_cache_utilization_ratio", "vllm_num_requests_running", "vllm_tokens_per_iteration"}},
 		},
-		Anchor: "demand_exceeds_capacity",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. Requests that a gateway or the server rejects are not in the arrivals.",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: running sequences fill it."},
 			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although the KV cache has room."},
 			{Name: "tokens", Sentence: "The number of tokens per step is the limit: prefills fill the steps."},
 			{Name: "unknown", Sentence: "The limit is unknown."},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. Requests that a gateway or the server rejects are not in the arrivals.",
 	},
 	{
 		Name: "erroring", Level: LevelEngine,
 		Meaning:  "A share of the requests end in an error in the engine or at its API.",
 		Sentence: "Requests on this server end in errors.",
 		Signals:  []string{"error_ratio"},
-		Next: []string{
-			"Look at `vllm.request.success` with `finished_reason` error, and at `vllm.http.error_ratio` by `status_class`.",
-			"Read the server's log at the time of the first error.",
-			"For requests that never reached the server, look at `inference_gateway.epp.request.errors`.",
+		Next: []Step{
+			{Text: "Look at `vllm.request.success` with `finished_reason` error, and at `vllm.http.error_ratio` by `status_class`.", Queries: []string{"sum by (job, instance, engine) (rate(vllm_request_success_total{finished_reason=\"error\"}[5m]))", "vllm_http_error_ratio"}},
+			{Text: "Read the server's log at the time of the first error."},
+			{Text: "For requests that never reached the server, look at `inference_gateway.epp.request.errors`.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}},
 		},
-		Anchor:       "erroring",
 		NotSeparable: "A response that breaks in mid-stream has a 2xx status, and no counter has the requests that clients cancel.",
 	},
 	{
@@ -244,12 +238,11 @@ var causes = []Cause{
 		Meaning:  "The time that requests spend outside of the queue and the engine grew.",
 		Sentence: "The API server in front of the engine is slow: requests lose time before and after the engine.",
 		Signals:  []string{"frontend_overhead_mean", "time_to_first_token_mean"},
-		Next: []string{
-			"Compare `vllm.frontend_overhead_mean` with `vllm.time_to_first_token_mean`.",
-			"Look at the CPU use of the server's process and of its host, and at what else runs there.",
-			"Consider more API server processes (`--api-server-count`), or fewer images and less tokenization per server.",
+		Next: []Step{
+			{Text: "Compare `vllm.frontend_overhead_mean` with `vllm.time_to_first_token_mean`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / vllm_time_to_first_token_mean_seconds"}},
+			{Text: "Look at the CPU use of the server's process and of its host, and at what else runs there."},
+			{Text: "Consider more API server processes (`--api-server-count`), or fewer images and less tokenization per server."},
 		},
-		Anchor:       "frontend_bound",
 		NotSeparable: "Tokenization, images, a slow client and an overloaded host CPU all appear as overhead of the API server.",
 	},
 	{
@@ -257,13 +250,12 @@ var causes = []Cause{
 		Meaning:  "The running sequences do not fit into the KV cache, so some are preempted and computed again.",
 		Sentence: "The KV cache is too small for the running sequences: some are preempted and computed again.",
 		Signals:  []string{"preemptions_per_first_token", "kv_cache_utilization", "kv_per_sequence_token", "kv_per_computed_token"},
-		Next: []string{
-			"Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions is used well.",
-			"See whether the capacity changed: `vllm.kv_cache.capacity`.",
-			"See whether sequences got longer: `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.",
-			"Then try fewer sequences at once (`--max-num-seqs`), more memory (`--gpu-memory-utilization`), or one more server.",
+		Next: []Step{
+			{Text: "Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions is used well.", Queries: []string{"vllm_preemptions_per_first_token", "vllm_kv_cache_utilization_ratio"}},
+			{Text: "See whether the capacity changed: `vllm.kv_cache.capacity`.", Queries: []string{"vllm_kv_cache_capacity"}},
+			{Text: "See whether sequences got longer: `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}},
+			{Text: "Then try fewer sequences at once (`--max-num-seqs`), more memory (`--gpu-memory-utilization`), or one more server."},
 		},
-		Anchor:       "kv_pressure",
 		NotSeparable: "Longer sequences, more sequences and less sharing of prefixes all fill the cache. `kv_per_sequence_token` distinguishes the last from the others, and only roughly.",
 	},
 	{
@@ -271,13 +263,12 @@ var causes = []Cause{
 		Meaning:  "The KV connector NIXL counts failed transfers, and first tokens are late.",
 		Sentence: "KV transfers from other servers fail, so this server computes the prompts again.",
 		Signals:  []string{"kv_transfer_failures", "first_token_rate"},
-		Next: []string{
-			"Look at `vllm.nixl.num_failed_transfers`, `vllm.nixl.num_failed_notifications` and `vllm.nixl.num_kv_expired_reqs`.",
-			"Other connectors are not judged: look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.",
-			"See the cost: `vllm.external_prefix_cache.hit_ratio` and `vllm.request.prefill_time_mean`.",
-			"Check the network between these servers, and check that both sides run the same version and layout.",
+		Next: []Step{
+			{Text: "Look at `vllm.nixl.num_failed_transfers`, `vllm.nixl.num_failed_notifications` and `vllm.nixl.num_kv_expired_reqs`.", Queries: []string{"rate(vllm_nixl_num_failed_transfers_total[5m])", "rate(vllm_nixl_num_failed_notifications_total[5m])", "rate(vllm_nixl_num_kv_expired_reqs_total[5m])"}},
+			{Text: "Other connectors are not judged: look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.", Queries: []string{"rate(vllm_hf3fs_num_failed_load_total[5m])", "rate(vllm_mooncake_store_operation_failed_keys_total[5m])", "rate(vllm_kv_offload_tiering_promotion_job_failures_total[5m])"}},
+			{Text: "See the cost: `vllm.external_prefix_cache.hit_ratio` and `vllm.request.prefill_time_mean`.", Queries: []string{"vllm_external_prefix_cache_hit_ratio", "vllm_request_prefill_time_mean_seconds"}},
+			{Text: "Check the network between these servers, and check that both sides run the same version and layout."},
 		},
-		Anchor:       "kv_transfer_failing",
 		NotSeparable: "The counters do not show whether this side, the other side or the network failed. With other connectors than NIXL, the same harm appears as `prefill_heavy` or `admission_deferred`.",
 	},
 	{
@@ -285,30 +276,28 @@ var causes = []Cause{
 		Meaning:  "Each request has more prompt tokens to compute than before.",
 		Sentence: "Prompts need more computation than before, which delays first tokens and all requests that share steps with them.",
 		Signals:  []string{"computed_tokens_per_request", "prompt_tokens_per_request", "prefill_time_mean", "time_to_first_token_mean"},
-		Next: []string{
-			"Look at `vllm.request.prompt_tokens_mean`, `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that changed is the reason.",
-			"Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.",
-			"If reuse fell, see whether the gateway still sends similar prompts to the same server, and whether a template now begins with text that changes.",
-			"If prompts grew, look for a recent release. A smaller `--max-num-batched-tokens` protects the time between tokens and delays first tokens.",
+		Next: []Step{
+			{Text: "Look at `vllm.request.prompt_tokens_mean`, `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that changed is the reason.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_prefix_cache_hit_ratio", "vllm_prompt_tokens_cached_ratio"}},
+			{Text: "Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.", Queries: []string{"vllm_request_prefill_time_mean_seconds", "vllm_prefill_compute_throughput_per_second"}},
+			{Text: "If reuse fell, see whether the gateway still sends similar prompts to the same server, and whether a template now begins with text that changes."},
+			{Text: "If prompts grew, look for a recent release. A smaller `--max-num-batched-tokens` protects the time between tokens and delays first tokens."},
 		},
-		Anchor: "prefill_heavy",
+		NotSeparable: "Reuse falls in the same way when prompts become different, when routing spreads them, and when the cache evicts them: see `cache_thrash`.",
 		Details: []Detail{
 			{Name: "prompts_grew", Sentence: "Prompts got longer."},
 			{Name: "reuse_fell", Sentence: "Prompts are as long as before, but the prefix cache has less of them."},
 		},
-		NotSeparable: "Reuse falls in the same way when prompts become different, when routing spreads them, and when the cache evicts them: see `cache_thrash`.",
 	},
 	{
 		Name: "requests_dropped", Level: LevelEngine,
 		Meaning:  "The server counts requests that it refuses or drops before it serves them.",
 		Sentence: "The server drops requests: its queue is full, and the clients get no answer.",
 		Signals:  []string{"dropped_ratio", "waiting", "arrival_rate", "queue_wait_estimate"},
-		Next: []string{
-			"Compare `vllm.drop_rate` with `vllm.arrival_rate`: the first counts dropped requests, the second admitted ones.",
-			"Look at `vllm.num_requests.waiting`: a queue at its limit drops new requests.",
-			"Before you add servers or raise the limit of the queue, see whether the others have room: `vllm.pool.waiting`.",
+		Next: []Step{
+			{Text: "Compare `vllm.drop_rate` with `vllm.arrival_rate`: the first counts dropped requests, the second admitted ones.", Queries: []string{"vllm_drop_rate_per_second / (vllm_drop_rate_per_second + vllm_arrival_rate_per_second)"}},
+			{Text: "Look at `vllm.num_requests.waiting`: a queue at its limit drops new requests.", Queries: []string{"vllm_num_requests_waiting"}},
+			{Text: "Before you add servers or raise the limit of the queue, see whether the others have room: `vllm.pool.waiting`.", Queries: []string{"vllm_pool_waiting"}},
 		},
-		Anchor:       "requests_dropped",
 		NotSeparable: "A queue limit that is too low and a server with too much work look the same: compare the wait in the queue with what users accept. Each retry of a client is counted.",
 	},
 	{
@@ -316,12 +305,11 @@ var causes = []Cause{
 		Meaning:  "The server restarted recently, or recovered from a stall, and requests are still delayed by it.",
 		Sentence: "The server has restarted or recovered from a stall: its cache may be cold, and it works through the queue.",
 		Signals:  []string{"queue_wait_estimate", "computed_tokens_per_request"},
-		Next: []string{
-			"Look at `vllm.up` and at the start times of the counters: each new start time is a restart.",
-			"Find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log.",
-			"Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.",
+		Next: []Step{
+			{Text: "Look at `vllm.up` and at the start times of the counters: each new start time is a restart.", Queries: []string{"vllm_up", "resets(vllm_generation_tokens_total[1h]) > 0"}},
+			{Text: "Find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log."},
+			{Text: "Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.", Queries: []string{"vllm_prefix_cache_hit_ratio"}},
 		},
-		Anchor:       "restarting",
 		NotSeparable: "A crash, a rollout and an eviction look the same: the platform knows which it was. In the first minutes, more work and a cold cache look the same, too.",
 	},
 	{
@@ -329,13 +317,12 @@ var causes = []Cause{
 		Meaning:  "A step or a prefill takes longer than the learned model expects for the same running requests, KV cache and prefill.",
 		Sentence: "The engine itself got slower: the same work takes longer than before.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
-		Next: []string{
-			"Read `step_time_factor` in the evidence: it is the factor by which steps got slower.",
-			"Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.",
-			"Look at the CPU of the host, and at what else runs on it.",
-			"Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.",
+		Next: []Step{
+			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower."},
+			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect."},
+			{Text: "Look at the CPU of the host, and at what else runs on it."},
+			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}},
 		},
-		Anchor:       "slow_steps",
 		NotSeparable: "A throttled GPU, a slow interconnect, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
 	},
 	{
@@ -343,12 +330,11 @@ var causes = []Cause{
 		Meaning:  "A step of speculative decoding yields fewer tokens than before, or fewer than the configured break-even, and tokens are later because of it.",
 		Sentence: "Speculative decoding yields too little: few draft tokens are accepted, so tokens are later.",
 		Signals:  []string{"acceptance_length"},
-		Next: []string{
-			"Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`.",
-			"Look at `vllm.spec_decode.position_acceptance_ratio`: if late positions are rarely accepted, use fewer draft tokens.",
-			"Measure with and without speculation under your load, and set `diagnosis::speculation_break_even` to the result.",
+		Next: []Step{
+			{Text: "Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`.", Queries: []string{"vllm_spec_decode_mean_acceptance_length", "vllm_spec_decode_acceptance_ratio"}},
+			{Text: "Look at `vllm.spec_decode.position_acceptance_ratio`: if late positions are rarely accepted, use fewer draft tokens.", Queries: []string{"vllm_spec_decode_position_acceptance_ratio"}},
+			{Text: "Measure with and without speculation under your load, and set `diagnosis::speculation_break_even` to the result."},
 		},
-		Anchor:       "speculation_wasteful",
 		NotSeparable: "The cost of a draft is not exported, so only a configured break-even can show whether speculation pays at all. A worse draft model and different prompts look the same.",
 	},
 	{
@@ -356,12 +342,11 @@ var causes = []Cause{
 		Meaning:  "Some servers of the pool are overloaded and get more work than others, which have room.",
 		Sentence: "The work is distributed unevenly: some servers are overloaded while others have room.",
 		Signals:  []string{"waiting", "running", "arrival_rate", "kv_cache_utilization"},
-		Next: []string{
-			"Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.",
-			"See whether the picker knows all servers and has fresh metrics of them: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.",
-			"See whether a long prefix or a session binds requests to one server: `vllm.prefix_cache.hit_ratio` of each.",
+		Next: []Step{
+			{Text: "Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_num_requests_waiting"}},
+			{Text: "See whether the picker knows all servers and has fresh metrics of them: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.", Queries: []string{"inference_gateway_epp_flow_control_endpoint_stale", "inference_gateway_epp_endpoint_inflight_requests"}},
+			{Text: "See whether a long prefix or a session binds requests to one server: `vllm.prefix_cache.hit_ratio` of each.", Queries: []string{"vllm_prefix_cache_hit_ratio"}},
 		},
-		Anchor:       "imbalanced",
 		NotSeparable: "Servers that differ by design are uneven, too; put each kind into its own pool.",
 	},
 	{
@@ -369,12 +354,11 @@ var causes = []Cause{
 		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway.",
 		Sentence: "The servers have room, but requests do not reach them: look at the gateway in front of them.",
 		Signals:  []string{"waiting", "running", "arrival_rate"},
-		Next: []string{
-			"Look at `inference_gateway.epp.flow_control.queue.size` and `inference_gateway.epp.flow_control.pool.saturation`.",
-			"Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`.",
-			"Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: the difference does not reach the servers.",
+		Next: []Step{
+			{Text: "Look at `inference_gateway.epp.flow_control.queue.size` and `inference_gateway.epp.flow_control.pool.saturation`.", Queries: []string{"sum by (pool) (inference_gateway_epp_flow_control_queue_size)", "inference_gateway_epp_flow_control_pool_saturation_ratio"}},
+			{Text: "Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", "sum by (status) (rate(inference_gateway_epp_scheduler_attempts_total[5m]))"}},
+			{Text: "Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: the difference does not reach the servers.", Queries: []string{"sum(rate(inference_gateway_epp_requests_total[5m])) - sum(vllm_pool_arrival_rate_per_second)"}},
 		},
-		Anchor:       "upstream_starved",
 		NotSeparable: "Without metrics of the gateway, requests that do not arrive and requests that were never sent look the same. Requests that fail at the gateway are not judged: look at its errors.",
 	},
 	{
@@ -382,11 +366,10 @@ var causes = []Cause{
 		Meaning:  "The gauges show the KV cache in use while no request runs and no counter changes.",
 		Sentence: "The gauges show the last step, not the present: the engine updates them only while it works.",
 		Signals:  []string{"standstill", "kv_cache_utilization", "running", "waiting"},
-		Next: []string{
-			"Do not act on `vllm.kv_cache.utilization` while `vllm.num_requests.running` is 0.",
-			"See whether the picker avoids the server because of these gauges: `inference_gateway.epp.endpoint.inflight_requests`. One request is enough to refresh them.",
+		Next: []Step{
+			{Text: "Do not act on `vllm.kv_cache.utilization` while `vllm.num_requests.running` is 0.", Queries: []string{"vllm_kv_cache_utilization_ratio > 0.5 and vllm_num_requests_running == 0"}},
+			{Text: "See whether the picker avoids the server because of these gauges: `inference_gateway.epp.endpoint.inflight_requests`. One request is enough to refresh them.", Queries: []string{"inference_gateway_epp_endpoint_inflight_requests"}},
 		},
-		Anchor:       "frozen_gauges",
 		NotSeparable: "Without the gateway's metrics, an engine without demand and an engine that the router avoids look the same.",
 	},
 	{
@@ -394,11 +377,25 @@ var causes = []Cause{
 		Meaning:  "Arrivals, prompts or outputs are far above or below the baseline, without harm.",
 		Sentence: "The work has changed, and the engine handles it.",
 		Signals:  []string{"arrival_rate", "prompt_tokens_per_request", "output_tokens_per_request"},
-		Next: []string{
-			"Look at `vllm.arrival_rate`, `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.",
-			"Look for a release or a new client. A new level without harm becomes the baseline within about twenty windows.",
+		Next: []Step{
+			{Text: "Look at `vllm.arrival_rate`, `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_arrival_rate_per_second", "vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}},
+			{Text: "Look for a release or a new client. A new level without harm becomes the baseline within about twenty windows."},
 		},
-		Anchor:       "workload_shift",
 		NotSeparable: "A permanent change and a temporary one look the same at first.",
 	},
+}
+
+var flags = []Flag{
+	{Name: "--api-server-count", Meaning: "The number of API server processes in front of the engine.", Raise: "Tokenization, images and responses get more CPUs. It costs CPU and memory of the host, and it switches off the cache of images between the API server and the engine.", Lower: "It frees CPU of the host; one process can become the limit of a fast engine."},
+	{Name: "--enable-prefix-caching", Meaning: "Keeps the KV of prompts for later prompts with the same beginning; on by default in current versions.", Raise: "Prompts with a common prefix are computed once. Prompts without one gain nothing and lose little.", Lower: "Every prompt is computed in full."},
+	{Name: "--gpu-memory-utilization", Meaning: "The share of the GPU's memory that the server may use; what the weights and the activations leave of it is the KV cache.", Raise: "A larger KV cache: more and longer sequences fit, and fewer are preempted. It leaves less memory for CUDA graphs, communication and other programs on the GPU, so the server can fail at its start or under peak load. Test both.", Lower: "A smaller KV cache: earlier preemptions and a shorter memory for prefixes, but more headroom."},
+	{Name: "--kv-cache-dtype", Meaning: "The type of the numbers in the KV cache; auto is the type of the model.", Raise: "With fp8 a token needs half the memory of 16 bits, so about twice as many tokens fit. It can change the output: evaluate the quality first. Not every GPU and model supports it.", Lower: ""},
+	{Name: "--kv-cache-metrics", Meaning: "Exports how long sampled KV blocks live and how soon they are used again.", Raise: "It shows whether the prefix cache evicts too early. It costs little, because only a sample of the blocks is followed.", Lower: ""},
+	{Name: "--kv-offloading-size", Meaning: "GiB of host memory for KV that leaves the GPU; newer versions only, off by default.", Raise: "Evicted prefixes are loaded instead of computed. It costs memory of the host, and bandwidth between host and GPU.", Lower: "It frees memory of the host; prefixes are computed again."},
+	{Name: "--max-loras", Meaning: "The number of LoRA adapters that one step can have.", Raise: "Requests for different adapters wait less for each other. The slots take GPU memory from the KV cache.", Lower: "It frees memory for the KV cache; requests for further adapters wait."},
+	{Name: "--max-model-len", Meaning: "The longest sequence, prompt and output together, that the server accepts.", Raise: "Longer prompts are accepted. One of them can fill much of the KV cache.", Lower: "Requests that are too long are refused at once with status 400, instead of slowing the others. The size of the KV cache does not change."},
+	{Name: "--max-num-batched-tokens", Meaning: "The number of tokens that one step computes, of prompts and of running requests together.", Raise: "Prompts need fewer steps: earlier first tokens and more throughput. Each step is longer, so tokens of running requests are later; and a larger step takes memory from the KV cache.", Lower: "Shorter steps: tokens of running requests are earlier, and first tokens are later."},
+	{Name: "--max-num-seqs", Meaning: "The number of sequences that run at once.", Raise: "More requests run and fewer wait, and throughput grows, until the KV cache is full. Each request gets its tokens later.", Lower: "Each running request gets its tokens earlier, and fewer are preempted. The others wait longer, and throughput falls."},
+	{Name: "--speculative-config", Meaning: "How draft tokens are made; num_speculative_tokens in it is their number per step.", Raise: "More draft tokens pay only if late positions are accepted; each costs computation, most of all in large batches.", Lower: "Fewer draft tokens waste less. Without the flag there is no speculation."},
+	{Name: "--tensor-parallel-size", Meaning: "The number of GPUs that share each layer of the model.", Raise: "Each GPU holds fewer weights, so more memory is left for the KV cache, and steps get shorter. It needs more GPUs, and communication costs a part of the gain.", Lower: "It frees GPUs for other replicas; each has less memory for the KV cache."},
 }

@@ -26,10 +26,10 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 
 	var conditions []Condition
 	for _, c := range mapsOf(doc["conditions"]) {
-		assert.Len(t, c, 6, c["name"])
+		assert.Len(t, c, 7, c["name"])
 		conditions = append(conditions, Condition{
 			Name: text(c["name"]), Severity: c["severity"].(int), Meaning: text(c["meaning"]), Sentence: text(c["sentence"]),
-			Signals: stringsOf(c["signals"]), Next: stringsOf(c["next"]), Anchor: text(c["name"]),
+			Signals: stringsOf(c["signals"]), Next: stepsOf(c["next"]), NotSeparable: text(c["not_separable"]),
 		})
 	}
 	assert.Equal(t, conditions, Conditions())
@@ -39,7 +39,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 		fields := 7
 		cause := Cause{
 			Name: text(c["name"]), Level: Level(text(c["level"])), Meaning: text(c["meaning"]), Sentence: text(c["sentence"]),
-			Signals: stringsOf(c["signals"]), Next: stringsOf(c["next"]), NotSeparable: text(c["not_separable"]), Anchor: text(c["name"]),
+			Signals: stringsOf(c["signals"]), Next: stepsOf(c["next"]), NotSeparable: text(c["not_separable"]),
 		}
 		for _, d := range mapsOf(c["details"]) {
 			fields = 8
@@ -48,7 +48,27 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 		assert.Len(t, c, fields, c["name"])
 		wanted = append(wanted, cause)
 	}
-	assert.Equal(t, wanted, causes)
+	assert.Equal(t, wanted, Causes())
+
+	var wantedFlags []Flag
+	for _, f := range mapsOf(doc["flags"]) {
+		wantedFlags = append(wantedFlags, Flag{Name: text(f["name"]), Meaning: text(f["meaning"]), Raise: text(f["raise"]), Lower: text(f["lower"])})
+	}
+	assert.Equal(t, wantedFlags, Flags())
+}
+
+// stepsOf reads steps, of which those without a query are only a text.
+func stepsOf(value any) []Step {
+	var steps []Step
+	list, _ := value.([]any)
+	for _, entry := range list {
+		step := Step{Text: text(entry)}
+		if fields, is := entry.(map[string]any); is {
+			step = Step{Text: text(fields["text"]), Queries: stringsOf(fields["queries"]), Board: text(fields["board"]), Panel: text(fields["panel"])}
+		}
+		steps = append(steps, step)
+	}
+	return steps
 }
 
 // Alerts of users depend on the order of precedence and on the severities.

@@ -8,12 +8,12 @@ import (
 )
 
 func TestStepsThatNameADisabledMetricAreLeftOut(t *testing.T) {
-	steps := []string{
-		"Read the log.",
-		"Look at `vllm.up`.",
-		"Compare `vllm.num_requests.running` with `vllm.kv_cache.utilization`.",
-		"Set `diagnosis::hold` and read about `degraded`.",
-		"vllm.healthy is a metric, but it is not in backticks here: `vllm.up`.",
+	steps := []Step{
+		{Text: "Read the log."},
+		{Text: "Look at `vllm.up`.", Queries: []string{"vllm_up"}},
+		{Text: "Compare `vllm.num_requests.running` with `vllm.kv_cache.utilization`."},
+		{Text: "Set `diagnosis::hold` and read about `degraded`."},
+		{Text: "vllm.healthy is a metric, but it is not in backticks here: `vllm.up`."},
 	}
 	for name, c := range map[string]struct {
 		off  []string
@@ -30,7 +30,7 @@ func TestStepsThatNameADisabledMetricAreLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want []string
 			for _, i := range c.left {
-				want = append(want, steps[i])
+				want = append(want, steps[i].Text)
 			}
 			given := slices.Clone(steps)
 			assert.Equal(t, want, StepsWith(given, func(metric string) bool { return !slices.Contains(c.off, metric) }))

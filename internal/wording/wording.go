@@ -13,9 +13,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// page is the documentation that the anchors of the catalogue belong to.
-const page = "docs/diagnosis.md"
-
 // Diagnosis is what is reported of an engine or a pool, in names of the catalogue. Names
 // that the catalogue lacks, as those of a newer processor, stand in the sentence as they
 // are.
@@ -32,7 +29,7 @@ type Diagnosis struct {
 // Words are what people read about a diagnosis.
 type Words struct {
 	Sentence string
-	// Next are the steps to take, and Runbook the place in the documentation. Both are
+	// Next are the steps to take, and Runbook the address of the page about it. Both are
 	// empty where the catalogue has none.
 	Next    []string
 	Runbook string
@@ -48,12 +45,12 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	var w Words
 	var sentences []string
 	harmless := false
-	advise := func(next []string, anchor string) {
-		w.Next, w.Runbook = catalog.StepsWith(next, enabled), page+"#"+anchor
+	advise := func(next []catalog.Step, name string) {
+		w.Next, w.Runbook = catalog.StepsWith(next, enabled), catalog.RunbookURL(name)
 	}
 	if condition, known := catalog.ConditionByName(d.Condition); known {
 		sentences = append(sentences, condition.Sentence)
-		advise(condition.Next, condition.Anchor)
+		advise(condition.Next, condition.Name)
 		harmless = condition.Severity == 0
 	} else {
 		sentences = append(sentences, "The condition is "+d.Condition+".")
@@ -67,7 +64,7 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 			}
 		}
 		w.NotSeparable = cause.NotSeparable
-		advise(cause.Next, cause.Anchor)
+		advise(cause.Next, cause.Name)
 	} else if d.Cause != "" {
 		sentences = append(sentences, "The primary cause is "+d.Cause+".")
 	}
@@ -80,7 +77,7 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 		sentences = append(sentences, notice.Sentence)
 		if harmless && d.Cause == "" {
 			harmless = false // the first notice only
-			advise(notice.Next, notice.Anchor)
+			advise(notice.Next, notice.Name)
 		}
 	}
 	w.Sentence = strings.Join(sentences, " ")

@@ -11,6 +11,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
+const runbooks = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+
 // The condition comes first, then the primary cause with its detail, then the notices.
 func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	condition := func(name string) *catalog.Condition {
@@ -34,48 +36,48 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	for name, test := range map[string]struct {
 		state     Diagnosis
 		sentences []string
-		next      []string
+		next      []catalog.Step
 		runbook   string
 	}{
 		"a condition alone": {
 			Diagnosis{Condition: "stalled"},
 			[]string{condition("stalled").Sentence},
-			condition("stalled").Next, "docs/diagnosis.md#stalled",
+			condition("stalled").Next, runbooks + "stalled.md",
 		},
 		"the cause knows better what to do": {
 			Diagnosis{Condition: "degraded", Cause: "slow_steps"},
 			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence},
-			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+			cause("slow_steps").Next, runbooks + "slow_steps.md",
 		},
 		"a detail": {
 			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "seqs"},
 			[]string{condition("degraded").Sentence, demand.Sentence, seqs},
-			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+			demand.Next, runbooks + "demand_exceeds_capacity.md",
 		},
 		"a detail that is not known": {
 			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "new"},
 			[]string{condition("degraded").Sentence, demand.Sentence},
-			demand.Next, "docs/diagnosis.md#demand_exceeds_capacity",
+			demand.Next, runbooks + "demand_exceeds_capacity.md",
 		},
 		"where all is well, the first notice says what to do": {
 			Diagnosis{Condition: "idle", Notices: []string{"frozen_gauges", "workload_shift"}},
 			[]string{condition("idle").Sentence, cause("frozen_gauges").Sentence, cause("workload_shift").Sentence},
-			cause("frozen_gauges").Next, "docs/diagnosis.md#frozen_gauges",
+			cause("frozen_gauges").Next, runbooks + "frozen_gauges.md",
 		},
 		"a notice together with a cause does not": {
 			Diagnosis{Condition: "degraded", Cause: "slow_steps", Notices: []string{"workload_shift"}},
 			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence, cause("workload_shift").Sentence},
-			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+			cause("slow_steps").Next, runbooks + "slow_steps.md",
 		},
 		"nor one with a condition that needs something": {
 			Diagnosis{Condition: "stalled", Notices: []string{"workload_shift"}},
 			[]string{condition("stalled").Sentence, cause("workload_shift").Sentence},
-			condition("stalled").Next, "docs/diagnosis.md#stalled",
+			condition("stalled").Next, runbooks + "stalled.md",
 		},
 		"a cause of a condition that needs nothing": {
 			Diagnosis{Condition: "healthy", Cause: "slow_steps", Notices: []string{"workload_shift"}},
 			[]string{condition("healthy").Sentence, cause("slow_steps").Sentence, cause("workload_shift").Sentence},
-			cause("slow_steps").Next, "docs/diagnosis.md#slow_steps",
+			cause("slow_steps").Next, runbooks + "slow_steps.md",
 		},
 		"names of a newer processor": {
 			Diagnosis{Condition: "tired", Cause: "age", Notices: []string{"noise"}},
@@ -85,13 +87,16 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 		"a new cause of a known condition": {
 			Diagnosis{Condition: "degraded", Cause: "age"},
 			[]string{condition("degraded").Sentence, "The primary cause is age."},
-			condition("degraded").Next, "docs/diagnosis.md#degraded",
+			condition("degraded").Next, runbooks + "degraded.md",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Of(&test.state, func(string) bool { return true })
 			assert.Equal(t, strings.Join(test.sentences, " "), got.Sentence)
-			assert.Equal(t, test.next, got.Next)
+			require.Len(t, got.Next, len(test.next))
+			for i, step := range test.next {
+				assert.Equal(t, step.Text, got.Next[i])
+			}
 			assert.Equal(t, test.runbook, got.Runbook)
 		})
 	}
@@ -101,7 +106,7 @@ func TestAReasonReplacesTheSentence(t *testing.T) {
 	d := Diagnosis{Condition: "unknown", Reason: "Scrape more often."}
 	got := Of(&d, func(string) bool { return true })
 	assert.Equal(t, "Scrape more often.", got.Sentence)
-	assert.Equal(t, "docs/diagnosis.md#unknown", got.Runbook)
+	assert.Equal(t, runbooks+"unknown.md", got.Runbook)
 }
 
 // The fields about the primary cause are empty where the catalogue has nothing to say.

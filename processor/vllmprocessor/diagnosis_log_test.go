@@ -42,7 +42,7 @@ func TestAnIncidentIsLoggedInSentences(t *testing.T) {
 	}
 	assert.Contains(t, fmt.Sprint(fields["evidence"]), "time_to_first_token_mean 3 s (usual 0.1)")
 	assert.NotEmpty(t, fields["next"])
-	assert.Contains(t, fields["runbook"], "docs/diagnosis.md#")
+	assert.Contains(t, fields["runbook"], "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/")
 
 	assert.Equal(t, zapcore.InfoLevel, last.Level)
 	assert.Equal(t, "diagnosis: The engine serves its requests as it should.", last.Message)

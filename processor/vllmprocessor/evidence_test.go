@@ -70,7 +70,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 			assert.False(t, on("vllm.pool.waiting"), "no pool is configured")
 			assert.True(t, on("vllm.up"))
 			assert.Equal(t, name == "default", on("vllm.arrival_rate"))
-			check := func(of string, steps []string) {
+			check := func(of string, steps []catalog.Step) {
 				left := catalog.StepsWith(steps, on)
 				assert.NotEmpty(t, left, of)
 				for _, step := range left {

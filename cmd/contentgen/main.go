@@ -1,0 +1,142 @@
+// Command contentgen writes what the project ships besides programs: rules, dashboards and
+// the runbooks of alerts. They are defined in internal/content; one package below it
+// writes each format. A file below content/ that no builder writes is removed.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+)
+
+// builders return files by their paths below the root of the repository. Each line is
+// one format.
+var builders = []func() (map[string][]byte, error){
+	rulefile.Files,
+}
+
+// parts return what is generated inside of pages that are otherwise written by hand: the text by the
+// path of the page and the name of the part.
+var parts = []func() map[string]map[string]string{}
+
+// owned are the patterns of the paths that only builders write. A file that matches and that no
+// builder writes any more is removed.
+var owned = []string{"content/*", "content/*/*", "content/*/*/*", "docs/runbooks/VLLM*.md"}
+
+func main() {
+	root := flag.String("root", ".", "root of the repository")
+	flag.Parse()
+	if err := run(*root); err != nil {
+		fmt.Fprintln(os.Stderr, "contentgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes nothing unless all content is valid.
+func run(root string) error {
+	files, err := generated(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		full := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(full, files[name], 0o644); err != nil {
+			return err
+		}
+	}
+	stale, err := staleFiles(root, files)
+	if err != nil {
+		return err
+	}
+	for _, name := range stale {
+		if err := os.Remove(filepath.Join(root, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generated returns the content of every generated file by its path below root.
+func generated(root string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, build := range builders {
+		built, err := build()
+		if err != nil {
+			return nil, err
+		}
+		for name, data := range built {
+			if _, twice := files[name]; twice {
+				return nil, fmt.Errorf("two builders write %s", name)
+			}
+			files[name] = data
+		}
+	}
+	for _, build := range parts {
+		for name, texts := range build() {
+			page, ok := files[name]
+			if !ok {
+				var err error
+				if page, err = os.ReadFile(filepath.Join(root, name)); err != nil {
+					return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
+				}
+			}
+			page, err := withParts(page, texts)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			files[name] = page
+		}
+	}
+	return files, nil
+}
+
+// withParts returns a page with new text between the marks of each part.
+func withParts(page []byte, texts map[string]string) ([]byte, error) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
+		head, rest, begins := bytes.Cut(page, []byte(begin))
+		_, tail, ends := bytes.Cut(rest, []byte(end))
+		if !begins || !ends {
+			return nil, fmt.Errorf("the marks around the part %q are missing: %s and %s, each on a line of its own", name, strings.TrimSpace(begin), end)
+		}
+		page = slices.Concat(head, []byte(begin), []byte(texts[name]), []byte(end), tail)
+	}
+	return page, nil
+}
+
+// staleFiles returns the files that only builders write and that none has written. A README is
+// written by hand.
+func staleFiles(root string, files map[string][]byte) ([]string, error) {
+	var stale []string
+	for _, dir := range []string{"content", "docs/runbooks"} {
+		err := fs.WalkDir(os.DirFS(root), dir, func(name string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fs.SkipDir
+			}
+			if err != nil || entry.IsDir() || path.Base(name) == "README.md" || files[name] != nil {
+				return err
+			}
+			if slices.ContainsFunc(owned, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }) {
+				stale = append(stale, name)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return stale, nil
+}

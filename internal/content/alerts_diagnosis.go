@@ -1,0 +1,74 @@
+package content
+
+// The pools that a server belongs to. A pool has the labels that the processor groups by: the
+// model by default, the namespace and the cluster where "group_by" says so.
+const (
+	poolSeverity  = "vllm_pool_diagnosis_severity"
+	poolNamespace = poolSeverity + `{k8s_cluster_name=""}`
+	poolModel     = poolSeverity + `{k8s_cluster_name="", k8s_namespace_name=""}`
+)
+
+// serverSeverity is the worst severity of the engines of a model on a server.
+const serverSeverity = "max by (" + serverModelLabels + ") (vllm_diagnosis_severity)"
+
+func diagnosisGroup(p parameters) Group {
+	return Group{
+		Name: "vllm-diagnosis", Set: Stable,
+		Records: []Record{serversExpected(p)},
+		Alerts: []Alert{
+			{
+				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
+				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
+				Summary: "The pool of {{ $labels.model_name }} does not serve its users",
+			},
+			{
+				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) == 2",
+				Summary: "The pool of {{ $labels.model_name }} serves some of its users badly",
+			},
+			{
+				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
+				Expr: serverSeverity + " >= 3" +
+					" unless on (" + poolLabels + ") " + poolSeverity +
+					" unless on (k8s_namespace_name, model_name) " + poolNamespace +
+					" unless on (model_name) " + poolModel,
+				Summary: "{{ $labels.instance }} does not serve {{ $labels.model_name }}",
+			},
+			{
+				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Expr: serverSeverity + " >= 3 and on (" + poolLabels + ") " + poolSeverity +
+					" or " + serverSeverity + " >= 3 and on (k8s_namespace_name, model_name) " + poolNamespace +
+					" or " + serverSeverity + " >= 3 and on (model_name) " + poolModel,
+				Summary: "{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}",
+			},
+			{
+				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Expr:    serverSeverity + " == 2",
+				Summary: "{{ $labels.instance }} serves {{ $labels.model_name }} badly",
+			},
+			{
+				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
+				Expr: "min by (" + serverLabels + ") (min_over_time(vllm_diagnosis_severity[1h])) < 3" +
+					" unless on (" + serverLabels + ") vllm_diagnosis_severity" +
+					" unless on (" + serverLabels + ") max_over_time(vllm_diagnosis_condition{condition=\"draining\"}[1h]) == 1" +
+					" and on (" + jobLabels + ") (count by (" + jobLabels + ") (" + byServer("vllm_diagnosis_severity") + ")" +
+					" < count by (" + jobLabels + ") (" + byServer("vllm_diagnosis_severity offset 1h") + "))",
+				Summary: "{{ $labels.instance }} is not reported any more",
+			},
+			{
+				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
+				Expr: "(count(" + byServer("vllm_diagnosis_severity") + ") or vector(0))" +
+					" < on () vllm_config:servers:expected and on () vllm_up",
+				Summary: "{{ $value }} servers are reported, fewer than there should be",
+			},
+			{
+				Name: "VLLMDiagnosisMissing", Severity: Ticket, For: 15 * minute,
+				Expr:    byServer("vllm_num_requests_running") + " unless on (" + serverLabels + ") vllm_diagnosis_severity",
+				Summary: "{{ $labels.instance }} is read, but not diagnosed",
+			},
+		},
+	}
+}
+
+// byServer is the highest value of each server.
+func byServer(metric string) string { return "max by (" + serverLabels + ") (" + metric + ")" }

@@ -1,0 +1,61 @@
+package content
+
+import "fmt"
+
+// burnAlert is an alert on two windows. The long one says that the budget is really used, the
+// short one that it still is. Pages go by what is certain. Where a target is so low
+// that not even an outage reaches the factor, a share of missed events is enough.
+func burnAlert(p parameters, factor, long, short, events string) string {
+	certain := func(window string) string {
+		return fmt.Sprintf("(vllm_slo:burn_lower:rate%[1]s > %[2]s or vllm_slo:error_ratio_lower:rate%[1]s > %[3]s)",
+			window, p.number(factor), p.number("errorRatioAlways"))
+	}
+	return fmt.Sprintf("%s and %s and vllm_slo:valid:rate%s * %d >= %s",
+		certain(long), certain(short), short, seconds[short], p.number(events))
+}
+
+// seconds are the lengths of the short windows.
+var seconds = map[string]int{"5m": 300, "30m": 1800, "2h": 7200, "6h": 21600}
+
+func sloGroup(p parameters) Group {
+	return Group{
+		Name: "vllm-slo", Set: Stable,
+		Records: sloRecords(),
+		Alerts: []Alert{
+			{
+				Name: "VLLMBudgetBurnFast", Severity: Page, KeepFiringFor: 5 * minute,
+				Expr:    burnAlert(p, "burnFast", "1h", "5m", "eventsFast"),
+				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 2 % of the month's budget go in an hour",
+			},
+			{
+				Name: "VLLMBudgetBurnMedium", Severity: Page, KeepFiringFor: 5 * minute,
+				Expr:    burnAlert(p, "burnMedium", "6h", "30m", "eventsMedium"),
+				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 5 % of the month's budget go in six hours",
+			},
+		},
+	}
+}
+
+func sloLongGroup(p parameters) Group {
+	return Group{
+		Name: "vllm-slo-long", Set: Stable, Interval: longInterval,
+		Records: sloLongRecords(),
+		Alerts: []Alert{
+			{
+				Name: "VLLMBudgetBurnSlow", Severity: Ticket,
+				Expr:    burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow"),
+				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 10 % of the month's budget go in a day",
+			},
+			{
+				Name: "VLLMBudgetBurnLeak", Severity: Ticket,
+				Expr:    burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak"),
+				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} will use up its budget before the month ends",
+			},
+			{
+				Name: "VLLMBudgetExhausted", Severity: Ticket,
+				Expr:    "vllm_slo:budget_remaining_upper:30d <= 0 and vllm_slo:coverage:30d >= " + p.number("budgetCoverage"),
+				Summary: "The error budget of the objective {{ $labels.objective }} of {{ $labels.model_name }} is used up",
+			},
+		},
+	}
+}

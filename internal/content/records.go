@@ -1,0 +1,117 @@
+package content
+
+import (
+	"fmt"
+	"time"
+)
+
+// sloWindows are the windows of the burn rates that are computed from the counters. Longer ones
+// are computed from what was recorded.
+var sloWindows = []string{"5m", "30m", "1h", "2h", "6h"}
+
+// sloRecords are the error ratios and burn rates over the servers of a model. Numerators and
+// denominators are summed before they are divided, so that a budget outlives a pod.
+func sloRecords() []Record {
+	records := []Record{{
+		Name:    "vllm_slo:target:last1h",
+		Meaning: "The target of an objective. It stays for an hour after the last server is gone; of different targets the strictest counts.",
+		Expr:    "max by (" + objectiveLabels + ") (last_over_time(vllm_slo_target_ratio[1h]))",
+		Unit:    "1",
+	}}
+	for _, part := range []struct{ name, metric, meaning string }{
+		{"valid", "vllm_slo_valid_total", "What an objective is about, per second, over the servers of a model."},
+		{"good", "vllm_slo_good_total", "What certainly met an objective, per second, over the servers of a model."},
+		{"undecided", "vllm_slo_undecided_total", "What cannot be decided, per second, over the servers of a model."},
+	} {
+		for _, window := range sloWindows {
+			records = append(records, Record{
+				Name: "vllm_slo:" + part.name + ":rate" + window, Meaning: part.meaning, Unit: "{event}/s",
+				Expr: "sum by (" + objectiveLabels + ") (rate(" + part.metric + "[" + window + "]))",
+			})
+		}
+	}
+	for _, window := range sloWindows {
+		records = append(records, ratioRecords(window,
+			"vllm_slo:good:rate"+window, "vllm_slo:undecided:rate"+window, "vllm_slo:valid:rate"+window)...)
+	}
+	return records
+}
+
+// sloLongRecords are the ratios over days. The rates of five minutes were recorded at the same
+// times, so that the quotient of their sums is the quotient of the counts.
+func sloLongRecords() []Record {
+	over := func(part, window string) string {
+		return "sum_over_time(vllm_slo:" + part + ":rate5m[" + window + "])"
+	}
+	var records []Record
+	for _, window := range []string{"1d", "3d", "30d"} {
+		records = append(records, ratioRecords(window, over("good", window), over("undecided", window), over("valid", window))...)
+	}
+	const lost = "The share of the error budget of 30 days that is left. 1 is all of it, 0 none; negative where more was used."
+	return append(records,
+		Record{
+			Name: "vllm_slo:budget_remaining_upper:30d", Unit: "1",
+			Meaning: lost + " The upper bound: what is used is certain.",
+			Expr:    "1 - vllm_slo:burn_lower:rate30d",
+		},
+		Record{
+			Name: "vllm_slo:budget_remaining_lower:30d", Unit: "1",
+			Meaning: lost + " The lower bound: all that is undecided counts as missed.",
+			Expr:    "1 - vllm_slo:burn_upper:rate30d",
+		},
+		Record{
+			Name: "vllm_slo:coverage:30d", Unit: "1",
+			Meaning: "The share of the last 30 days in which the objective was recorded, by the hour.",
+			Expr:    "count_over_time(vllm_slo:valid:rate5m[30d:1h]) / 720",
+		})
+}
+
+// ratioRecords are the bounds of the error ratio and of the burn rate over a window.
+func ratioRecords(window, good, undecided, valid string) []Record {
+	record := func(kind, bound, meaning, expr string) Record {
+		return Record{Name: fmt.Sprintf("vllm_slo:%s_%s:rate%s", kind, bound, window), Meaning: meaning, Expr: expr, Unit: "1"}
+	}
+	burn := func(bound string) string {
+		return fmt.Sprintf("vllm_slo:error_ratio_%s:rate%s / (1 - vllm_slo:target:last1h > 0)", bound, window)
+	}
+	return []Record{
+		record("error_ratio", "lower", "The share that certainly missed the objective.",
+			fmt.Sprintf("clamp_min(1 - (%s + %s) / (%s > 0), 0)", good, undecided, valid)),
+		record("error_ratio", "upper", "The share that missed the objective, if all that is undecided did.",
+			fmt.Sprintf("clamp_min(1 - %s / (%s > 0), 0)", good, valid)),
+		record("burn", "lower", "How many times faster than allowed the error budget is certainly used.", burn("lower")),
+		record("burn", "upper", "How many times faster than allowed the error budget is used, if all that is undecided missed.", burn("upper")),
+	}
+}
+
+// gatewayRecords have the right denominator: the picker counts as requests only what it
+// scheduled, so that what it refused must be added. Replicas of the picker are added up.
+func gatewayRecords() []Record {
+	const requests = "vllm_gateway:requests:rate5m"
+	return []Record{
+		{
+			Name: requests, Unit: "{request}/s",
+			Meaning: "Requests that arrived at the gateway's endpoint picker, per second, also those that it refused.",
+			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[5m]) or " +
+				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[5m]))`,
+		},
+		{
+			Name: "vllm_gateway:error_ratio:rate5m", Unit: "1",
+			Meaning: "The share of the requests at the gateway's endpoint picker that failed.",
+			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[5m])) or " + requests + " * 0) / (" +
+				requests + " > 0)",
+		},
+	}
+}
+
+// serversExpected is a recording rule so that it can be changed in one line of the plain files.
+func serversExpected(p parameters) Record {
+	return Record{
+		Name: "vllm_config:servers:expected", Unit: "{server}",
+		Meaning: "The number of servers that there should be at least. Change it to your number.",
+		Expr:    "vector(" + p.number("serversExpected") + ")",
+	}
+}
+
+// longInterval is how often ratios over days are computed.
+const longInterval = 5 * time.Minute

@@ -1,0 +1,143 @@
+// Package rulefile writes the rules of package content as rule files of Prometheus.
+package rulefile
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
+)
+
+// generatedBy is the first line of each file.
+const generatedBy = "# Written by cmd/contentgen from internal/content. Do not edit: run \"make generate\".\n"
+
+// Files returns the plain rule files by their paths below the root of the repository.
+func Files() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, to := range spelling.All() {
+		groups, err := Groups(content.Groups(), content.Stable, to)
+		if err != nil {
+			return nil, err
+		}
+		if files["content/rules/"+string(to)+"/vllm.yaml"], err = file(groups); err != nil {
+			return nil, err
+		}
+	}
+	groups, err := Groups(content.Groups(), content.Wire, spelling.Suffixed)
+	if err != nil {
+		return nil, err
+	}
+	files["content/rules/wire/vllm.yaml"], err = file(groups)
+	return files, err
+}
+
+// ruleFile, Group and Rule are Prometheus's format.
+type ruleFile struct {
+	Groups []Group `yaml:"groups" json:"groups"`
+}
+
+// Group is a group of rules.
+type Group struct {
+	Name     string `yaml:"name" json:"name"`
+	Interval string `yaml:"interval,omitempty" json:"interval,omitempty"`
+	Rules    []Rule `yaml:"rules" json:"rules"`
+}
+
+// Rule is a recording rule or an alert.
+type Rule struct {
+	Record        string            `yaml:"record,omitempty" json:"record,omitempty"`
+	Alert         string            `yaml:"alert,omitempty" json:"alert,omitempty"`
+	Expr          string            `yaml:"expr" json:"expr"`
+	For           string            `yaml:"for,omitempty" json:"for,omitempty"`
+	KeepFiringFor string            `yaml:"keep_firing_for,omitempty" json:"keep_firing_for,omitempty"`
+	Labels        map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
+	Annotations   map[string]string `yaml:"annotations,omitempty" json:"annotations,omitempty"`
+}
+
+// Groups translates the groups of a set into a spelling.
+func Groups(groups []content.Group, set string, to spelling.Spelling) ([]Group, error) {
+	var written []Group
+	for i := range groups {
+		g := &groups[i]
+		if g.Set != set {
+			continue
+		}
+		out := Group{Name: g.Name}
+		if g.Interval > 0 {
+			out.Interval = model.Duration(g.Interval).String()
+		}
+		for _, r := range g.Records {
+			expr, err := spelling.Expr(r.Expr, to)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Name, err)
+			}
+			out.Rules = append(out.Rules, Rule{Record: r.Name, Expr: expr, Labels: r.Labels})
+		}
+		for j := range g.Alerts {
+			rule, err := alert(&g.Alerts[j], to)
+			if err != nil {
+				return nil, err
+			}
+			out.Rules = append(out.Rules, rule)
+		}
+		written = append(written, out)
+	}
+	return written, nil
+}
+
+func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
+	expr, err := spelling.Expr(a.Expr, to)
+	if err != nil {
+		return Rule{}, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	rule := Rule{
+		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
+		Annotations: map[string]string{"summary": spelling.Template(a.Summary, to), "runbook_url": a.RunbookURL()},
+	}
+	maps.Copy(rule.Labels, a.Labels)
+	if a.Description != "" {
+		rule.Annotations["description"] = spelling.Template(a.Description, to)
+	}
+	if a.For > 0 {
+		rule.For = model.Duration(a.For).String()
+	}
+	if a.KeepFiringFor > 0 {
+		rule.KeepFiringFor = model.Duration(a.KeepFiringFor).String()
+	}
+	return rule, nil
+}
+
+func file(groups []Group) ([]byte, error) {
+	return document(ruleFile{Groups: groups})
+}
+
+// document writes a value as YAML, with expressions of several lines as blocks.
+func document(value any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(generatedBy)
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Names returns the names of all alerts and records, sorted.
+func Names(groups []Group) []string {
+	var names []string
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			names = append(names, strings.TrimSpace(r.Alert+r.Record))
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,98 @@
+package content
+
+import (
+	"strconv"
+	"time"
+)
+
+// The sets of rules and dashboards.
+const (
+	Stable = "stable"
+	Wire   = "wire"
+)
+
+// RunbookBase is the place of the runbooks; a name and ".md" follow.
+const RunbookBase = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+
+// RunbookURL is the address of the alert's runbook.
+func (a *Alert) RunbookURL() string { return RunbookBase + a.Name + ".md" }
+
+// Groups returns all rules with the default parameters.
+func Groups() []Group {
+	defaults := map[string]float64{}
+	for _, p := range Parameters() {
+		defaults[p.Name] = p.Value
+	}
+	return GroupsWith(defaults)
+}
+
+// GroupsWith returns all rules with parameters of the caller, who gives a value for each of
+// Parameters.
+func GroupsWith(values map[string]float64) []Group {
+	p := parameters(values)
+	groups := []Group{
+		diagnosisGroup(p), sloGroup(p), sloLongGroup(p), gatewayGroup(p), collectorGroup(p), wireGroup(p),
+	}
+	for i := range groups {
+		for j := range groups[i].Alerts {
+			groups[i].Alerts[j].Set = groups[i].Set
+		}
+	}
+	return groups
+}
+
+// Parameter is a number in the rules that users may change.
+type Parameter struct {
+	Name, Meaning string
+	Value         float64
+}
+
+// Parameters lists the numbers that users may change, with their defaults.
+func Parameters() []Parameter {
+	return []Parameter{
+		{"serversExpected", "The number of servers below which VLLMTooFewServers fires.", 1},
+		{"burnFast", "The burn rate over 1h and 5m that pages.", 14.4},
+		{"burnMedium", "The burn rate over 6h and 30m that pages.", 6},
+		{"burnSlow", "The burn rate over 1d and 2h that opens a ticket.", 3},
+		{"burnLeak", "The burn rate over 3d and 6h that opens a ticket.", 1},
+		{"errorRatioAlways", "The share of missed events that is enough for each alert on burn rates, for targets that make a burn rate unreachable.", 0.9},
+		{"eventsFast", "The fewest events in 5m for the alert on the burn over 1h and 5m.", 10},
+		{"eventsMedium", "The fewest events in 30m for the alert on the burn over 6h and 30m.", 30},
+		{"eventsSlow", "The fewest events in 2h for the alert on the burn over 1d and 2h.", 60},
+		{"eventsLeak", "The fewest events in 6h for the alert on the burn over 3d and 6h.", 100},
+		{"budgetCoverage", "The share of 30 days that must have been observed for VLLMBudgetExhausted.", 0.25},
+		{"gatewayErrorRatio", "The share of errors at the gateway that pages.", 0.05},
+		{"gatewayRequests", "The fewest requests in 5m for the alerts of the gateway.", 20},
+		{"gatewayLatencySeconds", "The p99 of the duration of requests at the gateway, in seconds.", 10},
+		{"queueShare", "The share of an exporter's queue that may be full.", 0.5},
+		{"rawFirstTokenTarget", "The share of first tokens that must arrive within 2.5 s, for the rules on vLLM's own names.", 0.95},
+		{"rawQueueSeconds", "The p95 of the time in vLLM's queue, in seconds, for the rules on vLLM's own names.", 5},
+	}
+}
+
+type parameters map[string]float64
+
+// number writes a parameter as PromQL does.
+func (p parameters) number(name string) string {
+	value, ok := p[name]
+	if !ok {
+		panic("no value of the parameter " + name)
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+// The labels that identify what an alert is about. Labels of the resource are
+// empty where the backend does not promote them.
+const (
+	jobLabels         = "k8s_cluster_name, k8s_namespace_name, job"
+	serverLabels      = "k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance"
+	serverModelLabels = serverLabels + ", model_name"
+	poolLabels        = "k8s_cluster_name, k8s_namespace_name, model_name"
+	objectiveLabels   = "k8s_cluster_name, k8s_namespace_name, job, model_name, objective"
+	gatewayLabels     = "k8s_cluster_name, k8s_namespace_name, job, model_name"
+)
+
+const (
+	minute = time.Minute
+	hour   = time.Hour
+)
