@@ -17,12 +17,14 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
 )
 
 // builders return files by their paths below the root of the repository. Each line is
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	runbook.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
