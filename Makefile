@@ -247,6 +247,56 @@ prometheus: ## Fetch a Prometheus server for the end-to-end tests (Debian's pack
 		{ echo '==> apt-get cannot fetch the package prometheus'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
+# Chromium draws the dashboards. Debian's package is unpacked together with what it needs and
+# a font, as prometheus is above. Only machines of Debian's kin have it.
+CHROMIUM := $(TOOLS)/chromium
+.PHONY: chromium
+chromium: ## Fetch a headless Chromium for the pictures of dashboards (Debian's package)
+	@if [ -x $(CHROMIUM)/usr/lib/chromium/chromium-headless-shell ]; then \
+		echo '==> chromium is there: $(CHROMIUM)'; \
+	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then \
+		echo 'chromium: there is no apt-get here; dashboards can be drawn on Debian and Ubuntu only' >&2; exit 1; \
+	else \
+		echo '==> unpacking the package chromium-headless-shell into $(CHROMIUM) (100 MB to download)'; \
+		rm -rf build/deb && mkdir -p build/deb/root $(TOOLS) && \
+		{ [ "$$(id -u)" -ne 0 ] || timeout 300 apt-get update -qq; } && \
+		( cd build/deb && packages=$$(apt-get install -s --no-install-recommends chromium-headless-shell fonts-liberation | awk '/^Inst/ { print $$2 }') && \
+			timeout 600 apt-get download -qq $$packages chromium-headless-shell fonts-liberation && \
+			for p in *.deb; do dpkg-deb -x $$p root || exit 1; done ) && \
+		rm -rf $(CHROMIUM) && mv build/deb/root $(CHROMIUM) && rm -rf build/deb || \
+		{ echo 'chromium: apt-get cannot fetch the package chromium-headless-shell; is a mirror of Debian reachable?' >&2; exit 1; }; \
+	fi
+
+# The user interface of Perses and the types of Grafana come from npm, pinned by a lock file.
+# Nothing that they bring is run while they are installed, and package.json itself names the
+# peers that are needed.
+UI := internal/test/boards/ui
+build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
+	@command -v npm > /dev/null || { [ "$$(id -u)" -eq 0 ] && timeout 600 apt-get install -y -qq nodejs npm > /dev/null 2>&1; } || \
+		{ echo 'boards: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
+	$(say) 'npm ci: the user interface of Perses and the types of Grafana (530 MB in build/boards)'
+	@mkdir -p build/boards && cp $^ build/boards/
+	@cd build/boards && timeout 900 npm ci --legacy-peer-deps --ignore-scripts --no-audit --no-fund > npm.log 2>&1 || \
+		{ tail -n 5 npm.log >&2; echo 'boards: npm cannot install the packages; is the registry reachable? build/boards/npm.log has more' >&2; exit 1; }
+	@touch $@
+
+.PHONY: boards
+boards: chromium build/boards/installed ## Check the dashboards against Grafana's types, and draw them into docs/images
+	$(say) 'tsc: content/grafana against the types of @grafana/schema'
+	@$(GO) run ./internal/test/boards/types content/grafana > build/boards/grafana.ts
+	@cd build/boards && timeout 300 node_modules/.bin/tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext --moduleResolution bundler grafana.ts
+	$(say) 'esbuild: the page that draws a dashboard'
+	@mkdir -p build/boards/page && cp $(UI)/index.html build/boards/page/ && cp $(UI)/build.mjs build/boards/
+	@cd build/boards && timeout 300 node build.mjs $(CURDIR)/$(UI) page
+	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (a minute or two)'
+	@mkdir -p docs/images
+	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
+		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 20m; \
+		echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 # ---------------------------------------------------------------- care
 
 # The linter's cache is the checkout's own: a shared one gives back findings with the paths of

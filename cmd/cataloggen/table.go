@@ -34,7 +34,13 @@ func goTable(d *document) ([]byte, error) {
 	writeGateway(&b, d)
 	writeImitators(&b, d)
 	writeInfoFamilies(&b, d)
-	b.WriteString("var metrics = []Metric{\n")
+	b.WriteString("var attributeValues = map[string][]string{\n")
+	for _, name := range sortedNames(d.Attributes) {
+		if enum := d.Attributes[name].Enum; len(enum) > 0 {
+			fmt.Fprintf(&b, "%q: %s,\n", name, stringSlice(enum))
+		}
+	}
+	b.WriteString("}\n\nvar metrics = []Metric{\n")
 	for _, name := range sortedNames(d.Metrics) {
 		writeMetric(&b, name, d.Metrics[name])
 	}
@@ -130,6 +136,12 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 	}
 	if m.derived() {
 		fmt.Fprintf(b, "DerivedFrom: %s,\nFormula: %q,\n", stringSlice(m.DerivedFrom), m.Formula)
+	}
+	if m.Needs != "" {
+		fmt.Fprintf(b, "Needs: %q,\n", m.Needs)
+	}
+	if m.BlindSpots != "" {
+		fmt.Fprintf(b, "BlindSpots: %q,\n", m.BlindSpots)
 	}
 	if m.Exception != "" {
 		fmt.Fprintf(b, "Exception: %q,\n", m.Exception)

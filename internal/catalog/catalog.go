@@ -52,6 +52,11 @@ type Metric struct {
 	// Formula is the computation in one line; the reference of the processor,
 	// metrics.md, explains its words.
 	Formula string
+	// Needs is what a derived metric requires beyond the oldest form of its inputs: a
+	// version of vLLM, a flag of the server, or a setting of the processor.
+	Needs string
+	// BlindSpots is what a derived metric does not include, one or two sentences.
+	BlindSpots string
 	// Exception is the reason why the name does not translate back to its wire name
 	// (the colon rule of docs/reference/naming.md); empty if it does.
 	Exception string

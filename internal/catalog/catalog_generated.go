@@ -146,6 +146,21 @@ var InfoFamilies = []InfoFamily{
 	},
 }
 
+var attributeValues = map[string][]string{
+	"bound":           []string{"lower", "upper"},
+	"cause":           []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
+	"condition":       []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
+	"detail":          []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "tokens", "unknown"},
+	"finished_reason": []string{"abort", "error", "length", "repetition", "stop"},
+	"phase":           []string{"completed", "issued"},
+	"request_type":    []string{"chat_completions", "other", "responses"},
+	"signal":          []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
+	"sleep_state":     []string{"awake", "discard_all", "weights_offloaded"},
+	"source":          []string{"external_kv_transfer", "local_cache_hit", "local_compute"},
+	"status_class":    []string{"4xx", "5xx"},
+	"transfer_type":   []string{"CPU_to_GPU", "GPU_to_CPU"},
+}
+
 var metrics = []Metric{
 	{
 		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -438,6 +453,27 @@ var metrics = []Metric{
 			{Family: "llm_d_router_epp_flow_control_request_queue_duration_seconds"},
 			{Family: "llm_d_epp_flow_control_request_queue_duration_seconds"},
 		},
+	},
+	{
+		Name: "inference_gateway.epp.flow_control.queue.duration_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean time that a served request spent in the picker's own queue.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
+		Formula:     "sum(queue.duration{outcome=Dispatched}) / count(queue.duration{outcome=Dispatched})",
+	},
+	{
+		Name: "inference_gateway.epp.flow_control.queue.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Quantile of the time that a served request spent in the picker's own queue.",
+		Attributes:  []string{"model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
+		Formula:     "quantile(q, queue.duration{outcome=Dispatched})",
+	},
+	{
+		Name: "inference_gateway.epp.flow_control.queue.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the time that a served request spent in the picker's own queue.",
+		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
+		Formula:     "bounds of the bucket of quantile(q, queue.duration{outcome=Dispatched})",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.size", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -879,6 +915,34 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "inference_gateway.epp.request.duration_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean time from the arrival of a request at the endpoint picker to the end of its response.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
+		Formula:     "sum(duration) / count(duration)",
+	},
+	{
+		Name: "inference_gateway.epp.request.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
+		Attributes:  []string{"model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
+		Formula:     "quantile(q, duration)",
+	},
+	{
+		Name: "inference_gateway.epp.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
+		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
+		Formula:     "bounds of the bucket of quantile(q, duration)",
+	},
+	{
+		Name: "inference_gateway.epp.request.error_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the requests that failed in the endpoint picker or at a model server, from 0 to 1.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
+		Formula:     "increase(errors) / max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors))",
+	},
+	{
 		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Requests that failed in the endpoint picker or that a model server answered with an error.",
 		Attributes:  []string{"error_code", "fairness_id", "model_name", "priority", "target_model_name"},
@@ -899,6 +963,13 @@ var metrics = []Metric{
 			{Family: "llm_d_router_epp_request_input_tokens"},
 			{Family: "llm_d_epp_request_input_tokens"},
 		},
+	},
+	{
+		Name: "inference_gateway.epp.request.input_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean number of input tokens of a request.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.input_tokens"},
+		Formula:     "sum(input_tokens) / count(input_tokens)",
 	},
 	{
 		Name: "inference_gateway.epp.request.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -932,6 +1003,13 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "inference_gateway.epp.request.output_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean number of output tokens of a request.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.output_tokens"},
+		Formula:     "sum(output_tokens) / count(output_tokens)",
+	},
+	{
 		Name: "inference_gateway.epp.request.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Requests in flight through this endpoint picker.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
@@ -941,6 +1019,13 @@ var metrics = []Metric{
 			{Family: "llm_d_router_epp_request_running"},
 			{Family: "llm_d_epp_request_running"},
 		},
+	},
+	{
+		Name: "inference_gateway.epp.request.shed_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the requests that the endpoint picker refused because the pool had no room, from 0 to 1.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
+		Formula:     "increase(errors{error_code=ResourceExhausted}) / max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors))",
 	},
 	{
 		Name: "inference_gateway.epp.request.size", Unit: "By", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -975,12 +1060,40 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "inference_gateway.epp.request.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean time from the arrival of a request at the endpoint picker to the first byte of its response.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
+		Formula:     "sum(time_to_first_token{streaming=true}) / count(time_to_first_token{streaming=true})",
+	},
+	{
+		Name: "inference_gateway.epp.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Quantile of the time from the arrival of a request at the endpoint picker to the first byte of its response.",
+		Attributes:  []string{"model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
+		Formula:     "quantile(q, time_to_first_token{streaming=true})",
+	},
+	{
+		Name: "inference_gateway.epp.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the time from the arrival of a request at the endpoint picker to the first byte of its response.",
+		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
+		Formula:     "bounds of the bucket of quantile(q, time_to_first_token{streaming=true})",
+	},
+	{
 		Name: "inference_gateway.epp.request_control_plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time that a plug-in of the request control took.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "inference_extension_request_control_plugin_duration_seconds"},
 		},
+	},
+	{
+		Name: "inference_gateway.epp.request_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Requests that the endpoint picker scheduled or refused, per second.",
+		Attributes:  []string{"model_name", "target_model_name"},
+		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
+		Formula:     "max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors)) / elapsed",
 	},
 	{
 		Name: "inference_gateway.epp.requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2379,6 +2492,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
+		BlindSpots:  "Requests that are cancelled before their first token; before vLLM 0.20 also requests that are deferred.",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2431,6 +2545,7 @@ var metrics = []Metric{
 		Attributes:  []string{"cause", "detail", "engine", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows, else 0",
+		BlindSpots:  "Causes whose signals the server does not export, and causes that look the same in all signals: see the runbook of each cause.",
 	},
 	{
 		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2438,6 +2553,7 @@ var metrics = []Metric{
 		Attributes:  []string{"condition", "engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows, else 0",
+		BlindSpots:  "Changes slower than a window, and changes that end before `hold` windows.",
 	},
 	{
 		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2445,6 +2561,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition, at least 1 with a notice",
+		BlindSpots:  "Like `vllm.diagnosis.condition`.",
 	},
 	{
 		Name: "vllm.diagnosis.signal", Unit: "{value}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -2452,6 +2569,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		Formula:     "the formula of the signal, in docs/diagnosis.md",
+		BlindSpots:  "A signal without observations in the window is absent.",
 	},
 	{
 		Name: "vllm.diagnosis.signal_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -2459,6 +2577,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		Formula:     "signal / reference",
+		BlindSpots:  "Which reference it is: see the log line of the change.",
 	},
 	{
 		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2490,6 +2609,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
 		Formula:     "increase(admission_rejections, else num_dropped_counter, else num_dropped) / elapsed",
+		Needs:       "a server that counts them: vLLM 0.32, or a vendor build",
+		BlindSpots:  "Requests that a gateway or a proxy in front of the server refuses. If the gauge falls, it counts as a reset without an increase.",
 	},
 	{
 		Name: "vllm.e2e_request_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2505,6 +2626,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "sum(e2e_request_latency) / count(e2e_request_latency)",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing.",
 	},
 	{
 		Name: "vllm.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2512,6 +2634,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "quantile(q, e2e_request_latency)",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.e2e_request_latency_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -2519,6 +2642,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "bounds of the bucket of quantile(q, e2e_request_latency)",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.engine.healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
@@ -2566,6 +2690,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
+		Needs:       "vLLM 0.11.1, a KV connector (`--kv-transfer-config`)",
+		BlindSpots:  "Only tokens that the local prefix cache missed are looked up.",
 	},
 	{
 		Name: "vllm.external_prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2589,6 +2715,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "count(time_to_first_token) / elapsed",
+		BlindSpots:  "A prompt that is cancelled before its first token is never counted.",
 	},
 	{
 		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2596,6 +2723,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Formula:     "(sum(e2e_request_latency) - sum(queue_time) - sum(inference_time)) / count(e2e_request_latency)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing. The API server and the engine use different clocks.",
 	},
 	{
 		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2603,6 +2732,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens"},
 		Formula:     "increase(generation_tokens) / elapsed",
+		BlindSpots:  "It includes tokens of requests whose client is gone.",
 	},
 	{
 		Name: "vllm.generation_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2761,6 +2891,8 @@ var metrics = []Metric{
 		Attributes:  []string{"status_class"},
 		DerivedFrom: []string{"http_requests"},
 		Formula:     "increase(http_requests{status}) / increase(http_requests)",
+		Needs:       "vLLM 0.8.3",
+		BlindSpots:  "A response is counted when it ends. A response that fails in mid-stream counts as 2xx, and a response that never ends is not counted.",
 	},
 	{
 		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2768,6 +2900,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.prompt_tokens"},
 		Formula:     "sum(request.prompt_tokens) / sum(request.generation_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. Cached prompt tokens count in full.",
 	},
 	{
 		Name: "vllm.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2784,6 +2918,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Formula:     "sum(inter_token_latency) / count(inter_token_latency)",
+		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones.",
 	},
 	{
 		Name: "vllm.inter_token_latency_per_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2791,6 +2926,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"},
 		Formula:     "sum(inter_token_latency) / (increase(generation_tokens) - count(time_to_first_token))",
+		BlindSpots:  "Tokens and gaps are counted at slightly different moments, which makes it inexact if the window has few tokens.",
 	},
 	{
 		Name: "vllm.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2798,6 +2934,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Formula:     "quantile(q, inter_token_latency)",
+		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.inter_token_latency_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -2805,6 +2942,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Formula:     "bounds of the bucket of quantile(q, inter_token_latency)",
+		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.iteration_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2856,6 +2994,8 @@ var metrics = []Metric{
 		},
 		DerivedFrom: []string{"vllm.kv_cache.block_size", "vllm.kv_cache.num_gpu_blocks"},
 		Formula:     "kv_cache_size_tokens of vllm:cache_config_info, else num_gpu_blocks * block_size if configured",
+		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
+		BlindSpots:  "Computed from blocks, it is too high for hybrid models, whose blocks hold fewer tokens.",
 	},
 	{
 		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2863,6 +3003,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.capacity", "vllm.kv_cache.utilization"},
 		Formula:     "last(capacity) * (1 - last(utilization))",
+		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
+		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. If the capacity is computed from blocks, it is too high for hybrid models.",
 	},
 	{
 		Name: "vllm.kv_cache.num_gpu_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3183,6 +3325,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_read_bytes_per_gpu", "vllm.estimated_write_bytes_per_gpu", "vllm.generation_tokens"},
 		Formula:     "(increase(estimated_read_bytes_per_gpu) + increase(estimated_write_bytes_per_gpu)) / elapsed / peak",
+		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
+		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet. Data that stays in the caches of the GPU counts as read again, so the value can be above 1.",
 	},
 	{
 		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3190,6 +3334,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.mm_cache.hits", "vllm.mm_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
+		Needs:       "vLLM 0.11.1, a multi-modal model",
+		BlindSpots:  "Items differ in size, so the share of tokens is unknown.",
 	},
 	{
 		Name: "vllm.mm_cache.hits", Unit: "{item}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3221,6 +3367,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens"},
 		Formula:     "increase(estimated_flops_per_gpu) / elapsed / peak",
+		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
+		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet: the dense peak at the data type of the computation. Another data type in some layers makes the value wrong, even above 1.",
 	},
 	{
 		Name: "vllm.model_forward_time", Unit: "ms", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3406,6 +3554,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of (count(time_to_first_token) + change(waiting)) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.arrival_rate`.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3413,6 +3563,8 @@ var metrics = []Metric{
 		Attributes:  []string{"cause", "detail", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 where the rule of the cause has held for `hold` windows over the servers of the pool, else 0",
+		Needs:       "`pool`",
+		BlindSpots:  "Which server has the cause: look at `vllm.diagnosis.cause` of each server.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3420,6 +3572,8 @@ var metrics = []Metric{
 		Attributes:  []string{"condition", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "1 for the first condition in the order of precedence that has held for `hold` windows over the servers of the pool, else 0",
+		Needs:       "`pool`",
+		BlindSpots:  "A single server that is worse than the pool: look at `vllm.diagnosis.condition` of each server.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3427,6 +3581,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Formula:     "severity of the condition of the pool, at least 1 with a notice",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.pool.diagnosis.condition`.",
 	},
 	{
 		Name: "vllm.pool.drop_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3434,6 +3590,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
 		Formula:     "sum over servers of increase(admission_rejections, else num_dropped_counter, else num_dropped) / elapsed",
+		Needs:       "`pool`, and servers that count them",
+		BlindSpots:  "Like `vllm.drop_rate`.",
 	},
 	{
 		Name: "vllm.pool.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3441,6 +3599,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "sum over servers of sum(e2e_request_latency) / sum over servers of count(e2e_request_latency)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.e2e_request_latency_mean`.",
 	},
 	{
 		Name: "vllm.pool.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3448,6 +3608,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "quantile(q, e2e_request_latency of all servers merged)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.e2e_request_latency_quantile`. Different buckets are merged at the bounds that all servers have.",
 	},
 	{
 		Name: "vllm.pool.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3455,6 +3617,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
+		Needs:       "vLLM 0.11.1, a KV connector (`--kv-transfer-config`), `pool`",
+		BlindSpots:  "Like `vllm.external_prefix_cache.hit_ratio`.",
 	},
 	{
 		Name: "vllm.pool.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3462,6 +3626,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "sum over servers of count(time_to_first_token) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.first_token_rate`.",
 	},
 	{
 		Name: "vllm.pool.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3469,6 +3635,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens"},
 		Formula:     "sum over servers of increase(generation_tokens) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.generation_throughput`.",
 	},
 	{
 		Name: "vllm.pool.imbalance.max_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3476,6 +3644,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
 		Formula:     "max over servers / mean over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "Which server has the largest value.",
 	},
 	{
 		Name: "vllm.pool.imbalance.stddev_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3483,6 +3653,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
 		Formula:     "stddev over servers / mean over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "Whether the servers should be equal: servers with different hardware are unequal by design.",
 	},
 	{
 		Name: "vllm.pool.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3490,6 +3662,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Formula:     "sum over servers of sum(inter_token_latency) / sum over servers of count(inter_token_latency)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.inter_token_latency_mean`.",
 	},
 	{
 		Name: "vllm.pool.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3497,6 +3671,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Formula:     "quantile(q, inter_token_latency of all servers merged)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.inter_token_latency_quantile`. Different buckets are merged at the bounds that all servers have.",
 	},
 	{
 		Name: "vllm.pool.kv_cache.utilization_max", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3504,6 +3680,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.utilization"},
 		Formula:     "max of last(utilization) over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "Which server it is. The engines of a server are averaged.",
 	},
 	{
 		Name: "vllm.pool.kv_cache.utilization_mean", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3511,6 +3689,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.utilization"},
 		Formula:     "mean of last(utilization) over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "All servers have the same weight, whatever the size of their caches.",
 	},
 	{
 		Name: "vllm.pool.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3518,6 +3698,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 		Formula:     "sum over servers of increase(num_preemptions) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.preemption_rate`.",
 	},
 	{
 		Name: "vllm.pool.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3525,6 +3707,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of increase(num_preemptions) / sum over servers of count(time_to_first_token)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.preemptions_per_first_token`.",
 	},
 	{
 		Name: "vllm.pool.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3532,6 +3716,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens_by_source"},
 		Formula:     "sum over servers of increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed",
+		Needs:       "vLLM 0.16, `pool`",
+		BlindSpots:  "Like `vllm.prefill_compute_throughput`.",
 	},
 	{
 		Name: "vllm.pool.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3539,6 +3725,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.prefix_cache.hit_ratio`. Servers before 0.9.0 count blocks, which cannot be added to tokens. They are left out.",
 	},
 	{
 		Name: "vllm.pool.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3546,6 +3734,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Formula:     "sum over servers of increase(prompt_tokens) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.prompt_throughput`.",
 	},
 	{
 		Name: "vllm.pool.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3553,6 +3743,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_cached"},
 		Formula:     "sum over servers of increase(prompt_tokens_cached) / sum over servers of increase(prompt_tokens)",
+		Needs:       "vLLM 0.16, `pool`",
+		BlindSpots:  "Like `vllm.prompt_tokens_cached_ratio`.",
 	},
 	{
 		Name: "vllm.pool.replicas", Unit: "{replica}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3560,6 +3752,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Formula:     "number of servers that report",
+		Needs:       "`pool`",
+		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Servers that do not pass through this pipeline are not counted.",
 	},
 	{
 		Name: "vllm.pool.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3567,6 +3761,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
 		Formula:     "sum over servers of sum(queue_time) / sum over servers of sum(e2e_request_latency)",
+		Needs:       "vLLM 0.6.4, `pool`",
+		BlindSpots:  "Like `vllm.request.queue_time_ratio`.",
 	},
 	{
 		Name: "vllm.pool.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3574,6 +3770,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		Formula:     "sum over servers of last(waiting) / sum over servers of (count(time_to_first_token) / elapsed)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.request.queue_wait_estimate`.",
 	},
 	{
 		Name: "vllm.pool.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3581,6 +3779,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "sum over servers of increase(success) / elapsed",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.request_throughput`.",
 	},
 	{
 		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3588,6 +3788,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Formula:     "sum of last(running) over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`.",
 	},
 	{
 		Name: "vllm.pool.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3595,6 +3797,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "sum over servers of increase(accepted_tokens) / sum over servers of increase(draft_tokens)",
+		Needs:       "vLLM 0.5.3, speculative decoding, `pool`",
+		BlindSpots:  "Like `vllm.spec_decode.acceptance_ratio`.",
 	},
 	{
 		Name: "vllm.pool.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3602,6 +3806,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "sum over servers of sum(time_to_first_token) / sum over servers of count(time_to_first_token)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.time_to_first_token_mean`.",
 	},
 	{
 		Name: "vllm.pool.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3609,6 +3815,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "quantile(q, time_to_first_token of all servers merged)",
+		Needs:       "`pool`",
+		BlindSpots:  "Like `vllm.time_to_first_token_quantile`. Different buckets are merged at the bounds that all servers have.",
 	},
 	{
 		Name: "vllm.pool.waiting", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3616,6 +3824,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
 		Formula:     "sum of last(waiting) over servers",
+		Needs:       "`pool`",
+		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Requests that wait in a gateway are not counted.",
 	},
 	{
 		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3623,6 +3833,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 		Formula:     "increase(num_preemptions, else num_preemptions_gauge) / elapsed",
+		BlindSpots:  "The cost of preemptions: a preempted request is computed again, except for the part that is still in the prefix cache.",
 	},
 	{
 		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3630,6 +3841,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
 		Formula:     "increase(num_preemptions) / count(time_to_first_token)",
+		BlindSpots:  "Which requests are preempted: a few can be preempted many times.",
 	},
 	{
 		Name: "vllm.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3637,6 +3849,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens_by_source"},
 		Formula:     "increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed",
+		Needs:       "vLLM 0.16",
+		BlindSpots:  "A prompt counts as a whole at its first token. Tokens computed again after a preemption are not counted.",
 	},
 	{
 		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3644,6 +3858,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
+		BlindSpots:  "Until July 2026 vLLM looked up the first waiting request again at every attempt to admit it. So the ratio is least reliable when the KV cache is full; `vllm.prompt_tokens_cached_ratio` does not have this defect.",
 	},
 	{
 		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3671,6 +3886,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Formula:     "increase(prompt_tokens) / elapsed",
+		BlindSpots:  "A prompt counts as a whole at its first token, so long prompts make the value jump. Tokens computed again after a preemption are not counted.",
 	},
 	{
 		Name: "vllm.prompt_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3702,6 +3918,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_cached"},
 		Formula:     "increase(prompt_tokens_cached) / increase(prompt_tokens)",
+		Needs:       "vLLM 0.16",
+		BlindSpots:  "A prompt counts when its prefill ends. Tokens computed again after a preemption are not counted.",
 	},
 	{
 		Name: "vllm.prompt_tokens_recomputed", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3717,6 +3935,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
+		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3732,6 +3951,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "sum(decode_time) / (count(decode_time) - bucket(generation_tokens, 1))",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3739,6 +3960,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3746,6 +3969,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "bounds of the bucket of quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3753,6 +3978,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "increase(success{finished_reason}) / increase(success)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3768,6 +3995,22 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
 		Formula:     "sum(generation_tokens) / count(generation_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end, so a change to longer answers shows late.",
+	},
+	{
+		Name: "vllm.request.generation_tokens_quantile", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Quantile of the number of output tokens of a request.",
+		Attributes:  []string{"engine", "model_name", "quantile"},
+		DerivedFrom: []string{"vllm.request.generation_tokens"},
+		Formula:     "quantile(q, generation_tokens)",
+	},
+	{
+		Name: "vllm.request.generation_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the number of output tokens of a request.",
+		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
+		DerivedFrom: []string{"vllm.request.generation_tokens"},
+		Formula:     "bounds of the bucket of quantile(q, generation_tokens)",
 	},
 	{
 		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3840,6 +4083,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
 		Formula:     "sum(prefill_time) / count(prefill_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others.",
 	},
 	{
 		Name: "vllm.request.prefill_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3847,6 +4092,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
 		Formula:     "quantile(q, prefill_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.prefill_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3854,6 +4101,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
 		Formula:     "bounds of the bucket of quantile(q, prefill_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.prompt_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3869,6 +4118,22 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Formula:     "sum(prompt_tokens) / count(prompt_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. A live alternative is `vllm.prompt_throughput` / `vllm.first_token_rate`.",
+	},
+	{
+		Name: "vllm.request.prompt_tokens_quantile", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Quantile of the number of prompt tokens of a request.",
+		Attributes:  []string{"engine", "model_name", "quantile"},
+		DerivedFrom: []string{"vllm.request.prompt_tokens"},
+		Formula:     "quantile(q, prompt_tokens)",
+	},
+	{
+		Name: "vllm.request.prompt_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the number of prompt tokens of a request.",
+		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
+		DerivedFrom: []string{"vllm.request.prompt_tokens"},
+		Formula:     "bounds of the bucket of quantile(q, prompt_tokens)",
 	},
 	{
 		Name: "vllm.request.queue_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3885,6 +4150,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Formula:     "sum(queue_time) / count(queue_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption.",
 	},
 	{
 		Name: "vllm.request.queue_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3892,6 +4159,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Formula:     "quantile(q, queue_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
 		Name: "vllm.request.queue_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3899,6 +4168,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Formula:     "bounds of the bucket of quantile(q, queue_time)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
 		Name: "vllm.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3906,6 +4177,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
 		Formula:     "sum(queue_time) / sum(e2e_request_latency)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption.",
 	},
 	{
 		Name: "vllm.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3913,6 +4186,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		Formula:     "last(waiting) / (count(time_to_first_token) / elapsed)",
+		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens.",
 	},
 	{
 		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3936,6 +4210,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "sum(time_per_output_token) / (count(time_per_output_token) - bucket(generation_tokens, 1))",
+		Needs:       "vLLM 0.11",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3943,6 +4219,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
+		Needs:       "vLLM 0.11",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3950,6 +4228,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "bounds of the bucket of quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
+		Needs:       "vLLM 0.11",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3957,6 +4237,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "increase(success) / elapsed",
+		BlindSpots:  "It counts completions, not arrivals, so it stays constant while a queue grows. Requests that the client cancelled are missing.",
 	},
 	{
 		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4017,6 +4298,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Formula:     "lower: increase(good) / increase(valid); upper: (increase(good) + increase(undecided)) / increase(valid)",
+		Needs:       "`objectives`",
+		BlindSpots:  "With few observations the share is coarse.",
 	},
 	{
 		Name: "vllm.slo.burn_rate", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4024,6 +4307,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Formula:     "(1 - attainment) / (1 - target)",
+		Needs:       "`objectives`",
+		BlindSpots:  "The time of events while the collector was down is unknown. `storage` keeps the data from before.",
 	},
 	{
 		Name: "vllm.slo.coverage", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4031,6 +4316,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Formula:     "seconds of the window that were observed / window",
+		Needs:       "`objectives`",
+		BlindSpots:  "Time without requests counts as observed; time without successful scrapes does not.",
 	},
 	{
 		Name: "vllm.slo.error_budget_remaining", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4038,6 +4325,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Formula:     "1 - (1 - attainment) / (1 - target)",
+		Needs:       "`objectives`",
+		BlindSpots:  "The time before the first observation: a new collector starts with the whole budget.",
 	},
 	{
 		Name: "vllm.slo.good", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4045,6 +4334,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "observations in buckets that end at or below the threshold",
+		Needs:       "`objectives`",
+		BlindSpots:  "The part of `vllm.slo.undecided` that was within the threshold, too.",
 	},
 	{
 		Name: "vllm.slo.joint_attainment", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4052,6 +4343,22 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Formula:     "lower: max(0, sum of the lower attainments - (n - 1)); upper: the smallest of the upper attainments",
+		Needs:       "two `objectives` or more about ended requests",
+		BlindSpots:  "Which request missed which threshold is unknown, so the result is the widest possible interval.",
+	},
+	{
+		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the observations that an objective requires to be within its threshold, from 0 to 1.",
+		Attributes:  []string{"model_name", "objective"},
+		DerivedFrom: []string{"vllm.slo.valid"},
+		Formula:     "the setting `target`, wherever `vllm.slo.valid` is reported",
+	},
+	{
+		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Longest time that is within an objective.",
+		Attributes:  []string{"model_name", "objective"},
+		DerivedFrom: []string{"vllm.slo.valid"},
+		Formula:     "the setting `threshold`, wherever `vllm.slo.valid` is reported",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4059,6 +4366,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "observations in the bucket that begins below the threshold and ends above it",
+		Needs:       "`objectives`",
+		BlindSpots:  "Where in the bucket they are.",
 	},
 	{
 		Name: "vllm.slo.valid", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4066,6 +4375,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Formula:     "all observations of the histogram of the objective",
+		Needs:       "`objectives`",
+		BlindSpots:  "Requests that the histogram misses: for most histograms, requests that the client cancelled.",
 	},
 	{
 		Name: "vllm.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4073,6 +4384,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "increase(accepted_tokens) / increase(draft_tokens)",
+		Needs:       "vLLM 0.5.3, speculative decoding",
+		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right.",
 	},
 	{
 		Name: "vllm.spec_decode.draft_acceptance_rate", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4098,6 +4411,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"},
 		Formula:     "1 + increase(accepted_tokens) / increase(drafts)",
+		Needs:       "vLLM 0.8.5, speculative decoding",
+		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right. It does not show whether speculation pays, because the cost of a draft is not exported.",
 	},
 	{
 		Name: "vllm.spec_decode.num_accepted_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4145,6 +4460,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "position"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens_per_pos", "vllm.spec_decode.num_drafts"},
 		Formula:     "increase(accepted_tokens_per_pos) / increase(drafts)",
+		Needs:       "vLLM 0.8.5, speculative decoding",
+		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right.",
 	},
 	{
 		Name: "vllm.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4160,6 +4477,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "sum(time_to_first_token) / count(time_to_first_token)",
+		BlindSpots:  "Requests that are cancelled before their first token are missing.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4167,6 +4485,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "quantile(q, time_to_first_token)",
+		BlindSpots:  "Requests that are cancelled before their first token are missing. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4174,6 +4493,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "bounds of the bucket of quantile(q, time_to_first_token)",
+		BlindSpots:  "Requests that are cancelled before their first token are missing. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
 		Name: "vllm.tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4189,6 +4509,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.iteration_tokens"},
 		Formula:     "sum(iteration_tokens) / count(iteration_tokens)",
+		Needs:       "vLLM 0.6.4",
+		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before June 2026 it included cached tokens: never compare it across versions.",
 	},
 	{
 		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4208,6 +4530,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "reason"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.prompt_tokens", "vllm.request.prompt_tokens", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "rejected_drafts: (increase(draft) - increase(accepted)) / (increase(draft) + increase(generation_tokens)); abandoned_prefill: (increase(prompt_tokens) - prompts of ended and running requests) / increase(prompt_tokens)",
+		Needs:       "speculative decoding for rejected_drafts",
+		BlindSpots:  "The prompt lengths of running requests are unknown, only their number is known; so the result is an interval. Do not add up the reasons: their denominators differ.",
 	},
 	{
 		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

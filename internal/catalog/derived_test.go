@@ -20,11 +20,23 @@ var latencies = []string{
 	"vllm.request.time_per_output_token", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time",
 }
 
+// lengths are further histograms with a mean and quantiles.
+var lengths = []string{"vllm.request.prompt_tokens", "vllm.request.generation_tokens"}
+
+// ofPicker are those of an inference gateway.
+var ofPicker = []string{
+	"inference_gateway.epp.request.duration", "inference_gateway.epp.request.time_to_first_token",
+	"inference_gateway.epp.flow_control.queue.duration",
+}
+
 func TestOnlyCostlyOrUncertainMetricsAreOffByDefault(t *testing.T) {
 	want := []string{
 		"vllm.request.finished_ratio", "vllm.request.cancelled_estimate", "vllm.diagnosis.signal", "vllm.diagnosis.signal_ratio",
 	}
-	for i, latency := range latencies {
+	for _, histogram := range ofPicker {
+		want = append(want, histogram+"_quantile_bound")
+	}
+	for i, latency := range append(slices.Clone(latencies), lengths...) {
 		want = append(want, latency+"_quantile_bound")
 		if i >= 3 {
 			want = append(want, latency+"_quantile")
@@ -40,7 +52,7 @@ func TestOnlyCostlyOrUncertainMetricsAreOffByDefault(t *testing.T) {
 }
 
 func TestEveryLatencyHasAMeanAndQuantiles(t *testing.T) {
-	for _, latency := range latencies {
+	for _, latency := range slices.Concat(latencies, lengths, ofPicker) {
 		histogram, found := ByName(latency)
 		require.True(t, found, latency)
 		for suffix, extra := range map[string][]string{
@@ -50,7 +62,12 @@ func TestEveryLatencyHasAMeanAndQuantiles(t *testing.T) {
 			require.True(t, found, latency+suffix)
 			assert.Contains(t, m.DerivedFrom, latency, m.Name)
 			assert.Equal(t, histogram.Unit, m.Unit, m.Name)
-			assert.ElementsMatch(t, append(extra, histogram.Attributes...), m.Attributes, m.Name)
+			want := append(extra, histogram.Attributes...)
+			if strings.HasPrefix(latency, "inference_gateway.") {
+				// Only the models distinguish the values of a picker.
+				want = append(extra, "model_name", "target_model_name")
+			}
+			assert.ElementsMatch(t, want, m.Attributes, m.Name)
 		}
 	}
 }

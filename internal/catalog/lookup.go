@@ -31,6 +31,10 @@ func ByName(name string) (*Metric, bool) {
 	return &metrics[i], true
 }
 
+// Values returns the values that an attribute can have, sorted; nil if the catalogue does
+// not list them. The slice is the table itself: do not change it.
+func Values(attribute string) []string { return attributeValues[attribute] }
+
 // BySource returns the metrics that a family may become, sorted by name; nil if the
 // catalogue does not know the family. The family is written as in Source.Family. There
 // are several matches if the family has different meanings in different versions

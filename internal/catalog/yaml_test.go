@@ -33,6 +33,9 @@ func TestTheTableIsTheYAML(t *testing.T) {
 	assert.Equal(t, stringsOf(doc["prefixes"]), Prefixes)
 	assert.Equal(t, stringsOf(doc["groups"]), Groups)
 	assert.Equal(t, stringsOf(doc["disabled_prefixes"]), DisabledPrefixes)
+	for name, attribute := range doc["attributes"].(map[string]any) {
+		assert.Equal(t, stringsOf(attribute.(map[string]any)["enum"]), Values(name), name)
+	}
 	aliases := map[string]string{}
 	for alias, attribute := range doc["attribute_aliases"].(map[string]any) {
 		aliases[alias] = attribute.(string)
@@ -83,6 +86,7 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 	m := Metric{
 		Name: name, Attributes: stringsOf(fields["attributes"]),
 		DerivedFrom: stringsOf(fields["derived_from"]), Formula: text(fields["formula"]),
+		Needs: text(fields["needs"]), BlindSpots: text(fields["blind_spots"]),
 	}
 	for key, value := range fields {
 		switch key {

@@ -98,9 +98,21 @@ type Board struct {
 	Question  string
 	Tags      []string
 	Variables []Variable
-	Rows      []Row
+	// Annotations are events that are marked in all pictures over time.
+	Annotations []Annotation
+	Rows        []Row
 	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
 	Set string
+}
+
+// Annotation is a kind of event. Each series of the result is marked where it begins.
+type Annotation struct {
+	Name string
+	// Expr has a value at the moments of the events only.
+	Expr string
+	// Text describes an event, with labels as {{label}}.
+	Text  string
+	Color Color
 }
 
 // Variable is a choice at the top of a board. Later variables depend on earlier ones.
@@ -149,8 +161,20 @@ type Panel struct {
 	Queries []Query
 	// Width is of 24 columns; Height in rows of Grafana's grid.
 	Width, Height int
+	// Factor is true for a unit of 1 that is a multiple of something and not a share of it: it
+	// is drawn as a plain number instead of a percentage.
+	Factor bool
 	// Thresholds colour values only where they are a judgement.
 	Thresholds []Threshold
+	// Mappings replace values by words; the last resort for numbers that are codes.
+	Mappings []Mapping
+	// Stacked draws the series of a TimeSeries on top of each other: they add up to a whole.
+	Stacked bool
+	// Columns are the columns of a Table, in this order; other labels are not shown. A table
+	// has one query.
+	Columns []Column
+	// Links are other pages about the same thing.
+	Links []Link
 	// Min and Max are the limits of the axis; nil: automatic.
 	Min, Max *float64
 	// Body is the text of a Text panel, in Markdown.
@@ -173,6 +197,48 @@ type Query struct {
 // Threshold is a judgement about values from Value on.
 type Threshold struct {
 	Value float64
-	// Color is "green", "yellow", "orange" or "red".
-	Color string
+	Color Color
+}
+
+// Color is a judgement.
+type Color string
+
+// The colours. Green to red are severities; Grey is "nothing to judge", Blue is a notice.
+const (
+	Green  Color = "green"
+	Yellow Color = "yellow"
+	Orange Color = "orange"
+	Red    Color = "red"
+	Grey   Color = "grey"
+	Blue   Color = "blue"
+)
+
+// Mapping shows a value as a word.
+type Mapping struct {
+	Value float64
+	Text  string
+	Color Color
+}
+
+// Column is a column of a table.
+type Column struct {
+	// Label is the label whose values are shown, or ValueColumn.
+	Label string
+	Title string
+	// Runbook makes each value a link to the runbook of that name.
+	Runbook bool
+	// Board is the UID of the board that each value links to, with the variable of the same
+	// label set to it; empty if there is none.
+	Board, Variable string
+}
+
+// ValueColumn is the Label of the column that has the values of the query.
+const ValueColumn = "Value"
+
+// Link is a link of a panel. Either Board or URL is set.
+type Link struct {
+	Title string
+	// Board is the UID of another board; time and variables are kept.
+	Board string
+	URL   string
 }

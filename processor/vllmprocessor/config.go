@@ -172,7 +172,7 @@ func (c *Config) enabled(name string) bool {
 		return *chosen
 	}
 	metric, known := catalog.ByName(name)
-	return known && metric.Enabled
+	return known && (metric.Enabled || c.Derived.Switches(name))
 }
 
 // emits reports whether a metric is switched on and the configuration has all that the

@@ -55,17 +55,23 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 		p.at = now
 		got := p.take(body("one:8000", "m", now, []string{firstToken, wholeTime}, engines))
 		if n == 0 {
-			assert.Empty(t, got.values, "there is nothing to compare with")
+			assert.Equal(t, map[string]float64{
+				"valid{model_name=m,objective=ttft}": 0, "good{model_name=m,objective=ttft}": 0, "undecided{model_name=m,objective=ttft}": 0,
+				"valid{model_name=m,objective=whole}": 0, "good{model_name=m,objective=whole}": 0, "undecided{model_name=m,objective=whole}": 0,
+				"target{model_name=m,objective=ttft}": 0.95, "threshold{model_name=m,objective=ttft}": 2.5,
+				"target{model_name=m,objective=whole}": 0.9, "threshold{model_name=m,objective=whole}": 12,
+			}, got.values, "there is nothing to compare with")
 			continue
 		}
 		want := map[string]float64{}
 		for _, o := range []struct {
-			name, metric         string
-			below, above, target float64
-		}{{"ttft", firstToken, 2.5, 2.5, 0.95}, {"whole", wholeTime, 10, 15, 0.9}} {
+			name, metric                    string
+			threshold, below, above, target float64
+		}{{"ttft", firstToken, 2.5, 2.5, 2.5, 0.95}, {"whole", wholeTime, 12, 10, 15, 0.9}} {
 			all := tally(engines, o.metric, noon, now, o.below, o.above)
 			labels := "model_name=m,objective=" + o.name
 			want["valid{"+labels+"}"], want["good{"+labels+"}"], want["undecided{"+labels+"}"] = all.valid, all.good, all.undecided
+			want["target{"+labels+"}"], want["threshold{"+labels+"}"] = o.target, o.threshold
 			from := now.Add(-time.Minute)
 			if from.Before(noon) {
 				from = noon
@@ -333,6 +339,8 @@ func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	got := p.take(stale)
 	assert.Empty(t, got.values)
 	assert.Len(t, got.ended, len(emitted.values))
+	assert.Subset(t, got.ended, []string{"target{model_name=m,objective=ttft}", "threshold{model_name=m,objective=ttft}"},
+		"a limit without a server would be drawn for ever")
 
 	got = p.scrape(engines, "m", 9)
 	assert.Equal(t, 2.0, got.values[valid], "it continues within max_staleness")

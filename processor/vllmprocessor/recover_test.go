@@ -138,7 +138,7 @@ func TestWhatTheProcessorBeforeDoesNotDeriveIsDerivedHere(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 5, slo)
+	assert.Equal(t, 6, slo)
 }
 
 // 50,000 model names in one gauge, others in each scrape, together with ten servers that do

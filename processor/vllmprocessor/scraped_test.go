@@ -119,7 +119,12 @@ func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]b
 // What one server costs a backend, as the README states it.
 func TestTheCostInSeries(t *testing.T) {
 	race.SkipSequential(t)
-	const peaks = "hardware: [{gpu: H100-SXM}]"
+	const (
+		peaks    = "hardware: [{gpu: H100-SXM}]"
+		promises = `objectives:
+- {name: ttft, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.95}
+- {name: itl, metric: vllm.inter_token_latency, threshold: 100ms, target: 0.99}`
+	)
 	// No connector and no images.
 	plain := vllmsim.Config{Version: "0.24.0"}
 	all := plain
@@ -134,6 +139,7 @@ func TestTheCostInSeries(t *testing.T) {
 		want   int
 	}{
 		{"one engine", plain, "", 39},
+		{"one engine, with two objectives", plain, promises, 39 + 2*16},
 		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 48},
 		{"eight engines", many, "", 252},
 		{"eight engines, with speculation and `hardware`", manyAll, peaks, 333},
@@ -157,4 +163,6 @@ func TestTheCostInSeries(t *testing.T) {
 			assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", c.name, c.want))
 		})
 	}
+	assert.Contains(t, readme, "Each objective adds 16 for each server and model with the default windows")
+	assert.Contains(t, readme, "That is 32 series for two objectives with the default windows")
 }

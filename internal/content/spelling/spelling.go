@@ -85,19 +85,8 @@ var stored = sync.OnceValue(func() map[string]entry {
 			index[name+part] = entry{metric: m, suffix: part}
 		}
 	}
-	for i := range pending {
-		if name, err := Name(&pending[i], Suffixed); err == nil {
-			index[name] = entry{metric: &pending[i]}
-		}
-	}
 	return index
 })
-
-// pending are metrics that the catalogue is about to get.
-var pending = []catalog.Metric{
-	{Name: "vllm.slo.target", Unit: "1", Kind: catalog.KindGauge, Attributes: []string{"model_name", "objective"}},
-	{Name: "vllm.slo.threshold", Unit: "s", Kind: catalog.KindGauge, Attributes: []string{"model_name", "objective"}},
-}
 
 // Metric returns the entry of the catalogue for a series in the suffixed spelling, and
 // the suffix that a histogram or summary adds: _bucket, _sum or _count.

@@ -17,6 +17,7 @@ func Read(metrics pmetric.Metrics) ([]Batch, Report) {
 	for i := range resources.Len() {
 		c.readResource(i, resources.At(i))
 	}
+	c.dropOlderGenerations()
 	c.dropContradictions()
 	slices.SortStableFunc(c.batches, func(a, b Batch) int {
 		switch {

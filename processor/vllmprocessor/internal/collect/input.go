@@ -67,6 +67,15 @@ const (
 	KVBlockIdle
 	KVBlockReuseGap
 
+	// These belong to the endpoint picker of an inference gateway: see OfPicker.
+	PickerRequests
+	PickerErrors
+	PickerDuration
+	PickerTimeToFirstToken
+	PickerInputTokens
+	PickerOutputTokens
+	PickerQueueTime
+
 	// NumInputs is the number of inputs, for arrays over them.
 	NumInputs
 )
@@ -94,9 +103,9 @@ type Definition struct {
 	// Labels are the attributes that distinguish its series within one engine and model.
 	// All other attributes belong to the identity of the engine.
 	Labels []string
-	// Summed is an attribute over whose values the points are summed when they are read.
-	// Clients choose the values, so no state is stored for each. Empty for none.
-	Summed string
+	// Summed are attributes over whose values the points are summed when they are read.
+	// Clients choose the values, so no state is stored for each, or there is one value only.
+	Summed []string
 	// Older are catalogue names of older servers that can replace the input in every
 	// formula.
 	Older []string
@@ -142,7 +151,7 @@ var definitions = [NumInputs]Definition{
 	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {
 		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
-		Labels: []string{"priority", "target_model_name"}, Summed: "fairness_id",
+		Labels: []string{"priority", "target_model_name"}, Summed: []string{"fairness_id"},
 	},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
@@ -166,7 +175,36 @@ var definitions = [NumInputs]Definition{
 	IterationTokens:         {Name: "vllm.iteration_tokens", Kind: Distribution},
 	KVBlockIdle:             {Name: "vllm.kv_block.idle_before_evict", Kind: Distribution},
 	KVBlockReuseGap:         {Name: "vllm.kv_block.reuse_gap", Kind: Distribution},
+
+	PickerRequests: {Name: "inference_gateway.epp.requests", Labels: []string{"priority"}, Summed: []string{"fairness_id"}},
+	PickerErrors: {
+		Name: "inference_gateway.epp.request.errors", Labels: []string{"error_code", "priority"}, Summed: []string{"fairness_id"},
+	},
+	PickerDuration: {
+		Name: "inference_gateway.epp.request.duration", Kind: Distribution,
+		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
+	},
+	PickerTimeToFirstToken: {
+		Name: "inference_gateway.epp.request.time_to_first_token", Kind: Distribution,
+		Labels: []string{"streaming", "priority"}, Summed: []string{"fairness_id"},
+	},
+	PickerInputTokens: {
+		Name: "inference_gateway.epp.request.input_tokens", Kind: Distribution,
+		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
+	},
+	PickerOutputTokens: {
+		Name: "inference_gateway.epp.request.output_tokens", Kind: Distribution,
+		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
+	},
+	PickerQueueTime: {
+		Name: "inference_gateway.epp.flow_control.queue.duration", Kind: Distribution,
+		// A picker has one pool. inference_pool is its label on the wire.
+		Labels: []string{"outcome", "priority"}, Summed: []string{"fairness_id", "pool", "inference_pool"},
+	},
 }
+
+// OfPicker reports whether an input belongs to the requests of an endpoint picker.
+func (in Input) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
 
 // Define returns the definition of an input.
 func (in Input) Define() *Definition { return &definitions[in] }

@@ -114,9 +114,13 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 			// What is neither a label of the input nor of the engine would split it.
 			for _, attribute := range metric.Attributes {
 				of := []string{"engine", "model_name"}
-				if in == GatewayQueue {
-					of = append(of, "pool", in.Define().Summed) // A gateway has a queue for each pool.
+				switch {
+				case in == GatewayQueue:
+					of = append(of, "pool") // A gateway has a queue for each pool.
+				case in.OfPicker():
+					of = append(of, "target_model_name")
 				}
+				of = append(of, in.Define().Summed...)
 				assert.Contains(t, append(of, in.Define().Labels...), attribute, name)
 			}
 			found, known := ByName(in.String())

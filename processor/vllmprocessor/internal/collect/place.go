@@ -16,6 +16,10 @@ type pending struct {
 	// twins is an index of the samples. It is created at the first point whose series can
 	// also have another name or process.
 	twins map[sampleKey]int
+	// newest is the highest rank of the names of each input of a picker, and mixed is true
+	// where there are several.
+	newest map[Input]int
+	mixed  bool
 	// valued is true once there is a value.
 	valued bool
 }
@@ -44,6 +48,7 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		batch.Source, p.valued = c.source, !sample.Gone
 	}
 	sample.Group = c.group(batch, p)
+	p.compare(&sample)
 	if c.replaces(batch, p, &sample) {
 		return
 	}
@@ -112,7 +117,7 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 			sample.process = text
 			continue
 		}
-		if definition.Summed != "" && name == definition.Summed {
+		if slices.Contains(definition.Summed, name) {
 			sample.summed = true
 			continue
 		}
@@ -198,8 +203,10 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 		if other.rank < sample.rank {
 			*other = *sample
 		}
-	case sample.summed && other.summed:
-		other.Value += sample.Value
+	case sample.summed || other.summed:
+		if !other.sum(sample) {
+			c.report[BadHistogram]++
+		}
 	case other.process == "" && sample.process == "":
 		// The same name twice: the window uses the first and counts the other.
 		return false
@@ -217,6 +224,60 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 		c.report[SeveralProcesses]++
 	}
 	return true
+}
+
+// sum adds the sample of another value of a summed attribute. It returns false where the
+// buckets differ; no release of a picker has such a family.
+func (s *Sample) sum(other *Sample) bool {
+	if other.Gone {
+		return true
+	}
+	if !slices.Equal(s.Bounds, other.Bounds) {
+		return false
+	}
+	s.Value += other.Value
+	for i := range other.Counts {
+		s.Counts[i] += other.Counts[i]
+	}
+	s.Count += other.Count
+	s.Sum += other.Sum
+	s.HasSum = s.HasSum && other.HasSum
+	// The sum began with its oldest part. A newer part must not look like a restart.
+	s.Start = min(s.Start, other.Start)
+	return true
+}
+
+// compare records the rank of a picker's name. A newer picker writes each family under the
+// names of two generations, whose labels differ.
+func (p *pending) compare(sample *Sample) {
+	if !sample.Input.OfPicker() || sample.Gone {
+		return
+	}
+	newest, known := p.newest[sample.Input]
+	p.mixed = p.mixed || known && newest != sample.rank
+	if p.newest == nil {
+		p.newest = map[Input]int{}
+	}
+	p.newest[sample.Input] = max(newest, sample.rank)
+}
+
+// dropOlderGenerations removes the samples of a picker whose input also has a newer name in
+// the batch. They count the same requests.
+func (c *collector) dropOlderGenerations() {
+	for i := range c.pending {
+		p := &c.pending[i]
+		if !p.mixed {
+			continue
+		}
+		batch := &c.batches[i]
+		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool {
+			if !s.Input.OfPicker() || s.Gone || s.rank == p.newest[s.Input] {
+				return false
+			}
+			c.report[OlderName]++
+			return true
+		})
+	}
 }
 
 func (s *Sample) key() sampleKey { return sampleKey{s.Input, s.Group, s.Label} }

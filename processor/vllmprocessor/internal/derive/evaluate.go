@@ -85,6 +85,8 @@ type Evaluator struct {
 	values    []Value
 	now, long []window.View
 	members   []Member
+	// pickers are the members of an endpoint picker.
+	pickers []Member
 	// places maps the place of a group in the resource to its place in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
@@ -115,8 +117,10 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		}
 		e.places[place] = i
 	}
-	for group := range resource.PendingGroups() {
-		e.values = append(e.values, Value{Group: group, Pending: true})
+	pickers, pickersPending := e.pickers[:0], false
+	for g := range resource.Pending() {
+		e.values = append(e.values, Value{Group: g.Number, Pending: true})
+		pickersPending = pickersPending || g.Picker()
 	}
 	if e.scopes == nil {
 		e.scopes = map[*window.Rollup]scope{}
@@ -134,7 +138,17 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		if up, several := e.scopes[group.Rollup()]; several {
 			in.alone, in.misattributed = false, up.misattributed
 		}
+		if in.picker = group.Picker(); in.picker {
+			pickers = append(pickers, e.members[i])
+		}
 		e.rows(settings, e.members[i:i+1], in)
+	}
+	e.pickers = pickers
+	switch whole := (scope{number: wholePicker, rollup: true, picker: true}); {
+	case pickersPending:
+		e.values = append(e.values, Value{Group: whole.number, Rollup: true, Pending: true})
+	case len(pickers) > 0:
+		e.rows(settings, pickers, whole)
 	}
 	for up, status := range resource.Rollups() {
 		if status == window.Present {
@@ -176,12 +190,31 @@ type scope struct {
 	// alone is true for an engine that is in no roll-up.
 	alone         bool
 	misattributed bool
+	// picker is true for a model of an endpoint picker, and for the whole picker.
+	picker bool
+}
+
+// wholePicker is the number of the roll-up over all models of an endpoint picker. It has no
+// attributes. The roll-ups over engines have numbers from 0 on.
+const wholePicker = -1
+
+// derives reports whether a row is evaluated in the scope. What a picker has refused before
+// it knew the model has no attributes: as a ratio it is in that of the whole picker only.
+func (in *scope) derives(row *Row) bool {
+	nameless := len(in.attributes) == 0 && !in.rollup
+	switch {
+	case in.rollup && row.Additive != nil:
+		return false
+	case row.picker:
+		return in.picker && (!nameless || row.Additive != nil)
+	}
+	return !in.picker || nameless
 }
 
 func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 	for number := range rows {
 		row := &rows[number]
-		if !settings.Enabled[number] || (in.rollup && row.Additive != nil) {
+		if !settings.Enabled[number] || !in.derives(row) {
 			continue
 		}
 		if in.misattributed && row.speculative {

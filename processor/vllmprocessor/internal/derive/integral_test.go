@@ -47,6 +47,9 @@ func TestDerivedValuesAreTheIntegralsOfWhatHappened(t *testing.T) {
 		}
 	})
 	for _, row := range derive.Rows() {
+		if strings.HasPrefix(row.Metric, "inference_gateway.") {
+			continue // see TestAPickersValuesAreTheIntegralsOfWhatHappened
+		}
 		emitted := 0
 		for _, count := range counts {
 			emitted += count[row.Metric]

@@ -49,6 +49,10 @@ type Row struct {
 	speculativeExtra Extra
 	// bounds is true for the bounds of the bucket with the quantile.
 	bounds bool
+	// detailed is true where the setting percentiles::detailed switches the metric on.
+	detailed bool
+	// picker is true for a metric of an inference gateway's endpoint picker.
+	picker bool
 }
 
 // Parts are the numerator and the denominator of a quotient.
@@ -156,12 +160,15 @@ func perSecond(n, elapsed float64, reason Reason) (float64, Reason) {
 // mean is the mean of a distribution's observations.
 func mean(in collect.Input) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
-		count, sum, hasSum, status := m.Now.Moments(in)
-		if status == window.Present && !hasSum {
-			return Parts{Reason: Missing}
-		}
-		return Parts{Numerator: sum, Denominator: count, Reason: Because(status)}
+		return meanOf(m.Now.Moments(in))
 	}
+}
+
+func meanOf(count, sum float64, hasSum bool, status window.Status) Parts {
+	if status == window.Present && !hasSum {
+		return Parts{Reason: Missing}
+	}
+	return Parts{Numerator: sum, Denominator: count, Reason: Because(status)}
 }
 
 // sums is the quotient of the sums of two distributions.

@@ -264,6 +264,7 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 		"vllm.e2e_request_latency": collect.E2ERequestLatency, "vllm.request.queue_time": collect.QueueTime,
 		"vllm.request.prefill_time": collect.PrefillTime, "vllm.request.decode_time": collect.DecodeTime,
 		"vllm.request.time_per_output_token": collect.TimePerOutputToken,
+		"vllm.request.prompt_tokens":         collect.RequestPromptTokens, "vllm.request.generation_tokens": collect.RequestGenerationTokens,
 	} {
 		less := strings.HasSuffix(name, "decode_time") || strings.HasSuffix(name, "output_token")
 		if less {

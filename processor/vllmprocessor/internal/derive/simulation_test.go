@@ -229,7 +229,7 @@ func (w *world) history() {
 	// What a server makes when it starts stands there at 0 from then on.
 	for _, e := range w.engines {
 		for in := range collect.NumInputs {
-			if in.Define().Name == "" || in == collect.HTTPRequests || in == collect.KVCacheCapacity ||
+			if in.Define().Name == "" || in.OfPicker() || in == collect.HTTPRequests || in == collect.KVCacheCapacity ||
 				in == collect.KVCacheBlocks || in == collect.KVCacheBlockSize {
 				continue
 			}

@@ -11,7 +11,12 @@ import (
 // Rows returns every derived metric of a resource in the order of their emission.
 func Rows() []Row { return rows }
 
-var rows = append([]Row{
+// Detailed reports whether the setting percentiles::detailed switches a metric on.
+func Detailed(metric string) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.Metric == metric && r.detailed })
+}
+
+var rows = slices.Concat([]Row{
 	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: increases(collect.PrefixCacheHits, collect.PrefixCacheQueries), share: true},
 	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens), share: true},
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries), share: true},
@@ -49,7 +54,7 @@ var rows = append([]Row{
 	{Metric: "vllm.http.error_ratio", Extra: []string{"status_class"}, Several: httpErrors},
 	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted, speculativeExtra: rejectedDrafts},
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken, observations: true},
-}, latencyRows()...)
+}, latencyRows(), lengthRows(), pickerRows())
 
 // latencyRows are the mean, the quantiles and their bounds of each latency.
 func latencyRows() []Row {
@@ -66,8 +71,24 @@ func latencyRows() []Row {
 		}
 		all = append(all,
 			Row{Metric: name + "_mean", Quotient: average, observations: true},
-			Row{Metric: name + "_quantile", Extra: []string{"quantile"}, Quantiles: read},
+			Row{
+				Metric: name + "_quantile", Extra: []string{"quantile"}, Quantiles: read,
+				detailed: in == collect.TimePerOutputToken || in == collect.QueueTime,
+			},
 			Row{Metric: name + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
+		)
+	}
+	return all
+}
+
+// lengthRows are the quantiles of the lengths of prompts and outputs, and their bounds.
+func lengthRows() []Row {
+	var all []Row
+	for _, in := range []collect.Input{collect.RequestPromptTokens, collect.RequestGenerationTokens} {
+		read := distribution(in)
+		all = append(all,
+			Row{Metric: in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read, detailed: true},
+			Row{Metric: in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
 		)
 	}
 	return all

@@ -9,6 +9,9 @@ import (
 // Evaluator computes the metrics of objectives from trackers. It reuses its memory between
 // calls and is not safe for concurrent use.
 type Evaluator struct {
+	// Full is true while there is no room for another tracker. Then no series begins,
+	// because it would have no second point.
+	Full bool
 	// Absent counts the values that could not be computed, by reason.
 	Absent [derive.NumReasons]int
 	// CountsDiffer is true once histograms of finished requests had different counts.
@@ -72,12 +75,18 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 			e.parts = append(e.parts, JointPart{Metric: o.Metric, Counts: recent})
 			joint = max(joint, reason)
 		}
+		w := writer{e, p, place, g}
 		if len(g.trackers) == 0 || g.trackers[i] == nil {
 			e.Absent[derive.First]++
+			if reason == derive.First && !e.Full {
+				w.sums(o, Counts{}, at)
+				w.settings(o)
+			}
 			continue
 		}
-		w := writer{e, p, place, g}
-		w.sums(o, g.trackers[i].Tracker)
+		total, start := g.trackers[i].Totals()
+		w.sums(o, total, start)
+		w.settings(o)
 		w.attainment(o, recent, reason)
 		w.windows(o, g.trackers[i].Tracker, at)
 	}
@@ -135,12 +144,20 @@ func (w *writer) interval(row *derive.Row, interval Interval, reason derive.Reas
 	}
 }
 
-// sums are counters, so they are emitted with every batch.
-func (w *writer) sums(o *planned, t *Tracker) {
-	total, start := t.Totals()
+// sums are counters, so they are emitted with every batch. That of the first batch is 0: a
+// backend such as Prometheus computes an increase from two points, so it would lose what a
+// series begins with.
+func (w *writer) sums(o *planned, total Counts, start int64) {
 	w.add(&validRow, derive.Extra{o.Name}, total.Valid, start)
 	w.add(&goodRow, derive.Extra{o.Name}, total.Good, start)
 	w.add(&undecidedRow, derive.Extra{o.Name}, total.Undecided, start)
+}
+
+// settings appends what the objective requires, so that rules need no copy of it. It is
+// reported as long as the sums are: their burn cannot be computed without the target.
+func (w *writer) settings(o *planned) {
+	w.add(&targetRow, derive.Extra{o.Name}, o.Target, 0)
+	w.add(&thresholdRow, derive.Extra{o.Name}, o.Threshold.Seconds(), 0)
 }
 
 func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {

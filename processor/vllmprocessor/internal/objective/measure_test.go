@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -161,12 +162,15 @@ func assertValues(t *testing.T, want, got map[string]float64) {
 func TestAnObjectiveIsMeasuredOverAllEnginesOfItsModel(t *testing.T) {
 	s := newService(t, firstToken)
 	s.observe(0, latencies("0", 100, 0, 0, 0), latencies("1", 7, 7, 7, 7))
-	assert.Empty(t, s.values(), "there is nothing to compare with")
+	assertValues(t, map[string]float64{
+		"valid ttft": 0, "good ttft": 0, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft": 2,
+	}, s.values())
+	assert.Equal(t, 1, s.evaluator.Absent[derive.First], "there is nothing to compare with")
 	s.observe(60, latencies("0", 106, 4, 0, 0), latencies("1", 7, 7, 7, 7))
 	s.observe(120, latencies("0", 110, 5, 2, 0), latencies("1", 10, 11, 11, 9))
 	// The window: 4 + 1 + 3 + 4 = 12 within 2 s, 2 + 4 + 2 = 8 beyond. All: 22 of 30.
 	assertValues(t, map[string]float64{
-		"valid ttft": 30, "good ttft": 22, "undecided ttft": 0,
+		"valid ttft": 30, "good ttft": 22, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft": 2,
 		"attainment ttft lower": 12.0 / 20, "attainment ttft upper": 12.0 / 20,
 		// 8 of 30 missed it, 10 % may.
 		"burn_rate ttft 1h lower": 8.0 / 30 / 0.1, "burn_rate ttft 1h upper": 8.0 / 30 / 0.1,
@@ -201,13 +205,13 @@ func TestWhatTheThresholdCutsIsUndecided(t *testing.T) {
 	assert.InDelta(t, 6, got["burn_rate between 1h upper"], 1e-12)
 }
 
-// Without traffic the sums and the coverage remain; there is no share.
+// Without traffic the sums, the coverage and what is required remain; there is no share.
 func TestWithoutTrafficThereIsNoShare(t *testing.T) {
 	s := newService(t, firstToken)
 	s.observe(0, latencies("0", 9, 9, 9, 9))
 	s.observe(60, latencies("0", 9, 9, 9, 9))
 	got := s.values()
-	assert.ElementsMatch(t, []string{"valid ttft", "good ttft", "undecided ttft", "coverage ttft 1h", "coverage ttft 1d"},
+	assert.ElementsMatch(t, []string{"valid ttft", "good ttft", "undecided ttft", "target ttft", "threshold ttft", "coverage ttft 1h", "coverage ttft 1d"},
 		slices.Collect(maps.Keys(got)))
 	assert.Equal(t, 0.0, got["valid ttft"])
 	// Attainment, the burn rate and the budget.
@@ -277,6 +281,19 @@ func TestAModelWaitsForAnEngineThatMayStillCome(t *testing.T) {
 	// It ends: the model is its other engine.
 	s.observe(90, latencies("0", 3, 0, 0, 0), latencies("1").ends(), latencies("0", 6, 0, 0, 0).of("b"))
 	assert.Equal(t, 7.0, s.values()["valid ttft"])
+}
+
+// The threshold is reported in seconds, as the configuration cannot have it in anything
+// else.
+func TestAnObjectiveIsAlwaysAboutSeconds(t *testing.T) {
+	for _, of := range indicators {
+		metric, known := catalog.ByName(of.metric)
+		require.True(t, known, of.metric)
+		assert.Equal(t, "s", metric.Unit, of.metric)
+	}
+	threshold, known := catalog.ByName(thresholdRow.Metric)
+	require.True(t, known)
+	assert.Equal(t, "s", threshold.Unit)
 }
 
 // The histogram is missing where the engine is not: its model waits for one batch.

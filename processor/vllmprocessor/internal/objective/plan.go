@@ -19,11 +19,14 @@ var (
 	coverageRow   = derive.Row{Metric: "vllm.slo.coverage", Extra: []string{"objective", "window"}}
 	budgetRow     = derive.Row{Metric: "vllm.slo.error_budget_remaining", Extra: []string{"objective", "bound"}}
 	jointRow      = derive.Row{Metric: "vllm.slo.joint_attainment", Extra: []string{"bound"}}
+	targetRow     = derive.Row{Metric: "vllm.slo.target", Extra: []string{"objective"}}
+	thresholdRow  = derive.Row{Metric: "vllm.slo.threshold", Extra: []string{"objective"}}
 )
 
 // rows are all of them in the order of their emission.
 var rows = [...]*derive.Row{
 	&validRow, &goodRow, &undecidedRow, &attainmentRow, &burnRow, &coverageRow, &budgetRow, &jointRow,
+	&targetRow, &thresholdRow,
 }
 
 // Plan is the configured objectives, windows and metrics. It is the same for all

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -10,8 +11,13 @@ import (
 // Moments returns the number of observations of a distribution over the window, and
 // their sum. hasSum is false where a point in the window has no sum.
 func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
+	return v.MomentsWhere(in, nil)
+}
+
+// MomentsWhere is Moments of the series whose label keep accepts; nil accepts all.
+func (v *View) MomentsWhere(in collect.Input, keep func(collect.Label) bool) (count, sum float64, hasSum bool, status Status) {
 	hasSum = true
-	status = v.distribution(in, func(h *histogram.Histogram) {
+	status = v.distribution(in, keep, func(h *histogram.Histogram) {
 		count += h.Count
 		sum += h.Sum
 		hasSum = hasSum && h.HasSum
@@ -21,19 +27,65 @@ func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, statu
 
 // AddTo adds the observations of a distribution over the window to dst.
 func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
-	return v.distribution(in, dst.Add)
+	return v.AddToWhere(dst, in, nil)
 }
 
-// distribution calls add for each generation of buckets of a distribution.
-func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) Status {
+// AddToWhere is AddTo of the series whose label keep accepts; nil accepts all.
+func (v *View) AddToWhere(dst *histogram.Histogram, in collect.Input, keep func(collect.Label) bool) Status {
+	return v.distribution(in, keep, dst.Add)
+}
+
+// Labels iterates over the labels of an input's series.
+func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
+	return func(yield func(collect.Label) bool) {
+		for _, s := range v.group.inputs[in] {
+			if !yield(s.label) {
+				return
+			}
+		}
+	}
+}
+
+// distribution calls add for each generation of buckets of each series of a distribution.
+// As with counters, a series that is Gone contributes what it observed within the window,
+// and where all are Gone, so is the distribution.
+func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add func(*histogram.Histogram)) Status {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
 		return v.unsent(in)
 	}
-	s := all[0]
-	if status := v.status(s); status != Present {
-		return status
+	total, kept := Gone, false
+	for _, s := range all {
+		if keep != nil && !keep(s.label) {
+			continue
+		}
+		kept = true
+		if v.status(s) == Pending {
+			return Pending
+		}
+		if v.status(s) == Present {
+			total = Present
+		}
 	}
+	switch {
+	case !kept:
+		return Missing
+	case total == Gone:
+		return Gone
+	}
+	for _, s := range all {
+		if keep != nil && !keep(s.label) {
+			continue
+		}
+		if status := v.observations(s, add); status == First && v.status(s) == Present {
+			return First
+		}
+	}
+	return Present
+}
+
+// observations calls add for each generation of buckets of a series.
+func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
 	if v.from == v.resource.seq || v.from < s.known {
 		return First
 	}
@@ -57,7 +109,7 @@ func (v *View) distribution(in collect.Input, add func(*histogram.Histogram)) St
 // most bound, which must be one of its bounds.
 func (v *View) AtMost(in collect.Input, bound float64) (count float64, status Status) {
 	known := true
-	status = v.distribution(in, func(h *histogram.Histogram) {
+	status = v.distribution(in, nil, func(h *histogram.Histogram) {
 		i := slices.Index(h.Bounds, bound)
 		known = known && i >= 0
 		for _, n := range h.Counts[:i+1] {

@@ -45,7 +45,20 @@ func (g *Group) include(in collect.Input, s *series) {
 
 // process returns the name of what restarts together: all attributes but the model. An
 // engine restarts with all its models. Where several servers share a resource, other
-// attributes distinguish them.
+// attributes distinguish them. An endpoint picker restarts with all models and targets.
 func process(attributes []collect.Attribute) string {
-	return collect.KeyWithout(attributes, "model_name")
+	without := make([]collect.Attribute, 0, len(attributes))
+	for _, a := range attributes {
+		switch a.Name {
+		case "model_name":
+		case targetLabel:
+			without = append(without, collect.Attribute{Name: targetLabel})
+		default:
+			without = append(without, a)
+		}
+	}
+	return collect.KeyWithout(without, "")
 }
+
+// targetLabel is the attribute of an endpoint picker for the model that a server gets.
+const targetLabel = "target_model_name"

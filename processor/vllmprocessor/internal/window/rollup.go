@@ -106,6 +106,9 @@ func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	}
 }
 
+// Picker reports whether the group belongs to an endpoint picker.
+func (g *Group) Picker() bool { return g.picker && g.rollup == nil }
+
 // Rollup returns the roll-up over the engines of the same model; nil where the group has
 // no engine.
 func (g *Group) Rollup() *Rollup { return g.rollup }

@@ -145,6 +145,7 @@ type Group struct {
 	place  int
 	engine *engine
 	rollup *Rollup // nil without an engine
+	picker bool    // whether it has an input of an endpoint picker
 	seq    int64   // of the newest value
 	ended  bool
 	inputs [collect.NumInputs][]*series

@@ -3,6 +3,7 @@ package derived
 import (
 	"fmt"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
@@ -42,6 +43,9 @@ type Percentiles struct {
 	Interpolation Interpolation `mapstructure:"interpolation"`
 	// PerEngine adds the quantiles of each engine where a server has several.
 	PerEngine bool `mapstructure:"per_engine"`
+	// Detailed adds the quantiles of the lengths of prompts and outputs, of the time in the
+	// queue, and of the time per output token.
+	Detailed bool `mapstructure:"detailed"`
 
 	_ struct{}
 }
@@ -49,6 +53,12 @@ type Percentiles struct {
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{Quantiles: []float64{0.5, 0.95, 0.99}, MinCount: 1, Percentiles: Percentiles{Interpolation: Linear}}
+}
+
+// Switches reports whether a choice of the configuration switches on a metric that is off
+// by default.
+func (c *Config) Switches(metric string) bool {
+	return c.Percentiles.Detailed && derive.Detailed(metric)
 }
 
 // Check reports all invalid values.
@@ -68,6 +78,9 @@ func (c *Config) Check(invalid stage.Invalid) {
 			invalid(key, "%g is there twice; remove one", q)
 		}
 		seen[q] = true
+	}
+	if c.Percentiles.Detailed && len(c.Quantiles) == 0 {
+		invalid("percentiles::detailed", "adds quantiles, and the list of quantiles is empty; write for example quantiles: [0.5, 0.95], or remove detailed")
 	}
 	switch c.Percentiles.Interpolation {
 	case Linear, MeanConstrained:

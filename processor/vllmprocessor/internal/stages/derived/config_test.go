@@ -40,6 +40,11 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 		"no number":              {quantiles(math.NaN()), []string{"quantiles::0"}},
 		"mean_constrained":       {func(c *Config) { c.Percentiles.Interpolation = MeanConstrained }, nil},
 		"another interpolation":  {func(c *Config) { c.Percentiles.Interpolation = "" }, []string{"percentiles::interpolation"}},
+		"detailed":               {func(c *Config) { c.Percentiles.Detailed = true }, nil},
+		"detailed, no quantiles": {
+			func(c *Config) { c.Percentiles.Detailed, c.Quantiles = true, nil },
+			[]string{"percentiles::detailed"},
+		},
 		"a gpu":                  {hardware(Hardware{GPU: gpu}), nil},
 		"an unknown gpu":         {hardware(Hardware{GPU: "abacus"}), []string{"hardware::0"}},
 		"a gpu with a dtype":     {hardware(Hardware{GPU: gpu, DType: "fp8"}), nil},

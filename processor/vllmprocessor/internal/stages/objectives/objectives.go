@@ -76,7 +76,7 @@ func budgets(window time.Duration) archive.Kind {
 // Steps are the distributions of which the window must keep steps.
 func (s *Stage) Steps() [collect.NumInputs]bool { return s.plan.Steps() }
 
-// Start opens the storage and logs once what can be said about thresholds in advance.
+// Start opens the storage and logs once what can be said about objectives in advance.
 func (s *Stage) Start(ctx context.Context, host component.Host) error {
 	if err := s.telemetry.ObserveTrackers(func() int { return s.Trackers.Used() }); err != nil {
 		return err
@@ -88,6 +88,9 @@ func (s *Stage) Start(ctx context.Context, host component.Host) error {
 		if note := s.config.Objectives[i].Note(); note != "" {
 			s.warned[note] = true
 			s.logger.Info(note)
+		}
+		if sentence := s.config.Objectives[i].Unreachable(); sentence != "" {
+			s.warn(sentence, sentence)
 		}
 	}
 	return nil

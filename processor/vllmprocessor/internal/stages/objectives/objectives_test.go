@@ -61,12 +61,25 @@ func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
 func TestAThresholdInsideABucketIsLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
 	s, logs := newStage(t, within(objective.Objective{
-		Name: "two", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2 * time.Second), Target: 0.9,
+		Name: "two", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2 * time.Second), Target: 0.95,
 	}))
 	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.Shutdown(t.Context()))
 	require.Equal(t, 1, logs.Len())
 	assert.Contains(t, logs.All()[0].Message, "the threshold 2s lies inside a bucket")
+}
+
+func TestATargetThatNoFastAlertCanReachIsAWarningAtTheStart(t *testing.T) {
+	t.Parallel()
+	promise := func(name string, target float64) objective.Objective {
+		return objective.Objective{Name: name, Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2500 * time.Millisecond), Target: target}
+	}
+	s, logs := newStage(t, within(promise("p95", 0.95), promise("p90", 0.9)))
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, s.Shutdown(t.Context()))
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, zapcore.WarnLevel, logs.All()[0].Level)
+	assert.Contains(t, logs.All()[0].Message, `objective "p90": with the target 0.9 the burn rate is at most 10,`)
 }
 
 func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 func (s *state) Append(ctx context.Context, _ *stage.Batch, out *delivery.Output) {
 	e := s.evaluators.Get().(*objective.Evaluator)
 	defer s.evaluators.Put(e)
-	e.CountsDiffer = false
+	e.CountsDiffer, e.Full = false, s.Trackers.Used() >= s.Trackers.Limit()
 	values := e.Evaluate(s.plan, &s.trackers, s.server.Window)
 	s.telemetry.Absent(ctx, &e.Absent)
 	if e.CountsDiffer {

@@ -1,0 +1,168 @@
+package content
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Repository is where links to runbooks and pages begin.
+const Repository = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/"
+
+// RunbookURL returns the address of the runbook of an alert, a cause or a condition.
+func RunbookURL(name string) string { return Repository + "docs/runbooks/" + name + ".md" }
+
+// PromotedAttributes are the attributes of resources that the boards use as labels besides
+// job and instance. A backend that does not have them as labels shows the same boards; the
+// choices of these variables are then empty, and columns of tables as well.
+func PromotedAttributes() []string {
+	return []string{"k8s.cluster.name", "k8s.namespace.name", "k8s.pod.name", "service.version", "vllm.server.kind"}
+}
+
+// Boards returns all boards. Those of the set "stable" exist in each spelling.
+func Boards() []Board {
+	return []Board{
+		overview(), engine(), objectives(), pool(), features(), collectorBoard(), wall(), wire(),
+	}
+}
+
+// BoardByUID returns the board with the UID.
+func BoardByUID(uid string) (Board, bool) {
+	for _, b := range Boards() {
+		if b.UID == uid {
+			return b, true
+		}
+	}
+	return Board{}, false
+}
+
+// The choices of a server. A choice of "all" matches also where a label is absent.
+const (
+	scopeMatchers  = `k8s_cluster_name=~"$cluster",k8s_namespace_name=~"$namespace"`
+	serverMatchers = scopeMatchers + `,job=~"$job",service_version=~"$version",k8s_pod_name=~"$pod",instance=~"$instance"`
+	engineMatchers = serverMatchers + `,model_name=~"$model"`
+	// A pool has these labels only where the processor groups by them, so absent ones match.
+	poolMatchers = `k8s_cluster_name=~"$cluster|",k8s_namespace_name=~"$namespace|",model_name=~"$model|"`
+	// notServers are the kinds of targets that are no model servers.
+	notServers = `vllm_server_kind!~"gateway|lora_syncer|router"`
+)
+
+// server selects a metric of a server, engineOf one of an engine and a model, poolOf one of
+// a pool, and gatewayOf one of a gateway, each by the choices of the board.
+func server(metric string, more ...string) string    { return selector(metric, serverMatchers, more) }
+func engineOf(metric string, more ...string) string  { return selector(metric, engineMatchers, more) }
+func poolOf(metric string, more ...string) string    { return selector(metric, poolMatchers, more) }
+func gatewayOf(metric string, more ...string) string { return selector(metric, scopeMatchers, more) }
+
+func selector(metric, matchers string, more []string) string {
+	return metric + "{" + strings.Join(append(more, matchers), ",") + "}"
+}
+
+// rate is the increase per second of a counter or of a part of a histogram.
+func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }
+
+// quantileBy is a quantile over all servers: of their buckets together, never of quantiles.
+func quantileBy(q float64, bucket, by string) string {
+	return fmt.Sprintf("histogram_quantile(%g, sum by (le, %s) (%s))", q, by, rate(engineOf(bucket)))
+}
+
+// The choices of the boards about servers. Their values come from vllm_up, which stays at 0
+// while a server is down; so a server can be chosen when it is needed.
+func serverVariables() []Variable {
+	return append(scopeVariables(),
+		choice("job", "Service", serverUp(scopeMatchers), "job"),
+		choice("version", "Version", serverUp(scopeMatchers+`,job=~"$job"`), "service_version"),
+		choice("pod", "Pod", serverUp(scopeMatchers+`,job=~"$job",service_version=~"$version"`), "k8s_pod_name"),
+		choice("instance", "Server", serverUp(scopeMatchers+`,job=~"$job",service_version=~"$version",k8s_pod_name=~"$pod"`), "instance"),
+		choice("model", "Model", "vllm_diagnosis_severity{"+serverMatchers+"}", "model_name"),
+	)
+}
+
+func serverUp(matchers string) string { return "vllm_up{" + notServers + "," + matchers + "}" }
+
+func scopeVariables() []Variable {
+	return []Variable{
+		choice("cluster", "Cluster", "vllm_up", "k8s_cluster_name"),
+		choice("namespace", "Namespace", `vllm_up{k8s_cluster_name=~"$cluster"}`, "k8s_namespace_name"),
+	}
+}
+
+func choice(name, title, metric, label string) Variable {
+	return Variable{Name: name, Label: title, Metric: metric, LabelName: label, Multi: true, IncludeAll: true}
+}
+
+// severities are the words for vllm_diagnosis_severity.
+func severities() []Mapping {
+	return []Mapping{
+		{0, "nothing to do", Green}, {1, "notice", Blue}, {2, "warning", Orange}, {3, "page", Red},
+	}
+}
+
+func upDown() []Mapping { return []Mapping{{0, "down", Red}, {1, "up", Green}} }
+
+// anyIsBad colours a count of bad things.
+func anyIsBad(color Color) []Threshold { return []Threshold{{0, Green}, {1, color}} }
+
+// changes marks the moments at which an engine or a pool got another condition.
+func changes() []Annotation {
+	begins := func(series string) string { return series + " == 1 unless " + series + " offset 1m == 1" }
+	return []Annotation{
+		{
+			Name: "Engine conditions", Color: Orange,
+			Expr: begins(engineOf("vllm_diagnosis_condition")),
+			Text: "{{instance}} engine {{engine}}, {{model_name}}: {{condition}}",
+		},
+		{
+			Name: "Causes", Color: Red,
+			Expr: begins(engineOf("vllm_diagnosis_cause")),
+			Text: "{{instance}} engine {{engine}}, {{model_name}}: {{cause}} ({{role}})",
+		},
+	}
+}
+
+func number(v float64) *float64 { return &v }
+
+// sized sets the size of panels that stand side by side.
+func sized(width, height int, panels ...Panel) []Panel {
+	for i := range panels {
+		if panels[i].Width == 0 {
+			panels[i].Width = width
+		}
+		if panels[i].Height == 0 {
+			panels[i].Height = height
+		}
+	}
+	return panels
+}
+
+func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
+
+func now(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend, Instant: true}} }
+
+// percentiles are the 95th and 99th percentile of a histogram over all chosen servers, per
+// model, and the thresholds of the objectives whose names match.
+func percentiles(bucket, objectiveNames string) []Query {
+	queries := []Query{
+		{Expr: quantileBy(0.95, bucket, "model_name"), Legend: "p95 {{model_name}}"},
+		{Expr: quantileBy(0.99, bucket, "model_name"), Legend: "p99 {{model_name}}"},
+	}
+	if objectiveNames != "" {
+		queries = append(queries, Query{
+			Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+objectiveNames+`"`) + ")",
+			Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
+		})
+	}
+	return queries
+}
+
+// The names by which an objective is recognised as one about a latency.
+const (
+	ttftObjectives = "(?i).*(ttft|first).*"
+	itlObjectives  = "(?i).*(itl|inter).*"
+	tpotObjectives = "(?i).*(tpot|per_output).*"
+	e2eObjectives  = "(?i).*(e2e|end).*"
+)
+
+const drawnByName = "The dashed lines are the thresholds of your objectives, recognised by their names: "
+
+// atOnce is a sum over the chosen servers of each model.
+func byModel(series string) string { return "sum by (model_name) (" + series + ")" }

@@ -1,0 +1,167 @@
+package content
+
+// collectorMatchers are the choices of the board about collectors. Their telemetry is
+// scraped from port 8888, so job and instance are those of that scrape.
+const collectorMatchers = `job=~"$job",instance=~"$instance"`
+
+func own(metric string, more ...string) string { return selector(metric, collectorMatchers, more) }
+
+// collectorBoard answers whether the collector reads, computes and delivers. Its metrics have
+// the names of the page on port 8888; see docs/start/dashboards.md.
+func collectorBoard() Board {
+	return Board{
+		UID: "vllm-collector", Title: "vLLM collector", Set: "stable",
+		Question: "Does the collector read all servers, and does everything arrive?",
+		Tags:     []string{"vllm"},
+		Variables: []Variable{
+			choice("job", "Job", "otelcol_process_uptime", "job"),
+			choice("instance", "Collector", `otelcol_process_uptime{job=~"$job"}`, "instance"),
+		},
+		Rows: []Row{
+			{Title: "Is it well?", Panels: collectorPanels()},
+			{Title: "Receiver", Panels: receiverPanels()},
+			{Title: "Processor", Panels: processorPanels()},
+			{Title: "Exporters", Panels: exporterPanels()},
+			{Title: "Connector", Collapsed: true, Needs: "the connector vllm_diagnosis", Panels: diagnosisConnectorPanels()},
+		},
+	}
+}
+
+const notScraped = "No telemetry of a collector: let Prometheus scrape its port 8888."
+
+func increasesOf(metric, by, legend string) []Query {
+	return one("sum by ("+by+") ("+rate(own(metric))+")", legend)
+}
+
+func collectorPanels() []Panel {
+	return sized(6, 6,
+		Panel{
+			Title: "Targets", Kind: Stat, Unit: "{target}", NoValue: notScraped,
+			About:   "Targets that are being scraped.",
+			Queries: now("sum by (instance) ("+own("otelcol_receiver_vllm_targets")+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "Fullest queue", Kind: Gauge, Unit: "1", Min: number(0), Max: number(1), NoValue: notScraped + " Or no exporter has a queue.",
+			Thresholds: []Threshold{{0, Green}, {0.5, Orange}, {0.9, Red}},
+			About:      "A full queue loses data. It fills while a backend does not accept what is sent.",
+			Queries:    now("max(max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0))", "fullest"),
+		},
+		Panel{
+			Title: "Memory", Kind: TimeSeries, Unit: "By", Min: number(0), NoValue: notScraped,
+			About:   "Resident memory of each collector.",
+			Queries: one("max by (instance) ("+own("otelcol_process_memory_rss")+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "CPU", Kind: TimeSeries, Unit: "{core}", Min: number(0), NoValue: notScraped,
+			About:   "Cores that each collector uses.",
+			Queries: one("sum by (instance) ("+rate(own("otelcol_process_cpu_seconds"))+")", "{{instance}}"),
+		},
+	)
+}
+
+func receiverPanels() []Panel {
+	return sized(8, 7,
+		Panel{
+			Title: "Scrapes by outcome", Kind: TimeSeries, Unit: "{scrape}/s", Min: number(0), NoValue: notScraped,
+			About:   "Anything but ok is a target that could not be read; the log names it once.",
+			Queries: increasesOf("otelcol_receiver_vllm_scrapes", "outcome", "{{outcome}}"),
+		},
+		Panel{
+			Title: "Lost series", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
+			About:   "By reason. It does not increase for a healthy server within the limits.",
+			Queries: increasesOf("otelcol_receiver_vllm_dropped_points", "reason", "{{reason}}"),
+		},
+		Panel{
+			Title: "Lines that could not be read", Kind: TimeSeries, Unit: "{line}/s", Min: number(0),
+			NoValue: "All lines could be read since the start of the collector, or its telemetry is not scraped.",
+			About:   "By reason. All other lines of the body were delivered.",
+			Queries: increasesOf("otelcol_receiver_vllm_bad_lines", "reason", "{{reason}}"),
+		},
+		Panel{
+			Title: "Time to parse a body, p99", Kind: TimeSeries, Unit: "s", Min: number(0), NoValue: notScraped,
+			About:   "Over all targets of a collector.",
+			Queries: one("histogram_quantile(0.99, sum by (le, instance) ("+rate(own("otelcol_receiver_vllm_parse_duration_bucket"))+"))", "{{instance}}"),
+		},
+		Panel{
+			Title: "Restarts of servers", Kind: TimeSeries, Unit: "{reset}/s", Min: number(0),
+			NoValue: "No server has restarted since the start of the collector, or its telemetry is not scraped.",
+			About:   "Detected by counters that fell.",
+			Queries: increasesOf("otelcol_receiver_vllm_resets", "instance", "{{instance}}"),
+		},
+		Panel{
+			Title: "Targets beyond the limit", Kind: TimeSeries, Unit: "{target}", Min: number(0), NoValue: notScraped,
+			About:   "Discovered targets that are not scraped: raise `limits::targets`.",
+			Queries: one("max by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}"),
+		},
+	)
+}
+
+func processorPanels() []Panel {
+	return sized(8, 7,
+		Panel{
+			Title: "Derived points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0), NoValue: notScraped,
+			About:   "What the processor adds.",
+			Queries: increasesOf("otelcol_processor_vllm_derived_points", "instance", "{{instance}}"),
+		},
+		Panel{
+			Title: "Series in memory", Kind: TimeSeries, Unit: "{series}", Min: number(0), NoValue: notScraped,
+			About:   "At most `max_series`.",
+			Queries: one("max by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "Points that could not be used", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			NoValue: "All points were used since the start of the collector, or its telemetry is not scraped.",
+			About:   "By reason; they are passed on all the same.",
+			Queries: increasesOf("otelcol_processor_vllm_ignored_points", "reason", "{{reason}}"),
+		},
+	)
+}
+
+func exporterPanels() []Panel {
+	return sized(8, 7,
+		Panel{
+			Title: "Queue in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: "No exporter has a queue, or the telemetry of the collector is not scraped.",
+			About: "Of each exporter. A queue that grows means that the backend does not keep up or does not answer.",
+			Queries: one("max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0)",
+				"{{exporter}} {{instance}}"),
+		},
+		Panel{
+			Title: "Points sent", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			NoValue: "Nothing was sent since the start of the collector, or its telemetry is not scraped. A Prometheus exporter is scraped and does not send.",
+			About:   "Accepted by the backend.",
+			Queries: increasesOf("otelcol_exporter_sent_metric_points", "exporter", "{{exporter}}"),
+		},
+		Panel{
+			Title: "Points lost", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
+			About:   "Refused by the backend for good, or refused by a full queue.",
+			Queries: []Query{
+				{Expr: "sum by (exporter) (" + rate(own("otelcol_exporter_send_failed_metric_points")) + ")", Legend: "refused {{exporter}}"},
+				{Expr: "sum by (exporter) (" + rate(own("otelcol_exporter_enqueue_failed_metric_points")) + ")", Legend: "queue full {{exporter}}"},
+			},
+		},
+	)
+}
+
+func diagnosisConnectorPanels() []Panel {
+	return sized(8, 7,
+		Panel{
+			Title: "Log records of the diagnosis", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
+			NoValue: "No change of a diagnosis since the start of the collector, or no connector.",
+			About:   "One for each change.",
+			Queries: increasesOf("otelcol_connector_vllm_diagnosis_events", "instance", "{{instance}}"),
+		},
+		Panel{
+			Title: "Lost log records", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
+			NoValue: "Nothing was lost since the start of the collector, or no connector.",
+			About:   "The metrics have these changes all the same.",
+			Queries: increasesOf("otelcol_connector_vllm_diagnosis_dropped_events", "instance", "{{instance}}"),
+		},
+		Panel{
+			Title: "Engines known", Kind: TimeSeries, Unit: "{engine}", Min: number(0), NoValue: "No connector.",
+			About:   "Engines whose diagnosis the connector follows.",
+			Queries: one("max by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}"),
+		},
+	)
+}

@@ -1,0 +1,237 @@
+package content
+
+import "fmt"
+
+// engine answers what an engine does with its time.
+func engine() Board {
+	return Board{
+		UID: "vllm-engine", Title: "vLLM engine", Set: "stable",
+		Question: "What is different in this engine from how it usually works, and where does the time of a request go?",
+		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Rows: []Row{
+			{Title: "State", Panels: statePanels()},
+			{Title: "Signals against their reference", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
+			{Title: "Where the time of a request goes", Panels: timePanels()},
+			{Title: "Steps", Panels: stepPanels()},
+			{Title: "KV cache", Panels: kvPanels()},
+			{Title: "GPU", Collapsed: true, Needs: "NVIDIA's dcgm-exporter, scraped by the same Prometheus", Panels: gpuPanels()},
+		},
+	}
+}
+
+const perEngine = "instance, engine, model_name"
+
+// ofEngine is a gauge of each engine. Where a server has several engines, its series
+// without the label engine is the value over all of them.
+func ofEngine(metric string, more ...string) string {
+	return "max by (" + perEngine + ") (" + engineOf(metric, more...) + ")"
+}
+
+func statePanels() []Panel {
+	return sized(24, 6,
+		Panel{
+			Title: "Condition", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16,
+			About:   "The colour is the severity of the condition.",
+			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			Queries: one(conditionCode("vllm_diagnosis_condition", perEngine, engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Up", Kind: StateTimeline, Unit: "{state}", Mappings: upDown(), Width: 8,
+			About:   "Whether the last scrape could read the server.",
+			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
+			Queries: one("max by (instance) ("+server("vllm_up", notServers)+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 16,
+			About:   "Each cause is a link to its runbook.",
+			NoValue: "No cause is present, or no engine is known.",
+			Queries: now("max by (role, cause, detail, model_name, instance, engine) ("+engineOf("vllm_diagnosis_cause")+" == 1)", ""),
+			Columns: []Column{
+				{Label: "role", Title: "Role"},
+				{Label: "cause", Title: "Cause", Runbook: true},
+				{Label: "detail", Title: "Detail"},
+				{Label: "model_name", Title: "Model"},
+				{Label: "instance", Title: "Server"},
+				{Label: "engine", Title: "Engine"},
+			},
+			Links: []Link{{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
+		},
+		Panel{
+			Title: "Why a scrape failed", Kind: TimeSeries, Unit: "{state}", Width: 8, Min: number(0), Max: number(1),
+			About:   "The outcome of scrapes that failed.",
+			NoValue: "No scrape failed in this time.",
+			Queries: one("max by (instance, outcome) ("+server("vllm_scrape_failure", notServers)+")", "{{instance}} {{outcome}}"),
+		},
+	)
+}
+
+func signalPanels() []Panel {
+	ratio := func(title, about, signals string) Panel {
+		return Panel{
+			Title: title, Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default.",
+			Queries: []Query{
+				{Expr: "max by (instance, engine, signal) (" + engineOf("vllm_diagnosis_signal_ratio", `signal=~"`+signals+`"`) + ")", Legend: "{{signal}} {{instance}} {{engine}}"},
+			},
+			NoValue: "Switch it on in the processor: `metrics: {vllm.diagnosis.signal_ratio: {enabled: true}}`.",
+		}
+	}
+	return sized(12, 8,
+		ratio("Latency", "What users feel, relative to the reference.", "time_to_first_token_mean|inter_token_latency_mean|queue_time_mean|prefill_time_mean|frontend_overhead_mean"),
+		ratio("Work", "What was asked for, relative to the reference.", "arrival_rate|prompt_tokens_per_request|output_tokens_per_request|computed_tokens_per_request|running"),
+		ratio("Engine", "How fast the same work is done, relative to the reference.", "step_time_mean|step_time_factor|prefill_time_factor|generation_throughput|acceptance_length"),
+		Panel{
+			Title: "Signals of failures", Kind: TimeSeries, Unit: "1", Min: number(0),
+			About: "Shares of requests that were dropped, ended in errors or have corrupted output.",
+			Queries: one("max by (instance, engine, signal) ("+engineOf("vllm_diagnosis_signal", `signal=~"dropped_ratio|error_ratio|corrupted_ratio|objective_missed_ratio"`)+")",
+				"{{signal}} {{instance}} {{engine}}"),
+			NoValue: "Switch it on in the processor: `metrics: {vllm.diagnosis.signal: {enabled: true}}`.",
+		},
+	)
+}
+
+// meanOver is a mean of observations over all chosen servers of a model.
+func meanOver(histogram string) string {
+	return fmt.Sprintf("sum by (model_name) (%s) / (sum by (model_name) (%s) > 0)",
+		rate(engineOf(histogram+"_sum")), rate(engineOf(histogram+"_count")))
+}
+
+func timePanels() []Panel {
+	mean := func(histogram, name string) Query {
+		return Query{Expr: meanOver(histogram), Legend: name + " {{model_name}}"}
+	}
+	return sized(12, 8,
+		Panel{
+			Title: "Mean time of a request by phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
+			About: "Of the requests that ended, over all chosen servers: sums of times divided by numbers of requests. The rest of the whole latency is the API server.",
+			Queries: []Query{
+				mean("vllm_request_queue_time_seconds", "queue"),
+				mean("vllm_request_prefill_time_seconds", "prefill"),
+				mean("vllm_request_decode_time_seconds", "decode"),
+			},
+			NoValue: "No request ended in this time; the metrics need vLLM 0.6.4.",
+		},
+		Panel{
+			Title: "Mean time in the API server", Kind: TimeSeries, Unit: "s",
+			About:   "Time outside of queue and engine: the worst engine of each server.",
+			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About: "Of each server. Compare servers: one that differs is the place to look. " + drawnByName + "a name with ttft or first.",
+			Queries: []Query{
+				{Expr: ofEngine("vllm_time_to_first_token_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
+				{
+					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+ttftObjectives+`"`) + ")",
+					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
+				},
+			},
+			NoValue: "No request got its first token in this time.",
+		},
+		Panel{
+			Title: "Time between tokens, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About: "Of each server. " + drawnByName + "a name with itl or inter.",
+			Queries: []Query{
+				{Expr: ofEngine("vllm_inter_token_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
+				{
+					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+itlObjectives+`"`) + ")",
+					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
+				},
+			},
+			NoValue: "No tokens were generated in this time.",
+		},
+		Panel{
+			Title: "Time per output token of a request", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnByName + "a name with tpot or per_output.",
+			NoValue: "No request ended in this time; the metric needs vLLM 0.11.",
+			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpotObjectives),
+		},
+		Panel{
+			Title: "Requests per server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			About:   "First tokens per second. Servers of one pool should get similar shares.",
+			Queries: one("sum by (instance, model_name) ("+rate(engineOf("vllm_time_to_first_token_seconds_count"))+")", "{{instance}} {{model_name}}"),
+			NoValue: "No server was read.",
+		},
+	)
+}
+
+func stepPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Running", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "Requests in the batch of each engine.",
+			Queries: one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}"),
+			NoValue: "No server was read.",
+		},
+		Panel{
+			Title: "Waiting", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "Requests that wait for a place in the batch of each engine.",
+			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
+			NoValue: "No server was read.",
+		},
+		Panel{
+			Title: "Waiting, by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
+			Queries: one("sum by (instance, reason) ("+engineOf("vllm_num_requests_waiting_by_reason")+")", "{{reason}} {{instance}}"),
+			NoValue: "No reasons: the metric needs vLLM 0.20.",
+		},
+		Panel{
+			Title: "Tokens per step", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			About:   "How well work is batched.",
+			Queries: one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Generated tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			About:   "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
+			Queries: one(ofEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Prompt tokens computed", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			About:   "Without those from a cache: the work of prefill.",
+			Queries: one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+	)
+}
+
+func kvPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Of each engine. A full cache is not bad by itself.",
+			Queries: one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}"),
+			NoValue: "No server was read.",
+		},
+		Panel{
+			Title: "Room for tokens", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			About:   "Tokens that still fit.",
+			Queries: one(ofEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Preemptions per first token", Kind: TimeSeries, Unit: "{preemption}", Min: number(0),
+			About:   "With waiting requests and late tokens, a sign that the cache is too small.",
+			Queries: one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}"),
+		},
+	)
+}
+
+// gpuPanels use the names of NVIDIA's dcgm-exporter. It knows no servers: only clusters and
+// nodes are common, so the choices of servers do not apply.
+func gpuPanels() []Panel {
+	const needs = "No GPU metrics: run NVIDIA's dcgm-exporter on the nodes, and let the same Prometheus scrape it."
+	gpu := func(title, unit, about, expr string) Panel {
+		return Panel{
+			Title: title, Kind: TimeSeries, Unit: unit, Min: number(0), NoValue: needs,
+			About:   about + " Of all GPUs that dcgm-exporter reports, whatever is chosen above: its labels do not name the server.",
+			Queries: one(expr, "{{Hostname}} GPU {{gpu}}"),
+		}
+	}
+	return sized(8, 8,
+		gpu("GPU busy", "1", "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.", "max by (Hostname, gpu) (DCGM_FI_DEV_GPU_UTIL) / 100"),
+		gpu("GPU memory in use", "By", "vLLM reserves it at its start, so it says nothing about load.", "max by (Hostname, gpu) (DCGM_FI_DEV_FB_USED) * 1048576"),
+		gpu("GPU power", "W", "A GPU at its limit reduces its clock.", "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)"),
+		gpu("GPU clock", "Hz", "Streaming multiprocessors. A clock that falls under load is the usual reason for slow steps.", "max by (Hostname, gpu) (DCGM_FI_DEV_SM_CLOCK) * 1000000"),
+		gpu("GPU temperature", "Cel", "Near its limit the GPU throttles.", "max by (Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP)"),
+		gpu("GPU throttled by heat", "1", "Share of the time in which heat reduced the clock. dcgm-exporter reports it only if its list of counters has it.", "max by (Hostname, gpu) (rate(DCGM_FI_DEV_THERMAL_VIOLATION[$__rate_interval])) / 1e6"),
+		gpu("GPU errors", "{error}", "The last XID error of each GPU; 0 is none. NVIDIA's list says what each number means.", "max by (Hostname, gpu) (DCGM_FI_DEV_XID_ERRORS)"),
+	)
+}

@@ -1,0 +1,193 @@
+package content
+
+// features answers whether caches and optional features of vLLM pay.
+func features() Board {
+	return Board{
+		UID: "vllm-features", Title: "vLLM caches and features", Set: "stable",
+		Question: "Do the caches help, and do the features that are switched on pay?",
+		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Rows: []Row{
+			{Title: "Prefix cache", Panels: prefixPanels()},
+			{Title: "Speculative decoding", Collapsed: true, Needs: "--speculative-config", Panels: speculationPanels()},
+			{Title: "LoRA", Collapsed: true, Needs: "--enable-lora", Panels: loraPanels()},
+			{Title: "KV connector", Collapsed: true, Needs: "--kv-transfer-config", Panels: connectorPanels()},
+			{Title: "KV offloading", Collapsed: true, Needs: "--kv-offloading-size", Panels: offloadPanels()},
+			{Title: "Multi-modal cache", Collapsed: true, Needs: "a multi-modal model", Panels: multiModalPanels()},
+			{Title: "Work of the GPU", Collapsed: true, Needs: "--enable-mfu-metrics, and hardware in the processor vllm", Panels: mfuPanels()},
+			{Title: "Sleep", Collapsed: true, Needs: "--enable-sleep-mode", Panels: sleepPanels()},
+		},
+	}
+}
+
+// shareOver is a share from sums over all chosen servers of a model.
+func shareOver(part, whole string) []Query {
+	return one(byModel(rate(engineOf(part)))+" / ("+byModel(rate(engineOf(whole)))+" > 0)", "{{model_name}}")
+}
+
+func ofEngineQuery(metric string) []Query {
+	return one(ofEngine(metric), "{{instance}} {{engine}} {{model_name}}")
+}
+
+func prefixPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Prompt tokens from the prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Share of the looked-up tokens that were found, over all chosen servers. Different prompts make a low share normal; a fall with the same work is worth a look.",
+			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
+			Queries: shareOver("vllm_prefix_cache_hits_total", "vllm_prefix_cache_queries_total"),
+		},
+		Panel{
+			Title: "The same of each engine", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "An engine that differs from the others gets other prompts.",
+			Queries: ofEngineQuery("vllm_prefix_cache_hit_ratio"),
+		},
+		Panel{
+			Title: "Prompt tokens by source", Kind: TimeSeries, Unit: "{token}/s", Min: number(0), Stacked: true,
+			About:   "What was computed, and what came from a cache.",
+			NoValue: "The metric needs vLLM 0.16.",
+			Queries: one("sum by (source) ("+rate(engineOf("vllm_prompt_tokens_by_source_total"))+")", "{{source}}"),
+		},
+		Panel{
+			Title: "Cached tokens that were computed again", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			About:   "A cache that is too small throws prompts away that come again. vLLM also recomputes the last token of a prompt that is cached as a whole.",
+			NoValue: "The metric needs vLLM 0.16.",
+			Queries: one(byModel(rate(engineOf("vllm_prompt_tokens_recomputed_total"))), "{{model_name}}"),
+		},
+		Panel{
+			Title: "Tokens that no client received", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "The worst engine, by reason, at least.",
+			Queries: one("max by (reason, model_name) ("+engineOf("vllm_wasted_tokens_ratio", `bound=~"|lower"`)+")", "{{reason}} {{model_name}}"),
+		},
+	)
+}
+
+func speculationPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Accepted draft tokens", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Share of the draft tokens of all chosen servers. A low share wastes work.",
+			NoValue: "No drafts: speculative decoding is off, or there was no traffic.",
+			Queries: shareOver("vllm_spec_decode_num_accepted_tokens_total", "vllm_spec_decode_num_draft_tokens_total"),
+		},
+		Panel{
+			Title: "Tokens per step with a draft", Kind: TimeSeries, Unit: "{token}", Min: number(1),
+			About:   "1 is no gain.",
+			Queries: ofEngineQuery("vllm_spec_decode_mean_acceptance_length"),
+		},
+		Panel{
+			Title: "Accepted by position", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "The engine that accepts least. Late positions that are hardly ever accepted are not worth their drafts.",
+			Queries: one("min by (position, model_name) ("+engineOf("vllm_spec_decode_position_acceptance_ratio")+")", "position {{position}} {{model_name}}"),
+		},
+	)
+}
+
+func loraPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Adapters that run", Kind: TimeSeries, Unit: "{adapter}", Min: number(0),
+			About:   "On how many servers each adapter has running requests.",
+			NoValue: "No adapter has run: no LoRA adapter is loaded, or none was asked for.",
+			Queries: one("sum by (adapter_name) ("+server("vllm_lora_adapter_running")+")", "{{adapter_name}}"),
+		},
+		Panel{
+			Title: "Adapters that wait", Kind: TimeSeries, Unit: "{adapter}", Min: number(0),
+			About:   "On how many servers requests for an adapter wait. More adapters at once than slots make requests wait.",
+			NoValue: "No adapter has waited.",
+			Queries: one("sum by (adapter_name) ("+server("vllm_lora_adapter_waiting")+")", "{{adapter_name}}"),
+		},
+		Panel{
+			Title: "Slots for adapters", Kind: TimeSeries, Unit: "{adapter}", Min: number(0),
+			About:   "How many adapters can run at once on each server (`--max-loras`).",
+			NoValue: "LoRA is off.",
+			Queries: one("max by (instance) ("+server("vllm_lora_max_adapters")+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "Adapters of the syncer", Kind: StateTimeline, Unit: "{state}", Width: 24, Height: 6,
+			Mappings: []Mapping{{0, "not loaded", Red}, {1, "loaded", Green}},
+			About:    "What the LoRA syncer beside the servers has loaded. The worst server of each adapter.",
+			NoValue:  "No LoRA syncer is a target of the receiver.",
+			Queries:  one("min by (adapter_name) ("+gatewayOf("inference_gateway_lora_adapter_status")+")", "{{adapter_name}}"),
+		},
+	)
+}
+
+func connectorPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Tokens from other servers", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Share of the tokens looked up through the connector that it found, over all chosen servers.",
+			NoValue: "Nothing was looked up: there is no KV connector, or no traffic.",
+			Queries: shareOver("vllm_external_prefix_cache_hits_total", "vllm_external_prefix_cache_queries_total"),
+		},
+		Panel{
+			Title: "Failed transfers (NIXL)", Kind: TimeSeries, Unit: "{transfer}/s", Min: number(0),
+			About:   "After a failed transfer the prompt is computed again.",
+			NoValue: "The connector is not NIXL.",
+			Queries: one("sum by (instance) ("+rate(engineOf("vllm_nixl_num_failed_transfers_total"))+")", "{{instance}}"),
+		},
+		Panel{
+			Title: "Time of a transfer, p95 (NIXL)", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Over all chosen servers.",
+			NoValue: "The connector is not NIXL, or nothing was transferred.",
+			Queries: one(quantileBy(0.95, "vllm_nixl_xfer_time_seconds_bucket", "model_name"), "{{model_name}}"),
+		},
+	)
+}
+
+func offloadPanels() []Panel {
+	return sized(12, 8,
+		Panel{
+			Title: "Bytes moved", Kind: TimeSeries, Unit: "By/s", Min: number(0),
+			About:   "Between the GPU and the place to which KV is offloaded.",
+			NoValue: "No offloading connector.",
+			Queries: []Query{
+				{Expr: byModel(rate(engineOf("vllm_kv_offload_load_bytes_total"))), Legend: "loaded {{model_name}}"},
+				{Expr: byModel(rate(engineOf("vllm_kv_offload_store_bytes_total"))), Legend: "stored {{model_name}}"},
+			},
+		},
+		Panel{
+			Title: "Offloading cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "The fullest engine of each server.",
+			NoValue: "No offloading connector.",
+			Queries: one("max by (instance, model_name) ("+engineOf("vllm_kv_offload_cpu_cache_utilization_ratio")+")", "{{instance}} {{model_name}}"),
+		},
+	)
+}
+
+func multiModalPanels() []Panel {
+	return sized(12, 8,
+		Panel{
+			Title: "Items from the multi-modal cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Share of the looked-up items, over all chosen servers.",
+			NoValue: "Nothing was looked up: the model takes text only, or there was no traffic.",
+			Queries: shareOver("vllm_mm_cache_hits_total", "vllm_mm_cache_queries_total"),
+		},
+	)
+}
+
+func mfuPanels() []Panel {
+	return sized(12, 8,
+		Panel{
+			Title: "Arithmetic used", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Estimated by vLLM from the shapes of its steps.",
+			Queries: ofEngineQuery("vllm_model_flops_utilization_ratio"),
+		},
+		Panel{
+			Title: "Memory bandwidth used", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Decode is limited by it, prefill by arithmetic.",
+			Queries: ofEngineQuery("vllm_memory_bandwidth_utilization_ratio"),
+		},
+	)
+}
+
+func sleepPanels() []Panel {
+	return sized(24, 6,
+		Panel{
+			Title: "Awake", Kind: StateTimeline, Unit: "{state}", Mappings: []Mapping{{0, "asleep", Grey}, {1, "awake", Green}},
+			About:   "An engine that sleeps serves nothing until it is woken.",
+			NoValue: "The metric needs vLLM 0.11.1.",
+			Queries: one("max by ("+perEngine+") ("+engineOf("vllm_engine_sleep_state", `sleep_state="awake"`)+")", "{{instance}} {{engine}} {{model_name}}"),
+		},
+	)
+}

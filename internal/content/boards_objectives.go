@@ -1,0 +1,165 @@
+package content
+
+// bound is the end of an interval that a value is.
+type bound string
+
+const (
+	lower bound = "lower"
+	upper bound = "upper"
+)
+
+const perObjective = "k8s_cluster_name, k8s_namespace_name, job, model_name, objective"
+
+func eventsOf(metric, window string) string {
+	return "sum by (" + perObjective + ") (increase(" + engineOf(metric) + "[" + window + "]))"
+}
+
+func target() string {
+	return "max by (" + perObjective + ") (" + engineOf("vllm_slo_target_ratio") + ")"
+}
+
+// attained is the share of the events of all servers that met an objective. What cannot be
+// decided is bad at the lower end and good at the upper end.
+func attained(window string, end bound) string {
+	good := eventsOf("vllm_slo_good_total", window)
+	if end == upper {
+		good = "(" + good + " + " + eventsOf("vllm_slo_undecided_total", window) + ")"
+	}
+	return good + " / (" + eventsOf("vllm_slo_valid_total", window) + " > 0)"
+}
+
+// burn is how many times faster than allowed the error budget was used. Its lower end is
+// what is certain: it comes from the upper end of what was attained.
+func burn(window string, end bound) string {
+	return "(1 - " + attained(window, opposite(end)) + ") / (1 - " + target() + ")"
+}
+
+// budget is the share of the error budget of a window that is left.
+func budget(window string, end bound) string {
+	return "1 - (" + burn(window, opposite(end)) + ")"
+}
+
+func opposite(end bound) bound {
+	if end == lower {
+		return upper
+	}
+	return lower
+}
+
+// objectives answers whether the promises are kept, and for how long they can be.
+func objectives() Board {
+	return Board{
+		UID: "vllm-objectives", Title: "vLLM objectives", Set: "stable",
+		Question: "Are the objectives met, and how much error budget is left?",
+		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Rows: []Row{
+			{Title: "Now", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
+			{Title: "Attainment", Needs: "objectives in the processor vllm", Panels: attainmentPanels()},
+			{Title: "Burn", Needs: "objectives in the processor vllm", Panels: burnPanels()},
+			{Title: "What was observed", Needs: "objectives in the processor vllm", Panels: coveragePanels()},
+		},
+	}
+}
+
+const fromSums = "Computed from the sums over all chosen servers, so it outlives a pod. "
+
+func budgetPanels() []Panel {
+	return sized(8, 6,
+		Panel{
+			Title: "Budget left, at least", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
+			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
+			Queries: now(budget("30d", lower), "{{objective}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Certain burn of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
+			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % never 10.",
+			Queries: now(burn("1h", lower), "{{objective}} {{model_name}}"),
+		},
+		Panel{
+			Title: "What is promised", Kind: Table, Unit: "s",
+			About:   "The threshold of each objective, from the configuration of the processor.",
+			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+engineOf("vllm_slo_threshold_seconds")+")", ""),
+			Columns: []Column{
+				{Label: "objective", Title: "Objective"},
+				{Label: "model_name", Title: "Model"},
+				{Label: "job", Title: "Service"},
+				{Label: "k8s_namespace_name", Title: "Namespace"},
+				{Label: ValueColumn, Title: "Threshold"},
+			},
+		},
+	)
+}
+
+func attainmentPanels() []Panel {
+	return sized(24, 9,
+		Panel{
+			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1),
+			About: fromSums + "Over the last 5 minutes, as a band: the truth is between at least and at most. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target.",
+			Queries: []Query{
+				{Expr: attained("5m", upper), Legend: "at most {{objective}} {{model_name}}"},
+				{Expr: attained("5m", lower), Legend: "at least {{objective}} {{model_name}}"},
+				{Expr: "max by (objective, model_name) (" + engineOf("vllm_slo_target_ratio") + ")", Legend: "target {{objective}} {{model_name}}", AsThreshold: true},
+			},
+			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
+		},
+		Panel{
+			Title: "All objectives at once", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
+			About:   "The server with the smallest share of requests that met all objectives about ended requests.",
+			Queries: one("min by (model_name, bound) ("+engineOf("vllm_slo_joint_attainment_ratio")+")", "{{bound}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Attainment of the worst server", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
+			About: "Of each objective, over the window of the processor, at least. A single bad server is lost in the sum over many.",
+			Queries: []Query{
+				{Expr: "min by (objective, model_name) (" + engineOf("vllm_slo_attainment_ratio", `bound="lower"`) + ")", Legend: "{{objective}} {{model_name}}"},
+			},
+		},
+	)
+}
+
+func burnPanels() []Panel {
+	return sized(12, 8,
+		Panel{
+			Title: "Fast burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
+			Queries: []Query{
+				{Expr: burn("1h", lower), Legend: "1h {{objective}} {{model_name}}"},
+				{Expr: burn("5m", lower), Legend: "5m {{objective}} {{model_name}}"},
+				{Expr: "vector(14.4)", Legend: "page", AsThreshold: true},
+			},
+			NoValue: "No traffic, or no `objectives` in the processor vllm.",
+		},
+		Panel{
+			Title: "Slow burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			About: fromSums + "A page needs more than 6 over six hours and over 30 minutes at once.",
+			Queries: []Query{
+				{Expr: burn("6h", lower), Legend: "6h {{objective}} {{model_name}}"},
+				{Expr: burn("30m", lower), Legend: "30m {{objective}} {{model_name}}"},
+				{Expr: "vector(6)", Legend: "page", AsThreshold: true},
+			},
+			NoValue: "No traffic, or no `objectives` in the processor vllm.",
+		},
+	)
+}
+
+func coveragePanels() []Panel {
+	return sized(8, 7,
+		Panel{
+			Title: "Events", Kind: TimeSeries, Unit: "{event}/s", Min: number(0),
+			About:   "How many events the shares are made of: with few, a share jumps.",
+			Queries: one("sum by (objective, model_name) ("+rate(engineOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Undecided", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
+			Queries: one(eventsOf("vllm_slo_undecided_total", "1h")+" / ("+eventsOf("vllm_slo_valid_total", "1h")+" > 0)",
+				"{{objective}} {{model_name}}"),
+			NoValue: "No traffic in this hour, or no `objectives` in the processor vllm.",
+		},
+		Panel{
+			Title: "Coverage of the least observed server", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
+			Queries: one("min by (objective, window) ("+engineOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
+		},
+	)
+}

@@ -1,0 +1,236 @@
+package content
+
+// pool answers how the servers of a model do together and what the gateway in front of
+// them does.
+func pool() Board {
+	return Board{
+		UID: "vllm-pool", Title: "vLLM pool and gateway", Set: "stable",
+		Question: "Is the work spread evenly, is there room, and does the gateway deliver?",
+		Tags:     []string{"vllm"}, Variables: append(scopeVariables(),
+			choice("model", "Model", `vllm_pool_replicas{k8s_cluster_name=~"$cluster|",k8s_namespace_name=~"$namespace|"}`, "model_name"),
+		),
+		Annotations: []Annotation{{
+			Name: "Pool conditions", Color: Orange,
+			Expr: poolOf("vllm_pool_diagnosis_condition") + " == 1 unless " + poolOf("vllm_pool_diagnosis_condition") + " offset 1m == 1",
+			Text: "{{model_name}}: {{condition}}",
+		}},
+		Rows: []Row{
+			{Title: "Pool", Needs: "pool in the processor vllm", Panels: poolStatePanels()},
+			{Title: "Load of the pool", Needs: "pool in the processor vllm", Panels: poolLoadPanels()},
+			{Title: "Balance", Needs: "pool in the processor vllm, two servers", Panels: balancePanels()},
+			{Title: "Gateway", Needs: "an inference gateway as a target of the receiver", Panels: gatewayPanels()},
+			{Title: "Queue of the gateway", Collapsed: true, Needs: "flow control in the endpoint picker", Panels: flowPanels()},
+			{Title: "Scheduling", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: schedulingPanels()},
+		},
+	}
+}
+
+// pooled is a value of each pool. Several processors may report parts of one pool, so the
+// label of the processor stays apart.
+func pooled(metric string) []Query {
+	return one("max by (model_name, k8s_namespace_name) ("+poolOf(metric)+")", "{{model_name}} {{k8s_namespace_name}}")
+}
+
+func poolStatePanels() []Panel {
+	return sized(6, 5,
+		Panel{
+			Title: "Condition", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 12,
+			About:   "The colour is the severity of the condition.",
+			Queries: one(conditionCode("vllm_pool_diagnosis_condition", "model_name, k8s_namespace_name", poolMatchers), "{{model_name}} {{k8s_namespace_name}}"),
+		},
+		Panel{
+			Title: "Servers in the pool", Kind: Stat, Unit: "{replica}",
+			About:   "Servers that the processor has seen within its `max_staleness`.",
+			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_replicas")+")", "{{model_name}} {{k8s_namespace_name}}"),
+		},
+		Panel{
+			Title: "Causes now", Kind: Table, Unit: "{state}",
+			About:   "Each cause is a link to its runbook.",
+			NoValue: "No cause is present, or no pool is known: `pool` in the processor vllm makes them.",
+			Queries: now("max by (role, cause, model_name) ("+poolOf("vllm_pool_diagnosis_cause")+" == 1)", ""),
+			Columns: []Column{
+				{Label: "role", Title: "Role"},
+				{Label: "cause", Title: "Cause", Runbook: true},
+				{Label: "model_name", Title: "Model"},
+			},
+			Links: []Link{{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
+		},
+	)
+}
+
+func poolLoadPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Arrivals and ends", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			About: "Where more arrive than end, queues grow.",
+			Queries: []Query{
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_arrival_rate_per_second") + ")", Legend: "arrive {{model_name}} {{k8s_namespace_name}}"},
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_request_throughput_per_second") + ")", Legend: "end {{model_name}} {{k8s_namespace_name}}"},
+			},
+		},
+		Panel{
+			Title: "Waiting and running", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About: "Of all servers of the pool together.",
+			Queries: []Query{
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_waiting") + ")", Legend: "waiting {{model_name}} {{k8s_namespace_name}}"},
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_running") + ")", Legend: "running {{model_name}} {{k8s_namespace_name}}"},
+			},
+		},
+		Panel{
+			Title: "Wait of a request that arrives now", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Absent while no request gets its first token.",
+			Queries: pooled("vllm_pool_request_queue_wait_estimate_seconds"),
+		},
+		Panel{
+			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "From the buckets of all servers of the pool together.",
+			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_time_to_first_token_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
+		},
+		Panel{
+			Title: "Time between tokens, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "From the buckets of all servers of the pool together.",
+			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_inter_token_latency_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
+		},
+		Panel{
+			Title: "Tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			About: "Prompt tokens include those from a cache.",
+			Queries: []Query{
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_prompt_throughput_per_second") + ")", Legend: "prompt {{model_name}} {{k8s_namespace_name}}"},
+				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_generation_throughput_per_second") + ")", Legend: "generated {{model_name}} {{k8s_namespace_name}}"},
+			},
+		},
+	)
+}
+
+func balancePanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Busiest server over the mean", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			About:   "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
+			Queries: one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Fullest KV cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Of the fullest server of each pool.",
+			Queries: pooled("vllm_pool_kv_cache_utilization_max_ratio"),
+		},
+		Panel{
+			Title: "Prompt tokens from a prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Of the tokens looked up on all servers of the pool together. It falls if the gateway spreads the prompts that belong together.",
+			Queries: pooled("vllm_pool_prefix_cache_hit_ratio"),
+		},
+	)
+}
+
+const gatewayNeeds = "No gateway: name the endpoint picker's metrics page under `targets` of the receiver vllm, or discover it. "
+
+// gatewayErrors is the share of the requests to the gateway that failed. Refused requests
+// are only among the errors; what a server answered with an error is in both.
+func gatewayErrors() string {
+	errors := rate(gatewayOf("inference_gateway_epp_request_errors_total"))
+	refused := rate(gatewayOf("inference_gateway_epp_request_errors_total", `error_code!="ModelServerError"`))
+	// Without any error there are no series of errors, and the share is 0 where there are
+	// requests.
+	scheduled := "sum by (model_name) (" + rate(gatewayOf("inference_gateway_epp_requests_total")) + ")"
+	return "(sum by (model_name) (" + errors + ") or 0 * " + scheduled + ") / ((" + scheduled + " + (sum by (model_name) (" + refused + ") or 0 * " + scheduled + ")" +
+		" or sum by (model_name) (" + refused + ")) > 0)"
+}
+
+func gatewayQuantiles(histogram string) []Query {
+	quantile := func(q, name string) Query {
+		return Query{
+			Expr:   "histogram_quantile(" + q + ", sum by (le, model_name) (" + rate(gatewayOf(histogram+"_bucket")) + "))",
+			Legend: name + " {{model_name}}",
+		}
+	}
+	return []Query{quantile("0.5", "p50"), quantile("0.95", "p95"), quantile("0.99", "p99")}
+}
+
+func gatewayPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Requests of the gateway", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			About: "Requests that the endpoint picker scheduled: what was really asked for, before any server.",
+			Queries: one("sum by (model_name, target_model_name) ("+rate(gatewayOf("inference_gateway_epp_requests_total"))+")",
+				"{{model_name}} to {{target_model_name}}"),
+			NoValue: gatewayNeeds,
+		},
+		Panel{
+			Title: "Failed requests of the gateway", Kind: TimeSeries, Unit: "1", Min: number(0),
+			About:   "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
+			Queries: one(gatewayErrors(), "{{model_name}}"),
+			NoValue: gatewayNeeds,
+		},
+		Panel{
+			Title: "Errors by code", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
+			About:   "Why requests failed.",
+			Queries: one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}"),
+			NoValue: "The gateway has counted no error since its start, or there is no gateway.",
+		},
+		Panel{
+			Title: "Duration at the gateway", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "From the request to the end of its answer, of all gateways together.",
+			Queries: gatewayQuantiles("inference_gateway_epp_request_duration_seconds"),
+			NoValue: gatewayNeeds + "Or no request ended in this time.",
+		},
+		Panel{
+			Title: "Endpoints that are ready", Kind: TimeSeries, Unit: "{endpoint}", Min: number(0),
+			About:   "Endpoints whose metrics the picker has read within seconds; it is not the readiness of Kubernetes. The picker that knows fewest.",
+			Queries: one("min by (pool) ("+gatewayOf("inference_gateway_pool_endpoint_ready")+")", "{{pool}}"),
+			NoValue: gatewayNeeds,
+		},
+		Panel{
+			Title: "Requests in flight", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "Requests that went through the picker and have not ended.",
+			Queries: one("sum by (model_name) ("+gatewayOf("inference_gateway_epp_request_running")+")", "{{model_name}}"),
+			NoValue: gatewayNeeds,
+		},
+	)
+}
+
+func flowPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Requests in the gateway's queue", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "Requests that the picker holds back.",
+			Queries: one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}"),
+			NoValue: "No flow control in the endpoint picker.",
+		},
+		Panel{
+			Title: "Time in the gateway's queue, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About: "By outcome: a request that is rejected or evicted failed.",
+			Queries: one("histogram_quantile(0.95, sum by (le, outcome) ("+rate(gatewayOf("inference_gateway_epp_flow_control_queue_duration_seconds_bucket"))+"))",
+				"{{outcome}}"),
+			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
+		},
+		Panel{
+			Title: "Saturation of the pool", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			About:   "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
+			Queries: one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}"),
+			NoValue: "No flow control in the endpoint picker.",
+		},
+	)
+}
+
+func schedulingPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Time to choose a server, p99", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "It is added to each time to first token.",
+			Queries: one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99"),
+			NoValue: gatewayNeeds,
+		},
+		Panel{
+			Title: "Scheduling attempts", Kind: TimeSeries, Unit: "{attempt}/s", Min: number(0),
+			About:   "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
+			Queries: one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}"),
+			NoValue: gatewayNeeds,
+		},
+		Panel{
+			Title: "Queue of each endpoint", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "Waiting requests as the picker sees them.",
+			Queries: one("max by (pool, endpoint) ("+gatewayOf("inference_gateway_pool_endpoint_queue_size")+")", "{{endpoint}} {{pool}}"),
+			NoValue: gatewayNeeds,
+		},
+	)
+}

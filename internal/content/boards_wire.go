@@ -1,0 +1,166 @@
+package content
+
+// wire is the overview for vLLM's own names: for "naming: wire" of the receiver, or for a
+// Prometheus that scrapes the servers itself.
+func wire() Board {
+	return Board{
+		UID: "vllm-wire", Title: "vLLM, own names", Set: "wire",
+		Question: "Are the servers well, by vLLM's own metrics?",
+		Tags:     []string{"vllm"},
+		Variables: []Variable{
+			choice("job", "Service", "vllm:num_requests_running", "job"),
+			choice("instance", "Server", `vllm:num_requests_running{job=~"$job"}`, "instance"),
+			choice("model", "Model", `vllm:num_requests_running{job=~"$job",instance=~"$instance"}`, "model_name"),
+		},
+		Rows: []Row{
+			{Title: "What users experience", Panels: wireUserPanels()},
+			{Title: "What waits", Panels: wireWaitingPanels()},
+			{Title: "Work and its shape", Panels: wireWorkPanels()},
+			{Title: "Diagnosis", Needs: "the receiver and the processor vllm", Panels: wireDiagnosisPanels()},
+		},
+	}
+}
+
+const (
+	wireServer = `job=~"$job",instance=~"$instance"`
+	wireEngine = wireServer + `,model_name=~"$model"`
+)
+
+func raw(metric string, more ...string) string { return selector(metric, wireEngine, more) }
+
+func rawPercentiles(histogram string) []Query {
+	quantile := func(q, name string) Query {
+		return Query{
+			Expr:   "histogram_quantile(" + q + ", sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))",
+			Legend: name + " {{model_name}}",
+		}
+	}
+	return []Query{quantile("0.95", "p95"), quantile("0.99", "p99")}
+}
+
+func wireUserPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Requests that ended", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
+			About:   "By reason. abort is a client that left. It does not count requests that failed before the engine.",
+			NoValue: "No server was read.",
+			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
+		},
+		Panel{
+			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
+			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx.",
+			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
+			Queries: one("sum("+rate(selector("http_requests_total", wireServer, []string{`status=~"5.."`}))+") / (sum("+rate(selector("http_requests_total", wireServer, nil))+") > 0)", "5xx"),
+		},
+		Panel{
+			Title: "Whole request", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "From arrival to the last token, over all chosen servers.",
+			NoValue: "No request ended in this time.",
+			Queries: rawPercentiles("vllm:e2e_request_latency_seconds"),
+		},
+		Panel{
+			Title: "Time to first token", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Percentiles over all chosen servers, from their buckets together.",
+			NoValue: "No request got its first token in this time.",
+			Queries: rawPercentiles("vllm:time_to_first_token_seconds"),
+		},
+		Panel{
+			Title: "Time between tokens", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "vllm:inter_token_latency_seconds exists since vLLM 0.11; before it was vllm:time_per_output_token_seconds.",
+			NoValue: "No tokens were generated in this time.",
+			Queries: rawPercentiles("vllm:inter_token_latency_seconds"),
+		},
+		Panel{
+			Title: "Time in the queue", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Of requests that ended.",
+			NoValue: "No request ended in this time; the metric needs vLLM 0.6.4.",
+			Queries: rawPercentiles("vllm:request_queue_time_seconds"),
+		},
+	)
+}
+
+func wireWaitingPanels() []Panel {
+	return sized(8, 8,
+		Panel{
+			Title: "Requests that wait and run", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			About:   "A short queue is normal with bursts. A queue that grows is not.",
+			NoValue: "No server was read.",
+			Queries: []Query{
+				{Expr: byModel(raw("vllm:num_requests_waiting")), Legend: "waiting {{model_name}}"},
+				{Expr: byModel(raw("vllm:num_requests_running")), Legend: "running {{model_name}}"},
+			},
+		},
+		Panel{
+			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "The fullest and the emptiest engine. The name exists since vLLM 0.10; before it was vllm:gpu_cache_usage_perc. The unit is 1 in spite of its name.",
+			NoValue: "No server was read.",
+			Queries: []Query{
+				{Expr: "max(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "fullest"},
+				{Expr: "min(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "emptiest"},
+			},
+		},
+		Panel{
+			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
+			About:   "Each is computed again. A few in a burst do no harm.",
+			NoValue: "No server was read.",
+			Queries: one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}"),
+		},
+	)
+}
+
+func wireWorkPanels() []Panel {
+	length := func(title, about, histogram string) Panel {
+		return Panel{
+			Title: title, Kind: TimeSeries, Unit: "{token}", Min: number(0), About: about,
+			NoValue: "No request ended in this time.",
+			Queries: []Query{
+				{Expr: "histogram_quantile(0.5, sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))", Legend: "p50 {{model_name}}"},
+				{Expr: "histogram_quantile(0.95, sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))", Legend: "p95 {{model_name}}"},
+			},
+		}
+	}
+	return sized(6, 8,
+		Panel{
+			Title: "Tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			About:   "Prompt tokens include those from a cache.",
+			NoValue: "No server was read.",
+			Queries: []Query{
+				{Expr: byModel(rate(raw("vllm:prompt_tokens_total"))), Legend: "prompt {{model_name}}"},
+				{Expr: byModel(rate(raw("vllm:generation_tokens_total"))), Legend: "generated {{model_name}}"},
+			},
+		},
+		Panel{
+			Title: "Prompt tokens from the prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			About:   "Share of the looked-up tokens that were found, over all chosen servers.",
+			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
+			Queries: one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}"),
+		},
+		length("Length of prompts", "Longer prompts need more prefill.", "vllm:request_prompt_tokens"),
+		length("Length of answers", "Longer answers hold their place for longer.", "vllm:request_generation_tokens"),
+	)
+}
+
+func wireDiagnosisPanels() []Panel {
+	return sized(24, 6,
+		Panel{
+			Title: "Condition of each engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 14,
+			About:   "One line for each engine. The colour is the severity of the condition.",
+			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			Queries: one(conditionCode("vllm_diagnosis_condition", perEngine, wireEngine), "{{instance}} {{engine}} {{model_name}}"),
+		},
+		Panel{
+			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 10,
+			About:   "Each cause is a link to its runbook.",
+			NoValue: "No cause is present, or no engine is known.",
+			Queries: now("max by (role, cause, detail, model_name, instance) ("+raw("vllm_diagnosis_cause")+" == 1)", ""),
+			Columns: []Column{
+				{Label: "role", Title: "Role"},
+				{Label: "cause", Title: "Cause", Runbook: true},
+				{Label: "detail", Title: "Detail"},
+				{Label: "model_name", Title: "Model"},
+				{Label: "instance", Title: "Server"},
+			},
+			Links: []Link{{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
+		},
+	)
+}

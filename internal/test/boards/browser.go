@@ -1,0 +1,225 @@
+package boards
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// browser is a headless Chromium that is driven through two pipes: it opens no port.
+type browser struct {
+	process *exec.Cmd
+	to      *os.File
+	home    string
+	session string
+
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan reply
+	// gone is closed when the browser writes nothing more.
+	gone chan struct{}
+}
+
+type reply struct {
+	ID     int             `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// startBrowser starts the Chromium that "make chromium" unpacked to a directory. Fonts are
+// those of the directory alone, so that a picture is the same on each machine.
+func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
+	unpacked, err := filepath.Abs(unpacked)
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(unpacked, "usr/lib/chromium/chromium-headless-shell")
+	if _, err := os.Stat(program); err != nil {
+		return nil, fmt.Errorf("there is no Chromium, run make chromium: %w", err)
+	}
+	home, err := os.MkdirTemp("", "boards-chromium-")
+	if err != nil {
+		return nil, err
+	}
+	fonts := fmt.Sprintf("<?xml version=\"1.0\"?><fontconfig><dir>%s/usr/share/fonts</dir><cachedir>%s</cachedir></fontconfig>", unpacked, home)
+	if err := os.WriteFile(filepath.Join(home, "fonts.conf"), []byte(fonts), 0o600); err != nil {
+		return nil, err
+	}
+	theirs, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	libraries, err := filepath.Glob(filepath.Join(unpacked, "usr/lib/*-linux-gnu"))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(unpacked, "usr/lib")
+	for _, l := range libraries {
+		path += ":" + l + ":" + filepath.Join(l, "pulseaudio")
+	}
+	// #nosec G204 -- the program is the one that the Makefile unpacked.
+	process := exec.CommandContext(ctx, program, "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+		"--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", "--disable-background-networking",
+		"--disable-dev-shm-usage", "--disable-crash-reporter", "--no-proxy-server", "--lang=en-US",
+		"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--user-data-dir="+home, "about:blank")
+	process.Env = append(os.Environ(), "HOME="+home, "LD_LIBRARY_PATH="+path, "FONTCONFIG_FILE="+filepath.Join(home, "fonts.conf"), "TZ=UTC")
+	process.ExtraFiles = []*os.File{theirs, ours}
+	var errs bytes.Buffer
+	process.Stderr = &errs
+	process.WaitDelay = 5 * time.Second
+	if err := process.Start(); err != nil {
+		return nil, err
+	}
+	_, _ = theirs.Close(), ours.Close()
+	b := &browser{process: process, to: to, home: home, waiting: map[int]chan reply{}, gone: make(chan struct{})}
+	go b.read(from)
+	if err := b.open(ctx); err != nil {
+		b.stop()
+		return nil, fmt.Errorf("chromium does not answer: %w: %.2000s", err, errs.String())
+	}
+	return b, nil
+}
+
+// open attaches to a page of the browser.
+func (b *browser) open(ctx context.Context) error {
+	var target struct {
+		TargetID  string `json:"targetId"`
+		SessionID string `json:"sessionId"`
+	}
+	if err := b.call(ctx, "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+		return err
+	}
+	if err := b.call(ctx, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target); err != nil {
+		return err
+	}
+	b.session = target.SessionID
+	return b.call(ctx, "Emulation.setTimezoneOverride", map[string]any{"timezoneId": "UTC"}, nil)
+}
+
+// read hands the replies of the browser to those who wait for them.
+func (b *browser) read(from io.ReadCloser) {
+	defer close(b.gone)
+	defer from.Close()
+	lines := bufio.NewReaderSize(from, 1<<20)
+	for {
+		line, err := lines.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var r reply
+		if json.Unmarshal(bytes.TrimSuffix(line, []byte{0}), &r) != nil || r.ID == 0 {
+			continue // An event; no event is of interest.
+		}
+		b.mu.Lock()
+		waits := b.waiting[r.ID]
+		delete(b.waiting, r.ID)
+		b.mu.Unlock()
+		if waits != nil {
+			waits <- r
+		}
+	}
+}
+
+// call sends a command and decodes its result into the value that result points to.
+func (b *browser) call(ctx context.Context, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	waits := make(chan reply, 1)
+	b.mu.Lock()
+	b.last++
+	id := b.last
+	b.waiting[id] = waits
+	b.mu.Unlock()
+	command := map[string]any{"id": id, "method": method, "params": params}
+	if b.session != "" {
+		command["sessionId"] = b.session
+	}
+	line, err := json.Marshal(command)
+	if err != nil {
+		return err
+	}
+	if _, err := b.to.Write(append(line, 0)); err != nil {
+		return err
+	}
+	select {
+	case r := <-waits:
+		if r.Error != nil {
+			return fmt.Errorf("%s: %s", method, r.Error.Message)
+		}
+		if result == nil {
+			return nil
+		}
+		return json.Unmarshal(r.Result, result)
+	case <-b.gone:
+		return errors.New("the browser has ended")
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", method, ctx.Err())
+	}
+}
+
+// size sets the size of the page in pixels.
+func (b *browser) size(ctx context.Context, width, height int, scale float64) error {
+	return b.call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false,
+	}, nil)
+}
+
+// evaluate runs a script on the page and decodes what it returns.
+func (b *browser) evaluate(ctx context.Context, script string, result any) error {
+	var r struct {
+		Result struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"result"`
+		Exception *struct {
+			Text string `json:"text"`
+		} `json:"exceptionDetails"`
+	}
+	err := b.call(ctx, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &r)
+	switch {
+	case err != nil:
+		return err
+	case r.Exception != nil:
+		return fmt.Errorf("a script of the page failed: %s", r.Exception.Text)
+	case result == nil || r.Result.Value == nil:
+		return nil
+	}
+	return json.Unmarshal(r.Result.Value, result)
+}
+
+// screenshot returns a picture of the upper left of the page.
+func (b *browser) screenshot(ctx context.Context, width, height int) ([]byte, error) {
+	var shot struct {
+		Data string `json:"data"`
+	}
+	err := b.call(ctx, "Page.captureScreenshot", map[string]any{
+		"format": "png", "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
+	}, &shot)
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(shot.Data)
+}
+
+// stop ends the browser and removes what it wrote.
+func (b *browser) stop() {
+	_ = b.to.Close()
+	_ = b.process.Process.Kill()
+	_ = b.process.Wait()
+	_ = os.RemoveAll(b.home)
+}

@@ -1,0 +1,141 @@
+package boards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// shot says what to draw.
+type shot struct {
+	// file is the path of the dashboard below the directory of dashboards.
+	file string
+	// open draws collapsed rows, too.
+	open       bool
+	start, end time.Time
+	variables  map[string]string
+	width      int
+}
+
+// seen is what stands on the page.
+type seen struct {
+	Height int     `json:"height"`
+	Panels []panel `json:"panels"`
+	// Failed is the text of errors outside of panels.
+	Failed []string `json:"failed"`
+	// Rows and Variables are the titles of groups and the labels of variables.
+	Rows      []string `json:"rows"`
+	Variables []string `json:"variables"`
+}
+
+// panel is one drawn panel.
+type panel struct {
+	Title string `json:"title"`
+	// Empty: the panel says that there is no data.
+	Empty bool `json:"empty"`
+	// Errors are its error messages; Cut are the texts that do not fit.
+	Errors []string `json:"errors"`
+	Cut    []string `json:"cut"`
+	Text   string   `json:"text"`
+}
+
+// look reads the page. Perses marks panels with a data attribute only.
+const look = `(() => {
+  const shown = (e) => e.offsetParent !== null;
+  const cut = (root) => [...root.querySelectorAll('h2,h3,h4,h5,h6,p,span,td,th,div')].filter((e) =>
+    shown(e) && e.children.length === 0 && e.textContent.trim() !== '' && e.scrollWidth > e.clientWidth + 1 &&
+    ['hidden', 'clip'].includes(getComputedStyle(e).overflowX)).map((e) => e.textContent.trim());
+  const cards = [...document.querySelectorAll('[data-testid="panel"]')].filter(shown);
+  let bottom = 0;
+  const panels = cards.map((card) => {
+    bottom = Math.max(bottom, card.getBoundingClientRect().bottom);
+    const text = card.innerText.trim();
+    return {
+      title: (card.querySelector('h2,h3,h4,h5,h6')?.innerText ?? '').trim(),
+      empty: /\bNo data\b/i.test(text) || (card.querySelector('canvas, table, [data-testid="stat"]') === null && text.split('\n').length < 2),
+      errors: [...card.querySelectorAll('[role="alert"]')].map((e) => e.innerText.trim()),
+      cut: cut(card),
+      text: text,
+    };
+  });
+  return {
+    height: Math.ceil(bottom),
+    panels: panels,
+    failed: [...document.querySelectorAll('[role="alert"]')].filter((e) => !cards.some((c) => c.contains(e))).map((e) => e.innerText.trim())
+      .concat(document.body.textContent.startsWith('ERROR') ? [document.body.textContent] : []),
+    rows: [...document.querySelectorAll('[data-testid="panel-group-header"] h2, [data-testid="panel-group-header"] h3')].map((e) => e.innerText.trim()),
+    variables: [...document.querySelectorAll('[data-testid="variable-list"] label, [data-testid="variable"] label')].map((e) => e.innerText.trim()),
+  };
+})()`
+
+// settled is true when fonts are there and nothing shows that it still waits.
+const settled = `document.fonts.status === 'loaded' && document.querySelectorAll('[data-testid="panel"]').length > 0 &&
+  document.querySelectorAll('[role="progressbar"], .MuiSkeleton-root, .MuiCircularProgress-root').length === 0 || document.body.textContent.startsWith('ERROR')`
+
+// tall is the height of the page while panels load: Perses loads only what is in view.
+const tall = 6000
+
+// draw shows a dashboard of a site and returns its picture and what stands on it.
+func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]byte, seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	query := url.Values{
+		"board": {what.file},
+		"start": {strconv.FormatInt(what.start.UnixMilli(), 10)},
+		"end":   {strconv.FormatInt(what.end.UnixMilli(), 10)},
+	}
+	if what.open {
+		query.Set("rows", "open")
+	}
+	for name, value := range what.variables {
+		query.Set("var-"+name, value)
+	}
+	var page seen
+	if err := b.size(ctx, what.width, tall, 1); err != nil {
+		return nil, page, err
+	}
+	if err := b.call(ctx, "Page.navigate", map[string]any{"url": at + "/?" + query.Encode()}, nil); err != nil {
+		return nil, page, err
+	}
+	if err := b.wait(ctx, s); err != nil {
+		return nil, page, err
+	}
+	if err := b.evaluate(ctx, look, &page); err != nil {
+		return nil, page, err
+	}
+	if page.Height == 0 {
+		return nil, page, fmt.Errorf("no panel was drawn: %q", page.Failed)
+	}
+	height := min(page.Height+16, tall)
+	if err := errors.Join(b.size(ctx, what.width, height, 1), b.wait(ctx, s)); err != nil {
+		return nil, page, err
+	}
+	picture, err := b.screenshot(ctx, what.width, height)
+	return picture, page, err
+}
+
+// wait returns when the page shows everything: no request for a second, nothing that loads.
+func (b *browser) wait(ctx context.Context, s *site) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for still := 0; still < 5; {
+		select {
+		case <-ctx.Done():
+			var text string
+			_ = b.evaluate(context.WithoutCancel(ctx), "document.body.innerText.slice(0, 500)", &text)
+			return fmt.Errorf("the page did not become still; it shows %q: %w", text, ctx.Err())
+		case <-tick.C:
+		}
+		var ready bool
+		if err := b.evaluate(ctx, settled, &ready); err != nil {
+			return err
+		}
+		if still++; !ready || !s.quiet(time.Second) {
+			still = 0
+		}
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+// Package content executes the shipped alerts, recording rules and dashboards on simulated
+// deployments whose truth is known.
+package content

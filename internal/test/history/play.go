@@ -1,0 +1,355 @@
+package history
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// History is what a story left in a storage for each strategy.
+type History struct {
+	Begin, End time.Time
+	Stores     []*Store
+	// Outcomes are the requests that ended, by host: the truth.
+	Outcomes map[string][]engine.Outcome
+
+	mu sync.Mutex
+}
+
+// collectorInstance is service.instance.id of the collector.
+const collectorInstance = "collector-a"
+
+// Play carries out a story in virtual time.
+func Play(t *testing.T, s *Story, strategies ...Strategy) *History {
+	t.Helper()
+	h := &History{Outcomes: map[string][]engine.Outcome{}}
+	for _, strategy := range strategies {
+		h.Stores = append(h.Stores, NewStore(t, strategy))
+	}
+	synctest.Test(t, func(t *testing.T) { h.play(t, s) })
+	return h
+}
+
+func (h *History) play(t *testing.T, s *Story) {
+	t.Helper()
+	h.Begin = time.Now()
+	h.End = h.Begin.Add(s.Length)
+	network := newNetwork()
+	for i := range s.Servers {
+		h.serve(t, network, &s.Servers[i])
+	}
+	if s.Gateway != nil {
+		network.put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
+	}
+	if s.Syncer != nil {
+		network.put(syncerHost, &pages{begin: h.Begin, page: s.Syncer.page})
+	}
+	c := &running{t: t, story: s, network: network, history: h}
+	for at := time.Duration(0); at <= s.Length; at += s.every() {
+		time.Sleep(time.Until(h.Begin.Add(at)))
+		// All that happens at this moment happens first.
+		synctest.Wait()
+		c.follow(at)
+	}
+	c.stop()
+}
+
+const (
+	gatewayHost = "gateway:9090"
+	syncerHost  = "vllm-0:9091"
+)
+
+// serve starts the simulated servers.
+func (h *History) serve(t *testing.T, network *network, servers *Servers) {
+	t.Helper()
+	config := servers.Config
+	config.Clock, config.Start = time.Now, h.Begin
+	hosts := servers.hosts()
+	config.Truth = func(target int, o engine.Outcome) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.Outcomes[hosts[target]] = append(h.Outcomes[hosts[target]], o)
+	}
+	simulated, err := vllmsim.New(config)
+	require.NoError(t, err)
+	for i, target := range simulated.Targets() {
+		network.put(hosts[i], target)
+	}
+}
+
+// running is the collector of a story.
+type running struct {
+	t       *testing.T
+	story   *Story
+	network *network
+	history *History
+
+	processor processor.Metrics
+	receivers map[string]receiver.Metrics // By the name of their servers.
+	reader    *sdkmetric.ManualReader
+
+	mu sync.Mutex
+	// last has the newest batch of each server.
+	last map[string]pmetric.Metrics
+}
+
+// follow lets the collector be as the story has it at a time.
+func (c *running) follow(at time.Duration) {
+	away := within(c.story.Away, at)
+	switch {
+	case away && c.receivers != nil:
+		c.stop()
+	case !away && c.receivers == nil:
+		c.start(at)
+	}
+	if away {
+		return
+	}
+	for i := range c.story.Servers {
+		servers := &c.story.Servers[i]
+		if r, runs := c.receivers[servers.Name]; runs && servers.Gone > 0 && at >= servers.Gone {
+			require.NoError(c.t, r.Shutdown(c.t.Context()))
+			delete(c.receivers, servers.Name)
+			if !servers.Silently {
+				c.end(servers)
+			}
+		}
+	}
+	samples := c.own()
+	if c.story.Own != nil {
+		samples = append(samples, c.story.Own(at)...)
+	}
+	for _, store := range c.history.Stores {
+		require.NoError(c.t, store.Write(c.t.Context(), time.Now(), samples))
+	}
+}
+
+func (c *running) start(at time.Duration) {
+	t := c.t
+	c.reader = sdkmetric.NewManualReader()
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(c.reader))
+	resource := pcommon.NewResource()
+	resource.Attributes().PutStr("service.name", "otelcol-vllm")
+	resource.Attributes().PutStr("service.instance.id", collectorInstance)
+	c.receivers, c.last = map[string]receiver.Metrics{}, map[string]pmetric.Metrics{}
+	var next consumer.Metrics = c.history
+	if !c.story.NoProcessor {
+		factory := vllmprocessor.NewFactory()
+		config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
+		require.NoError(t, confmap.NewFromStringMap(c.story.settings()).Unmarshal(config))
+		require.NoError(t, config.Validate())
+		settings := processortest.NewNopSettings(factory.Type())
+		settings.ID = component.NewID(factory.Type())
+		settings.MeterProvider, settings.Resource = meters, resource
+		p, err := factory.CreateMetrics(t.Context(), settings, config, next)
+		require.NoError(t, err)
+		require.NoError(t, p.Start(t.Context(), c.network))
+		c.processor, next = p, p
+	}
+	passed, err := consumer.NewMetrics(func(ctx context.Context, metrics pmetric.Metrics) error {
+		c.remember(metrics)
+		return next.ConsumeMetrics(ctx, metrics)
+	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
+	require.NoError(t, err)
+	begin := func(name string, targets []any) {
+		factory := vllmreceiver.NewFactory()
+		config := factory.CreateDefaultConfig().(*vllmreceiver.Config)
+		section := map[string]any{
+			"targets": targets, "collection_interval": c.story.every().String(), "health_check": true,
+			// Receivers scrape one after the other, so that a story is always the same.
+			"initial_delay": (time.Second + time.Duration(len(c.receivers))*100*time.Millisecond).String(),
+			"middlewares":   []any{map[string]any{"id": networkID.String()}},
+		}
+		if c.story.Wire {
+			section["naming"] = "wire"
+		}
+		require.NoError(t, confmap.NewFromStringMap(section).Unmarshal(config))
+		require.NoError(t, config.Validate())
+		settings := receivertest.NewNopSettings(factory.Type())
+		settings.ID = component.NewIDWithName(factory.Type(), name)
+		settings.MeterProvider, settings.Resource = meters, resource
+		r, err := factory.CreateMetrics(t.Context(), settings, config, passed)
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), c.network))
+		c.receivers[name] = r
+	}
+	for i := range c.story.Servers {
+		servers := &c.story.Servers[i]
+		if servers.Gone > 0 && at >= servers.Gone {
+			continue
+		}
+		var targets []any
+		for i, host := range servers.hosts() {
+			target := map[string]any{"endpoint": "http://" + host}
+			if attributes := servers.attributes(i); attributes != nil {
+				target["resource_attributes"] = attributes
+			}
+			targets = append(targets, target)
+		}
+		begin(servers.Name, targets)
+	}
+	at0 := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
+	if c.story.Gateway != nil {
+		begin("gateway", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": at0}})
+	}
+	if c.story.Syncer != nil {
+		begin("syncer", []any{map[string]any{"endpoint": "http://" + syncerHost, "resource_attributes": at0}})
+	}
+}
+
+func (c *running) stop() {
+	for _, r := range c.receivers {
+		require.NoError(c.t, r.Shutdown(c.t.Context()))
+	}
+	if c.processor != nil {
+		require.NoError(c.t, c.processor.Shutdown(c.t.Context()))
+	}
+	c.receivers, c.processor = nil, nil
+}
+
+// remember keeps the newest batch of each server.
+func (c *running) remember(metrics pmetric.Metrics) {
+	kept := pmetric.NewMetrics()
+	metrics.CopyTo(kept)
+	if kept.ResourceMetrics().Len() == 0 {
+		return
+	}
+	instance, _ := kept.ResourceMetrics().At(0).Resource().Attributes().Get("service.instance.id")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[instance.AsString()] = kept
+}
+
+// end ends the series of servers, as the receiver does for a target that its discovery
+// removes: with a last point of each that has no value.
+func (c *running) end(servers *Servers) {
+	now := pcommon.NewTimestampFromTime(time.Now())
+	for _, host := range servers.hosts() {
+		c.mu.Lock()
+		batch, known := c.last[host]
+		c.mu.Unlock()
+		if !known {
+			continue
+		}
+		for _, rm := range batch.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					endMetric(m, now)
+				}
+			}
+		}
+		var next consumer.Metrics = c.history
+		if c.processor != nil {
+			next = c.processor
+		}
+		require.NoError(c.t, next.ConsumeMetrics(c.t.Context(), batch))
+	}
+}
+
+func endMetric(m pmetric.Metric, now pcommon.Timestamp) {
+	ended := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			p.SetFlags(ended)
+			p.SetTimestamp(now)
+		}
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			p.SetFlags(ended)
+			p.SetTimestamp(now)
+		}
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			p.SetFlags(ended)
+			p.SetTimestamp(now)
+		}
+	case pmetric.MetricTypeSummary:
+		for _, p := range m.Summary().DataPoints().All() {
+			p.SetFlags(ended)
+			p.SetTimestamp(now)
+		}
+	default:
+	}
+}
+
+// Capabilities are those of an exporter.
+func (*History) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// ConsumeMetrics stores what the pipeline sends.
+func (h *History) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	for _, store := range h.Stores {
+		if err := store.Take(ctx, metrics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own returns the collector's own telemetry, as a Prometheus server scrapes it from the
+// collector's port: without suffixes.
+func (c *running) own() []Sample {
+	var collected metricdata.ResourceMetrics
+	require.NoError(c.t, c.reader.Collect(c.t.Context(), &collected))
+	out := []Sample{{`up{job="otelcol-vllm",instance="collector-a:8888"}`, 1}}
+	for _, scope := range collected.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					out = append(out, Sample{ownSeries(m.Name, p.Attributes), float64(p.Value)})
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					out = append(out, Sample{ownSeries(m.Name, p.Attributes), float64(p.Value)})
+				}
+			case metricdata.Sum[float64]:
+				for _, p := range data.DataPoints {
+					out = append(out, Sample{ownSeries(m.Name, p.Attributes), p.Value})
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					out = append(out, Sample{ownSeries(m.Name, p.Attributes), p.Value})
+				}
+			default:
+			}
+		}
+	}
+	return out
+}
+
+// ownSeries writes a series as the collector's own exporter names it.
+func ownSeries(name string, attributes attribute.Set) string {
+	underscores := strings.NewReplacer(".", "_")
+	labels := []string{`job="otelcol-vllm"`, `instance="collector-a:8888"`}
+	for _, kv := range attributes.ToSlice() {
+		labels = append(labels, underscores.Replace(string(kv.Key))+"="+quote(kv.Value.Emit()))
+	}
+	return underscores.Replace(name) + "{" + strings.Join(labels, ",") + "}"
+}
+
+func quote(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text) + `"`
+}

@@ -1,0 +1,130 @@
+package derive
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// pickerRows are the derived metrics of an inference gateway's endpoint picker.
+func pickerRows() []Row {
+	const epp = "inference_gateway.epp."
+	all := []Row{
+		{Metric: epp + "request_rate", Additive: pickerRate},
+		{Metric: epp + "request.error_ratio", Quotient: pickerErrors},
+		{Metric: epp + "request.shed_ratio", Quotient: pickerShed},
+		{Metric: epp + "request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens), observations: true},
+		{Metric: epp + "request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens), observations: true},
+	}
+	for _, of := range []struct {
+		in   collect.Input
+		keep func(*window.View) func(collect.Label) bool
+	}{
+		{collect.PickerDuration, everything},
+		{collect.PickerTimeToFirstToken, streams},
+		{collect.PickerQueueTime, dispatched},
+	} {
+		read := func(m *Member, dst *histogram.Histogram) Reason {
+			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
+		}
+		average := func(_ *Settings, m *Member) Parts {
+			return meanOf(m.Now.MomentsWhere(of.in, of.keep(&m.Now)))
+		}
+		all = append(all,
+			Row{Metric: of.in.String() + "_mean", Quotient: average, observations: true},
+			Row{Metric: of.in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read},
+			Row{Metric: of.in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
+		)
+	}
+	for i := range all {
+		all[i].picker = true
+	}
+	return all
+}
+
+// This is the place of the first own attribute of a picker's inputs: error_code, streaming
+// or outcome.
+const pickerLabel = 0
+
+func everything(*window.View) func(collect.Label) bool { return nil }
+
+// streams are the streamed responses, where the picker distinguishes them. Of the others
+// the first byte is sent together with the last.
+func streams(v *window.View) func(collect.Label) bool {
+	for label := range v.Labels(collect.PickerTimeToFirstToken) {
+		if label.Value(pickerLabel) != "" {
+			return func(l collect.Label) bool { return l.Value(pickerLabel) == "true" }
+		}
+	}
+	return nil
+}
+
+// dispatched are the requests that left the picker's queue for a server. Those that were
+// refused or evicted waited for something else.
+func dispatched(*window.View) func(collect.Label) bool {
+	return func(l collect.Label) bool { return l.Value(pickerLabel) == "Dispatched" }
+}
+
+// modelServerError is the error_code of requests that were scheduled before they failed.
+const modelServerError = "ModelServerError"
+
+// shedCodes are the values of error_code for a pool without room, the second up to release
+// 1.0.
+var shedCodes = [...]string{"ResourceExhausted", "InferencePoolResourceExhausted"}
+
+// handled is what a picker did with the requests of a model.
+type handled struct {
+	// all includes those that were refused before they were scheduled.
+	all, errors, shed float64
+}
+
+// pickerRequests counts the requests of a picker. A picker creates a counter at its first
+// event: without errors it has no counter of errors, and where every request was refused it
+// has none of requests. So one of the two is enough.
+func pickerRequests(v *window.View) (handled, Reason) {
+	var h handled
+	_, scheduled := v.Increase(collect.PickerRequests)
+	_, failed := v.Increase(collect.PickerErrors)
+	switch {
+	case scheduled == window.Pending || failed == window.Pending:
+		return h, Pending
+	case scheduled == window.First || failed == window.First:
+		return h, First
+	case scheduled != window.Present && failed != window.Present:
+		return h, worst(scheduled)
+	}
+	for _, n := range v.Increases(collect.PickerRequests) {
+		h.all += n
+	}
+	for label, n := range v.Increases(collect.PickerErrors) {
+		h.errors += n
+		code := label.Value(pickerLabel)
+		if code != modelServerError {
+			h.all += n
+		}
+		for _, shed := range shedCodes {
+			if code == shed {
+				h.shed += n
+			}
+		}
+	}
+	// A server's error counts at its response, and its request when it was scheduled, which
+	// can be before the window.
+	h.all = max(h.all, h.errors)
+	return h, OK
+}
+
+func pickerRate(_ *Settings, m *Member) (float64, Reason) {
+	h, reason := pickerRequests(&m.Now)
+	return perSecond(h.all, m.Now.Elapsed, reason)
+}
+
+func pickerErrors(_ *Settings, m *Member) Parts {
+	h, reason := pickerRequests(&m.Now)
+	return Parts{Numerator: h.errors, Denominator: h.all, Reason: reason}
+}
+
+func pickerShed(_ *Settings, m *Member) Parts {
+	h, reason := pickerRequests(&m.Now)
+	return Parts{Numerator: h.shed, Denominator: h.all, Reason: reason}
+}
