@@ -53,7 +53,7 @@ func TestPictures(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1280, open: name == "vllm-features",
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1400, open: name == "vllm-features",
 			})
 			require.NoError(t, err)
 			check(t, page)

@@ -84,7 +84,7 @@ func pictureStory() *history.Story {
 // minutes the backend does not accept data, and the queue grows.
 func ownTelemetry(at time.Duration) []history.Sample {
 	since := func(from time.Duration) float64 { return max(0, at-from).Seconds() }
-	full := min(since(58*time.Minute), (5 * time.Minute).Seconds()) - min(since(63*time.Minute), (time.Minute).Seconds())*5
+	full := min(since(58*time.Minute), (5*time.Minute).Seconds()) - min(since(63*time.Minute), (time.Minute).Seconds())*5
 	const process = `{job="otelcol-vllm",instance="collector-a:8888"}`
 	return append(history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * min(since(58*time.Minute), 300) })(at),
 		history.Sample{Series: "otelcol_process_uptime" + process, Value: at.Seconds()},
