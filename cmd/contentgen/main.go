@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 )
 
@@ -23,6 +25,8 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	grafana.Files,
+	perses.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
