@@ -25,6 +25,9 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	rulefile.KubernetesFiles,
+	rulefile.MixinFiles,
+	rulefile.AlertmanagerFiles,
 	grafana.Files,
 	perses.Files,
 }
