@@ -21,7 +21,7 @@ type Use struct {
 var (
 	useForm    = regexp.MustCompile(`\b(avg|sum|min|max):([a-zA-Z][a-zA-Z0-9_.]*)\{([^}]*)\}(?: by \{([^}]*)\})?(\.as_count\(\)|\.as_rate\(\))?`)
 	valuesForm = regexp.MustCompile(`^!?([a-z0-9_.]+) IN \(([^)]*)\)$`)
-	filterForm = regexp.MustCompile(`^!?([a-z0-9_.]+):([^:]+)$`)
+	filterForm = regexp.MustCompile(`^!?([a-z0-9_.]+):([^:, ()]+)$`)
 )
 
 // Uses returns what a query asks, one for each metric in it.
