@@ -163,9 +163,10 @@ func TestABurnMonitorHasTheWindowsOfItsAlert(t *testing.T) {
 		for _, a := range stableAlerts() {
 			if a.Name == m.Alert {
 				for _, window := range uses[0].Filters["window"] {
-					assert.Contains(t, a.Expr, "vllm_slo:burn_lower:rate"+window)
+					assert.Contains(t, a.Expr, "vllm_slo:error_ratio_lower:rate"+window+" > ")
 				}
-				assert.Contains(t, a.Expr, query[strings.LastIndex(query, ">"):], "the same factor")
+				factor := query[strings.LastIndex(query, "> ")+2:]
+				assert.Equal(t, 2, strings.Count(a.Expr, "> clamp_max("+factor+" * (1 - vllm_slo:target:last1h)"), "%s: the same factor", a.Expr)
 			}
 		}
 	}
