@@ -12,7 +12,8 @@ type Use struct {
 	Metric string
 	// Counts is true where the metric must be a count, which its increases are added up of.
 	Counts bool
-	// Filters are the tags with the values that they must have or must not have.
+	// Filters are the tags with the values that they must have. A tag that must not have a
+	// value has none here.
 	Filters map[string][]string
 	// By are the tags that the result has.
 	By []string
@@ -20,7 +21,7 @@ type Use struct {
 
 var (
 	useForm    = regexp.MustCompile(`\b(avg|sum|min|max):([a-zA-Z][a-zA-Z0-9_.]*)\{([^}]*)\}(?: by \{([^}]*)\})?(\.as_count\(\)|\.as_rate\(\))?`)
-	valuesForm = regexp.MustCompile(`^!?([a-z0-9_.]+) IN \(([^)]*)\)$`)
+	valuesForm = regexp.MustCompile(`^([a-z0-9_.]+) IN \(([^)]*)\)$`)
 	filterForm = regexp.MustCompile(`^!?([a-z0-9_.]+):([^:, ()]+)$`)
 )
 
@@ -45,6 +46,8 @@ func Uses(query string) ([]Use, error) {
 				if i < 0 {
 					return nil, fmt.Errorf("%s: there is no choice %s", query, filter)
 				}
+			case one != nil && strings.HasPrefix(filter, "!"):
+				use.Filters[one[1]] = nil
 			case one != nil:
 				use.Filters[one[1]] = append(use.Filters[one[1]], one[2])
 			default:
@@ -65,6 +68,14 @@ func filters(scope string) (all []string) {
 		return strings.Split(scope, " AND ")
 	}
 	return strings.Split(scope, ",")
+}
+
+// Choices returns the tags that can be chosen at the top of the dashboard.
+func Choices() (tags []string) {
+	for _, c := range choices {
+		tags = append(tags, c.tag)
+	}
+	return tags
 }
 
 // Queries returns all queries of the monitors, the dashboard and the SLO.
