@@ -139,6 +139,7 @@ func ofStories() map[string]expected {
 		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
 		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
 		"LoRA adapter lost":          at(map[string][]string{loraNotLoaded: nil}),
+		"LoRA adapter unloaded":      nothing(),
 		"collector silent":           at(map[string][]string{collectorSilent: nil}),
 		"processor missing":          {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
 		"queue filling":              at(map[string][]string{queueFilling: nil}),
@@ -147,7 +148,7 @@ func ofStories() map[string]expected {
 	for _, name := range []string{"server removed", "server lost with its collector"} {
 		e := all[name]
 		// It is found by comparison with an hour ago, and forgotten after an hour.
-		e.to, e.late = onset+time.Hour, 20*time.Minute
+		e.from, e.to, e.late = leaves, leaves+time.Hour, 20*time.Minute
 		all[name] = e
 	}
 	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling"} {
