@@ -7,6 +7,8 @@ type expected struct {
 	// fires are the alerts that must fire, and for which servers; no server means that the
 	// alert names none, or all that the story harms.
 	fires map[string][]string
+	// either are alerts of which one must fire.
+	either []string
 	// may are alerts that are right whether they fire or not, each with the reason.
 	may map[string]string
 	// from and to are when users begin and cease to be harmed, or when the cause begins
@@ -100,7 +102,10 @@ func ofScenarios() map[string]expected {
 		"speculation-useless": one(serverDegraded, 10, 20),
 		"kv-transfer-failing": one(serverDegraded, 10, 20),
 		"two-causes":          one(serverDegraded, 10, 20),
-		"corrupted-logits":    one(serverDegraded, 10, 20).with(serverNotServing, atTheLimit),
+		"corrupted-logits": {
+			either: []string{serverDegraded, serverNotServing}, from: 10 * time.Minute, to: 20 * time.Minute,
+			may: map[string]string{serverDegraded: atTheLimit, serverNotServing: atTheLimit},
+		},
 
 		// Three of ten requests fail.
 		"erroring":    one(serverNotServing, 10, 20).with(serverDegraded, alsoDegraded),
@@ -151,9 +156,9 @@ func ofStories() map[string]expected {
 		e.from, e.to, e.late = leaves, leaves+time.Hour, 20*time.Minute
 		all[name] = e
 	}
-	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling"} {
+	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling", "slow gateway"} {
 		e := all[name]
-		// Their rules wait for fifteen minutes, after the series is stale or half full.
+		// Their rules wait for ten or fifteen minutes, after the series is stale or half full.
 		e.late = 25 * time.Minute
 		all[name] = e
 	}
