@@ -90,7 +90,9 @@ func TestSeriesHaveTheLabelsOfTheDashboards(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			b := backendOf(t, file)
-			got := b.sendOne(t, func(got received) bool { return seriesOf(got, "vllm_prompt_tokens_total") != nil && seriesOf(got, "vllm_up") != nil })
+			got := b.sendOne(t, func(got received) bool {
+				return seriesOf(got, "vllm_prompt_tokens_total") != nil && seriesOf(got, "vllm_up") != nil
+			})
 			hasLabels(t, seriesOf(got, "vllm_up"), "vllm_up")
 			hasLabels(t, seriesOf(got, "vllm_prompt_tokens_total"), "vllm_prompt_tokens_total")
 		})
