@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
@@ -40,6 +41,7 @@ var builders = []func() (map[string][]byte, error){
 // path of the page and the name of the part.
 var parts = []func() map[string]map[string]string{
 	datadog.Parts,
+	board.Parts,
 }
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no

@@ -378,7 +378,7 @@
           },
           {
             alert: 'VLLMTooFewServers',
-            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
+            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
