@@ -171,7 +171,7 @@ func (c *checker) isBurn(expr parser.Expr) bool {
 }
 
 var (
-	nameWindow = regexp.MustCompile(`(^|[^A-Za-z0-9]|[a-z])([0-9]+(?:ms|[smhdwy]))$`)
+	nameWindow = regexp.MustCompile(`(:[a-z_]*)([0-9]+(?:ms|[smhdwy]))$`)
 	allWindows = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
@@ -181,14 +181,14 @@ var (
 func (c *checker) windowOf(expr parser.Expr) (time.Duration, string) {
 	text := expr.String()
 	windows := map[time.Duration]bool{}
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
 			windows[n.Range] = true
 		case *parser.SubqueryExpr:
 			windows[n.Range] = true
 		case *parser.VectorSelector:
-			if w, ok := windowOfName(selectorName(n)); ok {
+			if _, w, ok := windowOfName(selectorName(n)); ok && !inRange(path) {
 				windows[w] = true
 				text = strings.ReplaceAll(text, n.Name, nameWindow.ReplaceAllString(n.Name, "$1"))
 			}
@@ -211,17 +211,26 @@ func (c *checker) windowOf(expr parser.Expr) (time.Duration, string) {
 	return 0, text
 }
 
-// windowOfName returns the window at the end of the name of a recording rule.
-func windowOfName(name string) (time.Duration, bool) {
-	if !strings.Contains(name, ":") {
-		return 0, false
-	}
+// inRange reports whether a node is read over a range, which is then the window.
+func inRange(path []parser.Node) bool {
+	return slices.ContainsFunc(path, func(node parser.Node) bool {
+		switch node.(type) {
+		case *parser.MatrixSelector, *parser.SubqueryExpr:
+			return true
+		}
+		return false
+	})
+}
+
+// windowOfName returns the word before the window at the end of the name of a recording
+// rule, and the window.
+func windowOfName(name string) (word string, window time.Duration, ok bool) {
 	found := nameWindow.FindStringSubmatch(name)
 	if found == nil {
-		return 0, false
+		return "", 0, false
 	}
 	d, err := model.ParseDuration(found[2])
-	return time.Duration(d), err == nil && d > 0
+	return found[1], time.Duration(d), err == nil && d > 0
 }
 
 func firstNumber(expr parser.Expr) float64 {
@@ -239,20 +248,25 @@ func words(d time.Duration) string { return model.Duration(d).String() }
 
 // checkRecordName reports a window in the name of a rule that its expression does not have.
 func (c *checker) checkRecordName(root parser.Expr) {
-	want, has := windowOfName(c.context.Name)
+	word, want, has := windowOfName(c.context.Name)
 	if !has {
 		return
 	}
 	different := time.Duration(0)
-	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(root, func(node parser.Node, path []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
-			if n.Range != want && !c.variableBetween(n) {
+			if n.Range != want && !inRange(path) {
+				different = n.Range
+			}
+		case *parser.SubqueryExpr:
+			if n.Range != want && !inRange(path) {
 				different = n.Range
 			}
 		case *parser.VectorSelector:
-			if w, ok := windowOfName(selectorName(n)); ok && w != want {
-				different = w
+			// "last1h" within a "rate5m" is not its window.
+			if w, window, ok := windowOfName(selectorName(n)); ok && w == word && window != want && !inRange(path) {
+				different = window
 			}
 		}
 		return nil

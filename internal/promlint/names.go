@@ -66,6 +66,7 @@ var strategies = map[Spelling]otlptranslator.TranslationStrategyOption{
 	Suffixed:   otlptranslator.UnderscoreEscapingWithSuffixes,
 	Unsuffixed: otlptranslator.UnderscoreEscapingWithoutSuffixes,
 	Dotted:     otlptranslator.NoTranslation,
+	Wire:       otlptranslator.UnderscoreEscapingWithSuffixes,
 }
 
 func (n *names) add(m *catalog.Metric) {
@@ -75,10 +76,10 @@ func (n *names) add(m *catalog.Metric) {
 				n.addParts(family, m, &m.Sources[i])
 			}
 		}
-		if len(m.Sources) == 0 && !m.Derived() {
+		if len(m.Sources) > 0 {
 			return
 		}
-		return
+		// With "naming: wire" of the receiver, what the project itself computes keeps its name.
 	}
 	namer := otlptranslator.NewMetricNamer("", strategies[n.spelling])
 	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: metricTypes[m.Kind]})
@@ -145,7 +146,7 @@ func (n *names) write(m *catalog.Metric, p part) string {
 		if e.metric != m || e.part != p {
 			continue
 		}
-		if n.spelling == Wire {
+		if n.spelling == Wire && len(m.Sources) > 0 {
 			newest := m.Sources[len(m.Sources)-1].Family
 			if !strings.HasPrefix(name, newest) {
 				continue

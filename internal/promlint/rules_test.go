@@ -37,7 +37,7 @@ var examples = []example{
 	{code: CodeUnknownMetric, bad: `{__name__=~"vllm_foo_.*"}`, good: `{__name__=~"vllm_num_requests_.*"}`},
 	{code: CodeOtherSpelling, bad: `vllm:num_requests_waiting`, good: queue, suggests: "vllm_num_requests_waiting"},
 	{code: CodeOtherSpelling, bad: `vllm_kv_cache_utilization_ratio`, good: `vllm:kv_cache_usage_perc`, spelling: Wire, suggests: "vllm:kv_cache_usage_perc"},
-	{code: CodeOtherSpelling, bad: `vllm_diagnosis_severity`, good: `vllm_num_requests_waiting`, spelling: Wire},
+	{code: CodeOtherSpelling, bad: `{"vllm.diagnosis.severity"}`, good: `vllm_diagnosis_severity`, spelling: Wire},
 	{code: CodeOtherSpelling, bad: `vllm_prompt_tokens_total`, good: `rate(vllm_prompt_tokens[5m])`, spelling: Unsuffixed, suggests: "vllm_prompt_tokens"},
 	{code: CodeOtherSpelling, bad: `rate(vllm_prompt_tokens[5m])`, good: `rate({"vllm.prompt_tokens"}[5m])`, spelling: Dotted},
 	{code: CodeRemovedMetric, bad: `vllm:gpu_cache_usage_perc`, good: `vllm:kv_cache_usage_perc`, spelling: Wire, suggests: "vllm:kv_cache_usage_perc"},

@@ -61,12 +61,6 @@ func (c *checker) checkOtherSpelling(node *parser.VectorSelector, name string) b
 			continue
 		}
 		right := c.linter.names.write(e.metric, e.part)
-		if right == "" {
-			c.report(CodeOtherSpelling, Error, node,
-				"%s is the %s spelling; in the %s spelling the metric %s does not exist. Use another metric.",
-				name, other, c.linter.names.spelling, e.metric.Name)
-			return true
-		}
 		note := ""
 		if other == Wire && e.source != nil && e.source.Until != "" {
 			note = " vLLM removed this family in " + e.source.Until + "."
