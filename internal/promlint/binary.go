@@ -2,6 +2,7 @@ package promlint
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -244,10 +245,20 @@ func (c *checker) added(e *parser.BinaryExpr, s, left, right *shape) {
 	}
 	nonNegative := func(x *shape) bool { return x.positive || x.typ == typRate || x.typ == typCounter }
 	s.positive = e.Op == parser.ADD && (left.positive && nonNegative(right) || right.positive && nonNegative(left))
-	s.constant = left.constant && right.constant
+	// The processor accepts targets between 0 and 1 only, so 1 - target is never 0.
+	s.constant = left.constant && right.constant && (e.Op == parser.ADD || left.literal != nil && *left.literal == 1 && isTarget(right))
 	if e.Op == parser.SUB && left.scalar && right.class == classFraction && left.literal != nil && *left.literal == 1 {
 		s.class = classFraction
 	}
+}
+
+func isTarget(s *shape) bool {
+	for name := range s.metrics {
+		if !strings.Contains(name, "slo") || !strings.Contains(name, "target") {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *checker) multiplied(s, left, right *shape) {

@@ -35,6 +35,12 @@ type condition struct {
 	factor    float64
 	op        parser.ItemType
 	burn      bool
+	// share is true for a ratio, a mean or a quantile that the expression or a recording rule
+	// computes from events.
+	share bool
+	// volume is true for a condition that there are enough events, coverage for one that
+	// enough of the window was observed.
+	volume, coverage bool
 }
 
 // checkBurn checks alerts on the burn rate of a budget.
@@ -43,6 +49,7 @@ func (c *checker) checkBurn(root parser.Expr) {
 	for _, branch := range operands(root, parser.LOR) {
 		conditions := c.conditions(branch)
 		pairs := c.checkPairs(conditions)
+		c.checkVolume(conditions)
 		for _, p := range pairs {
 			if slices.Contains(factors, p) {
 				c.report(CodeBurnThreshold, Warning, branch, "Two pairs of windows have the same threshold %s, so the longer pair adds nothing. A longer window has a smaller factor.", p)
@@ -78,11 +85,64 @@ func (c *checker) conditions(expr parser.Expr) []condition {
 			value, threshold = e.RHS, e.LHS
 		}
 		window, kind := c.windowOf(value)
-		all = append(all, condition{
+		all = append(all, c.described(condition{
 			node: e, window: window, kind: kind, threshold: inner(threshold).String(), factor: firstNumber(threshold), op: e.Op, burn: c.isBurn(value),
-		})
+		}, value))
 	}
 	return all
+}
+
+// described says what the value of a condition is.
+func (c *checker) described(t condition, value parser.Expr) condition {
+	quiet := &checker{linter: c.linter, context: c.context, source: c.source, variables: c.variables, present: c.present}
+	s := quiet.infer(value)
+	computed := false
+	parser.Inspect(value, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.MatrixSelector:
+			computed = true
+		case *parser.VectorSelector:
+			_, recorded := c.linter.recorded[selectorName(n)]
+			computed = computed || recorded
+			t.coverage = t.coverage || strings.Contains(selectorName(n), "coverage")
+		case *parser.Call:
+			t.coverage = t.coverage || n.Func.Name == "count_over_time"
+		}
+		return nil
+	})
+	atLeast := t.op == parser.GTR || t.op == parser.GTE
+	t.coverage = t.coverage && atLeast
+	t.share = computed && s.class.judged() && !t.coverage
+	t.volume = atLeast && !t.share && !t.coverage && s.class == classPlain
+	return t
+}
+
+// checkVolume reports alerts on ratios without a condition on the number of events.
+func (c *checker) checkVolume(all []condition) {
+	var shortest, longest *condition
+	volume, coverage := false, false
+	for i := range all {
+		t := &all[i]
+		volume, coverage = volume || t.volume, coverage || t.coverage
+		if !t.share {
+			continue
+		}
+		if shortest == nil || t.window < shortest.window {
+			shortest = t
+		}
+		if longest == nil || t.window > longest.window {
+			longest = t
+		}
+	}
+	const day = 24 * time.Hour
+	if shortest != nil && !volume && shortest.window < day {
+		c.report(CodeLowTraffic, Info, shortest.node,
+			"Nothing requires a number of requests: with little traffic a single one makes a large ratio or a high quantile. Add \"and\" with the number of requests in the same window.")
+	}
+	if longest != nil && !coverage && longest.window >= day {
+		c.report(CodeCoverage, Info, longest.node,
+			"After an installation the window of %s holds only a few minutes, which count for all of it. Add \"and\" with the share of the window that was observed.", words(longest.window))
+	}
 }
 
 // checkPairs checks conditions that differ in their window, and returns the thresholds of

@@ -30,12 +30,9 @@ var wellKnown = []Foreign{
 	{Name: "ALERTS_FOR_STATE", Type: "gauge", Unit: "s"},
 }
 
-// foreignPrefixes are names of other programs that need no declaration.
-var foreignPrefixes = []string{"otelcol_", "otelcol.", "DCGM_", "kube_", "container_", "node_", "prometheus_", "alertmanager_"}
-
 func foreignMetrics(declared []Foreign) map[string]foreign {
 	all := map[string]foreign{}
-	for _, list := range [][]Foreign{wellKnown, telemetry, declared} {
+	for _, list := range [][]Foreign{wellKnown, telemetry, gpu, declared} {
 		for _, f := range list {
 			u := parseUnit(f.Unit)
 			entry := foreign{unit: u, labels: f.Labels, closed: f.Labels != nil, class: classPlain}
@@ -72,11 +69,7 @@ func (c *checker) foreignOf(name string) (foreign, bool) {
 	if f, known := c.linter.foreign[name]; known {
 		return f, true
 	}
-	known := !c.linter.options.Strict && !looksOurs(name)
-	for _, prefix := range foreignPrefixes {
-		known = known || strings.HasPrefix(name, prefix)
-	}
-	if !known {
+	if name == "" || c.linter.options.Strict || looksOurs(name) {
 		return foreign{}, false
 	}
 	f := foreign{}

@@ -103,6 +103,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 	if e, known := c.linter.names.byName[name]; known {
 		if node != nil {
 			c.checkRemoved(node, name, e)
+			c.checkOldName(node, name, e)
 		}
 		return c.shapeOf(e), true
 	}

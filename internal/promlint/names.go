@@ -1,6 +1,7 @@
 package promlint
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,9 +161,12 @@ func (n *names) write(m *catalog.Metric, p part) string {
 }
 
 // nearest returns the name that is most like the given one, and "" if none is.
-func (n *names) nearest(name string) string {
+func (l *Linter) nearest(name string) string {
 	best, distance := "", len(name)/3+1
-	for candidate := range n.byName {
+	candidates := slices.Collect(maps.Keys(l.names.byName))
+	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
+	candidates = slices.AppendSeq(candidates, maps.Keys(l.foreign))
+	for _, candidate := range candidates {
 		if abs(len(candidate)-len(name)) >= distance && best != "" {
 			continue
 		}

@@ -45,7 +45,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	if !c.linter.options.Strict && !looksOurs(name) {
 		return
 	}
-	if nearest := n.nearest(name); nearest != "" {
+	if nearest := c.linter.nearest(name); nearest != "" {
 		f(CodeUnknownMetric, c.renamed(node, name, nearest),
 			"No metric is named %s: the selector is always empty. The most similar name is %s.", name, nearest)
 		return
@@ -97,6 +97,19 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 	c.report(CodeRemovedMetric, Warning, node,
 		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.",
 		name, e.source.Until, newest, "or "+newest).Suggestion = c.renamed(node, name, newest)
+}
+
+// checkOldName reports a family that only some old servers expose without _total.
+func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) {
+	if e.source == nil || strings.HasSuffix(name, "_total") {
+		return
+	}
+	total, known := c.linter.names.byName[name+"_total"]
+	if !known || total.part != partTotal || c.present[total.source.Family] {
+		return
+	}
+	c.report(CodeMissingTotal, Error, node,
+		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name).Suggestion = c.renamed(node, name, name+"_total")
 }
 
 // families returns the families in an expression without the parts of histograms.
@@ -166,6 +179,7 @@ func looksOurs(name string) bool {
 	for _, prefix := range []string{
 		"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
 		"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
+		"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return true
