@@ -325,7 +325,7 @@ func (c *checker) checkRecordName(root parser.Expr) {
 			}
 		case *parser.VectorSelector:
 			// "last1h" within a "rate5m" is not its window.
-			if w, window, ok := windowOfName(selectorName(n)); ok && w == word && window != want && !inRange(path) {
+			if w, window, ok := windowOfName(selectorName(n)); ok && (w == word || w == ":" || word == ":") && window != want && !inRange(path) {
 				different = window
 			}
 		}

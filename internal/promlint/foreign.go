@@ -11,6 +11,7 @@ type foreign struct {
 	typ    typ
 	unit   unit
 	labels []string
+	key    []string
 	closed bool
 	bucket bool
 	// bounds is the unit of a histogram's bounds.
@@ -35,7 +36,10 @@ func foreignMetrics(declared []Foreign) map[string]foreign {
 	for _, list := range [][]Foreign{wellKnown, telemetry, gpu, declared} {
 		for _, f := range list {
 			u := parseUnit(f.Unit)
-			entry := foreign{unit: u, labels: f.Labels, closed: f.Labels != nil, class: classPlain}
+			entry := foreign{unit: u, labels: f.Labels, key: f.Labels, closed: f.Labels != nil, class: classPlain}
+			if f.Key != nil {
+				entry.key = f.Key
+			}
 			switch f.Type {
 			case "counter":
 				entry.typ = typCounter
@@ -51,7 +55,6 @@ func foreignMetrics(declared []Foreign) map[string]foreign {
 				all[f.Name+"_count"] = entry
 				entry.bucket, entry.bounds = true, u
 				all[f.Name+"_bucket"] = entry
-				all[f.Name] = foreign{}
 				continue
 			}
 			all[f.Name] = entry

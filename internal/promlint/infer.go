@@ -119,7 +119,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		s.labels = closedSet(f.labels...)
 		s.labels.deployment = true
 		s.ident = map[string]bool{"job": true, "instance": true}
-		for _, label := range f.labels {
+		for _, label := range f.key {
 			s.ident[label] = true
 		}
 		if f.bucket {

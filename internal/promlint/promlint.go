@@ -108,6 +108,8 @@ type Foreign struct {
 	Unit string
 	// Labels are the labels besides those that every target has; nil if they are not known.
 	Labels []string
+	// Key are the labels that identify a series of a target; nil means Labels.
+	Key []string
 }
 
 // Context is what is particular about one expression.

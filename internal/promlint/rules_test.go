@@ -149,7 +149,7 @@ var examples = []example{
 	{code: CodeThreshold, bad: `vllm_time_to_first_token_mean_seconds > 2000`, good: `vllm_time_to_first_token_mean_seconds > 2`, context: minute},
 	{code: CodeThreshold, bad: `vllm_up < 0`, good: `vllm_up < 1`, context: minute},
 	{code: CodeThreshold, bad: `vllm_diagnosis_severity > 3`, good: `vllm_diagnosis_severity >= 3`, context: minute},
-	{code: CodeThreshold, bad: `histogram_quantile(0.9, rate(vllm_inter_token_latency_seconds_bucket[5m])) > 100`, good: `histogram_quantile(0.9, rate(vllm_inter_token_latency_seconds_bucket[5m])) > 10`, context: minute},
+	{code: CodeThreshold, bad: `histogram_quantile(0.9, rate(vllm_inter_token_latency_seconds_bucket[5m])) > 100`, good: `histogram_quantile(0.9, rate(vllm_inter_token_latency_seconds_bucket[5m])) > 10`},
 	{code: CodeAbsent, bad: `absent(vllm_up{job=~"a|b"})`, good: `absent(vllm_up{job="a"}) or absent(vllm_up{job="b"})`, context: minute},
 	{code: CodeAbsent, bad: `absent(sum by (job) (vllm_up))`, good: `absent(vllm_up)`, context: minute},
 	{

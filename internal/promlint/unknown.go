@@ -21,7 +21,8 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 			"%s is a counter, which Prometheus stores as %s_total: the selector is always empty. Write %s_total.", name, name, name)
 		return
 	}
-	if _, known := n.bare[name]; known {
+	_, ofOthers := c.linter.foreign[name+"_bucket"]
+	if _, known := n.bare[name]; known || ofOthers {
 		f(CodeHistogramPart, "", "%s is a histogram: it has only %s_bucket, %s_sum and %s_count. Choose one of them.", name, name, name, name)
 		return
 	}
