@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
 )
 
 // builders return files by their paths below the root of the repository. Each line is
@@ -27,6 +28,7 @@ var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
 	grafana.Files,
 	perses.Files,
+	runbook.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the

@@ -3,6 +3,8 @@ package content
 import (
 	"strconv"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // The sets of rules and dashboards.
@@ -12,7 +14,7 @@ const (
 )
 
 // RunbookBase is the place of the runbooks; a name and ".md" follow.
-const RunbookBase = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+const RunbookBase = catalog.RunbookBase
 
 // RunbookURL is the address of the alert's runbook.
 func (a *Alert) RunbookURL() string { return RunbookBase + a.Name + ".md" }

@@ -5,6 +5,7 @@ package board
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -154,18 +155,22 @@ func Description(p content.Panel) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// blindSpots follows "Like `another.metric`.".
+var like = regexp.MustCompile("Like `([^`]+)`\\.")
+
+// blindSpots puts the words of another metric in the place of "Like `another.metric`.".
 func blindSpots(m *catalog.Metric) string {
+	text := m.BlindSpots
+	// One may be like another that is like a third.
 	for range 4 {
-		name, is := strings.CutPrefix(m.BlindSpots, "Like `")
-		name, ends := strings.CutSuffix(name, "`.")
-		other, known := catalog.ByName(name)
-		if !is || !ends || !known {
-			break
-		}
-		m = other
+		text = like.ReplaceAllStringFunc(text, func(reference string) string {
+			other, known := catalog.ByName(like.FindStringSubmatch(reference)[1])
+			if !known {
+				return reference
+			}
+			return other.BlindSpots
+		})
 	}
-	return m.BlindSpots
+	return text
 }
 
 // NoValue is the text that a panel shows without data.
