@@ -17,7 +17,10 @@ import (
 )
 
 // A mutant is a copy of an expression with one mistake.
-type mutant struct{ kind, expr string }
+type mutant struct {
+	kind, expr string
+	context    Context
+}
 
 // mutants returns all copies of an expression with one mistake each. They are made from the
 // text, so that variables stay.
@@ -27,21 +30,24 @@ func mutants(t *testing.T, l *Linter, s shipped) []mutant {
 	root, err := c.parse(s.expr)
 	require.NoError(t, err, s.where)
 	m := &mutation{checker: c, source: s.expr}
-	parser.Inspect(root, func(node parser.Node, path []parser.Node) error {
+	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
 			m.selector(n)
 		case *parser.AggregateExpr:
 			m.aggregation(n)
 		case *parser.BinaryExpr:
-			m.operation(n, path)
+			m.operation(n)
 		case *parser.Call:
-			m.function(n, path)
+			m.function(n)
 		}
 		return nil
 	})
-	m.windows(root, s.context)
-	return m.all
+	m.windows(s.context)
+	for i := range m.all {
+		m.all[i].context = s.context
+	}
+	return append(m.all, contexts(s)...)
 }
 
 type mutation struct {
@@ -55,7 +61,7 @@ func (m *mutation) replace(kind string, node parser.Node, text string) {
 	at := node.PositionRange()
 	changed := m.source[:at.Start] + text + m.source[at.End:]
 	if changed != m.source {
-		m.all = append(m.all, mutant{kind, changed})
+		m.all = append(m.all, mutant{kind: kind, expr: changed})
 	}
 }
 
@@ -132,7 +138,7 @@ func (m *mutation) aggregation(n *parser.AggregateExpr) {
 	m.lists(n, []string{"by", "without"}, n.Grouping)
 }
 
-func (m *mutation) operation(n *parser.BinaryExpr, path []parser.Node) {
+func (m *mutation) operation(n *parser.BinaryExpr) {
 	if v := n.VectorMatching; v != nil {
 		m.lists(n, []string{"on", "ignoring"}, v.MatchingLabels)
 		if v.Card == parser.CardManyToOne || v.Card == parser.CardOneToMany {
@@ -160,7 +166,6 @@ func (m *mutation) operation(n *parser.BinaryExpr, path []parser.Node) {
 			m.replace("no guard on the traffic", n, m.text(n.LHS))
 		}
 	}
-	_ = path
 }
 
 // sameButWindow reports whether a comparison is the second window of a pair.
@@ -188,7 +193,7 @@ func (m *mutation) divisor(expr parser.Expr) {
 	}
 }
 
-func (m *mutation) function(n *parser.Call, path []parser.Node) {
+func (m *mutation) function(n *parser.Call) {
 	switch n.Func.Name {
 	case "rate", "increase", "irate":
 		if matrix, is := inner(n.Args[0]).(*parser.MatrixSelector); is {
@@ -200,13 +205,12 @@ func (m *mutation) function(n *parser.Call, path []parser.Node) {
 		m.replace("quantile in percent", n.Args[0], "95")
 		m.replace("mean over quantiles", n, "avg("+m.text(n)+")")
 	}
-	_ = path
 }
 
 var windowText = regexp.MustCompile(`(\[|:[a-z_]+)([0-9]+[smhdw])\b`)
 
 // windows exchanges the two windows of an alert on two, and changes that of a record.
-func (m *mutation) windows(_ parser.Expr, context Context) {
+func (m *mutation) windows(context Context) {
 	found := map[string]bool{}
 	for _, place := range windowText.FindAllStringSubmatch(m.source, -1) {
 		if place[1] != ":last" {
@@ -214,7 +218,7 @@ func (m *mutation) windows(_ parser.Expr, context Context) {
 		}
 	}
 	swap := func(a, b string) {
-		m.all = append(m.all, mutant{"swapped window", windowText.ReplaceAllStringFunc(m.source, func(text string) string {
+		m.all = append(m.all, mutant{kind: "swapped window", expr: windowText.ReplaceAllStringFunc(m.source, func(text string) string {
 			parts := windowText.FindStringSubmatch(text)
 			switch {
 			case parts[1] == ":last":
@@ -229,10 +233,8 @@ func (m *mutation) windows(_ parser.Expr, context Context) {
 	}
 	all := slices.Sorted(maps.Keys(found))
 	switch {
-	case context.Kind == Alert && len(all) == 2 && strings.Contains(context.Name, "Fast") || context.Kind == Alert && len(all) == 2 && strings.Contains(m.source, "rate5m >") || context.Kind == Alert && len(m.checker.conditions2(m.source)) > 1:
-		if len(all) == 2 {
-			swap(all[0], all[1])
-		}
+	case context.Kind == Alert && len(all) == 2 && len(windowed(m.checker, m.source)) > 1:
+		swap(all[0], all[1])
 	case context.Kind == Record && len(all) == 1:
 		if _, _, has := windowOfName(context.Name); has {
 			swap(all[0], "7m")
@@ -240,8 +242,34 @@ func (m *mutation) windows(_ parser.Expr, context Context) {
 	}
 }
 
-// conditions2 returns the conditions of an alert that have a window.
-func (c *checker) conditions2(expr string) []condition {
+// contexts returns copies with a mistake in what surrounds the expression.
+func contexts(s shipped) []mutant {
+	var all []mutant
+	for i, text := range s.context.Templates {
+		for _, label := range templateLabels(text, s.context.Kind) {
+			c := s.context
+			c.Templates = slices.Clone(c.Templates)
+			c.Templates[i] = regexp.MustCompile(`(\{\{-?\s*|\$labels\.)`+label+`\b`).ReplaceAllString(text, "${1}no_such_label")
+			all = append(all, mutant{"unknown label in a text", s.expr, c})
+			for _, list := range []string{", " + label, label + ", "} {
+				if strings.Count(s.expr, list) == 1 && strings.Count(s.expr, " by ") == 1 && !strings.Contains(s.expr, " on ") {
+					all = append(all, mutant{"label of a text removed", strings.Replace(s.expr, list, "", 1), s.context})
+					break
+				}
+			}
+		}
+	}
+	wrong := map[string]string{"s": "ms", "1": "%", "{token}/s": "{token}", "{request}/s": "s", "By": "{byte}", "{token}": "{token}/s", "{request}": "{request}/s"}
+	if other := wrong[s.context.Unit]; other != "" {
+		c := s.context
+		c.Unit = other
+		all = append(all, mutant{"wrong unit", s.expr, c})
+	}
+	return all
+}
+
+// windowed returns the conditions of an alert that have a window.
+func windowed(c *checker, expr string) []condition {
 	root, err := c.parse(expr)
 	if err != nil {
 		return nil
@@ -272,6 +300,9 @@ var codesOf = map[string][]Code{
 	"unknown label in on":        {CodeUnknownLabel},
 	"unknown label in ignoring":  {CodeUnknownLabel},
 	"unknown value":              {CodeUnknownValue},
+	"unknown label in a text":    {CodeTemplateLabel},
+	"label of a text removed":    {CodeTemplateLabel},
+	"wrong unit":                 {CodeUnit},
 	"wrong le":                   {CodeLeUnknown},
 }
 
@@ -284,6 +315,16 @@ func equivalent(l *Linter, s shipped, m mutant) string {
 		}
 		if s.context.Kind == Alert && regexp.MustCompile(`and .*_(count|total)\[[0-9a-z]+\]\)\) \* [0-9]+ >= [0-9]+$`).MatchString(m.expr) {
 			return "the alert requires events in its short window, which are in the long one as well"
+		}
+	case "wrong unit":
+		if strings.HasPrefix(s.expr, "vector(") {
+			return "a number has any unit"
+		}
+		if strings.Contains(s.expr, ":1m])) * 60") {
+			return "60 can be seconds or a factor, so the unit of the product is not known"
+		}
+		if strings.Contains(s.expr, "DCGM_FI_DEV_THERMAL_VIOLATION") {
+			return "the exporter does not declare the unit"
 		}
 	case "mean over quantiles":
 		c := &checker{linter: l, context: s.context}
@@ -306,7 +347,7 @@ func TestEachMutantOfTheShippedContentIsFound(t *testing.T) {
 		}
 		for _, m := range mutants(t, l, s) {
 			total[m.kind]++
-			findings := slices.DeleteFunc(l.Expr(m.expr, s.context), harmless)
+			findings := slices.DeleteFunc(l.Expr(m.expr, m.context), harmless)
 			if slices.ContainsFunc(findings, func(f Finding) bool { return slices.Contains(codesOf[m.kind], f.Code) }) {
 				found[m.kind]++
 				continue
