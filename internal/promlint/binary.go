@@ -61,11 +61,23 @@ func (c *checker) guarded(expr parser.Expr, positive map[string]bool) shape {
 
 // guardsOf returns the metrics that must be positive for an expression to have a result.
 func (c *checker) guardsOf(expr parser.Expr) map[string]bool {
-	all := map[string]bool{}
 	e, is := inner(expr).(*parser.BinaryExpr)
 	if !is || e.ReturnBool {
-		return all
+		return nil
 	}
+	if known, asked := c.required[e]; asked {
+		return known
+	}
+	all := c.requiredBy(e)
+	if c.required == nil {
+		c.required = map[*parser.BinaryExpr]map[string]bool{}
+	}
+	c.required[e] = all
+	return all
+}
+
+func (c *checker) requiredBy(e *parser.BinaryExpr) map[string]bool {
+	all := map[string]bool{}
 	switch e.Op {
 	case parser.LAND:
 		maps.Copy(all, c.guardsOf(e.LHS))

@@ -21,11 +21,11 @@ type foreign struct {
 
 // wellKnown are metrics that Prometheus itself makes.
 var wellKnown = []Foreign{
-	{Name: "up", Type: "gauge", Unit: "{state}"},
-	{Name: "scrape_duration_seconds", Type: "gauge", Unit: "s"},
-	{Name: "scrape_samples_scraped", Type: "gauge", Unit: "{sample}"},
-	{Name: "scrape_samples_post_metric_relabeling", Type: "gauge", Unit: "{sample}"},
-	{Name: "scrape_series_added", Type: "gauge", Unit: "{series}"},
+	{Name: "up", Type: "gauge", Unit: "{state}", Labels: []string{}},
+	{Name: "scrape_duration_seconds", Type: "gauge", Unit: "s", Labels: []string{}},
+	{Name: "scrape_samples_scraped", Type: "gauge", Unit: "{sample}", Labels: []string{}},
+	{Name: "scrape_samples_post_metric_relabeling", Type: "gauge", Unit: "{sample}", Labels: []string{}},
+	{Name: "scrape_series_added", Type: "gauge", Unit: "{series}", Labels: []string{}},
 	{Name: "target_info", Type: "gauge", Unit: "1"},
 	{Name: "ALERTS", Type: "gauge", Unit: "1"},
 	{Name: "ALERTS_FOR_STATE", Type: "gauge", Unit: "s"},

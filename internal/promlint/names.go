@@ -167,7 +167,7 @@ func (l *Linter) nearest(name string) string {
 	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
 	candidates = slices.AppendSeq(candidates, maps.Keys(l.foreign))
 	for _, candidate := range candidates {
-		if abs(len(candidate)-len(name)) >= distance && best != "" {
+		if abs(len(candidate)-len(name)) > distance {
 			continue
 		}
 		d := editDistance(name, candidate)

@@ -207,6 +207,8 @@ type checker struct {
 	variables map[int]bool
 	// guards are the metrics that an enclosing "and" requires to be positive.
 	guards []map[string]bool
+	// required are the results of guardsOf: without them, deep expressions take long.
+	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
 }
