@@ -29,6 +29,7 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 		left, right = c.infer(e.LHS), c.infer(e.RHS)
 	}
 	c.checkSetMatching(e, &left, &right)
+	c.checkNoDataAsZero(e, &left, &right)
 	switch e.Op {
 	case parser.LOR:
 		return left.or(right)

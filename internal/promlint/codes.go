@@ -48,6 +48,8 @@ const (
 	CodeRateFactor         Code = "rate-factor"
 	CodeRecordWindow       Code = "record-window"
 	CodeAlwaysFiring       Code = "always-firing"
+	CodeNoDataAsZero       Code = "no-data-as-zero"
+	CodeSilentWhenGone     Code = "silent-when-gone"
 	CodeWithoutFor         Code = "without-for"
 )
 
@@ -105,5 +107,7 @@ var rules = []Rule{
 	{CodeRateFactor, "A rate is multiplied by the seconds of another window than its own."},
 	{CodeRecordWindow, "The name of a recording rule has another window than its expression."},
 	{CodeAlwaysFiring, "The alert compares nothing, so it fires for each series."},
+	{CodeNoDataAsZero, "`or vector(0)` after a quantile or a mean shows a latency of 0 where there is no data."},
+	{CodeSilentWhenGone, "An alert on a sum or a number of series is silent once the last series is gone: there is no 0 then."},
 	{CodeWithoutFor, "The alert has no `for`: one evaluation is enough to fire."},
 }

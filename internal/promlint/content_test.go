@@ -54,6 +54,9 @@ func shippedContent(t *testing.T) []shipped {
 					if q.AsThreshold {
 						c.Kind = Threshold
 					}
+					for _, threshold := range p.Thresholds {
+						c.Thresholds = append(c.Thresholds, threshold.Value)
+					}
 					for _, column := range p.Columns {
 						if column.Label != content.ValueColumn {
 							c.Templates = append(c.Templates, "{{"+column.Label+"}}")

@@ -125,6 +125,8 @@ type Context struct {
 	Labels map[string]string
 	// Templates are legends ({{label}}) and annotations ({{ $labels.label }}).
 	Templates []string
+	// Thresholds are the values from which a panel has another colour.
+	Thresholds []float64
 }
 
 // Linter checks expressions. It is safe for concurrent use once Record is no longer called.
@@ -233,6 +235,7 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 	c.checkTemplates(result)
 	c.checkUnit(root, result)
 	c.checkBare(root, result)
+	c.checkColours(root, result)
 	switch c.context.Kind {
 	case Alert:
 		c.checkBurn(root)

@@ -180,6 +180,11 @@ var examples = []example{
 	{code: CodeRecordWindow, bad: `sum by (job) (rate(vllm_slo_good_total[5m]))`, good: `sum by (job) (rate(vllm_slo_good_total[1h]))`, context: Context{Kind: Record, Name: "vllm_slo:good:rate1h"}},
 	{code: CodeAlwaysFiring, bad: `vllm_diagnosis_severity`, good: `vllm_diagnosis_severity >= 2`, context: minute},
 	{code: CodeAlwaysFiring, bad: `vllm_num_requests_waiting > bool 5`, good: `vllm_num_requests_waiting > 5`, context: minute},
+	{code: CodeThreshold, bad: `vllm_kv_cache_utilization_ratio`, good: `vllm_kv_cache_utilization_ratio * 100`, context: Context{Kind: Panel, Thresholds: []float64{0, 80}}},
+	{code: CodeNoDataAsZero, bad: `histogram_quantile(0.9, rate(` + ttft + `_bucket[5m])) or vector(0)`, good: `sum(rate(` + ttft + `_count[5m])) or vector(0)`},
+	{code: CodeSilentWhenGone, bad: `sum(vllm_up) == 0`, good: `sum(vllm_up) == 0 or absent(vllm_up)`, context: minute},
+	{code: CodeSilentWhenGone, bad: `count(vllm_up) < 3`, good: `(count(vllm_up) or vector(0)) < 3`, context: minute},
+	{code: CodeSilentWhenGone, bad: `count by (job) (vllm_up) == 0`, good: `absent(vllm_up)`, context: minute},
 	{code: CodeWithoutFor, bad: `vllm_up == 0`, good: `vllm_num_requests_waiting > 5`, context: Context{Kind: Alert}},
 }
 
