@@ -16,13 +16,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
 )
 
 // builders return files by their paths below the root of the repository. Each line is
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	grafana.Files,
+	perses.Files,
+	runbook.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the

@@ -460,6 +460,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Formula:     "sum(queue.duration{outcome=Dispatched}) / count(queue.duration{outcome=Dispatched})",
+		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
+		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -467,6 +469,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Formula:     "quantile(q, queue.duration{outcome=Dispatched})",
+		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
+		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -474,6 +478,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Formula:     "bounds of the bucket of quantile(q, queue.duration{outcome=Dispatched})",
+		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
+		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.size", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -920,6 +926,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		Formula:     "sum(duration) / count(duration)",
+		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -927,6 +934,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		Formula:     "quantile(q, duration)",
+		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -934,6 +942,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		Formula:     "bounds of the bucket of quantile(q, duration)",
+		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.error_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -941,6 +950,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		Formula:     "increase(errors) / max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors))",
+		BlindSpots:  "Behind Envoy the picker does not see errors of the model servers, up to release 1.5.0 and in llm-d-router 0.10.0: add `vllm.http.error_ratio` of the servers. An error of a server counts when its response ends, and its request when it was scheduled, so both can be in different windows. Requests beyond the limit of 1000 models of a picker are missing. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -970,6 +980,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.input_tokens"},
 		Formula:     "sum(input_tokens) / count(input_tokens)",
+		BlindSpots:  "Only requests whose response was read to its end and contains usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -1008,6 +1019,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.output_tokens"},
 		Formula:     "sum(output_tokens) / count(output_tokens)",
+		BlindSpots:  "Only requests whose response was read to its end and contains usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -1026,6 +1038,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		Formula:     "increase(errors{error_code=ResourceExhausted}) / max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors))",
+		BlindSpots:  "Only refusals with this error_code (up to release 1.0: InferencePoolResourceExhausted). Requests that found no endpoint have ServiceUnavailable, and those that the flow control evicted can have another one: see `inference_gateway.epp.flow_control.requests`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.size", Unit: "By", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -1065,6 +1078,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Formula:     "sum(time_to_first_token{streaming=true}) / count(time_to_first_token{streaming=true})",
+		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
+		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -1072,6 +1087,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Formula:     "quantile(q, time_to_first_token{streaming=true})",
+		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
+		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -1079,6 +1096,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Formula:     "bounds of the bucket of quantile(q, time_to_first_token{streaming=true})",
+		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
+		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request_control_plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -1094,6 +1113,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		Formula:     "max(increase(requests) + increase(errors{error_code!=ModelServerError}), increase(errors)) / elapsed",
+		BlindSpots:  "Requests that are refused before they reach the picker, by the proxy in front of it.",
 	},
 	{
 		Name: "inference_gateway.epp.requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4004,6 +4024,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
 		Formula:     "quantile(q, generation_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.generation_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4011,6 +4033,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
 		Formula:     "bounds of the bucket of quantile(q, generation_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4127,6 +4151,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Formula:     "quantile(q, prompt_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.prompt_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4134,6 +4160,8 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Formula:     "bounds of the bucket of quantile(q, prompt_tokens)",
+		Needs:       "vLLM 0.4.2",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.queue_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4352,6 +4380,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Formula:     "the setting `target`, wherever `vllm.slo.valid` is reported",
+		Needs:       "`objectives`",
+		BlindSpots:  "Collectors with different configurations report different targets of one objective.",
 	},
 	{
 		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4359,6 +4389,8 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Formula:     "the setting `threshold`, wherever `vllm.slo.valid` is reported",
+		Needs:       "`objectives`",
+		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "processor",

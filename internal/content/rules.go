@@ -3,6 +3,8 @@ package content
 import (
 	"strconv"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // The sets of rules and dashboards.
@@ -12,7 +14,7 @@ const (
 )
 
 // RunbookBase is the place of the runbooks; a name and ".md" follow.
-const RunbookBase = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+const RunbookBase = catalog.RunbookBase
 
 // RunbookURL is the address of the alert's runbook.
 func (a *Alert) RunbookURL() string { return RunbookBase + a.Name + ".md" }
@@ -55,12 +57,12 @@ func Parameters() []Parameter {
 		{"burnMedium", "The burn rate over 6h and 30m that pages.", 6},
 		{"burnSlow", "The burn rate over 1d and 2h that opens a ticket.", 3},
 		{"burnLeak", "The burn rate over 3d and 6h that opens a ticket.", 1},
-		{"errorRatioAlways", "The share of missed events that is enough for each alert on burn rates, for targets that make a burn rate unreachable.", 0.9},
+		{"errorRatioAlways", "The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.", 0.9},
 		{"eventsFast", "The fewest events in 5m for the alert on the burn over 1h and 5m.", 10},
 		{"eventsMedium", "The fewest events in 30m for the alert on the burn over 6h and 30m.", 30},
 		{"eventsSlow", "The fewest events in 2h for the alert on the burn over 1d and 2h.", 60},
 		{"eventsLeak", "The fewest events in 6h for the alert on the burn over 3d and 6h.", 100},
-		{"budgetCoverage", "The share of 30 days that must have been observed for VLLMBudgetExhausted.", 0.25},
+		{"coverage", "The share of a window of days that must have been observed before it counts.", 0.25},
 		{"gatewayErrorRatio", "The share of errors at the gateway that pages.", 0.05},
 		{"gatewayRequests", "The fewest requests in 5m for the alerts of the gateway.", 20},
 		{"gatewayLatencySeconds", "The p99 of the duration of requests at the gateway, in seconds.", 10},

@@ -27,7 +27,8 @@ same, What not to conclude, and When this cannot fire.
 // first, then causes.
 func index(alerts []*content.Alert) []byte {
 	var b strings.Builder
-	b.WriteString(generated + introduction)
+	fmt.Fprintf(&b, generated, "internal/content and internal/catalog/diagnosis.yaml")
+	b.WriteString(introduction)
 	for _, set := range []struct{ name, title string }{
 		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},
 	} {
