@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
 )
@@ -24,6 +26,8 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	grafana.Files,
+	perses.Files,
 	runbook.Files,
 }
 

@@ -12,7 +12,7 @@ func collectorGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMCollectorQueueFilling", Severity: Ticket, For: 15 * minute,
-				Expr: "max by (job, instance, exporter) (otelcol_exporter_queue_size) / (max by (job, instance, exporter) (otelcol_exporter_queue_capacity) > 0) > " +
+				Expr: "max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size) / (max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity) > 0) > " +
 					p.number("queueShare"),
 				Summary: "The queue of the exporter {{ $labels.exporter }} of {{ $labels.instance }} is {{ $value | humanizePercentage }} full",
 			},

@@ -3,15 +3,21 @@ package content
 import "fmt"
 
 // burnAlert is an alert on two windows. The long one says that the budget is really used, the
-// short one that it still is. Pages go by what is certain. Where a target is so low
-// that not even an outage reaches the factor, a share of missed events is enough.
+// short one that it still is. Pages go by what is certain. The burn rate cannot exceed
+// 1 / (1 - target): where not even an outage reaches the factor, a share of missed events is enough.
 func burnAlert(p parameters, factor, long, short, events string) string {
 	certain := func(window string) string {
-		return fmt.Sprintf("(vllm_slo:burn_lower:rate%[1]s > %[2]s or vllm_slo:error_ratio_lower:rate%[1]s > %[3]s)",
+		return fmt.Sprintf("vllm_slo:error_ratio_lower:rate%s > clamp_max(%s * (1 - vllm_slo:target:last1h), %s)",
 			window, p.number(factor), p.number("errorRatioAlways"))
 	}
 	return fmt.Sprintf("%s and %s and vllm_slo:valid:rate%s * %d >= %s",
 		certain(long), certain(short), short, seconds[short], p.number(events))
+}
+
+// observed is for windows of days, which are mostly empty after an installation: ten
+// bad minutes of a first hour are no trend.
+func observed(p parameters, window string) string {
+	return " and vllm_slo:coverage:" + window + " >= " + p.number("coverage")
 }
 
 // seconds are the lengths of the short windows.
@@ -43,17 +49,17 @@ func sloLongGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMBudgetBurnSlow", Severity: Ticket,
-				Expr:    burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow"),
+				Expr:    burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow") + observed(p, "1d"),
 				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 10 % of the month's budget go in a day",
 			},
 			{
 				Name: "VLLMBudgetBurnLeak", Severity: Ticket,
-				Expr:    burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak"),
+				Expr:    burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak") + observed(p, "3d"),
 				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} will use up its budget before the month ends",
 			},
 			{
 				Name: "VLLMBudgetExhausted", Severity: Ticket,
-				Expr:    "vllm_slo:budget_remaining_upper:30d <= 0 and vllm_slo:coverage:30d >= " + p.number("budgetCoverage"),
+				Expr:    "vllm_slo:budget_remaining_upper:30d <= 0" + observed(p, "30d"),
 				Summary: "The error budget of the objective {{ $labels.objective }} of {{ $labels.model_name }} is used up",
 			},
 		},

@@ -149,7 +149,7 @@ func diagnosisConnectorPanels() []Panel {
 		Panel{
 			Title: "Log records of the diagnosis", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
 			NoValue: "No change of a diagnosis since the start of the collector, or no connector.",
-			About:   "One for each change.",
+			About:   "One for each change of a condition or a cause.",
 			Queries: increasesOf("otelcol_connector_vllm_diagnosis_events", "instance", "{{instance}}"),
 		},
 		Panel{

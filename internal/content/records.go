@@ -59,11 +59,16 @@ func sloLongRecords() []Record {
 			Meaning: lost + " The lower bound: all that is undecided counts as missed.",
 			Expr:    "1 - vllm_slo:burn_upper:rate30d",
 		},
-		Record{
-			Name: "vllm_slo:coverage:30d", Unit: "1",
-			Meaning: "The share of the last 30 days in which the objective was recorded, by the hour.",
-			Expr:    "count_over_time(vllm_slo:valid:rate5m[30d:1h]) / 720",
-		})
+		coverageRecord("1d", "15m", 96), coverageRecord("3d", "1h", 72), coverageRecord("30d", "1h", 720))
+}
+
+// coverageRecord counts in how many steps of a window the objective was recorded.
+func coverageRecord(window, step string, steps int) Record {
+	return Record{
+		Name: "vllm_slo:coverage:" + window, Unit: "1",
+		Meaning: "The share of the window in which the objective was recorded.",
+		Expr:    fmt.Sprintf("count_over_time(vllm_slo:valid:rate5m[%s:%s]) / %d", window, step, steps),
+	}
 }
 
 // ratioRecords are the bounds of the error ratio and of the burn rate over a window.

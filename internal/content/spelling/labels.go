@@ -14,6 +14,7 @@ var resourceAttributes = []string{
 	"k8s.cluster.name", "k8s.container.name", "k8s.deployment.name", "k8s.namespace.name", "k8s.node.name",
 	"k8s.pod.name", "k8s.pod.uid", "k8s.statefulset.name",
 	"otelcol.component.id", "service.instance.id", "service.name", "service.namespace", "service.version",
+	"vllm.server.kind",
 }
 
 // dotted has the labels that are not the same in the dotted spelling.

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 )
 
 var (
@@ -22,6 +22,7 @@ var (
 	chromium = flag.String("boards.chromium", "", "directory that Chromium was unpacked to")
 	images   = flag.String("boards.images", "", "directory that pictures are written to")
 	only     = flag.String("boards.only", "", "part of the name of the dashboards to draw")
+	rules    = flag.String("boards.rules", "../../../content/rules/suffixed", "directory of the recording rules")
 	source   = flag.String("boards.source", "", "directory of dashboards")
 )
 
@@ -35,33 +36,55 @@ func TestPictures(t *testing.T) {
 	if *page == "" {
 		t.Skip("make boards draws the pictures")
 	}
-	end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	db, err := tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), tsdb.NewDBStats())
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, db.Close()) }()
-	app := db.Appender(t.Context())
-	for at := end.Add(-time.Hour); at.Before(end); at = at.Add(15 * time.Second) {
-		for _, instance := range []string{"a", "b"} {
-			_, err := app.Append(0, labels.FromStrings("__name__", "vllm_up", "instance", instance), at.UnixMilli(), 1)
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, app.Commit())
-	s := newSite(*page, *source, NewAPI(db, newEngine(), end))
+	stable := recorded(t, pictureStory())
+	s := newSite(*page, *source, NewAPI(stable.DB, stable.Engine, drawnEnd))
 	server := httptest.NewServer(s)
 	defer server.Close()
 	b, err := startBrowser(t.Context(), *chromium)
 	require.NoError(t, err)
 	defer b.stop()
-	files, err := filepath.Glob(filepath.Join(*source, "*.json"))
+	files, err := filepath.Glob(filepath.Join(*source, "suffixed", "*.json"))
 	require.NoError(t, err)
+	require.NotEmpty(t, files, "there is no dashboard")
 	for _, f := range files {
-		if !strings.Contains(f, *only) {
+		name := strings.TrimSuffix(filepath.Base(f), ".json")
+		if !strings.Contains(name, *only) {
 			continue
 		}
-		picture, page, err := b.draw(t.Context(), s, server.URL, shot{file: filepath.Base(f), start: end.Add(-time.Hour), end: end, width: 1280})
-		require.NoError(t, err)
-		t.Logf("%+v", page)
-		require.NoError(t, os.WriteFile(filepath.Join(*images, strings.TrimSuffix(filepath.Base(f), ".json")+".png"), picture, 0o644))
+		t.Run(name, func(t *testing.T) {
+			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1280, open: name == "vllm-features",
+			})
+			require.NoError(t, err)
+			check(t, page)
+			require.NoError(t, os.WriteFile(filepath.Join(*images, name+".png"), picture, 0o600))
+		})
+	}
+}
+
+// recorded plays a story and moves it to the time of the pictures.
+func recorded(t *testing.T, story *history.Story) *history.Store {
+	t.Helper()
+	began := time.Now()
+	played := history.Play(t, story, history.Suffixed)
+	to := history.NewStore(t, history.Suffixed)
+	moved(t, played.Stores[0], to, drawnEnd.Sub(played.End))
+	to.Rules(t, drawnEnd.Add(-length), drawnEnd, filepath.Join(*rules, "vllm.yaml"))
+	t.Logf("the story took %s", time.Since(began).Round(time.Second))
+	return to
+}
+
+// check reports what a reader of the board would stumble over.
+func check(t *testing.T, page seen) {
+	t.Helper()
+	assert.Empty(t, page.Failed)
+	for _, p := range page.Panels {
+		assert.Empty(t, p.Errors, "errors of panel %q", p.Title)
+		if p.Empty {
+			t.Logf("EMPTY %q", p.Title)
+		}
+		if len(p.Cut) > 0 {
+			t.Logf("CUT %q: %q", p.Title, p.Cut)
+		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 // The times of the stories that examples/scenarios cannot tell: what happens begins at
 // onset and is over at the end.
 const (
-	onset    = 20 * time.Minute
-	over     = 35 * time.Minute
-	duration = 60 * time.Minute
+	onset    = 70 * time.Minute
+	over     = 100 * time.Minute
+	duration = 160 * time.Minute
 )
 
 // chat is a server of 8B on an H100 with a workload that it serves well.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 )
 
 func TestATargetThatMakesAnAlertUnreachableIsNamed(t *testing.T) {
@@ -33,6 +35,16 @@ func TestATargetThatMakesAnAlertUnreachableIsNamed(t *testing.T) {
 		}
 		assert.Equal(t, c.want, o.Unreachable())
 	}
+}
+
+func TestTheFactorsAreThoseOfTheShippedAlerts(t *testing.T) {
+	t.Parallel()
+	shipped := map[string]float64{}
+	for _, p := range content.Parameters() {
+		shipped[p.Name] = p.Value
+	}
+	assert.Equal(t, alertFactors, [...]float64{shipped["burnFast"], shipped["burnMedium"], shipped["burnSlow"]})
+	assert.Equal(t, 1.0, shipped["burnLeak"], "with any target it can be exceeded")
 }
 
 // While every request misses the objective, the burn rate over a window w is d/w of the

@@ -31,16 +31,16 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
-		"the default":            {func(*Config) {}, nil},
-		"min_count 0":            {func(c *Config) { c.MinCount = 0 }, []string{"min_count"}},
-		"min_count 1":            {func(c *Config) { c.MinCount = 1 }, nil},
-		"quantiles 0 and 1":      {quantiles(0, 1), nil},
-		"below 0":                {quantiles(-0.001), []string{"quantiles::0"}},
-		"above 1":                {quantiles(0.5, 1.001), []string{"quantiles::1"}},
-		"no number":              {quantiles(math.NaN()), []string{"quantiles::0"}},
-		"mean_constrained":       {func(c *Config) { c.Percentiles.Interpolation = MeanConstrained }, nil},
-		"another interpolation":  {func(c *Config) { c.Percentiles.Interpolation = "" }, []string{"percentiles::interpolation"}},
-		"detailed":               {func(c *Config) { c.Percentiles.Detailed = true }, nil},
+		"the default":           {func(*Config) {}, nil},
+		"min_count 0":           {func(c *Config) { c.MinCount = 0 }, []string{"min_count"}},
+		"min_count 1":           {func(c *Config) { c.MinCount = 1 }, nil},
+		"quantiles 0 and 1":     {quantiles(0, 1), nil},
+		"below 0":               {quantiles(-0.001), []string{"quantiles::0"}},
+		"above 1":               {quantiles(0.5, 1.001), []string{"quantiles::1"}},
+		"no number":             {quantiles(math.NaN()), []string{"quantiles::0"}},
+		"mean_constrained":      {func(c *Config) { c.Percentiles.Interpolation = MeanConstrained }, nil},
+		"another interpolation": {func(c *Config) { c.Percentiles.Interpolation = "" }, []string{"percentiles::interpolation"}},
+		"detailed":              {func(c *Config) { c.Percentiles.Detailed = true }, nil},
 		"detailed, no quantiles": {
 			func(c *Config) { c.Percentiles.Detailed, c.Quantiles = true, nil },
 			[]string{"percentiles::detailed"},

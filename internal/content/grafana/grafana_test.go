@@ -1,0 +1,262 @@
+package grafana_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+)
+
+// dashboard is what the tests read of Grafana's JSON.
+type dashboard struct {
+	UID, Title    string
+	SchemaVersion int
+	Inputs        []any `json:"__inputs"`
+	Panels        []drawn
+	Links         []struct {
+		Type, URL             string
+		KeepTime, IncludeVars bool
+	}
+	Templating struct {
+		List []struct {
+			Name, Type, AllValue, Definition string
+			Query                            any
+		}
+	}
+	Annotations struct {
+		List []struct {
+			Name, Expr string
+		}
+	}
+}
+
+type drawn struct {
+	ID                       int
+	Type, Title, Description string
+	Collapsed                bool
+	Panels                   []drawn
+	GridPos                  struct{ X, Y, W, H int }
+	Datasource               struct{ Type, UID string }
+	Targets                  []struct {
+		RefID, Expr, Format string
+		Instant             bool
+	}
+	Links       []struct{ Title, URL string }
+	FieldConfig struct {
+		Defaults struct {
+			Unit, NoValue string
+			Color         struct{ Mode string }
+			Thresholds    struct {
+				Steps []struct {
+					Color string
+					Value *float64
+				}
+			}
+		}
+		Overrides []struct {
+			Matcher    struct{ Options string }
+			Properties []struct {
+				ID    string
+				Value any
+			}
+		}
+	}
+}
+
+// all returns every dashboard by its path.
+func all(t *testing.T) map[string]dashboard {
+	t.Helper()
+	files, err := grafana.Files()
+	require.NoError(t, err)
+	boards := map[string]dashboard{}
+	for name, text := range files {
+		var d dashboard
+		require.NoError(t, json.Unmarshal(text, &d), name)
+		boards[name] = d
+	}
+	return boards
+}
+
+// flat returns the panels without rows, those inside of collapsed rows too.
+func flat(d dashboard) []drawn {
+	var panels []drawn
+	for _, p := range d.Panels {
+		if p.Type == "row" {
+			panels = append(panels, p.Panels...)
+		} else {
+			panels = append(panels, p)
+		}
+	}
+	return panels
+}
+
+func TestEachBoardIsWrittenInEachSpelling(t *testing.T) {
+	files := all(t)
+	want := 0
+	for _, b := range content.Boards() {
+		folders := []string{"suffixed", "unsuffixed", "dotted"}
+		if b.Set == "wire" {
+			folders = []string{"wire"}
+		}
+		for _, folder := range folders {
+			want++
+			d, written := files["content/grafana/"+folder+"/"+b.UID+".json"]
+			require.True(t, written, "%s/%s", folder, b.UID)
+			assert.Equal(t, b.UID, d.UID, "the address of a board is the same in each spelling")
+			panels := 0
+			for _, row := range b.Rows {
+				panels += len(row.Panels)
+			}
+			assert.Len(t, flat(d), panels, b.UID)
+		}
+	}
+	assert.Len(t, files, want)
+}
+
+// Each cell of the grid belongs to one panel, and no panel is outside of it.
+func TestPanelsDoNotOverlap(t *testing.T) {
+	for name, d := range all(t) {
+		cells := map[[2]int]string{}
+		place := func(p drawn) {
+			assert.True(t, p.GridPos.W > 0 && p.GridPos.H > 0 && p.GridPos.X >= 0 && p.GridPos.X+p.GridPos.W <= 24, "%s: %s", name, p.Title)
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					assert.Empty(t, cells[[2]int{x, y}], "%s: %s lies over it", name, p.Title)
+					cells[[2]int{x, y}] = p.Title
+				}
+			}
+		}
+		for _, p := range d.Panels {
+			place(p)
+		}
+		for _, row := range d.Panels {
+			// When a row is opened, its panels push everything below down.
+			cells = map[[2]int]string{}
+			for _, p := range row.Panels {
+				assert.Greater(t, p.GridPos.Y, row.GridPos.Y, "%s: %s", name, p.Title)
+				place(p)
+			}
+			assert.Equal(t, row.Collapsed, len(row.Panels) > 0, "%s: %s", name, row.Title)
+		}
+	}
+}
+
+func TestPanelsAreComplete(t *testing.T) {
+	for name, d := range all(t) {
+		assert.GreaterOrEqual(t, d.SchemaVersion, 39)
+		assert.Empty(t, d.Inputs, "a variable chooses the data source")
+		ids := map[int]bool{}
+		number := func(p drawn) {
+			assert.False(t, p.ID == 0 || ids[p.ID], "%s: %s has the number of another panel", name, p.Title)
+			ids[p.ID] = true
+		}
+		for _, p := range d.Panels {
+			number(p)
+			for _, inside := range p.Panels {
+				number(inside)
+			}
+		}
+		for _, p := range flat(d) {
+			at := name + ": " + p.Title
+			assert.NotEmpty(t, p.Title, at)
+			assert.Greater(t, len(p.Description), 20, at)
+			assert.NotContains(t, p.Description, "Like `", "%s: the reader has no list of metrics at hand", at)
+			assert.NotEmpty(t, p.FieldConfig.Defaults.Unit, at)
+			assert.NotEmpty(t, p.FieldConfig.Defaults.NoValue, at)
+			assert.Equal(t, "${datasource}", p.Datasource.UID, at)
+			refs := map[string]bool{}
+			for _, target := range p.Targets {
+				assert.False(t, refs[target.RefID], at)
+				refs[target.RefID] = true
+				assert.NotEmpty(t, target.Expr, at)
+				assert.Equal(t, p.Type == "table", target.Format == "table", at)
+			}
+			if len(p.FieldConfig.Defaults.Thresholds.Steps) > 0 {
+				assert.Nil(t, p.FieldConfig.Defaults.Thresholds.Steps[0].Value, "%s: the lowest step has no end", at)
+			}
+		}
+		assert.Equal(t, "datasource", d.Templating.List[0].Name)
+		for _, v := range d.Templating.List[1:] {
+			assert.Equal(t, ".*", v.AllValue, "%s: $%s: all is also what has no such label", name, v.Name)
+		}
+	}
+}
+
+var choice = regexp.MustCompile(`\$\{(\w+):queryparam\}`)
+
+// Links lead to boards of the same folder, and keep the time and the choices.
+func TestLinksKeepWhatWasChosen(t *testing.T) {
+	boards := all(t)
+	internal := 0
+	for name, d := range boards {
+		folder := path.Dir(name)
+		others := 0
+		for _, l := range d.Links {
+			if uid, is := strings.CutPrefix(l.URL, "/d/"); is {
+				others++
+				assert.Contains(t, boards, folder+"/"+uid+".json", name)
+				assert.True(t, l.KeepTime && l.IncludeVars, name)
+			}
+		}
+		siblings := 0
+		for other := range boards {
+			if path.Dir(other) == folder && other != name {
+				siblings++
+			}
+		}
+		assert.Equal(t, siblings, others, "%s links to all others", name)
+		known := map[string]bool{}
+		for _, v := range d.Templating.List {
+			known[v.Name] = true
+		}
+		check := func(link string) {
+			uid, is := strings.CutPrefix(link, "/d/")
+			if !is {
+				u, err := url.Parse(strings.ReplaceAll(link, "${__value.text}", "x"))
+				require.NoError(t, err)
+				assert.Equal(t, "https", u.Scheme, name)
+				return
+			}
+			internal++
+			uid, query, _ := strings.Cut(uid, "?")
+			assert.Contains(t, boards, folder+"/"+uid+".json", name)
+			assert.Contains(t, query, "${__url_time_range}", name)
+			for _, match := range choice.FindAllStringSubmatch(query, -1) {
+				assert.True(t, known[match[1]], "%s: $%s", name, match[1])
+			}
+		}
+		for _, p := range flat(d) {
+			for _, l := range p.Links {
+				check(l.URL)
+			}
+			for _, o := range p.FieldConfig.Overrides {
+				for _, property := range o.Properties {
+					if property.ID == "links" {
+						for _, l := range property.Value.([]any) {
+							check(l.(map[string]any)["url"].(string))
+						}
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, internal, 10)
+}
+
+// Events are marked where a condition begins.
+func TestBoardsMarkChanges(t *testing.T) {
+	boards := all(t)
+	for _, uid := range []string{"vllm-overview", "vllm-engine", "vllm-objectives", "vllm-pool"} {
+		d := boards["content/grafana/suffixed/"+uid+".json"]
+		require.Greater(t, len(d.Annotations.List), 1, uid)
+		assert.Regexp(t, `diagnosis_condition`, d.Annotations.List[1].Expr)
+	}
+}

@@ -1,0 +1,120 @@
+package promlint
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// quantile returns the shape of histogram_quantile.
+func (c *checker) quantile(e *parser.Call) shape {
+	q := c.infer(e.Args[0])
+	if q.literal != nil && (*q.literal < 0 || *q.literal > 1 || math.IsNaN(*q.literal)) {
+		c.report(CodeQuantileRange, Error, e.Args[0], "The quantile %v is not between 0 and 1. The 99th percentile is 0.99.", *q.literal)
+	}
+	s := c.infer(e.Args[1])
+	switch {
+	case s.bucket && !s.leLost && s.fixed["le"]:
+		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs all buckets, and the matcher of le selects one. Remove the matcher.")
+	case s.bucket && s.leLost:
+		c.report(CodeQuantileWithoutLe, Error, e, "The aggregation removes le, without which there are no buckets. Add le to its labels.")
+	case !s.bucket && s.typ != typUnknown:
+		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs the buckets of a histogram, a series that ends in _bucket.")
+	case s.raw != nil:
+		c.report(CodeQuantileLifetime, Error, e, "Without rate the quantile covers the whole life of the servers. Write rate(...[5m]) around the buckets.")
+	}
+	s.raw = nil
+	s.labels = s.labels.without("le")
+	delete(s.ident, "le")
+	s.unit, s.bounds, s.bucket, s.leLost, s.class, s.typ = s.bounds, unit{}, false, false, classQuantile, typGauge
+	s.positive, s.constant, s.filter = false, false, nil
+	return s
+}
+
+// checkLe reports values of le that no bucket has, and those that depend on the way of
+// ingestion.
+func (c *checker) checkLe(e *parser.VectorSelector, m *labels.Matcher, s *shape) {
+	if hasVariable(m.Value) {
+		return
+	}
+	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
+		c.checkBound(e, m, s)
+		return
+	}
+	if s.metric == nil || len(catalog.Bounds(s.metric.Name)) == 0 || m.Type == labels.MatchNotRegexp {
+		return
+	}
+	matched := m.Matches("+Inf")
+	for _, bound := range catalog.Bounds(s.metric.Name) {
+		short, long := boundTexts(bound)
+		switch a, b := m.Matches(short), m.Matches(long); {
+		case a && b:
+			matched = true
+		case a || b:
+			matched = true
+			c.leFormat(e, m, short, long)
+		}
+	}
+	if !matched {
+		c.report(CodeLeUnknown, Error, e, "No bucket of %s matches %s. Its bounds are %s.", s.metric.Name, m, boundList(s.metric))
+	}
+}
+
+func (c *checker) checkBound(e *parser.VectorSelector, m *labels.Matcher, s *shape) {
+	if m.Value == "+Inf" || m.Value == "" {
+		return
+	}
+	bound, err := strconv.ParseFloat(m.Value, 64)
+	if err != nil || math.IsNaN(bound) || math.IsInf(bound, 0) {
+		c.report(CodeLeUnknown, Error, e, "%q is no bound of a bucket: le is a number or \"+Inf\".", m.Value)
+		return
+	}
+	if s.metric != nil {
+		all := catalog.Bounds(s.metric.Name)
+		known := len(all) == 0
+		for _, candidate := range all {
+			known = known || candidate == bound
+		}
+		if !known {
+			c.report(CodeLeUnknown, Error, e, "%s has no bucket with the bound %s. Its bounds are %s.", s.metric.Name, m.Value, boundList(s.metric))
+			return
+		}
+	}
+	short, long := boundTexts(bound)
+	if m.Value != short && m.Value != long {
+		c.report(CodeLeUnknown, Error, e, "The bound is never written %q. Write %q.", m.Value, short)
+		return
+	}
+	if short != long {
+		c.leFormat(e, m, short, long)
+	}
+}
+
+func (c *checker) leFormat(e *parser.VectorSelector, m *labels.Matcher, short, long string) {
+	c.report(CodeLeFormat, Error, e,
+		"%s matches only one of %q and %q: a scrape stores %q, and OTLP and remote write of the collector store %q. Write le=~%q.",
+		m, long, short, long, short, short+`(\.0)?`)
+}
+
+// boundTexts returns the two ways in which a bound is stored: by OTLP and by a scrape.
+func boundTexts(bound float64) (short, long string) {
+	short = strconv.FormatFloat(bound, 'g', -1, 64)
+	long = short
+	if bound == math.Trunc(bound) && bound < 1e6 {
+		long = strconv.FormatFloat(bound, 'f', 1, 64)
+	}
+	return short, long
+}
+
+func boundList(m *catalog.Metric) string {
+	text := ""
+	for _, bound := range catalog.Bounds(m.Name) {
+		short, _ := boundTexts(bound)
+		text += short + ", "
+	}
+	return text + "+Inf"
+}

@@ -1,0 +1,210 @@
+package promlint
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/otlptranslator"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// part is what a name stands for within a metric.
+type part uint8
+
+const (
+	partValue  part = iota // A gauge, or a quantile of a summary.
+	partTotal              // A counter.
+	partBucket             // The buckets of a histogram.
+	partSum                // The sum of a histogram or summary.
+	partCount              // The count of a histogram or summary.
+)
+
+// entry is what a name means.
+type entry struct {
+	metric *catalog.Metric
+	part   part
+	// source is set for a name on the wire.
+	source *catalog.Source
+}
+
+// names are the names of all metrics in one spelling.
+type names struct {
+	spelling Spelling
+	byName   map[string]entry
+	// bare are the names of histograms without part.
+	bare map[string]*catalog.Metric
+}
+
+var allNames = sync.OnceValue(func() map[Spelling]*names {
+	all := map[Spelling]*names{}
+	for _, spelling := range []Spelling{Suffixed, Unsuffixed, Dotted, Wire} {
+		n := &names{spelling: spelling, byName: map[string]entry{}, bare: map[string]*catalog.Metric{}}
+		metrics := catalog.All()
+		for i := range metrics {
+			n.add(&metrics[i])
+		}
+		all[spelling] = n
+	}
+	return all
+})
+
+func namesOf(s Spelling) *names {
+	if n, known := allNames()[s]; known {
+		return n
+	}
+	return allNames()[Suffixed]
+}
+
+var metricTypes = map[catalog.Kind]otlptranslator.MetricType{
+	catalog.KindGauge: otlptranslator.MetricTypeGauge, catalog.KindSum: otlptranslator.MetricTypeMonotonicCounter,
+	catalog.KindHistogram: otlptranslator.MetricTypeHistogram, catalog.KindSummary: otlptranslator.MetricTypeSummary,
+}
+
+var strategies = map[Spelling]otlptranslator.TranslationStrategyOption{
+	Suffixed:   otlptranslator.UnderscoreEscapingWithSuffixes,
+	Unsuffixed: otlptranslator.UnderscoreEscapingWithoutSuffixes,
+	Dotted:     otlptranslator.NoTranslation,
+}
+
+func (n *names) add(m *catalog.Metric) {
+	if n.spelling == Wire {
+		for i := range m.Sources {
+			for _, family := range withPrefixes(m.Sources[i].Family) {
+				n.addParts(family, m, &m.Sources[i])
+			}
+		}
+		if len(m.Sources) == 0 && !m.Derived() {
+			return
+		}
+		return
+	}
+	namer := otlptranslator.NewMetricNamer("", strategies[n.spelling])
+	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: metricTypes[m.Kind]})
+	if err != nil {
+		return
+	}
+	n.addParts(name, m, nil)
+}
+
+// withPrefixes returns a family with each prefix that deployments use.
+func withPrefixes(family string) []string {
+	rest, ours := strings.CutPrefix(family, catalog.Prefixes[0])
+	if !ours {
+		return []string{family}
+	}
+	all := make([]string, 0, len(catalog.Prefixes))
+	for _, prefix := range catalog.Prefixes {
+		all = append(all, prefix+rest)
+	}
+	return all
+}
+
+func (n *names) addParts(name string, m *catalog.Metric, source *catalog.Source) {
+	add := func(name string, p part) {
+		// A family with two meanings keeps the first; an entry of the newest version wins.
+		if before, known := n.byName[name]; known && (before.source == nil || before.source.Until == "") {
+			return
+		}
+		n.byName[name] = entry{metric: m, part: p, source: source}
+	}
+	if source != nil && source.Label != "" {
+		// An info family: its value is always 1.
+		add(name, partValue)
+		return
+	}
+	switch m.Kind {
+	case catalog.KindGauge:
+		add(name, partValue)
+	case catalog.KindSum:
+		add(name, partTotal)
+	case catalog.KindHistogram:
+		n.bare[name] = m
+		add(name+"_bucket", partBucket)
+		add(name+"_sum", partSum)
+		add(name+"_count", partCount)
+	case catalog.KindSummary:
+		add(name, partValue)
+		add(name+"_sum", partSum)
+		add(name+"_count", partCount)
+	}
+}
+
+// infoFamily reports whether a name is that of a family whose facts are in its labels.
+func infoFamily(name string) bool {
+	return slices.ContainsFunc(catalog.InfoFamilies, func(f catalog.InfoFamily) bool {
+		return slices.Contains(withPrefixes(f.Family), name)
+	})
+}
+
+// write returns the name of a part of a metric in this spelling.
+func (n *names) write(m *catalog.Metric, p part) string {
+	best := ""
+	for name, e := range n.byName {
+		if e.metric != m || e.part != p {
+			continue
+		}
+		if n.spelling == Wire {
+			newest := m.Sources[len(m.Sources)-1].Family
+			if !strings.HasPrefix(name, newest) {
+				continue
+			}
+		}
+		if best == "" || len(name) < len(best) || len(name) == len(best) && name < best {
+			best = name
+		}
+	}
+	return best
+}
+
+// nearest returns the name that is most like the given one, and "" if none is.
+func (n *names) nearest(name string) string {
+	best, distance := "", len(name)/3+1
+	for candidate := range n.byName {
+		if abs(len(candidate)-len(name)) >= distance && best != "" {
+			continue
+		}
+		d := editDistance(name, candidate)
+		if d < distance || d == distance && best != "" && candidate < best {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// editDistance is the number of letters to insert, remove or change.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// label spells the name of an attribute.
+func (s Spelling) label(attribute string) string {
+	if s == Dotted {
+		return attribute
+	}
+	namer := otlptranslator.LabelNamer{}
+	name, err := namer.Build(attribute)
+	if err != nil {
+		return attribute
+	}
+	return name
+}

@@ -1,0 +1,240 @@
+// Package promlint finds mistakes in PromQL about the metrics of the catalogue: names,
+// types, units, labels, buckets, matching and thresholds that cannot be what the author
+// meant. It needs no server. It has no opinion on style.
+//
+// A Linter knows what the expressions have in common: the spelling of names, the recording
+// rules, the labels of the deployment. Expr checks one expression in its context and
+// returns findings, each with a stable code, a place and a sentence that says what to do.
+//
+// The checks infer for each part of an expression what its value is: a counter, a rate, a
+// ratio, its unit, the labels that it can have and those that identify a series. Where the
+// inference does not know, the checks are silent.
+package promlint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Spelling is the way in which names of metrics and labels are written.
+type Spelling string
+
+// The spellings.
+const (
+	// Suffixed has underscores, units and types: vllm_prompt_tokens_total.
+	Suffixed Spelling = "suffixed"
+	// Unsuffixed has underscores only: vllm_prompt_tokens.
+	Unsuffixed Spelling = "unsuffixed"
+	// Dotted has the names of the catalogue: {"vllm.prompt_tokens"}.
+	Dotted Spelling = "dotted"
+	// Wire has the names that the programs themselves expose: vllm:prompt_tokens_total.
+	Wire Spelling = "wire"
+)
+
+// Kind is what an expression is for.
+type Kind string
+
+// The kinds of expressions.
+const (
+	Alert  Kind = "alert"
+	Record Kind = "record"
+	Panel  Kind = "panel"
+	// Threshold is a query of a panel that draws a limit.
+	Threshold Kind = "threshold"
+)
+
+// Severity is how sure it is that a finding does harm.
+type Severity string
+
+// The severities of findings.
+const (
+	// Error means that the expression cannot do what it is for.
+	Error Severity = "error"
+	// Warning means that it gives wrong results in some situations.
+	Warning Severity = "warning"
+	// Info is worth a look.
+	Info Severity = "info"
+)
+
+// Finding is one mistake.
+type Finding struct {
+	Code     Code
+	Severity Severity
+	// Start and End are the bytes of the expression that the finding is about. Both are 0
+	// if it is about the whole rule or panel.
+	Start, End int
+	// Message is a sentence that says what is wrong, and one that says what to do.
+	Message string
+	// Suggestion replaces the bytes from Start to End; empty if no replacement is certain.
+	Suggestion string
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%d-%d %s (%s): %s", f.Start, f.End, f.Code, f.Severity, f.Message)
+}
+
+// Options are what all expressions of a Linter have in common. The zero value is usable.
+type Options struct {
+	// Spelling is Suffixed if empty.
+	Spelling Spelling
+	// Strict reports each name that is neither in the catalogue nor of a recording rule nor
+	// in Foreign nor known to this package. Otherwise only names that begin like those of
+	// the catalogue are reported.
+	Strict bool
+	// Foreign are metrics of other programs.
+	Foreign []Foreign
+	// Labels are labels that any series can have besides the usual ones: those of targets,
+	// external labels, and further resource attributes, as they are spelled.
+	Labels []string
+	// Values are the values that a label can have, window or objective for example, in
+	// addition to those of the catalogue.
+	Values map[string][]string
+	// ScrapeInterval is 15 s if zero.
+	ScrapeInterval time.Duration
+}
+
+// Foreign describes a metric of another program.
+type Foreign struct {
+	Name string
+	// Type is "counter", "gauge", "histogram" or empty if it is not known. The name of a
+	// histogram has no suffix.
+	Type string
+	// Unit is a UCUM unit, empty if it is not known.
+	Unit string
+	// Labels are the labels besides those that every target has; nil if they are not known.
+	Labels []string
+}
+
+// Context is what is particular about one expression.
+type Context struct {
+	Kind Kind
+	// Unit is the UCUM unit that the panel or the record declares; empty if none.
+	Unit string
+	// Name is the name of the record or alert.
+	Name string
+	// For is how long an alert must hold.
+	For time.Duration
+	// Labels are the labels that the rule adds.
+	Labels map[string]string
+	// Templates are legends ({{label}}) and annotations ({{ $labels.label }}).
+	Templates []string
+}
+
+// Linter checks expressions. It is safe for concurrent use once Record is no longer called.
+type Linter struct {
+	options  Options
+	names    *names
+	recorded map[string]shape
+	foreign  map[string]foreign
+	labels   map[string]bool
+}
+
+// New returns a linter.
+func New(o Options) *Linter {
+	o.Spelling = cmp.Or(o.Spelling, Suffixed)
+	o.ScrapeInterval = cmp.Or(o.ScrapeInterval, 15*time.Second)
+	l := &Linter{options: o, names: namesOf(o.Spelling), recorded: map[string]shape{}, foreign: foreignMetrics(o.Foreign)}
+	l.labels = deploymentLabels(o.Spelling)
+	for _, label := range o.Labels {
+		l.labels[label] = true
+	}
+	return l
+}
+
+// Record makes a recording rule known, so that expressions may use its name. A rule that
+// uses another recording rule must come after it. Findings about the rule itself are those
+// of Expr.
+func (l *Linter) Record(name, expr, unit string, labels map[string]string) {
+	c := &checker{linter: l, context: Context{Kind: Record, Name: name, Unit: unit}}
+	s := unknownShape()
+	if root, err := c.parse(expr); err == nil {
+		s = c.infer(root)
+	}
+	if u := parseUnit(unit); u.known {
+		s.unit = u
+	}
+	for label := range labels {
+		if s.labels.closed {
+			s.labels = s.labels.with(label)
+		}
+	}
+	s.forget()
+	if before, again := l.recorded[name]; again {
+		// Several rules may have one name, with different labels.
+		s = before.or(s)
+	}
+	l.recorded[name] = s
+}
+
+// maxLength is the length of the longest expression that is checked. Longer ones are not
+// written by hand, and a parser must not be kept busy by them.
+const maxLength = 64 << 10
+
+// Expr returns the findings about an expression, in the order of their places.
+func (l *Linter) Expr(expr string, context Context) []Finding {
+	c := &checker{linter: l, context: context}
+	if len(expr) > maxLength {
+		c.report(CodeSyntax, Error, nil, "The expression is longer than 64 KiB and was not checked. Split it into recording rules.")
+		return c.findings
+	}
+	root, err := c.parse(expr)
+	if err != nil {
+		c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
+		return c.findings
+	}
+	result := c.infer(root)
+	c.checkRoot(root, result)
+	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Code, b.Code))
+	})
+	return slices.Compact(c.findings)
+}
+
+// checker is the state of one check.
+type checker struct {
+	linter   *Linter
+	context  Context
+	source   string
+	findings []Finding
+	// variables are the places where a variable of Grafana was replaced by a stand-in.
+	variables map[int]bool
+	// guards are the metrics that an enclosing "and" requires to be positive.
+	guards []map[string]bool
+	// present are the wire families in the whole expression.
+	present map[string]bool
+}
+
+// report adds a finding about a node; about the whole rule if node is nil.
+func (c *checker) report(code Code, severity Severity, node parser.Node, format string, args ...any) *Finding {
+	f := Finding{Code: code, Severity: severity, Message: fmt.Sprintf(format, args...)}
+	if node != nil {
+		at := node.PositionRange()
+		f.Start, f.End = int(at.Start), int(at.End)
+		if f.Start < 0 || f.End > len(c.source) || f.Start > f.End {
+			f.Start, f.End = 0, len(c.source)
+		}
+	}
+	c.findings = append(c.findings, f)
+	return &c.findings[len(c.findings)-1]
+}
+
+// checkRoot checks what depends on the result of the whole expression.
+func (c *checker) checkRoot(root parser.Expr, result shape) {
+	c.checkLifetime(&result)
+	c.checkTemplates(result)
+	c.checkUnit(root, result)
+	c.checkBare(root, result)
+	switch c.context.Kind {
+	case Alert:
+		c.checkBurn(root)
+		c.checkAlert(root)
+	case Record:
+		c.checkRecordName(root)
+	case Panel, Threshold:
+	}
+}

@@ -1,0 +1,163 @@
+package content
+
+import "time"
+
+// expected is what must happen in a story, from what the story does: the truth.
+type expected struct {
+	// fires are the alerts that must fire, and for which servers; no server means that the
+	// alert names none, or all that the story harms.
+	fires map[string][]string
+	// may are alerts that are right whether they fire or not, each with the reason.
+	may map[string]string
+	// from and to are when users begin and cease to be harmed, or when the cause begins
+	// and ends; 0 where nothing happens.
+	from, to time.Duration
+	// late is how long after from an alert must fire; 0 is tenMinutes.
+	late time.Duration
+	// lingers is how long after to an alert may still fire or begin to fire: until queues
+	// are drained, and for keep_firing_for. 0 is twentyMinutes.
+	lingers time.Duration
+	// noBurn leaves out the comparison with the simulated requests.
+	noBurn bool
+}
+
+const (
+	tenMinutes    = 10 * time.Minute
+	twentyMinutes = 20 * time.Minute
+)
+
+// The alerts of the groups.
+const (
+	poolNotServing    = "VLLMPoolNotServing"
+	poolDegraded      = "VLLMPoolDegraded"
+	serverNotServing  = "VLLMServerNotServing"
+	replicaNotServing = "VLLMReplicaNotServing"
+	serverDegraded    = "VLLMServerDegraded"
+	serverVanished    = "VLLMServerVanished"
+	tooFewServers     = "VLLMTooFewServers"
+	diagnosisMissing  = "VLLMDiagnosisMissing"
+	burnFast          = "VLLMBudgetBurnFast"
+	burnMedium        = "VLLMBudgetBurnMedium"
+	burnSlow          = "VLLMBudgetBurnSlow"
+	burnLeak          = "VLLMBudgetBurnLeak"
+	budgetExhausted   = "VLLMBudgetExhausted"
+	gatewayErrors     = "VLLMGatewayErrors"
+	noReadyEndpoints  = "VLLMGatewayNoReadyEndpoints"
+	gatewayLatency    = "VLLMGatewayLatencyHigh"
+	loraNotLoaded     = "VLLMLoRAAdapterNotLoaded"
+	collectorSilent   = "VLLMCollectorSilent"
+	queueFilling      = "VLLMCollectorQueueFilling"
+	sendFailing       = "VLLMCollectorSendFailing"
+)
+
+const lone = "vllm-0:8000"
+
+// one is the expectation of one alert for the only server of a scenario.
+func one(alert string, from, to time.Duration) expected {
+	return expected{fires: map[string][]string{alert: {lone}}, from: from * time.Minute, to: to * time.Minute}
+}
+
+// nothing is the expectation of a story without harm.
+func nothing() expected { return expected{} }
+
+// with adds an alert that is right either way.
+func (e expected) with(alert, reason string) expected {
+	may := map[string]string{alert: reason}
+	for name, why := range e.may {
+		may[name] = why
+	}
+	e.may = may
+	return e
+}
+
+// ofScenarios is what must happen in the files of examples/scenarios. The times are those
+// in the files. A server without a pool that is degraded opens a ticket, one that does not
+// serve pages.
+func ofScenarios() map[string]expected {
+	const (
+		alsoDegraded = "before and after users get nothing at all, they are served badly"
+		atTheLimit   = "one of five is exactly the share from which a server fails"
+	)
+	all := map[string]expected{
+		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "daily-ramp": nothing(),
+		// Slow for 16 s, which nobody has to be told.
+		"one-minute": nothing(),
+		// It sleeps because somebody put it to sleep; hardly a request comes.
+		"asleep": nothing(),
+		// There is nothing to serve.
+		"frozen-gauges": nothing(),
+
+		"overload":            one(serverDegraded, 10, 20),
+		"long-prompts":        one(serverDegraded, 10, 20),
+		"longer-outputs":      one(serverDegraded, 10, 20),
+		"prefix-reuse-fell":   one(serverDegraded, 10, 20),
+		"cache-thrash":        one(serverDegraded, 10, 20),
+		"admission-deferred":  one(serverDegraded, 10, 20),
+		"slow-steps":          one(serverDegraded, 10, 20),
+		"bandwidth-loss":      one(serverDegraded, 10, 20),
+		"fewer-kv-blocks":     one(serverDegraded, 10, 20),
+		"front-end-starved":   one(serverDegraded, 10, 20),
+		"speculation-useless": one(serverDegraded, 10, 20),
+		"kv-transfer-failing": one(serverDegraded, 10, 20),
+		"two-causes":          one(serverDegraded, 10, 20),
+		"corrupted-logits":    one(serverDegraded, 10, 20).with(serverNotServing, atTheLimit),
+
+		// Three of ten requests fail.
+		"erroring":    one(serverNotServing, 10, 20).with(serverDegraded, alsoDegraded),
+		"stalled":     one(serverNotServing, 10, 13).with(serverDegraded, alsoDegraded),
+		"unreachable": one(serverNotServing, 10, 13).with(serverDegraded, alsoDegraded),
+		// The only server is gone for 74 s.
+		"restart":    one(serverNotServing, 10, 12).with(serverDegraded, alsoDegraded),
+		"cold-cache": one(serverNotServing, 15, 17).with(serverDegraded, alsoDegraded),
+	}
+	imbalance := func(server string) expected {
+		return expected{
+			fires: map[string][]string{poolDegraded: nil, serverDegraded: {server}},
+			from:  10 * time.Minute, to: 20 * time.Minute,
+		}
+	}
+	all["replica-imbalance"], all["engine-imbalance"] = imbalance(lone), imbalance(lone)
+	return all
+}
+
+// ofStories is what must happen in the stories of this package.
+func ofStories() map[string]expected {
+	at := func(fires map[string][]string) expected { return expected{fires: fires, from: onset, to: over} }
+	all := map[string]expected{
+		"healthy pool": nothing(),
+		"server removed": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
+			with(poolDegraded, "two servers carry the load of three"),
+		"server lost with its collector": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
+			with(poolDegraded, "two servers carry the load of three"),
+		"whole pool down": at(map[string][]string{
+			poolNotServing: nil, replicaNotServing: {"chat-a-0:8000", "chat-b-0:8000", "chat-c-0:8000"},
+		}).with(poolDegraded, "on the way back the servers answer one after the other"),
+		"one of three replicas down": at(map[string][]string{poolDegraded: nil, replicaNotServing: {"chat-b-0:8000"}}),
+		"one of three replicas slow": at(map[string][]string{poolDegraded: nil, serverDegraded: {"chat-b-0:8000"}}),
+		"lone server down":           at(map[string][]string{serverNotServing: {"chat-a-0:8000"}}),
+		"gateway refuses requests":   at(map[string][]string{gatewayErrors: nil}),
+		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
+		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
+		"LoRA adapter lost":          at(map[string][]string{loraNotLoaded: nil}),
+		"collector silent":           at(map[string][]string{collectorSilent: nil}),
+		"processor missing":          {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
+		"queue filling":              at(map[string][]string{queueFilling: nil}),
+		"sending fails":              at(map[string][]string{sendFailing: nil}),
+	}
+	for _, name := range []string{"server removed", "server lost with its collector"} {
+		e := all[name]
+		// It is found by comparison with an hour ago, and forgotten after an hour.
+		e.to, e.late = onset+time.Hour, 20*time.Minute
+		all[name] = e
+	}
+	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling"} {
+		e := all[name]
+		// Their rules wait for fifteen minutes, after the series is stale or half full.
+		e.late = 25 * time.Minute
+		all[name] = e
+	}
+	e := all["processor missing"]
+	e.late = 20 * time.Minute
+	all["processor missing"] = e
+	return all
+}

@@ -1,0 +1,242 @@
+package content
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
+)
+
+const (
+	root       = "../../.."
+	alertsPage = root + "/docs/alerts.md"
+	// part is the name of the marks in the page.
+	part = "matrix"
+)
+
+var flagMatrix = flag.Bool("matrix", false, "evaluate all stories, and write the times into docs/alerts.md")
+
+// short are the stories of a run without -matrix.
+var short = []string{"healthy", "bandwidth-loss", "stalled", "one of three replicas down", "gateway refuses requests"}
+
+// ruleFiles are the shipped rules in a spelling.
+func ruleFiles(t *testing.T, spelling string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "content", "rules", spelling, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}
+
+// entry is one row of the matrix.
+type entry struct {
+	story *history.Story
+	want  expected
+}
+
+func entries(t *testing.T) (all []entry) {
+	t.Helper()
+	files, err := filepath.Glob(root + "/examples/scenarios/*.yaml")
+	require.NoError(t, err)
+	wanted := ofScenarios()
+	require.Len(t, files, len(wanted), "each scenario has an expectation")
+	for _, file := range files {
+		s, err := scenario.Load(file)
+		require.NoError(t, err)
+		want, known := wanted[s.Name]
+		require.True(t, known, s.Name)
+		all = append(all, entry{history.FromScenario(&s), want})
+	}
+	wanted = ofStories()
+	told := stories()
+	require.Len(t, told, len(wanted), "each story has an expectation")
+	for _, s := range told {
+		want, known := wanted[s.Name]
+		require.True(t, known, s.Name)
+		all = append(all, entry{s, want})
+	}
+	return all
+}
+
+// Each alert fires in the stories in which it must, soon and for the right servers, and
+// no other alert fires.
+func TestAlertsFireWhereTheyMust(t *testing.T) {
+	race.SkipSequential(t)
+	files := ruleFiles(t, "suffixed")
+	all := entries(t)
+	rows := make([]string, len(all))
+	t.Run("stories", func(t *testing.T) {
+		for i, e := range all {
+			if !*flagMatrix && !slices.Contains(short, e.story.Name) {
+				continue
+			}
+			t.Run(e.story.Name, func(t *testing.T) {
+				t.Parallel()
+				if e.story.Length > 12*time.Hour {
+					e.story.Every = time.Minute
+				}
+				h := history.Play(t, e.story, history.Suffixed)
+				rows[i] = judge(t, h, &e, h.Stores[0].Rules(t, h.Begin, h.End, files...))
+			})
+		}
+	})
+	if t.Failed() || !*flagMatrix {
+		return
+	}
+	page, err := os.ReadFile(alertsPage)
+	require.NoError(t, err)
+	table := "| Scenario | Alert | Fires after | Ends after |\n|---|---|---|---|\n" + strings.Join(rows, "")
+	page, err = pageparts.Replace(page, map[string]string{part: table})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(alertsPage, page, 0o644))
+}
+
+// judge compares what fired with the truth, and returns the rows of the table.
+func judge(t *testing.T, h *history.History, e *entry, fired []history.Firing) string {
+	t.Helper()
+	want := e.want
+	late, lingers := want.late, want.lingers
+	if late == 0 {
+		late = tenMinutes
+	}
+	if lingers == 0 {
+		lingers = twentyMinutes
+	}
+	burns := map[string]verdict{}
+	if !want.noBurn {
+		burns = burnTruth(h, e.story)
+	}
+	byAlert := map[string][]history.Firing{}
+	for _, f := range fired {
+		byAlert[f.Alert] = append(byAlert[f.Alert], f)
+		if _, must := want.fires[f.Alert]; must {
+			continue
+		}
+		if _, may := want.may[f.Alert]; may {
+			continue
+		}
+		if burns[f.Alert] != never {
+			continue
+		}
+		assert.Fail(t, "an alert that must be silent", "%s", f)
+	}
+	for name, v := range burns {
+		if v == must {
+			assert.NotEmpty(t, byAlert[name], "%s must fire: the simulated requests use up the budget as fast", name)
+		}
+	}
+	for name, servers := range want.fires {
+		got := byAlert[name]
+		if !assert.NotEmpty(t, got, "%s must fire", name) {
+			continue
+		}
+		named := map[string]bool{}
+		for _, f := range got {
+			named[f.Labels.Get("instance")] = true
+			assert.GreaterOrEqual(t, f.From, want.from, "%s is too early", f)
+			assert.LessOrEqual(t, f.From, want.to+lingers, "%s is too late", f)
+			assert.LessOrEqual(t, f.To, want.to+late+lingers, "%s does not end", f)
+		}
+		assert.LessOrEqual(t, got[0].From, want.from+late, "%s is too late", got[0])
+		if len(servers) > 0 {
+			assert.ElementsMatch(t, servers, slices.Collect(maps.Keys(named)), name)
+		}
+	}
+	return table(e, byAlert)
+}
+
+// table returns the rows of a story: each alert with the first time and the last.
+func table(e *entry, byAlert map[string][]history.Firing) string {
+	if len(byAlert) == 0 {
+		return fmt.Sprintf("| %s | none | | |\n", e.story.Name)
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(byAlert)) {
+		first, last, lasts := time.Duration(math.MaxInt64), time.Duration(0), false
+		for _, f := range byAlert[name] {
+			first, last, lasts = min(first, f.From), max(last, f.To), lasts || f.Lasts
+		}
+		ends := (last - e.want.to).String()
+		if lasts {
+			ends = "fires at the end of the story"
+		}
+		fmt.Fprintf(&out, "| %s | `%s` | %s | %s |\n", e.story.Name, name, first-e.want.from, ends)
+	}
+	return out.String()
+}
+
+// verdict is what the simulated requests say about an alert on burn rates.
+type verdict int
+
+const (
+	never verdict = iota
+	// near is close to the limit: the alert may fire.
+	near
+	must
+)
+
+// burnTruth computes from the simulated requests which alerts on burn rates are right.
+func burnTruth(h *history.History, s *history.Story) map[string]verdict {
+	type objective struct {
+		events []history.Event
+		target float64
+	}
+	out := map[string]verdict{}
+	if s.NoProcessor {
+		return out
+	}
+	for _, o := range []objective{
+		{h.FirstTokens(2500 * time.Millisecond), 0.95}, {h.Gaps(100 * time.Millisecond), 0.99},
+	} {
+		for _, rule := range []struct {
+			alert       string
+			factor      float64
+			long, short time.Duration
+			events      float64
+		}{
+			{burnFast, 14.4, time.Hour, 5 * time.Minute, 10},
+			{burnMedium, 6, 6 * time.Hour, 30 * time.Minute, 30},
+			{burnSlow, 3, 24 * time.Hour, 2 * time.Hour, 60},
+			{burnLeak, 1, 72 * time.Hour, 6 * time.Hour, 100},
+		} {
+			// From 90 % on it is enough for each.
+			limit := min(rule.factor*(1-o.target), 0.9)
+			above, sure := 0, 0
+			const step = time.Minute
+			for at := step; at <= s.Length; at += step {
+				long, _ := history.Missed(o.events, at, rule.long)
+				brief, n := history.Missed(o.events, at, rule.short)
+				if min(long, brief) > 0.8*limit && n > 0.7*rule.events {
+					above++
+				}
+				if min(long, brief) > 1.2*limit && n > 1.3*rule.events {
+					sure++
+				}
+			}
+			// Long windows are evaluated each five minutes.
+			v := never
+			switch {
+			case sure >= 11:
+				v = must
+			case above > 0:
+				v = near
+			}
+			out[rule.alert] = max(out[rule.alert], v)
+		}
+	}
+	return out
+}
