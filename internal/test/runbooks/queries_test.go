@@ -104,7 +104,7 @@ var incidents = map[string]struct {
 		{"vllm_scrape_failure == 1", appears},
 		{"vllm_up == 0", appears},
 	}},
-	"restart":       {"starting", 12 * time.Minute, nil},
+	"restart":       {"starting", 13 * time.Minute, nil},
 	"asleep":        {"asleep", 13 * time.Minute, nil},
 	"frozen-gauges": {"frozen_gauges", 14 * time.Minute, []seen{{"vllm_kv_cache_utilization_ratio > 0.5 and vllm_num_requests_running == 0", appears}}},
 	"replica-imbalance": {"imbalanced", 0, []seen{
