@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
@@ -28,6 +30,7 @@ var builders = []func() (map[string][]byte, error){
 	rulefile.KubernetesFiles,
 	rulefile.MixinFiles,
 	rulefile.AlertmanagerFiles,
+	datadog.Files,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
@@ -35,8 +38,10 @@ var builders = []func() (map[string][]byte, error){
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
 // path of the page and the name of the part.
-var parts = []func() (map[string]map[string]string, error){
+var parts = []func() map[string]map[string]string{
 	rulefile.PageParts,
+	datadog.Parts,
+	board.Parts,
 }
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no
@@ -95,18 +100,16 @@ func generated(root string) (map[string][]byte, error) {
 		}
 	}
 	for _, build := range parts {
-		pages, err := build()
-		if err != nil {
-			return nil, err
-		}
-		for name, texts := range pages {
+		for name, texts := range build() {
 			page, ok := files[name]
 			if !ok {
+				var err error
 				if page, err = os.ReadFile(filepath.Join(root, name)); err != nil {
 					return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
 				}
 			}
-			if page, err = pageparts.Replace(page, texts); err != nil {
+			page, err := pageparts.Replace(page, texts)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 			files[name] = page

@@ -17,19 +17,11 @@ import (
 const Page = "docs/alerts.md"
 
 // PageParts returns the generated parts of the page about the alerts.
-func PageParts() (map[string]map[string]string, error) {
-	stable, err := alertSections(content.Stable)
-	if err != nil {
-		return nil, err
-	}
-	wire, err := alertSections(content.Wire)
-	if err != nil {
-		return nil, err
-	}
+func PageParts() map[string]map[string]string {
 	return map[string]map[string]string{Page: {
-		"alert-list": alertTable(content.Stable), "alerts": stable, "wire-alerts": wire,
+		"alert-list": alertTable(content.Stable), "alerts": alertSections(content.Stable), "wire-alerts": alertSections(content.Wire),
 		"records": recordTable(), "parameters": parameterTable(), "outages": outageTable(),
-	}}, nil
+	}}
 }
 
 func alertTable(set string) string {
@@ -55,7 +47,7 @@ func wait(d time.Duration) string {
 	return model.Duration(d).String()
 }
 
-func alertSections(set string) (string, error) {
+func alertSections(set string) string {
 	var b strings.Builder
 	for _, g := range content.Groups() {
 		if g.Set != set {
@@ -65,7 +57,7 @@ func alertSections(set string) (string, error) {
 			a := &g.Alerts[i]
 			expr, err := spelling.Expr(a.Expr, spelling.Suffixed)
 			if err != nil {
-				return "", fmt.Errorf("%s: %w", a.Name, err)
+				expr = a.Expr // Files reports the error.
 			}
 			fmt.Fprintf(&b, "\n### %s\n\n```promql\n%s\n```\n\n", a.Name, expr)
 			fmt.Fprintf(&b, "**Why:** %s\n\n**It cannot fire:** %s\n\n", a.Meaning, a.CannotFire)
@@ -79,7 +71,7 @@ func alertSections(set string) (string, error) {
 			fmt.Fprintf(&b, ". **[Runbook](runbooks/%s.md)**\n", a.Name)
 		}
 	}
-	return b.String() + "\n", nil
+	return b.String() + "\n"
 }
 
 func recordTable() string {
