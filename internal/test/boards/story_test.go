@@ -64,7 +64,7 @@ func pictureStory() *history.Story {
 			{From: slowTo, Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
 		}},
 		Syncers: []history.Syncer{{Adapters: []string{"docs", "sql"}}},
-		Own:    ownTelemetry,
+		Own:     ownTelemetry,
 		Processor: map[string]any{
 			"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
 			"metrics": map[string]any{
