@@ -27,10 +27,13 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
-	datadog.Files,
+	rulefile.KubernetesFiles,
+	rulefile.MixinFiles,
+	rulefile.AlertmanagerFiles,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
+	datadog.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
