@@ -16,14 +16,15 @@ const schemaVersion = 42
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets by their paths.
+// Files returns the dashboards of all sets, and what installs them, by their paths.
 func Files() (map[string][]byte, error) {
 	sets, err := board.Sets()
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
+	files := map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}
 	for _, set := range sets {
+		files["content/grafana/"+set.Folder+"/kustomization.yaml"] = configMaps(set)
 		for _, b := range set.Boards {
 			text, err := Dashboard(b, set.Boards)
 			if err != nil {
