@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
@@ -27,6 +28,10 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	rulefile.KubernetesFiles,
+	rulefile.MixinFiles,
+	rulefile.AlertmanagerFiles,
+	datadog.Files,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
@@ -36,6 +41,7 @@ var builders = []func() (map[string][]byte, error){
 // path of the page and the name of the part.
 var parts = []func() map[string]map[string]string{
 	board.Parts,
+	datadog.Parts,
 }
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no

@@ -57,7 +57,7 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
-				Expr: "(count(" + byServer("vllm_diagnosis_severity") + ") or vector(0))" +
+				Expr: "(count(" + byServer("vllm_diagnosis_severity or vllm_num_requests_running") + ") or vector(0))" +
 					" < on () vllm_config:servers:expected and on () vllm_up",
 				Summary: "{{ $value }} servers are reported, fewer than there should be",
 			},

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -37,10 +38,35 @@ func GroupsWith(values map[string]float64) []Group {
 	}
 	for i := range groups {
 		for j := range groups[i].Alerts {
-			groups[i].Alerts[j].Set = groups[i].Set
+			a := &groups[i].Alerts[j]
+			a.Set = groups[i].Set
+			words[a.Name].into(a)
 		}
 	}
 	return groups
+}
+
+// runbook is the part of an alert that is for people.
+type runbook struct {
+	description, meaning, impact          string
+	diagnosis                             []Step
+	mitigation                            []string
+	looksTheSame, notConclude, cannotFire string
+}
+
+// words are the runbooks by the name of the alert.
+var words = func() map[string]runbook {
+	all := map[string]runbook{}
+	for _, part := range []map[string]runbook{diagnosisWords, sloWords, gatewayWords, collectorWords, wireWords} {
+		maps.Copy(all, part)
+	}
+	return all
+}()
+
+func (r runbook) into(a *Alert) {
+	a.Description, a.Meaning, a.Impact = r.description, r.meaning, r.impact
+	a.Diagnosis, a.Mitigation = r.diagnosis, r.mitigation
+	a.LooksTheSame, a.NotConclude, a.CannotFire = r.looksTheSame, r.notConclude, r.cannotFire
 }
 
 // Parameter is a number in the rules that users may change.

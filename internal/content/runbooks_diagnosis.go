@@ -1,0 +1,146 @@
+package content
+
+const conditionNow = "vllm_diagnosis_condition == 1"
+
+var diagnosisWords = map[string]runbook{
+	"VLLMPoolNotServing": {
+		description: "Half or more of the servers of this pool are failing, stalled or unreachable. Look at the condition of each server first.",
+		meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
+		impact:      "Most requests for the model fail or get no answer. What still serves gets all the traffic and becomes slow.",
+		diagnosis: []Step{
+			{Text: "See which condition most servers have. The page of that condition has the next steps.", Query: conditionNow, Board: "vllm-pool", Panel: "Condition"},
+			{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+			{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Board: "vllm-overview", Panel: "Condition of each pool"},
+			{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Failed requests of the gateway"},
+		},
+		mitigation: []string{
+			"Undo the newest change of the servers' image, flags or model if it began with it. Loading a model takes minutes.",
+			"Restart servers that are `stalled`, one at a time. Their running requests are lost; they were not served any more.",
+			"Send the traffic to another pool, or answer with an error at the gateway. Users then see an error at once and not a timeout.",
+		},
+		looksTheSame: "A network policy, a certificate or a token that keeps the collector out looks like an outage: all servers are `unreachable`, but the gateway has no errors.",
+		notConclude:  "Do not conclude that no request succeeds: up to half of the servers may be well.",
+		cannotFire:   "The processor has no `pool`, its diagnosis is off, or the collector is silent (`VLLMCollectorSilent`). A server of which no engine was ever seen is in no pool; it has `VLLMServerNotServing`. If `group_by` has other attributes than the model, the namespace and the cluster, the worst of the pools of a model counts.",
+	},
+	"VLLMPoolDegraded": {
+		description: "A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.",
+		meaning:     "The diagnosis of the pool has severity 2: some servers do not serve, or a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
+		impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
+		diagnosis: []Step{
+			{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
+			{Text: "See which servers are not healthy.", Query: "vllm_diagnosis_severity >= 2", Board: "vllm-overview", Panel: "Condition of each engine"},
+			{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Busiest server over the mean"},
+		},
+		mitigation: []string{
+			"If no server answers badly by itself, add servers. That helps against `demand_exceeds_capacity`, not against `slow_steps` or `kv_pressure` of one server.",
+			"Take a server that is worse than the others out of the routing, and restart it there. The others get its requests, so look first whether they have room.",
+			"Follow the page of the primary cause.",
+		},
+		looksTheSame: "A pool with one server of many down has no cause: the condition of that server explains it.",
+		notConclude:  "Do not conclude that all servers are slow: the weight of a server is the number of its requests, and one busy server can be a fifth of them.",
+		cannotFire:   "As `VLLMPoolNotServing`. It is silent while the pool has severity 3.",
+	},
+	"VLLMServerNotServing": {
+		description: "This server is in no pool, so its users have no other. Look at its condition.",
+		meaning:     "An engine of the server is `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
+		impact:      "Requests to this server fail or get no answer.",
+		diagnosis: []Step{
+			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
+			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+			{Text: "Send one request of your own. It is the only proof that users are served."},
+			{Text: "Read the end of the server's log, and whether the process or the pod has restarted."},
+		},
+		mitigation: []string{
+			"Restart the server if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
+			"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
+			"Route the users to another server.",
+		},
+		looksTheSame: "A scrape that times out because the API server is busy, while requests still succeed: the condition is `unreachable` then, and the outcome of the failure is timeout.",
+		notConclude:  "Do not conclude that the engine is dead because it is `unreachable`: only its metrics cannot be read.",
+		cannotFire:   "A pool has the model of the server: then it is a ticket (`VLLMReplicaNotServing`) and the pool pages. A server that discovery removed has no series; see `VLLMServerVanished`. A pool whose `group_by` lacks the cluster silences servers of the same model in all clusters of one Prometheus: add `k8s.cluster.name` to `group_by`.",
+	},
+	"VLLMReplicaNotServing": {
+		description: "One server of a pool does not serve. The others take its requests; the pool's alerts say whether users notice.",
+		meaning:     "An engine of the server is `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
+		impact:      "The pool has less capacity. Requests that are still routed to the server fail.",
+		diagnosis: []Step{
+			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
+			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+			{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+		},
+		mitigation: []string{
+			"Restart the server, or delete its pod. Loading the model takes minutes, in which the capacity is missing as it is now.",
+			"If it ends again on the same node, keep it away from the node until the GPU was tested.",
+		},
+		looksTheSame: "A server that was stopped on purpose without a deletion of its pod. A pod that is being deleted is `draining` and has no alert.",
+		notConclude:  "Do not conclude that users notice: that is what the alerts of the pool and of the objectives are for.",
+		cannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages.",
+	},
+	"VLLMServerDegraded": {
+		description: "Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.",
+		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests.",
+		impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
+		diagnosis: []Step{
+			{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
+			{Text: "See how long the first token takes.", Query: `vllm_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "See how long a step takes.", Query: `vllm_inter_token_latency_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time between tokens, p95"},
+			{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition of each engine"},
+		},
+		mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
+		looksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",
+		notConclude:  "Do not conclude that more servers help. They help if requests wait; they do not if each step is slow.",
+		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number.",
+	},
+	"VLLMServerVanished": {
+		description: "It served within the last hour, now no collector reports it, and the service has fewer servers than an hour ago.",
+		meaning:     "A server that served within the last hour has no series any more. It was not draining, and its service has fewer servers than an hour ago. So it is neither a rollout nor a pod that Kubernetes deleted in view of the collector.",
+		impact:      "The capacity is smaller. Nothing else reports a server that discovery does not list any more.",
+		diagnosis: []Step{
+			{Text: "See how many servers each service has.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
+			{Text: "See whether the pod exists: kubectl get pods. A pod without IP or with another label is no target."},
+			{Text: "See whether the receiver has fewer targets, or more than its limit.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+		},
+		mitigation: []string{
+			"If the server was removed on purpose, nothing: the alert ends within an hour.",
+			"Mend the discovery: labels, namespace, port, the permission to list pods.",
+			"Start the server again.",
+		},
+		looksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
+		notConclude:  "Do not conclude that the process died. The series end as well if discovery loses it.",
+		cannotFire:   "The last server of a service vanished (`VLLMTooFewServers` and `VLLMCollectorSilent` fire then), another server came in the same hour, or the server never served.",
+	},
+	"VLLMTooFewServers": {
+		description: "The number of servers that are reported is below vllm_config:servers:expected.",
+		meaning:     "Fewer servers are reported than the recording rule `vllm_config:servers:expected` says. Its default is 1. A server that is down counts: it is reported with severity 3 and has alerts of its own.",
+		impact:      "The capacity is smaller than planned; with no server at all, nothing is served.",
+		diagnosis: []Step{
+			{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
+			{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+			{Text: "Compare with the Deployment: kubectl get deployments."},
+		},
+		mitigation: []string{
+			"Start the missing servers, or mend the discovery.",
+			"If the number was changed on purpose, change the rule, or `serversExpected` of the mixin.",
+		},
+		looksTheSame: "Discovery without permission to list pods: the servers run, and the collector does not know them.",
+		notConclude:  "Do not conclude that servers are down: those that are down are counted.",
+		cannotFire:   "Nothing at all is reported (`VLLMCollectorSilent`), or the number in the rule was never set to yours: 1 is only a guard against none.",
+	},
+	"VLLMDiagnosisMissing": {
+		description: "Metrics of this server arrive, but the processor does not diagnose it.",
+		meaning:     "A server reports its running requests, and there is no severity of it.",
+		impact:      "No alert of the diagnosis can fire for this server.",
+		diagnosis: []Step{
+			{Text: "See whether the processor is in the pipeline that reads this server, and whether `diagnosis::enabled` is false."},
+			{Text: "See how many servers the processor holds, and whether it drops points.", Query: "otelcol_processor_vllm_resources", Board: "vllm-collector", Panel: "Series in memory"},
+			{Text: "Read the log of the collector: the processor says once which metrics are missing."},
+		},
+		mitigation: []string{
+			"Put the processor `vllm` into the pipeline, before any batch processor.",
+			"Raise `max_series` if the processor had to leave out servers.",
+		},
+		looksTheSame: "Two pipelines of which only one has the processor.",
+		notConclude:  "Do not conclude that the server is well because it has no other alert.",
+		cannotFire:   "With `naming: wire` the server's own names are used, and this rule does not see them.",
+	},
+}
