@@ -42,6 +42,8 @@ var builders = []func() (map[string][]byte, error){
 var parts = []func() map[string]map[string]string{
 	board.Parts,
 	datadog.Parts,
+	datadog.Parts,
+	board.Parts,
 }
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no
