@@ -40,8 +40,6 @@ var builders = []func() (map[string][]byte, error){
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
 // path of the page and the name of the part.
 var parts = []func() map[string]map[string]string{
-	board.Parts,
-	datadog.Parts,
 	datadog.Parts,
 	board.Parts,
 }
