@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,13 +13,14 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 // builders return files by their paths below the root of the repository. Each line is
@@ -30,16 +30,18 @@ var builders = []func() (map[string][]byte, error){
 	rulefile.KubernetesFiles,
 	rulefile.MixinFiles,
 	rulefile.AlertmanagerFiles,
-	datadog.Files,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
+	datadog.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
 // path of the page and the name of the part.
 var parts = []func() map[string]map[string]string{
+	rulefile.PageParts,
 	datadog.Parts,
+	board.Parts,
 }
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no
@@ -106,7 +108,7 @@ func generated(root string) (map[string][]byte, error) {
 					return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
 				}
 			}
-			page, err := withParts(page, texts)
+			page, err := pageparts.Replace(page, texts)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
@@ -114,20 +116,6 @@ func generated(root string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
-}
-
-// withParts returns a page with new text between the marks of each part.
-func withParts(page []byte, texts map[string]string) ([]byte, error) {
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
-		head, rest, begins := bytes.Cut(page, []byte(begin))
-		_, tail, ends := bytes.Cut(rest, []byte(end))
-		if !begins || !ends {
-			return nil, fmt.Errorf("the marks around the part %q are missing: %s and %s, each on a line of its own", name, strings.TrimSpace(begin), end)
-		}
-		page = slices.Concat(head, []byte(begin), []byte(texts[name]), []byte(end), tail)
-	}
-	return page, nil
 }
 
 // staleFiles returns the files that only builders write and that none has written. A README is

@@ -45,6 +45,14 @@
         name: 'vllm-diagnosis',
         rules: [
           {
+            record: 'vllm_server:severity:max',
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} )' % $._config,
+          },
+          {
+            record: 'vllm_server:severity_in_pool:max',
+            expr: 'vllm_server:severity:max and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or vllm_server:severity:max and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or vllm_server:severity:max and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
+          },
+          {
             record: 'vllm_config:servers:expected',
             expr: 'vector(%(serversExpected)g)' % $._config,
           },
@@ -323,7 +331,7 @@
           },
           {
             alert: 'VLLMServerNotServing',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} ) >= 3 unless on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} unless on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} unless on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
+            expr: 'vllm_server:severity:max >= 3 unless vllm_server:severity_in_pool:max' % $._config,
             'for': '1m',
             keep_firing_for: '5m',
             labels: {
@@ -337,7 +345,7 @@
           },
           {
             alert: 'VLLMReplicaNotServing',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} ) >= 3 and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} ) >= 3 and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} ) >= 3 and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
+            expr: 'vllm_server:severity_in_pool:max >= 3' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -351,7 +359,7 @@
           },
           {
             alert: 'VLLMServerDegraded',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_severity{%(selector)s} ) == 2' % $._config,
+            expr: 'vllm_server:severity:max == 2' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -378,7 +386,7 @@
           },
           {
             alert: 'VLLMTooFewServers',
-            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
+            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
