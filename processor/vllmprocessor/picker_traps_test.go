@@ -170,3 +170,36 @@ func TestAPickerIsNotAServer(t *testing.T) {
 		"request.time_to_first_token_quantile", "request_rate",
 	}, slices.Compact(names))
 }
+
+// What a picker costs a backend, as the README states it.
+func TestTheCostOfAPickerInSeries(t *testing.T) {
+	t.Parallel()
+	readme := readReadme(t)
+	for release, want := range map[string]struct {
+		row  string
+		each int
+	}{
+		"1.0":   {"without flow control and time to first token, as Gateway API Inference Extension 1.0", 9},
+		"llm-d": {"with both, as llm-d-router", 17},
+	} {
+		assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", want.row, want.each))
+		w := newPickerWorld(3)
+		var batches []pmetric.Metrics
+		for i, at := range w.scrapes[:24] {
+			batches = append(batches, wirePoints(t, w.body(release, i), noon.Add(at)))
+		}
+		models, series := map[string]bool{}, map[string]bool{}
+		for i, derived := range derivePicker(t, batches, nil) {
+			for key := range derived {
+				series[key] = true
+			}
+			for _, model := range []string{"food|food-1", "food|food-2", "llama|llama", "late|late-1"} {
+				models[model] = models[model] || w.known(release, i)[model]
+			}
+		}
+		// Each model has all of them, the whole picker has no rate, and one rate is of
+		// requests without a model.
+		assert.Len(t, models, 4)
+		assert.Len(t, series, 4*want.each+(want.each-1)+1, release)
+	}
+}
