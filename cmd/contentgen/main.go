@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,12 +13,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 // builders return files by their paths below the root of the repository. Each line is
@@ -99,7 +98,7 @@ func generated(root string) (map[string][]byte, error) {
 					return nil, fmt.Errorf("%w: the generated parts of this page have no place", err)
 				}
 			}
-			page, err := withParts(page, texts)
+			page, err := pageparts.Replace(page, texts)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
@@ -107,20 +106,6 @@ func generated(root string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
-}
-
-// withParts returns a page with new text between the marks of each part.
-func withParts(page []byte, texts map[string]string) ([]byte, error) {
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
-		head, rest, begins := bytes.Cut(page, []byte(begin))
-		_, tail, ends := bytes.Cut(rest, []byte(end))
-		if !begins || !ends {
-			return nil, fmt.Errorf("the marks around the part %q are missing: %s and %s, each on a line of its own", name, strings.TrimSpace(begin), end)
-		}
-		page = slices.Concat(head, []byte(begin), []byte(texts[name]), []byte(end), tail)
-	}
-	return page, nil
 }
 
 // staleFiles returns the files that only builders write and that none has written. A README is
