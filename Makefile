@@ -197,6 +197,14 @@ accuracy: ## Measure the diagnosis on the simulated engine, and write docs/why/a
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: alerts-matrix
+alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into docs/alerts.md
+	$(say) 'go test ./internal/test/content -matrix (some minutes on two cores)'
+	@{ $(GO) test ./internal/test/content -run '^TestAlerts' -matrix -v -count 1 -timeout 30m; echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 .PHONY: faults
 faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md
 	$(say) 'go test ./internal/test/faults -faults (half an hour or so)'

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
@@ -25,6 +27,10 @@ import (
 // one format.
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
+	rulefile.KubernetesFiles,
+	rulefile.MixinFiles,
+	rulefile.AlertmanagerFiles,
+	datadog.Files,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
@@ -32,7 +38,11 @@ var builders = []func() (map[string][]byte, error){
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
 // path of the page and the name of the part.
-var parts = []func() map[string]map[string]string{}
+var parts = []func() map[string]map[string]string{
+	rulefile.PageParts,
+	datadog.Parts,
+	board.Parts,
+}
 
 // owned are the patterns of the paths that only builders write. A file that matches and that no
 // builder writes any more is removed.

@@ -8,13 +8,34 @@ const (
 	poolModel     = poolSeverity + `{k8s_cluster_name="", k8s_namespace_name=""}`
 )
 
-// serverSeverity is the worst severity of the engines of a model on a server.
-const serverSeverity = "max by (" + serverModelLabels + ") (vllm_diagnosis_severity)"
+// The worst severity of the engines of a model on a server, and the same of servers in a pool.
+const (
+	serverSeverity = "vllm_server:severity:max"
+	pooledSeverity = "vllm_server:severity_in_pool:max"
+)
+
+// severityRecords are what the alerts on servers compare.
+func severityRecords() []Record {
+	return []Record{
+		{
+			Name: serverSeverity, Unit: "{level}",
+			Meaning: "The worst severity of the engines of a model on a server.",
+			Expr:    "max by (" + serverModelLabels + ") (vllm_diagnosis_severity)",
+		},
+		{
+			Name: pooledSeverity, Unit: "{level}",
+			Meaning: "The same, of the servers whose model has a pool.",
+			Expr: serverSeverity + " and on (" + poolLabels + ") " + poolSeverity +
+				" or " + serverSeverity + " and on (k8s_namespace_name, model_name) " + poolNamespace +
+				" or " + serverSeverity + " and on (model_name) " + poolModel,
+		},
+	}
+}
 
 func diagnosisGroup(p parameters) Group {
 	return Group{
 		Name: "vllm-diagnosis", Set: Stable,
-		Records: []Record{serversExpected(p)},
+		Records: append(severityRecords(), serversExpected(p)),
 		Alerts: []Alert{
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
@@ -28,17 +49,12 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
-				Expr: serverSeverity + " >= 3" +
-					" unless on (" + poolLabels + ") " + poolSeverity +
-					" unless on (k8s_namespace_name, model_name) " + poolNamespace +
-					" unless on (model_name) " + poolModel,
+				Expr:    serverSeverity + " >= 3 unless " + pooledSeverity,
 				Summary: "{{ $labels.instance }} does not serve {{ $labels.model_name }}",
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
-				Expr: serverSeverity + " >= 3 and on (" + poolLabels + ") " + poolSeverity +
-					" or " + serverSeverity + " >= 3 and on (k8s_namespace_name, model_name) " + poolNamespace +
-					" or " + serverSeverity + " >= 3 and on (model_name) " + poolModel,
+				Expr:    pooledSeverity + " >= 3",
 				Summary: "{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}",
 			},
 			{
@@ -57,7 +73,7 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
-				Expr: "(count(" + byServer("vllm_diagnosis_severity") + ") or vector(0))" +
+				Expr: "(count(" + byServer("vllm_diagnosis_severity or vllm_num_requests_running") + ") or vector(0))" +
 					" < on () vllm_config:servers:expected and on () vllm_up",
 				Summary: "{{ $value }} servers are reported, fewer than there should be",
 			},

@@ -14,9 +14,8 @@ func wireGroup(p parameters) Group {
 		return fmt.Sprintf(`1 - sum by (%[1]s) (rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[%[2]s])) / (sum by (%[1]s) (rate(%[3]s[%[2]s])) > 0)`,
 			by, window, all)
 	}
-	allowed := 1 - p["rawFirstTokenTarget"]
 	burn := func(factor, long, short string, length int, events string) string {
-		limit := parameters{"": min(p[factor]*allowed, p["errorRatioAlways"])}.number("")
+		limit := fmt.Sprintf("%s * (1 - %s)", p.number(factor), p.number("rawFirstTokenTarget"))
 		return fmt.Sprintf("%s > %s and %s > %s and sum by (%s) (rate(%s[%s])) * %d >= %s",
 			late(long), limit, late(short), limit, by, all, short, length, p.number(events))
 	}

@@ -366,3 +366,30 @@ func resultLabels(expr parser.Expr) []string {
 		return nil
 	}
 }
+
+// Every label that a board chooses by or groups by is of the metric, is job or instance,
+// or is one that docs/start/dashboards.md says to put on series.
+func TestBoardsNeedNoOtherLabels(t *testing.T) {
+	promoted := map[string]bool{}
+	for _, attribute := range content.PromotedAttributes() {
+		promoted[strings.ReplaceAll(attribute, ".", "_")] = true
+	}
+	used := map[string]bool{}
+	eachQuery(t, func(b content.Board, p content.Panel, _ content.Query, expr parser.Expr) {
+		for _, s := range selectors(expr) {
+			m, _, known := spelling.Metric(s.Name)
+			for _, matcher := range s.LabelMatchers {
+				if promoted[matcher.Name] {
+					used[matcher.Name] = true
+					continue
+				}
+				if !known || slices.Contains([]string{"__name__", "job", "instance"}, matcher.Name) {
+					continue
+				}
+				// Pools may be grouped by any attribute.
+				assert.Contains(t, append(slices.Clone(m.Attributes), "le"), matcher.Name, "%s / %s: %s", b.UID, p.Title, s.Name)
+			}
+		}
+	})
+	assert.Equal(t, promoted, used, "each is needed")
+}

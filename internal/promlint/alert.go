@@ -76,6 +76,7 @@ func (c *checker) checkAlert(root parser.Expr) {
 	if !selects(root) {
 		c.report(CodeAlwaysFiring, Error, root, "The expression has a result whatever the values are, so the alert fires for each series. Compare the value with a threshold, without bool.")
 	}
+	c.checkSilentWhenGone(root)
 	if c.context.For == 0 {
 		c.report(CodeWithoutFor, Info, nil, "The alert has no \"for\": a single evaluation above the threshold fires it. Add one unless the expression covers a range that is long enough.")
 	}
@@ -109,4 +110,32 @@ func selects(expr parser.Expr) bool {
 		return selects(e.Expr)
 	}
 	return false
+}
+
+// checkSilentWhenGone reports comparisons that are meant to hold when nothing is left, and
+// do not, because an aggregation of nothing has no result.
+func (c *checker) checkSilentWhenGone(root parser.Expr) {
+	if len(operands(root, parser.LOR)) > 1 {
+		return
+	}
+	for _, term := range operands(root, parser.LAND) {
+		e, is := term.(*parser.BinaryExpr)
+		if !is || !e.Op.IsComparisonOperator() || e.ReturnBool {
+			continue
+		}
+		limit, literal := number(e.RHS)
+		agg, aggregates := inner(e.LHS).(*parser.AggregateExpr)
+		if !literal || !aggregates {
+			continue
+		}
+		nothing := e.Op == parser.EQLC && limit == 0 || e.Op == parser.LSS && limit > 0 || e.Op == parser.LTE && limit >= 0
+		_, selector := inner(agg.Expr).(*parser.VectorSelector)
+		switch {
+		case agg.Op == parser.COUNT && (e.Op == parser.EQLC && limit == 0 || e.Op == parser.LSS && limit == 1 || e.Op == parser.LTE && limit == 0):
+			c.report(CodeSilentWhenGone, Error, e, "count is never 0: without series there is no result, so the alert never fires. Write absent(%s).", c.text(agg.Expr))
+		case nothing && len(agg.Grouping) == 0 && (agg.Op == parser.COUNT || agg.Op == parser.SUM && selector):
+			c.report(CodeSilentWhenGone, Warning, e,
+				"When the last series is gone there is no 0 but no result, and the alert is silent. Write (%s or vector(0)), or add \"or absent(...)\".", c.text(agg))
+		}
+	}
 }

@@ -2,6 +2,7 @@ package promlint
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -28,6 +29,7 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 		left, right = c.infer(e.LHS), c.infer(e.RHS)
 	}
 	c.checkSetMatching(e, &left, &right)
+	c.checkNoDataAsZero(e, &left, &right)
 	switch e.Op {
 	case parser.LOR:
 		return left.or(right)
@@ -60,11 +62,23 @@ func (c *checker) guarded(expr parser.Expr, positive map[string]bool) shape {
 
 // guardsOf returns the metrics that must be positive for an expression to have a result.
 func (c *checker) guardsOf(expr parser.Expr) map[string]bool {
-	all := map[string]bool{}
 	e, is := inner(expr).(*parser.BinaryExpr)
 	if !is || e.ReturnBool {
-		return all
+		return nil
 	}
+	if known, asked := c.required[e]; asked {
+		return known
+	}
+	all := c.requiredBy(e)
+	if c.required == nil {
+		c.required = map[*parser.BinaryExpr]map[string]bool{}
+	}
+	c.required[e] = all
+	return all
+}
+
+func (c *checker) requiredBy(e *parser.BinaryExpr) map[string]bool {
+	all := map[string]bool{}
 	switch e.Op {
 	case parser.LAND:
 		maps.Copy(all, c.guardsOf(e.LHS))
@@ -244,10 +258,20 @@ func (c *checker) added(e *parser.BinaryExpr, s, left, right *shape) {
 	}
 	nonNegative := func(x *shape) bool { return x.positive || x.typ == typRate || x.typ == typCounter }
 	s.positive = e.Op == parser.ADD && (left.positive && nonNegative(right) || right.positive && nonNegative(left))
-	s.constant = left.constant && right.constant
+	// The processor accepts targets between 0 and 1 only, so 1 - target is never 0.
+	s.constant = left.constant && right.constant && (e.Op == parser.ADD || left.literal != nil && *left.literal == 1 && isTarget(right))
 	if e.Op == parser.SUB && left.scalar && right.class == classFraction && left.literal != nil && *left.literal == 1 {
 		s.class = classFraction
 	}
+}
+
+func isTarget(s *shape) bool {
+	for name := range s.metrics {
+		if !strings.Contains(name, "slo") || !strings.Contains(name, "target") {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *checker) multiplied(s, left, right *shape) {

@@ -35,6 +35,12 @@ type condition struct {
 	factor    float64
 	op        parser.ItemType
 	burn      bool
+	// share is true for a ratio, a mean or a quantile that the expression or a recording rule
+	// computes from events.
+	share bool
+	// volume is true for a condition that there are enough events, coverage for one that
+	// enough of the window was observed.
+	volume, coverage bool
 }
 
 // checkBurn checks alerts on the burn rate of a budget.
@@ -43,6 +49,7 @@ func (c *checker) checkBurn(root parser.Expr) {
 	for _, branch := range operands(root, parser.LOR) {
 		conditions := c.conditions(branch)
 		pairs := c.checkPairs(conditions)
+		c.checkVolume(conditions)
 		for _, p := range pairs {
 			if slices.Contains(factors, p) {
 				c.report(CodeBurnThreshold, Warning, branch, "Two pairs of windows have the same threshold %s, so the longer pair adds nothing. A longer window has a smaller factor.", p)
@@ -78,11 +85,64 @@ func (c *checker) conditions(expr parser.Expr) []condition {
 			value, threshold = e.RHS, e.LHS
 		}
 		window, kind := c.windowOf(value)
-		all = append(all, condition{
+		all = append(all, c.described(condition{
 			node: e, window: window, kind: kind, threshold: inner(threshold).String(), factor: firstNumber(threshold), op: e.Op, burn: c.isBurn(value),
-		})
+		}, value))
 	}
 	return all
+}
+
+// described says what the value of a condition is.
+func (c *checker) described(t condition, value parser.Expr) condition {
+	quiet := &checker{linter: c.linter, context: c.context, source: c.source, variables: c.variables, present: c.present}
+	s := quiet.infer(value)
+	computed := false
+	parser.Inspect(value, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.MatrixSelector:
+			computed = true
+		case *parser.VectorSelector:
+			_, recorded := c.linter.recorded[selectorName(n)]
+			computed = computed || recorded
+			t.coverage = t.coverage || strings.Contains(selectorName(n), "coverage")
+		case *parser.Call:
+			t.coverage = t.coverage || n.Func.Name == "count_over_time"
+		}
+		return nil
+	})
+	atLeast := t.op == parser.GTR || t.op == parser.GTE
+	t.coverage = t.coverage && atLeast
+	t.share = computed && s.class.judged() && !t.coverage
+	t.volume = atLeast && !t.share && !t.coverage && s.class == classPlain
+	return t
+}
+
+// checkVolume reports alerts on ratios without a condition on the number of events.
+func (c *checker) checkVolume(all []condition) {
+	var shortest, longest *condition
+	volume, coverage := false, false
+	for i := range all {
+		t := &all[i]
+		volume, coverage = volume || t.volume, coverage || t.coverage
+		if !t.share {
+			continue
+		}
+		if shortest == nil || t.window < shortest.window {
+			shortest = t
+		}
+		if longest == nil || t.window > longest.window {
+			longest = t
+		}
+	}
+	const day = 24 * time.Hour
+	if shortest != nil && !volume && shortest.window < day {
+		c.report(CodeLowTraffic, Info, shortest.node,
+			"Nothing requires a number of requests: with little traffic a single one makes a large ratio or a high quantile. Add \"and\" with the number of requests in the same window.")
+	}
+	if longest != nil && !coverage && longest.window >= day {
+		c.report(CodeCoverage, Info, longest.node,
+			"After an installation the window of %s holds only a few minutes, which count for all of it. Add \"and\" with the share of the window that was observed.", words(longest.window))
+	}
 }
 
 // checkPairs checks conditions that differ in their window, and returns the thresholds of
@@ -171,7 +231,7 @@ func (c *checker) isBurn(expr parser.Expr) bool {
 }
 
 var (
-	nameWindow = regexp.MustCompile(`(^|[^A-Za-z0-9]|[a-z])([0-9]+(?:ms|[smhdwy]))$`)
+	nameWindow = regexp.MustCompile(`(:[a-z_]*)([0-9]+(?:ms|[smhdwy]))$`)
 	allWindows = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
@@ -181,14 +241,14 @@ var (
 func (c *checker) windowOf(expr parser.Expr) (time.Duration, string) {
 	text := expr.String()
 	windows := map[time.Duration]bool{}
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
 			windows[n.Range] = true
 		case *parser.SubqueryExpr:
 			windows[n.Range] = true
 		case *parser.VectorSelector:
-			if w, ok := windowOfName(selectorName(n)); ok {
+			if _, w, ok := windowOfName(selectorName(n)); ok && !inRange(path) {
 				windows[w] = true
 				text = strings.ReplaceAll(text, n.Name, nameWindow.ReplaceAllString(n.Name, "$1"))
 			}
@@ -211,17 +271,26 @@ func (c *checker) windowOf(expr parser.Expr) (time.Duration, string) {
 	return 0, text
 }
 
-// windowOfName returns the window at the end of the name of a recording rule.
-func windowOfName(name string) (time.Duration, bool) {
-	if !strings.Contains(name, ":") {
-		return 0, false
-	}
+// inRange reports whether a node is read over a range, which is then the window.
+func inRange(path []parser.Node) bool {
+	return slices.ContainsFunc(path, func(node parser.Node) bool {
+		switch node.(type) {
+		case *parser.MatrixSelector, *parser.SubqueryExpr:
+			return true
+		}
+		return false
+	})
+}
+
+// windowOfName returns the word before the window at the end of the name of a recording
+// rule, and the window.
+func windowOfName(name string) (word string, window time.Duration, ok bool) {
 	found := nameWindow.FindStringSubmatch(name)
 	if found == nil {
-		return 0, false
+		return "", 0, false
 	}
 	d, err := model.ParseDuration(found[2])
-	return time.Duration(d), err == nil && d > 0
+	return found[1], time.Duration(d), err == nil && d > 0
 }
 
 func firstNumber(expr parser.Expr) float64 {
@@ -239,20 +308,25 @@ func words(d time.Duration) string { return model.Duration(d).String() }
 
 // checkRecordName reports a window in the name of a rule that its expression does not have.
 func (c *checker) checkRecordName(root parser.Expr) {
-	want, has := windowOfName(c.context.Name)
+	word, want, has := windowOfName(c.context.Name)
 	if !has {
 		return
 	}
 	different := time.Duration(0)
-	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(root, func(node parser.Node, path []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
-			if n.Range != want && !c.variableBetween(n) {
+			if n.Range != want && !inRange(path) {
+				different = n.Range
+			}
+		case *parser.SubqueryExpr:
+			if n.Range != want && !inRange(path) {
 				different = n.Range
 			}
 		case *parser.VectorSelector:
-			if w, ok := windowOfName(selectorName(n)); ok && w != want {
-				different = w
+			// "last1h" within a "rate5m" is not its window.
+			if w, window, ok := windowOfName(selectorName(n)); ok && (w == word || w == ":" || word == ":") && window != want && !inRange(path) {
+				different = window
 			}
 		}
 		return nil

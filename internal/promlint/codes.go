@@ -43,9 +43,13 @@ const (
 	CodeBurnWindows        Code = "burn-windows"
 	CodeBurnOneWindow      Code = "burn-one-window"
 	CodeBurnThreshold      Code = "burn-threshold"
+	CodeLowTraffic         Code = "low-traffic"
+	CodeCoverage           Code = "coverage"
 	CodeRateFactor         Code = "rate-factor"
 	CodeRecordWindow       Code = "record-window"
 	CodeAlwaysFiring       Code = "always-firing"
+	CodeNoDataAsZero       Code = "no-data-as-zero"
+	CodeSilentWhenGone     Code = "silent-when-gone"
 	CodeWithoutFor         Code = "without-for"
 )
 
@@ -98,8 +102,12 @@ var rules = []Rule{
 	{CodeBurnWindows, "The windows of a burn-rate alert do not belong to its factor, are equal or in the wrong order."},
 	{CodeBurnOneWindow, "A burn-rate alert has one window only: it fires late or stays long after the end."},
 	{CodeBurnThreshold, "The thresholds of a burn-rate alert differ within a pair, or have no burn factor."},
+	{CodeLowTraffic, "An alert on a ratio or a quantile has no condition on the traffic: at night one of two requests is a half."},
+	{CodeCoverage, "An alert on a ratio over a day or more has no condition on how much of the window was observed."},
 	{CodeRateFactor, "A rate is multiplied by the seconds of another window than its own."},
 	{CodeRecordWindow, "The name of a recording rule has another window than its expression."},
 	{CodeAlwaysFiring, "The alert compares nothing, so it fires for each series."},
+	{CodeNoDataAsZero, "`or vector(0)` after a quantile or a mean shows a latency of 0 where there is no data."},
+	{CodeSilentWhenGone, "An alert on a sum or a number of series is silent once the last series is gone: there is no 0 then."},
 	{CodeWithoutFor, "The alert has no `for`: one evaluation is enough to fire."},
 }

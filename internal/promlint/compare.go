@@ -180,3 +180,25 @@ func mirrored(op parser.ItemType) parser.ItemType {
 	}
 	return op
 }
+
+// checkColours reports thresholds of a panel that its values never reach.
+func (c *checker) checkColours(root parser.Expr, result shape) {
+	if result.class != classFraction || !result.unit.known || !result.unit.equal(one) {
+		return
+	}
+	for _, limit := range c.context.Thresholds {
+		if limit > 1 {
+			c.report(CodeThreshold, Error, root, "The threshold %v of the panel is out of reach: the value is a ratio between 0 and 1. Write %v if you mean percent.", limit, limit/100)
+		}
+	}
+}
+
+// checkNoDataAsZero reports a latency that is shown as 0 where there is none.
+func (c *checker) checkNoDataAsZero(e *parser.BinaryExpr, left, right *shape) {
+	if e.Op != parser.LOR || !right.scalar || right.literal == nil || *right.literal != 0 {
+		return
+	}
+	if left.class == classQuantile || left.class == classMean {
+		c.report(CodeNoDataAsZero, Warning, e, "Without data the %s is shown as 0, the best possible value. Remove \"or vector(0)\".", left.class)
+	}
+}

@@ -50,11 +50,17 @@ func (c *checker) checkDivision(e *parser.BinaryExpr, left, right *shape) {
 		}
 	}
 	divisor := c.text(e.RHS)
-	if subset(left.metrics, right.metrics) {
+	if subset(left.metrics, right.metrics) && !subtracts(e.RHS) {
 		c.report(CodeDivisionNaN, Info, e,
 			"Without traffic both sides are 0 and the result is NaN, which looks like a value and spoils what is computed from it. Write (%s > 0) as the divisor.", divisor)
 		return
 	}
 	c.report(CodeDivision, Warning, e,
 		"The divisor can be 0 while the dividend is not: the result is then infinite. Write (%s > 0) as the divisor, or clamp_min.", divisor)
+}
+
+// subtracts reports whether an expression is a difference: it can be 0 with any traffic.
+func subtracts(expr parser.Expr) bool {
+	e, is := inner(expr).(*parser.BinaryExpr)
+	return is && e.Op == parser.SUB
 }

@@ -11,6 +11,7 @@ type foreign struct {
 	typ    typ
 	unit   unit
 	labels []string
+	key    []string
 	closed bool
 	bucket bool
 	// bounds is the unit of a histogram's bounds.
@@ -20,25 +21,25 @@ type foreign struct {
 
 // wellKnown are metrics that Prometheus itself makes.
 var wellKnown = []Foreign{
-	{Name: "up", Type: "gauge", Unit: "{state}"},
-	{Name: "scrape_duration_seconds", Type: "gauge", Unit: "s"},
-	{Name: "scrape_samples_scraped", Type: "gauge", Unit: "{sample}"},
-	{Name: "scrape_samples_post_metric_relabeling", Type: "gauge", Unit: "{sample}"},
-	{Name: "scrape_series_added", Type: "gauge", Unit: "{series}"},
+	{Name: "up", Type: "gauge", Unit: "{state}", Labels: []string{}},
+	{Name: "scrape_duration_seconds", Type: "gauge", Unit: "s", Labels: []string{}},
+	{Name: "scrape_samples_scraped", Type: "gauge", Unit: "{sample}", Labels: []string{}},
+	{Name: "scrape_samples_post_metric_relabeling", Type: "gauge", Unit: "{sample}", Labels: []string{}},
+	{Name: "scrape_series_added", Type: "gauge", Unit: "{series}", Labels: []string{}},
 	{Name: "target_info", Type: "gauge", Unit: "1"},
 	{Name: "ALERTS", Type: "gauge", Unit: "1"},
 	{Name: "ALERTS_FOR_STATE", Type: "gauge", Unit: "s"},
 }
 
-// foreignPrefixes are names of other programs that need no declaration.
-var foreignPrefixes = []string{"otelcol_", "otelcol.", "DCGM_", "kube_", "container_", "node_", "prometheus_", "alertmanager_"}
-
 func foreignMetrics(declared []Foreign) map[string]foreign {
 	all := map[string]foreign{}
-	for _, list := range [][]Foreign{wellKnown, telemetry, declared} {
+	for _, list := range [][]Foreign{wellKnown, telemetry, gpu, declared} {
 		for _, f := range list {
 			u := parseUnit(f.Unit)
-			entry := foreign{unit: u, labels: f.Labels, closed: f.Labels != nil, class: classPlain}
+			entry := foreign{unit: u, labels: f.Labels, key: f.Labels, closed: f.Labels != nil, class: classPlain}
+			if f.Key != nil {
+				entry.key = f.Key
+			}
 			switch f.Type {
 			case "counter":
 				entry.typ = typCounter
@@ -54,7 +55,6 @@ func foreignMetrics(declared []Foreign) map[string]foreign {
 				all[f.Name+"_count"] = entry
 				entry.bucket, entry.bounds = true, u
 				all[f.Name+"_bucket"] = entry
-				all[f.Name] = foreign{}
 				continue
 			}
 			all[f.Name] = entry
@@ -72,11 +72,7 @@ func (c *checker) foreignOf(name string) (foreign, bool) {
 	if f, known := c.linter.foreign[name]; known {
 		return f, true
 	}
-	known := !c.linter.options.Strict && !looksOurs(name)
-	for _, prefix := range foreignPrefixes {
-		known = known || strings.HasPrefix(name, prefix)
-	}
-	if !known {
+	if name == "" || c.linter.options.Strict || looksOurs(name) {
 		return foreign{}, false
 	}
 	f := foreign{}

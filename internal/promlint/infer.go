@@ -103,6 +103,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 	if e, known := c.linter.names.byName[name]; known {
 		if node != nil {
 			c.checkRemoved(node, name, e)
+			c.checkOldName(node, name, e)
 		}
 		return c.shapeOf(e), true
 	}
@@ -118,7 +119,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		s.labels = closedSet(f.labels...)
 		s.labels.deployment = true
 		s.ident = map[string]bool{"job": true, "instance": true}
-		for _, label := range f.labels {
+		for _, label := range f.key {
 			s.ident[label] = true
 		}
 		if f.bucket {

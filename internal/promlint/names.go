@@ -1,6 +1,7 @@
 package promlint
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,7 @@ var strategies = map[Spelling]otlptranslator.TranslationStrategyOption{
 	Suffixed:   otlptranslator.UnderscoreEscapingWithSuffixes,
 	Unsuffixed: otlptranslator.UnderscoreEscapingWithoutSuffixes,
 	Dotted:     otlptranslator.NoTranslation,
+	Wire:       otlptranslator.UnderscoreEscapingWithSuffixes,
 }
 
 func (n *names) add(m *catalog.Metric) {
@@ -75,10 +77,10 @@ func (n *names) add(m *catalog.Metric) {
 				n.addParts(family, m, &m.Sources[i])
 			}
 		}
-		if len(m.Sources) == 0 && !m.Derived() {
+		if len(m.Sources) > 0 {
 			return
 		}
-		return
+		// With "naming: wire" of the receiver, what the project itself computes keeps its name.
 	}
 	namer := otlptranslator.NewMetricNamer("", strategies[n.spelling])
 	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: metricTypes[m.Kind]})
@@ -145,7 +147,7 @@ func (n *names) write(m *catalog.Metric, p part) string {
 		if e.metric != m || e.part != p {
 			continue
 		}
-		if n.spelling == Wire {
+		if n.spelling == Wire && len(m.Sources) > 0 {
 			newest := m.Sources[len(m.Sources)-1].Family
 			if !strings.HasPrefix(name, newest) {
 				continue
@@ -159,10 +161,13 @@ func (n *names) write(m *catalog.Metric, p part) string {
 }
 
 // nearest returns the name that is most like the given one, and "" if none is.
-func (n *names) nearest(name string) string {
+func (l *Linter) nearest(name string) string {
 	best, distance := "", len(name)/3+1
-	for candidate := range n.byName {
-		if abs(len(candidate)-len(name)) >= distance && best != "" {
+	candidates := slices.Collect(maps.Keys(l.names.byName))
+	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
+	candidates = slices.AppendSeq(candidates, maps.Keys(l.foreign))
+	for _, candidate := range candidates {
+		if abs(len(candidate)-len(name)) > distance {
 			continue
 		}
 		d := editDistance(name, candidate)

@@ -108,6 +108,8 @@ type Foreign struct {
 	Unit string
 	// Labels are the labels besides those that every target has; nil if they are not known.
 	Labels []string
+	// Key are the labels that identify a series of a target; nil means Labels.
+	Key []string
 }
 
 // Context is what is particular about one expression.
@@ -123,6 +125,8 @@ type Context struct {
 	Labels map[string]string
 	// Templates are legends ({{label}}) and annotations ({{ $labels.label }}).
 	Templates []string
+	// Thresholds are the values from which a panel has another colour.
+	Thresholds []float64
 }
 
 // Linter checks expressions. It is safe for concurrent use once Record is no longer called.
@@ -205,6 +209,8 @@ type checker struct {
 	variables map[int]bool
 	// guards are the metrics that an enclosing "and" requires to be positive.
 	guards []map[string]bool
+	// required are the results of guardsOf: without them, deep expressions take long.
+	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
 }
@@ -229,6 +235,7 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 	c.checkTemplates(result)
 	c.checkUnit(root, result)
 	c.checkBare(root, result)
+	c.checkColours(root, result)
 	switch c.context.Kind {
 	case Alert:
 		c.checkBurn(root)

@@ -56,3 +56,40 @@ var telemetry = []Foreign{
 	{Name: "otelcol_receiver_accepted_metric_points", Type: "counter", Unit: "{datapoint}", Labels: []string{"receiver", "transport"}},
 	{Name: "otelcol_receiver_refused_metric_points", Type: "counter", Unit: "{datapoint}", Labels: []string{"receiver", "transport"}},
 }
+
+var (
+	gpuLabels = []string{
+		"gpu", "UUID", "device", "pci_bus_id", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "GPU_I_PROFILE", "GPU_I_ID", "err_code", "err_msg",
+	}
+	gpuKey = []string{"gpu"}
+)
+
+// gpu are the metrics of NVIDIA's exporter that it exposes by default.
+var gpu = []Foreign{
+	{Name: "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_DEC_UTIL", Type: "gauge", Unit: "%", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_ENC_UTIL", Type: "gauge", Unit: "%", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_FB_FREE", Type: "gauge", Unit: "MiBy", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_FB_RESERVED", Type: "gauge", Unit: "MiBy", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_FB_USED", Type: "gauge", Unit: "MiBy", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_GPU_TEMP", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_GPU_UTIL", Type: "gauge", Unit: "%", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_LOW_UTIL_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_MEMORY_TEMP", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_MEM_CLOCK", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_MEM_COPY_UTIL", Type: "gauge", Unit: "%", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_POWER_USAGE", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_POWER_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_RELIABILITY_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_SM_CLOCK", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_THERMAL_VIOLATION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Type: "counter", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_DEV_XID_ERRORS", Type: "gauge", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_PROF_DRAM_ACTIVE", Type: "gauge", Unit: "1", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_PROF_GR_ENGINE_ACTIVE", Type: "gauge", Unit: "1", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Type: "gauge", Unit: "1", Labels: gpuLabels, Key: gpuKey},
+	{Name: "DCGM_FI_PROF_SM_ACTIVE", Type: "gauge", Unit: "1", Labels: gpuLabels, Key: gpuKey},
+}

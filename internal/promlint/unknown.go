@@ -21,7 +21,8 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 			"%s is a counter, which Prometheus stores as %s_total: the selector is always empty. Write %s_total.", name, name, name)
 		return
 	}
-	if _, known := n.bare[name]; known {
+	_, ofOthers := c.linter.foreign[name+"_bucket"]
+	if _, known := n.bare[name]; known || ofOthers {
 		f(CodeHistogramPart, "", "%s is a histogram: it has only %s_bucket, %s_sum and %s_count. Choose one of them.", name, name, name, name)
 		return
 	}
@@ -45,7 +46,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	if !c.linter.options.Strict && !looksOurs(name) {
 		return
 	}
-	if nearest := n.nearest(name); nearest != "" {
+	if nearest := c.linter.nearest(name); nearest != "" {
 		f(CodeUnknownMetric, c.renamed(node, name, nearest),
 			"No metric is named %s: the selector is always empty. The most similar name is %s.", name, nearest)
 		return
@@ -61,12 +62,6 @@ func (c *checker) checkOtherSpelling(node *parser.VectorSelector, name string) b
 			continue
 		}
 		right := c.linter.names.write(e.metric, e.part)
-		if right == "" {
-			c.report(CodeOtherSpelling, Error, node,
-				"%s is the %s spelling; in the %s spelling the metric %s does not exist. Use another metric.",
-				name, other, c.linter.names.spelling, e.metric.Name)
-			return true
-		}
 		note := ""
 		if other == Wire && e.source != nil && e.source.Until != "" {
 			note = " vLLM removed this family in " + e.source.Until + "."
@@ -103,6 +98,19 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 	c.report(CodeRemovedMetric, Warning, node,
 		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.",
 		name, e.source.Until, newest, "or "+newest).Suggestion = c.renamed(node, name, newest)
+}
+
+// checkOldName reports a family that only some old servers expose without _total.
+func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) {
+	if e.source == nil || strings.HasSuffix(name, "_total") {
+		return
+	}
+	total, known := c.linter.names.byName[name+"_total"]
+	if !known || total.part != partTotal || c.present[total.source.Family] {
+		return
+	}
+	c.report(CodeMissingTotal, Error, node,
+		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name).Suggestion = c.renamed(node, name, name+"_total")
 }
 
 // families returns the families in an expression without the parts of histograms.
@@ -172,6 +180,7 @@ func looksOurs(name string) bool {
 	for _, prefix := range []string{
 		"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
 		"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
+		"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return true

@@ -295,4 +295,3 @@ func TestAPickersValuesAreTheIntegralsOfWhatHappened(t *testing.T) {
 		}
 	}
 }
-

@@ -16,14 +16,15 @@ const schemaVersion = 42
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets by their paths.
+// Files returns the dashboards of all sets, and what installs them, by their paths.
 func Files() (map[string][]byte, error) {
 	sets, err := board.Sets()
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
+	files := map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}
 	for _, set := range sets {
+		files["content/grafana/"+set.Folder+"/kustomization.yaml"] = configMaps(set)
 		for _, b := range set.Boards {
 			text, err := Dashboard(b, set.Boards)
 			if err != nil {
@@ -63,16 +64,16 @@ func variables(b content.Board) []any {
 	list := []any{object{
 		"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
 		"hide": 0, "includeAll": false, "multi": false, "refresh": 1, "regex": "", "skipUrlSync": false,
-		"options": []any{}, "current": object{},
+		"options": []any{},
 	}}
 	for _, v := range b.Variables {
 		query := "label_values(" + oneLine(v.Metric) + ", " + v.LabelName + ")"
 		variable := object{
 			"name": v.Name, "label": v.Label, "type": "query", "datasource": datasource(),
-			"definition": query, "query": object{"qryType": 1, "query": query, "refId": "Variable-" + v.Name},
+			"query": object{"qryType": 1, "query": query, "refId": "Variable-" + v.Name},
 			// On a change of the time range, so that servers that are gone can be chosen.
 			"refresh": 2, "sort": 1, "hide": 0, "skipUrlSync": false, "regex": "", "options": []any{},
-			"multi": v.Multi, "includeAll": v.IncludeAll, "current": object{},
+			"multi": v.Multi, "includeAll": v.IncludeAll,
 		}
 		if v.IncludeAll {
 			// It matches series without the label, too.
@@ -94,7 +95,8 @@ func annotations(b content.Board) []any {
 	for _, a := range b.Annotations {
 		list = append(list, object{
 			"name": a.Name, "datasource": datasource(), "enable": true, "hide": false, "iconColor": board.Hex(a.Color),
-			"expr": a.Expr, "step": "60s", "titleFormat": a.Name, "textFormat": a.Text, "useValueForTime": "off",
+			"target":      object{"refId": "Anno", "expr": a.Expr, "interval": "60s"},
+			"titleFormat": a.Name, "textFormat": a.Text, "useValueForTime": "off",
 		})
 	}
 	return list

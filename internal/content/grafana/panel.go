@@ -213,7 +213,11 @@ func panelLinks(p content.Panel, b content.Board) []any {
 		if l.Board != "" {
 			url = boardURL(l.Board, b, "")
 		}
-		list = append(list, object{"title": l.Title, "url": url, "targetBlank": l.Board == ""})
+		// Grafana's types require all of these.
+		list = append(list, object{
+			"title": l.Title, "type": "link", "url": url, "targetBlank": l.Board == "", "tooltip": "", "icon": "external link",
+			"keepTime": false, "includeVars": false, "asDropdown": false, "tags": []string{},
+		})
 	}
 	return list
 }

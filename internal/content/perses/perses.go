@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ func Files() (map[string][]byte, error) {
 func Dashboard(b content.Board) ([]byte, error) {
 	panels, layouts := object{}, []any{}
 	for i, row := range b.Rows {
-		places, _ := board.Places(row.Panels)
+		places, _ := board.Places(readable(row.Panels))
 		items := []any{}
 		for j, p := range row.Panels {
 			key := fmt.Sprintf("%d_%d_%s", i, j, keyOf(p.Title))
@@ -74,6 +75,18 @@ func Dashboard(b content.Board) ([]byte, error) {
 		return nil, fmt.Errorf("board %s: %w", b.UID, err)
 	}
 	return buffer.Bytes(), nil
+}
+
+// readable makes panels higher that are high enough for more than one line of a legend in
+// Grafana: Perses cuts the second line off, unless the content has 300 pixels.
+func readable(panels []content.Panel) []content.Panel {
+	higher := slices.Clone(panels)
+	for i := range higher {
+		if higher[i].Height >= 7 && higher[i].Height < 10 {
+			higher[i].Height = 10
+		}
+	}
+	return higher
 }
 
 // keyOf is a title as a part of a reference.
@@ -121,6 +134,10 @@ func panel(p content.Panel, b content.Board) object {
 		if q.Legend != "" {
 			spec["seriesNameFormat"] = q.Legend
 		}
+		if p.Kind == content.StateTimeline {
+			// Each point is a cell with a border; narrow cells are nothing but borders.
+			spec["minStep"] = "1m"
+		}
 		queries = append(queries, object{"kind": "TimeSeriesQuery", "spec": object{
 			"plugin": object{"kind": "PrometheusTimeSeriesQuery", "spec": spec},
 		}})
@@ -157,7 +174,7 @@ func plugin(p content.Panel) object {
 			"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "mappings": mappings(p),
 		}}
 	case content.Table:
-		return object{"kind": "Table", "spec": object{"density": "compact", "columnSettings": columns(p)}}
+		return object{"kind": "Table", "spec": object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns(p)}}
 	case content.Text:
 		return object{"kind": "Markdown", "spec": object{"text": p.Body}}
 	default:

@@ -21,8 +21,6 @@ func format(p content.Panel) object {
 		return object{"unit": "bytes", "shortValues": true}
 	case "By/s":
 		return object{"unit": "bytes/sec", "shortValues": true}
-	case "{request}/s":
-		return object{"unit": "requests/sec"}
 	default:
 		return object{"unit": "decimal", "shortValues": true}
 	}
@@ -32,12 +30,12 @@ func format(p content.Panel) object {
 func axisLabel(p content.Panel) string {
 	noun, counted := strings.CutPrefix(p.Unit, "{")
 	switch {
-	case p.Unit == "{request}/s", p.Unit == "{state}", p.Unit == "{level}":
+	case p.Unit == "{state}", p.Unit == "{level}":
 		return ""
 	case counted && strings.HasSuffix(noun, "}/s"):
-		return strings.TrimSuffix(noun, "}/s") + "s/s"
+		return plural(strings.TrimSuffix(noun, "}/s")) + "/s"
 	case counted:
-		return strings.TrimSuffix(noun, "}") + "s"
+		return plural(strings.TrimSuffix(noun, "}"))
 	case p.Unit == "W", p.Unit == "Hz":
 		return p.Unit
 	case p.Unit == "Cel":
@@ -46,3 +44,5 @@ func axisLabel(p content.Panel) string {
 		return ""
 	}
 }
+
+func plural(noun string) string { return strings.TrimSuffix(noun, "s") + "s" }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
@@ -130,14 +129,4 @@ func document(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Names returns the names of all alerts and records, sorted.
-func Names(groups []Group) []string {
-	var names []string
-	for _, g := range groups {
-		for _, r := range g.Rules {
-			names = append(names, strings.TrimSpace(r.Alert+r.Record))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedKeys(values map[string]string) []string { return slices.Sorted(maps.Keys(values)) }

@@ -57,7 +57,10 @@ const look = `(() => {
       title: (card.querySelector('h2,h3,h4,h5,h6')?.innerText ?? '').trim(),
       empty: /\bNo data\b/i.test(text) || (card.querySelector('canvas, table, [data-testid="stat"]') === null && text.split('\n').length < 2),
       errors: [...card.querySelectorAll('[role="alert"]')].map((e) => e.innerText.trim()),
-      cut: cut(card),
+      cut: cut(card).concat([...card.querySelectorAll('*')].filter((e) => shown(e) && e.scrollHeight > e.clientHeight + 2 &&
+        e.clientHeight > 0 && ['auto', 'scroll'].includes(getComputedStyle(e).overflowY)).map((e) => 'more below: ' + e.innerText.trim().slice(-40)))
+        .concat([...card.querySelectorAll('*')].filter((e) => shown(e) && e.scrollWidth > e.clientWidth + 2 &&
+        e.clientWidth > 0 && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX)).map((e) => 'more to the right: ' + e.innerText.trim().slice(0, 40))),
       text: text,
     };
   });

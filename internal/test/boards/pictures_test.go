@@ -53,7 +53,7 @@ func TestPictures(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1280, open: name == "vllm-features",
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1400, open: name == "vllm-features",
 			})
 			require.NoError(t, err)
 			check(t, page)
@@ -71,7 +71,23 @@ func recorded(t *testing.T, story *history.Story) *history.Store {
 	moved(t, played.Stores[0], to, drawnEnd.Sub(played.End))
 	to.Rules(t, drawnEnd.Add(-length), drawnEnd, filepath.Join(*rules, "vllm.yaml"))
 	t.Logf("the story took %s", time.Since(began).Round(time.Second))
+	told(t, to)
 	return to
+}
+
+// told logs what the processor reported, so that it can be compared with the story.
+func told(t *testing.T, s *history.Store) {
+	t.Helper()
+	for _, query := range []string{`vllm_diagnosis_condition == 1`, `vllm_diagnosis_cause{role="primary"} == 1`} {
+		all, err := s.Range(t.Context(), query, drawnEnd.Add(-length), drawnEnd, 15*time.Second)
+		require.NoError(t, err)
+		for _, series := range all {
+			name := series.Metric.Get("condition") + series.Metric.Get("cause")
+			t.Logf("%s %s: %d x 15 s from minute %.1f to %.1f", series.Metric.Get("instance"), name, len(series.Floats),
+				time.UnixMilli(series.Floats[0].T).Sub(drawnEnd.Add(-length)).Minutes(),
+				time.UnixMilli(series.Floats[len(series.Floats)-1].T).Sub(drawnEnd.Add(-length)).Minutes())
+		}
+	}
 }
 
 // check reports what a reader of the board would stumble over.

@@ -16,13 +16,14 @@ import (
 
 // The story of the pictures. Two models are healthy for a while. Then the memory of one chat
 // server gets slow, its queue grows, and the gateway refuses requests; it recovers. Later
-// the server of the other model restarts.
+// the server of the other model restarts. At the end, longer prompts come to that server.
 const (
-	length   = 80 * time.Minute
-	slowFrom = 38 * time.Minute
-	slowTo   = 52 * time.Minute
-	downFrom = 64 * time.Minute
-	downTo   = 67 * time.Minute
+	length   = 95 * time.Minute
+	slowFrom = 50 * time.Minute
+	slowTo   = 63 * time.Minute
+	downFrom = 74 * time.Minute
+	downTo   = 77 * time.Minute
+	longFrom = 88 * time.Minute
 	// shown is the part at the end that the pictures show: before it, engines are learned.
 	shown = time.Hour
 )
@@ -32,22 +33,22 @@ var drawnEnd = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func pictureStory() *history.Story {
 	chat := func(seed uint64) vllmsim.Config {
-		load := engine.Chat(5)
+		load := engine.Chat(4)
 		return vllmsim.Config{Model: "llama-8b", Hardware: "8b-h100", Version: "0.25.0", Seed: seed, Workload: &load}
 	}
 	slow := chat(2)
-	slow.KVCacheTokens = 60000
 	slow.Changes = []engine.Change{
-		{At: slowFrom.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.3},
+		{At: slowFrom.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.2},
 		{At: slowTo.Seconds(), Parameter: engine.ParamBandwidth, Value: 1},
 	}
-	load := engine.Code(2)
-	load.AdapterShare, load.Adapters = 0.5, 3
+	load := engine.Chat(1)
+	load.AdapterShare, load.Adapters = 0.6, 3
 	code := vllmsim.Config{
 		Model: "llama-70b", Hardware: "70b-tp4-h100", Version: "0.25.0", Seed: 4, Workload: &load,
 		LoRA: true, MaxLoRAs: 2, SpecDecode: true, FlopsCounters: true, FollowBlocks: 0.1,
 		Transfer: engine.Transfer{Share: 0.3, Latency: 0.005, BytesPerSecond: 50e9},
 		Faults:   []vllmsim.Fault{{At: downFrom.Seconds(), Until: downTo.Seconds(), Kind: vllmsim.FaultRestart}},
+		Changes:  []engine.Change{{At: longFrom.Seconds(), Parameter: engine.ParamPromptLength, Value: 5}},
 	}
 	return &history.Story{
 		Name: "pictures", Length: length,
@@ -55,15 +56,15 @@ func pictureStory() *history.Story {
 			{Config: chat(1), Name: "chat-a", Namespace: "chat"},
 			{Config: slow, Name: "chat-b", Namespace: "chat"},
 			{Config: chat(3), Name: "chat-c", Namespace: "chat"},
-			{Config: code, Name: "code", Namespace: "code"},
+			{Config: code, Name: "large", Namespace: "chat"},
 		},
 		Gateway: &history.Gateway{Model: "llama-8b", Pool: "chat", Phases: []history.GatewayPhase{
 			{Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
 			{From: slowFrom + 2*time.Minute, Served: 14, Refused: 0.8, Failed: 0.3, Duration: 2500 * time.Millisecond, Ready: 2, Queued: 9},
 			{From: slowTo, Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
 		}},
-		Syncer: &history.Syncer{Adapters: []string{"docs", "sql"}},
-		Own:    ownTelemetry,
+		Syncers: []history.Syncer{{Adapters: []string{"docs", "sql"}}},
+		Own:     ownTelemetry,
 		Processor: map[string]any{
 			"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
 			"metrics": map[string]any{
@@ -71,8 +72,8 @@ func pictureStory() *history.Story {
 				"vllm.diagnosis.signal_ratio": map[string]any{"enabled": true},
 			},
 			"objectives": []any{
-				map[string]any{"name": "ttft", "metric": "vllm.time_to_first_token", "threshold": "500ms", "target": 0.99},
-				map[string]any{"name": "itl", "metric": "vllm.inter_token_latency", "threshold": "50ms", "target": 0.99},
+				map[string]any{"name": "ttft", "metric": "vllm.time_to_first_token", "threshold": "1s", "target": 0.95},
+				map[string]any{"name": "itl", "metric": "vllm.inter_token_latency", "threshold": "200ms", "target": 0.99},
 				map[string]any{"name": "e2e", "metric": "vllm.e2e_request_latency", "threshold": "30s", "target": 0.99},
 			},
 		},
@@ -83,9 +84,9 @@ func pictureStory() *history.Story {
 // minutes the backend does not accept data, and the queue grows.
 func ownTelemetry(at time.Duration) []history.Sample {
 	since := func(from time.Duration) float64 { return max(0, at-from).Seconds() }
-	full := min(since(45*time.Minute), (5 * time.Minute).Seconds()) - min(since(50*time.Minute), (time.Minute).Seconds())*5
+	full := min(since(58*time.Minute), (5*time.Minute).Seconds()) - min(since(63*time.Minute), (time.Minute).Seconds())*5
 	const process = `{job="otelcol-vllm",instance="collector-a:8888"}`
-	return append(history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * since(45*time.Minute) })(at),
+	return append(history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * min(since(58*time.Minute), 300) })(at),
 		history.Sample{Series: "otelcol_process_uptime" + process, Value: at.Seconds()},
 		history.Sample{Series: "otelcol_process_cpu_seconds" + process, Value: 0.02 * at.Seconds()},
 		history.Sample{Series: "otelcol_process_memory_rss" + process, Value: 110e6 + 1e3*at.Seconds() + 2e4*full},

@@ -7,6 +7,8 @@ type expected struct {
 	// fires are the alerts that must fire, and for which servers; no server means that the
 	// alert names none, or all that the story harms.
 	fires map[string][]string
+	// either are alerts of which one must fire.
+	either []string
 	// may are alerts that are right whether they fire or not, each with the reason.
 	may map[string]string
 	// from and to are when users begin and cease to be harmed, or when the cause begins
@@ -100,7 +102,10 @@ func ofScenarios() map[string]expected {
 		"speculation-useless": one(serverDegraded, 10, 20),
 		"kv-transfer-failing": one(serverDegraded, 10, 20),
 		"two-causes":          one(serverDegraded, 10, 20),
-		"corrupted-logits":    one(serverDegraded, 10, 20).with(serverNotServing, atTheLimit),
+		"corrupted-logits": {
+			either: []string{serverDegraded, serverNotServing}, from: 10 * time.Minute, to: 20 * time.Minute,
+			may: map[string]string{serverDegraded: atTheLimit, serverNotServing: atTheLimit},
+		},
 
 		// Three of ten requests fail.
 		"erroring":    one(serverNotServing, 10, 20).with(serverDegraded, alsoDegraded),
@@ -139,6 +144,7 @@ func ofStories() map[string]expected {
 		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
 		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
 		"LoRA adapter lost":          at(map[string][]string{loraNotLoaded: nil}),
+		"LoRA adapter unloaded":      nothing(),
 		"collector silent":           at(map[string][]string{collectorSilent: nil}),
 		"processor missing":          {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
 		"queue filling":              at(map[string][]string{queueFilling: nil}),
@@ -147,12 +153,12 @@ func ofStories() map[string]expected {
 	for _, name := range []string{"server removed", "server lost with its collector"} {
 		e := all[name]
 		// It is found by comparison with an hour ago, and forgotten after an hour.
-		e.to, e.late = onset+time.Hour, 20*time.Minute
+		e.from, e.to, e.late = leaves, leaves+time.Hour, 20*time.Minute
 		all[name] = e
 	}
-	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling"} {
+	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling", "slow gateway"} {
 		e := all[name]
-		// Their rules wait for fifteen minutes, after the series is stale or half full.
+		// Their rules wait for ten or fifteen minutes, after the series is stale or half full.
 		e.late = 25 * time.Minute
 		all[name] = e
 	}

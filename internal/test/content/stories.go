@@ -11,9 +11,11 @@ import (
 // The times of the stories that examples/scenarios cannot tell: what happens begins at
 // onset and is over at the end.
 const (
-	onset    = 70 * time.Minute
-	over     = 100 * time.Minute
-	duration = 160 * time.Minute
+	onset    = 20 * time.Minute
+	over     = 50 * time.Minute
+	duration = 80 * time.Minute
+	// A server that leaves is found by comparison with an hour ago.
+	leaves = 70 * time.Minute
 )
 
 // chat is a server of 8B on an H100 with a workload that it serves well.
@@ -63,23 +65,25 @@ func stories() []*history.Story {
 	return []*history.Story{
 		story("healthy pool", func(s *history.Story) {
 			s.Servers, s.Gateway = replicas(3, nil), picker(history.GatewayPhase{Served: 12, Duration: 1500 * time.Millisecond, Ready: 3})
-			s.Syncer = &history.Syncer{Adapters: []string{"sql", "law"}}
+			s.Syncers = []history.Syncer{{Adapters: []string{"sql", "law"}}, {Adapters: []string{"sql", "law"}}}
 		}),
 		// The pod is deleted, and discovery removes it: its series end.
 		story("server removed", func(s *history.Story) {
 			s.Servers = replicas(3, func(i int, s *history.Servers) {
 				if i == 1 {
-					s.Gone = onset
+					s.Gone = leaves
 				}
 			})
+			s.Length = leaves + 90*time.Minute
 		}),
 		// The node dies with the sidecar that scrapes the server: nothing ends its series.
 		story("server lost with its collector", func(s *history.Story) {
 			s.Servers = replicas(3, func(i int, s *history.Servers) {
 				if i == 1 {
-					s.Gone, s.Silently = onset, true
+					s.Gone, s.Silently = leaves, true
 				}
 			})
+			s.Length = leaves + 90*time.Minute
 		}),
 		story("whole pool down", func(s *history.Story) {
 			s.Servers = replicas(3, func(_ int, s *history.Servers) { away(s) })
@@ -114,7 +118,14 @@ func stories() []*history.Story {
 			s.Gateway = picker(history.GatewayPhase{Served: 12, Duration: 40 * time.Second, Ready: 3})
 		}),
 		story("LoRA adapter lost", func(s *history.Story) {
-			s.Syncer = &history.Syncer{Adapters: []string{"sql", "law"}, Lost: map[string]time.Duration{"law": onset}}
+			s.Syncers = []history.Syncer{
+				{Adapters: []string{"sql", "law"}}, {Adapters: []string{"sql", "law"}, Lost: map[string]time.Duration{"law": onset}},
+			}
+		}),
+		// The configuration of all syncers says that it has to go.
+		story("LoRA adapter unloaded", func(s *history.Story) {
+			gone := history.Syncer{Adapters: []string{"sql", "law"}, Unloaded: map[string]time.Duration{"law": onset}}
+			s.Syncers = []history.Syncer{gone, gone}
 		}),
 		story("collector silent", func(s *history.Story) {
 			s.Away = []history.Span{{From: onset, To: over}}

@@ -26,7 +26,7 @@ type GatewayPhase struct {
 	Refused float64
 	// Failed is how many of the scheduled requests per second the model server fails.
 	Failed float64
-	// Duration is the median time of a request; one of a hundred takes ten times as long.
+	// Duration is the median time of a request; one of two hundred takes ten times as long.
 	Duration time.Duration
 	// Ready is the number of ready endpoints, Queued that of waiting requests.
 	Ready, Queued float64
@@ -102,7 +102,7 @@ func (g *Gateway) page(at time.Duration) string {
 		refused += length * p.Refused
 		failed += length * p.Failed
 		done, median := length*(p.Served-p.Failed), p.Duration.Seconds()
-		for _, part := range []struct{ share, factor float64 }{{0.45, 0.7}, {0.45, 1.3}, {0.09, 2}, {0.01, 10}} {
+		for _, part := range []struct{ share, factor float64 }{{0.45, 0.7}, {0.45, 1.3}, {0.095, 2}, {0.005, 10}} {
 			duration.observe(part.factor*median, part.share*done)
 			first.observe(part.factor*median/10, part.share*done)
 			in.observe(1000*part.factor, part.share*done)
@@ -148,19 +148,25 @@ func (g *Gateway) page(at time.Duration) string {
 	return b.String()
 }
 
-// Syncer is a simulated syncer of LoRA adapters.
+// Syncer is a simulated syncer of LoRA adapters, beside one server.
 type Syncer struct {
-	// Adapters are the names of the adapters, Lost is when each is unloaded; 0 is never.
+	// Adapters are the names of the adapters.
 	Adapters []string
-	Lost     map[string]time.Duration
+	// Lost is when each cannot be loaded any more, which leaves no series; Unloaded is when
+	// the syncer unloads it because its configuration says so, which leaves 0.
+	Lost, Unloaded map[string]time.Duration
 }
 
 func (s *Syncer) page(at time.Duration) string {
 	var b strings.Builder
 	b.WriteString("# TYPE lora_syncer_adapter_status gauge\n")
+	passed := func(when time.Duration) bool { return when > 0 && at >= when }
 	for _, name := range s.Adapters {
+		if passed(s.Lost[name]) {
+			continue
+		}
 		loaded := 1
-		if lost := s.Lost[name]; lost > 0 && at >= lost {
+		if passed(s.Unloaded[name]) {
 			loaded = 0
 		}
 		fmt.Fprintf(&b, "lora_syncer_adapter_status{adapter_name=%q} %d\n", name, loaded)

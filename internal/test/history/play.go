@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -63,8 +64,8 @@ func (h *History) play(t *testing.T, s *Story) {
 	if s.Gateway != nil {
 		network.put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
 	}
-	if s.Syncer != nil {
-		network.put(syncerHost, &pages{begin: h.Begin, page: s.Syncer.page})
+	for i := range s.Syncers {
+		network.put(syncerHost(i), &pages{begin: h.Begin, page: s.Syncers[i].page})
 	}
 	c := &running{t: t, story: s, network: network, history: h}
 	for at := time.Duration(0); at <= s.Length; at += s.every() {
@@ -76,10 +77,9 @@ func (h *History) play(t *testing.T, s *Story) {
 	c.stop()
 }
 
-const (
-	gatewayHost = "gateway:9090"
-	syncerHost  = "vllm-0:9091"
-)
+const gatewayHost = "gateway:9090"
+
+func syncerHost(i int) string { return fmt.Sprintf("vllm-%d:9091", i) }
 
 // serve starts the simulated servers.
 func (h *History) serve(t *testing.T, network *network, servers *Servers) {
@@ -210,12 +210,12 @@ func (c *running) start(at time.Duration) {
 		}
 		begin(servers.Name, targets)
 	}
-	at0 := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
+	namespace := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
 	if c.story.Gateway != nil {
-		begin("gateway", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": at0}})
+		begin("gateway", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": namespace}})
 	}
-	if c.story.Syncer != nil {
-		begin("syncer", []any{map[string]any{"endpoint": "http://" + syncerHost, "resource_attributes": at0}})
+	for i := range c.story.Syncers {
+		begin(fmt.Sprintf("syncer-%d", i), []any{map[string]any{"endpoint": "http://" + syncerHost(i), "resource_attributes": namespace}})
 	}
 }
 

@@ -165,7 +165,7 @@ func TestTheGatewayCounts(t *testing.T) {
 		`inference_gateway_pool_endpoint_ready`:                                                              1,
 		`sum(inference_gateway_epp_flow_control_queue_size)`:                                                 8,
 		`sum(increase(inference_gateway_epp_request_duration_seconds_count[4m]))`:                            3 * 240,
-		`sum(increase(inference_gateway_epp_request_duration_seconds_bucket{le="2"}[4m]))`:                   0.99 * 3 * 240,
+		`sum(increase(inference_gateway_epp_request_duration_seconds_bucket{le="2"}[4m]))`:                   0.995 * 3 * 240,
 		fmt.Sprintf(`sum(increase(inference_gateway_epp_request_errors_total{error_code=%q}[4m]))`, refusal): 6 * 240,
 	} {
 		assert.InEpsilon(t, want, value(t, h, query, 10*time.Minute), 0.02, query)

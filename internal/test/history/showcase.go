@@ -57,7 +57,7 @@ func Showcase(incident bool) *Story {
 		Gateway: &Gateway{Model: ChatModel, Pool: "chat", Phases: []GatewayPhase{
 			{Served: 15, Duration: 1500 * time.Millisecond, Ready: 3},
 		}},
-		Syncer: &Syncer{Adapters: []string{"adapter-1", "adapter-2"}},
+		Syncers: []Syncer{{Adapters: []string{"adapter-1", "adapter-2"}}, {Adapters: []string{"adapter-1", "adapter-2"}}},
 		Processor: map[string]any{
 			"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
 			"metrics": map[string]any{

@@ -15,7 +15,7 @@ type Story struct {
 	Length, Every time.Duration
 	Servers       []Servers
 	Gateway       *Gateway
-	Syncer        *Syncer
+	Syncers       []Syncer
 	// Wire keeps vLLM's own names.
 	Wire bool
 	// Processor are the settings of the processor besides those of settings.

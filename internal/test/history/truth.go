@@ -16,7 +16,7 @@ type Event struct {
 
 // FirstTokens are the events of an objective about the time to the first token, from what
 // happened to the simulated requests. Nothing of the collector is used.
-func (h *History) FirstTokens(threshold time.Duration) []Event {
+func FirstTokens(h *History, threshold time.Duration) []Event {
 	return h.events(func(o engine.Outcome) (Event, bool) {
 		e := Event{At: seconds(o.Arrived + o.FirstToken)}
 		if o.FirstToken > threshold.Seconds() {
@@ -30,7 +30,7 @@ func (h *History) FirstTokens(threshold time.Duration) []Event {
 
 // Gaps are the events of an objective about the interval between tokens. The threshold must
 // be one of engine.GapBounds. The gaps of a request count when it ends.
-func (h *History) Gaps(threshold time.Duration) []Event {
+func Gaps(h *History, threshold time.Duration) []Event {
 	limit := slices.Index(engine.GapBounds[:], threshold.Seconds())
 	return h.events(func(o engine.Outcome) (Event, bool) {
 		e := Event{At: seconds(o.Ended)}
@@ -42,6 +42,19 @@ func (h *History) Gaps(threshold time.Duration) []Event {
 			}
 		}
 		return e, e.Good+e.Bad > 0
+	})
+}
+
+// Latencies are the events of an objective about the whole latency of finished requests.
+func Latencies(h *History, threshold time.Duration) []Event {
+	return h.events(func(o engine.Outcome) (Event, bool) {
+		e := Event{At: seconds(o.Ended)}
+		if o.Ended-o.Arrived > threshold.Seconds() {
+			e.Bad = 1
+		} else {
+			e.Good = 1
+		}
+		return e, o.End == engine.EndStop || o.End == engine.EndLength
 	})
 }
 

@@ -1,0 +1,151 @@
+package datadog
+
+// group is a group of widgets.
+type group struct {
+	title   string
+	widgets []widget
+}
+
+// widget is one picture. Each formula draws a line for each group of its queries.
+type widget struct {
+	title, about string
+	// kind is "timeseries", "query_value" or "toplist".
+	kind string
+	// unit is the unit in Datadog's words; empty for a bare number.
+	unit  string
+	lines []line
+	// limits colour a value from a number on.
+	limits []limit
+}
+
+// line is a formula over queries, which are called a, b and c.
+type line struct {
+	formula, alias string
+	queries        []string
+}
+
+type limit struct {
+	from    float64
+	palette string
+}
+
+const (
+	seconds  = "second"
+	fraction = "fraction"
+)
+
+// scope are the choices at the top of the dashboard. A choice of all matches also where
+// the tag is missing.
+const scope = "$model,$service,$server,$namespace"
+
+// choices are the tags behind them, by name.
+var choices = []struct{ name, tag string }{
+	{"model", "model_name"}, {"service", "service.name"}, {"server", "service.instance.id"}, {"namespace", "k8s.namespace.name"},
+}
+
+// of is a query with the choices and further filters.
+func of(aggregator, metric, by string, filters ...string) string {
+	query := aggregator + ":" + metric + "{" + scope
+	for _, filter := range filters {
+		query += "," + filter
+	}
+	query += "}"
+	if by != "" {
+		query += " by {" + by + "}"
+	}
+	return query
+}
+
+func one(query string) []line { return []line{{formula: "a", queries: []string{query}}} }
+
+const (
+	perModel  = "model_name"
+	perServer = "service.instance.id,model_name"
+)
+
+// p95 is the percentile of the slowest server: percentiles of several servers cannot be
+// averaged.
+func p95(title, metric string) widget {
+	return widget{
+		title: title, kind: "timeseries", unit: seconds, about: "Of each server, over the last minute. Absent without requests.",
+		lines: one(of("max", metric, perServer, "quantile:0.95")),
+	}
+}
+
+// share is a quotient of counts, so that servers count by their traffic.
+func share(title, about, over, under string) widget {
+	return widget{
+		title: title, kind: "timeseries", unit: fraction, about: about,
+		lines: []line{{formula: "a / b", queries: []string{of("sum", over, perModel) + ".as_count()", of("sum", under, perModel) + ".as_count()"}}},
+	}
+}
+
+func groups() []group {
+	severity := []limit{{3, "white_on_red"}, {2, "white_on_yellow"}, {0, "white_on_green"}}
+	good, undecided, valid := of("sum", "vllm.slo.good", "model_name,objective")+".as_count()",
+		of("sum", "vllm.slo.undecided", "model_name,objective")+".as_count()", of("sum", "vllm.slo.valid", "model_name,objective")+".as_count()"
+	return []group{
+		{"Is it well?", []widget{
+			{
+				title: "Worst severity now", kind: "query_value", limits: severity, about: "0 nothing to do, 1 notice, 2 warning, 3 page.",
+				lines: one(of("max", "vllm.diagnosis.severity", "")),
+			},
+			{title: "Servers", kind: "query_value", about: "That are scraped, whether they answer or not.", lines: []line{{
+				formula: "count_not_null(a)", queries: []string{of("max", "vllm.up", "service.instance.id")},
+			}}},
+			{title: "Severity", kind: "timeseries", about: "Of each server: 0 nothing to do, 1 notice, 2 warning, 3 page.", lines: one(of("max", "vllm.diagnosis.severity", perServer))},
+			{
+				title: "Causes", kind: "toplist", about: "1 while the cause is present, 0 afterwards. docs/runbooks has a page for each.",
+				lines: one(of("max", "vllm.diagnosis.cause", "cause,role,service.instance.id,model_name")),
+			},
+			{title: "Condition", kind: "timeseries", about: "Servers in each condition.", lines: one(of("sum", "vllm.diagnosis.condition", "condition"))},
+		}},
+		{"What users get", []widget{
+			{title: "Requests that ended, per second", kind: "timeseries", lines: one(of("sum", "vllm.request.success", "model_name,finished_reason") + ".as_rate()")},
+			p95("Time to first token, p95", "vllm.time_to_first_token_quantile"),
+			p95("Time between tokens, p95", "vllm.inter_token_latency_quantile"),
+			p95("Whole request, p95", "vllm.e2e_request_latency_quantile"),
+			{
+				title: "Mean time in the queue", kind: "timeseries", unit: seconds, about: "Of each server, of the requests that ended in the last minute.",
+				lines: one(of("max", "vllm.request.queue_time_mean", perServer)),
+			},
+		}},
+		{"Objectives", []widget{
+			{title: "Attainment", kind: "timeseries", unit: fraction, about: "Over all servers. The truth is between both lines.", lines: []line{
+				{formula: "(a + b) / c", alias: "at most", queries: []string{good, undecided, valid}},
+				{formula: "a / c", alias: "at least", queries: []string{good, undecided, valid}},
+			}},
+			{title: "Target", kind: "timeseries", unit: fraction, about: "The strictest, if servers differ.", lines: one(of("max", "vllm.slo.target", "model_name,objective"))},
+			{
+				title: "Certain burn rate", kind: "timeseries", about: "Of each server: how many times faster than allowed the error budget is used.",
+				lines: one(of("max", "vllm.slo.burn_rate", perServer+",objective,window", "bound:lower")),
+			},
+			{
+				title: "Error budget left", kind: "timeseries", unit: fraction, about: "Of each server, over budget_window: 1 is all of it, 0 none. A new server has seen little of it.",
+				lines: one(of("min", "vllm.slo.error_budget_remaining", perServer+",objective", "bound:upper")),
+			},
+		}},
+		{"Engines", []widget{
+			{title: "Running requests", kind: "timeseries", lines: one(of("sum", "vllm.num_requests.running", perServer))},
+			{title: "Waiting requests", kind: "timeseries", about: "Bursts queue. What matters is their time in the queue.", lines: one(of("sum", "vllm.num_requests.waiting", perServer))},
+			{
+				title: "Fullest KV cache", kind: "timeseries", unit: fraction, about: "A full cache without preemptions is used well.",
+				lines: one(of("max", "vllm.kv_cache.utilization", perServer)),
+			},
+			{title: "Preemptions per second", kind: "timeseries", lines: one(of("sum", "vllm.num_preemptions", perServer) + ".as_rate()")},
+			{title: "Tokens generated per second", kind: "timeseries", lines: one(of("sum", "vllm.generation_tokens", perModel) + ".as_rate()")},
+			{title: "Prompt tokens per second", kind: "timeseries", lines: one(of("sum", "vllm.prompt_tokens", perModel) + ".as_rate()")},
+			share("Prefix cache hits", "The share of prompt tokens that need no prefill.", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"),
+		}},
+		{"Gateway", []widget{
+			{title: "Requests that failed", kind: "timeseries", unit: fraction, about: "The share of what arrived, also of what was refused.", lines: []line{{
+				formula: "a / b", queries: []string{gatewayErrors(scope), gatewayArrivals(scope)},
+			}}},
+			{title: "Ready endpoints", kind: "timeseries", lines: one(of("max", "inference_gateway.pool.endpoint.ready", "pool"))},
+			{
+				title: "Duration at the gateway, p99", kind: "timeseries", unit: seconds, about: "The slowest replica of the picker.",
+				lines: one(of("max", "inference_gateway.epp.request.duration_quantile", perModel, "quantile:0.99")),
+			},
+		}},
+	}
+}

@@ -1,0 +1,51 @@
+package rulefile
+
+// inhibitRule is a rule of Alertmanager: while an alert of the source fires, those of the target
+// with the same labels are muted.
+type inhibitRule struct {
+	Source []string `yaml:"source_matchers,flow"`
+	Target []string `yaml:"target_matchers,flow"`
+	Equal  []string `yaml:"equal,flow,omitempty"`
+}
+
+// AlertmanagerFiles returns an example of Alertmanager's configuration.
+func AlertmanagerFiles() (map[string][]byte, error) {
+	data, err := document(struct {
+		Rules []inhibitRule `yaml:"inhibit_rules"`
+	}{inhibitRules()})
+	return map[string][]byte{"content/alertmanager/inhibition.yaml": data}, err
+}
+
+func inhibitRules() []inhibitRule {
+	const unknown = `alertname=~"VLLMServerVanished|VLLMTooFewServers|VLLMDiagnosisMissing"`
+	const below = `alertname=~"VLLMReplicaNotServing|VLLMServerDegraded"`
+	var rules []inhibitRule
+	// A pool over its servers. Which labels a pool has depends on the processor's group_by, so there
+	// is one rule for each: with equal labels only, a pool without a namespace would
+	// mute no server that has one.
+	for _, pool := range []struct{ source, equal []string }{
+		{[]string{`k8s_namespace_name=""`, `k8s_cluster_name=""`}, []string{"model_name"}},
+		{[]string{`k8s_namespace_name!=""`, `k8s_cluster_name=""`}, []string{"k8s_namespace_name", "model_name"}},
+		{[]string{`k8s_cluster_name!=""`}, []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}},
+	} {
+		rules = append(rules, inhibitRule{
+			Source: append([]string{`alertname=~"VLLMPoolNotServing|VLLMPoolDegraded"`}, pool.source...),
+			Target: []string{below}, Equal: pool.equal,
+		})
+	}
+	poolLabels := []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}
+	server := []string{"k8s_cluster_name", "k8s_namespace_name", "k8s_pod_name", "job", "instance", "model_name"}
+	objective := []string{"k8s_cluster_name", "k8s_namespace_name", "job", "model_name", "objective"}
+	return append(rules,
+		// keep_firing_for holds the lesser alert a while when things get worse.
+		inhibitRule{[]string{`alertname="VLLMPoolNotServing"`}, []string{`alertname="VLLMPoolDegraded"`}, poolLabels},
+		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplicaNotServing"`}, []string{`alertname="VLLMServerDegraded"`}, server},
+		// The faster burn over the slower ones.
+		inhibitRule{[]string{`alertname="VLLMBudgetBurnFast"`}, []string{`alertname=~"VLLMBudgetBurn(Medium|Slow|Leak)"`}, objective},
+		inhibitRule{[]string{`alertname="VLLMBudgetBurnMedium"`}, []string{`alertname=~"VLLMBudgetBurn(Slow|Leak)"`}, objective},
+		inhibitRule{[]string{`alertname="VLLMBudgetBurnSlow"`}, []string{`alertname="VLLMBudgetBurnLeak"`}, objective},
+		// Without a collector nothing is known about servers.
+		inhibitRule{[]string{`alertname="VLLMCollectorSilent"`, `k8s_cluster_name=""`}, []string{unknown}, nil},
+		inhibitRule{[]string{`alertname="VLLMCollectorSilent"`, `k8s_cluster_name!=""`}, []string{unknown}, []string{"k8s_cluster_name"}},
+	)
+}

@@ -1,0 +1,117 @@
+package rulefile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+)
+
+// Page is the page about the alerts.
+const Page = "docs/alerts.md"
+
+// PageParts returns the generated parts of the page about the alerts.
+func PageParts() map[string]map[string]string {
+	return map[string]map[string]string{Page: {
+		"alert-list": alertTable(content.Stable), "alerts": alertSections(content.Stable), "wire-alerts": alertSections(content.Wire),
+		"records": recordTable(), "parameters": parameterTable(), "outages": outageTable(),
+	}}
+}
+
+func alertTable(set string) string {
+	var b strings.Builder
+	b.WriteString("| Alert | Severity | Waits | Fires when |\n|---|---|---|---|\n")
+	for _, g := range content.Groups() {
+		if g.Set != set {
+			continue
+		}
+		for i := range g.Alerts {
+			a := &g.Alerts[i]
+			first, _, _ := strings.Cut(a.Meaning, ". ")
+			fmt.Fprintf(&b, "| [%[1]s](runbooks/%[1]s.md) | %s | %s | %s |\n", a.Name, a.Severity, wait(a.For), pageparts.Cell(strings.TrimSuffix(first, ".")+"."))
+		}
+	}
+	return b.String()
+}
+
+func wait(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return model.Duration(d).String()
+}
+
+func alertSections(set string) string {
+	var b strings.Builder
+	for _, g := range content.Groups() {
+		if g.Set != set {
+			continue
+		}
+		for i := range g.Alerts {
+			a := &g.Alerts[i]
+			expr, err := spelling.Expr(a.Expr, spelling.Suffixed)
+			if err != nil {
+				expr = a.Expr // Files reports the error.
+			}
+			fmt.Fprintf(&b, "\n### %s\n\n```promql\n%s\n```\n\n", a.Name, expr)
+			fmt.Fprintf(&b, "**Why:** %s\n\n**It cannot fire:** %s\n\n", a.Meaning, a.CannotFire)
+			fmt.Fprintf(&b, "Severity %s", a.Severity)
+			if a.For > 0 {
+				fmt.Fprintf(&b, ", `for` %s", wait(a.For))
+			}
+			if a.KeepFiringFor > 0 {
+				fmt.Fprintf(&b, ", `keep_firing_for` %s", wait(a.KeepFiringFor))
+			}
+			fmt.Fprintf(&b, ". **[Runbook](runbooks/%s.md)**\n", a.Name)
+		}
+	}
+	return b.String() + "\n"
+}
+
+func recordTable() string {
+	var b strings.Builder
+	b.WriteString("| Series | Unit | Meaning |\n|---|---|---|\n")
+	for _, g := range content.Groups() {
+		for _, r := range g.Records {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Name, r.Unit, pageparts.Cell(r.Meaning))
+		}
+	}
+	return b.String()
+}
+
+func parameterTable() string {
+	var b strings.Builder
+	b.WriteString("| Name in the mixin | Default | Meaning |\n|---|---|---|\n")
+	for _, p := range content.Parameters() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64), pageparts.Cell(p.Meaning))
+	}
+	return b.String()
+}
+
+// outageTable shows after what time an outage of everything pages, by the target.
+func outageTable() string {
+	value := map[string]float64{}
+	for _, p := range content.Parameters() {
+		value[p.Name] = p.Value
+	}
+	after := func(factor string, allowed float64, window time.Duration) string {
+		share := min(value[factor]*allowed, value["errorRatioAlways"])
+		text := (time.Duration(share * float64(window))).Round(6 * time.Second)
+		return fmt.Sprintf("%.1f min", text.Minutes())
+	}
+	var b strings.Builder
+	b.WriteString("| Target | Highest burn rate | VLLMBudgetBurnFast after | VLLMBudgetBurnMedium after |\n|---|---|---|---|\n")
+	for _, t := range []struct {
+		target  string
+		allowed float64
+	}{{"99.9 %", 0.001}, {"99.5 %", 0.005}, {"99 %", 0.01}, {"95 %", 0.05}, {"90 %", 0.1}, {"80 %", 0.2}} {
+		fmt.Fprintf(&b, "| %s | %.0f | %s | %s |\n", t.target, 1/t.allowed, after("burnFast", t.allowed, time.Hour), after("burnMedium", t.allowed, 6*time.Hour))
+	}
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package rulefile_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-jsonnet"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
+)
+
+func files(t *testing.T, build func() (map[string][]byte, error)) map[string][]byte {
+	t.Helper()
+	built, err := build()
+	require.NoError(t, err)
+	return built
+}
+
+// Prometheus itself accepts each file, the dotted one as well.
+func TestPrometheusAcceptsTheRuleFiles(t *testing.T) {
+	built := files(t, rulefile.Files)
+	require.Len(t, built, 4)
+	for path, data := range built {
+		groups, errs := rulefmt.Parse(data, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+		require.Empty(t, errs, path)
+		rules := 0
+		for _, g := range groups.Groups {
+			rules += len(g.Rules)
+		}
+		assert.Positive(t, rules, path)
+	}
+	dotted := string(built["content/rules/dotted/vllm.yaml"])
+	assert.Contains(t, dotted, `{"vllm.slo.valid"}`)
+	assert.Contains(t, dotted, `"k8s.cluster.name"`)
+	assert.NotContains(t, dotted, "k8s_cluster_name")
+	assert.NotContains(t, dotted, "vllm_up")
+	unsuffixed := string(built["content/rules/unsuffixed/vllm.yaml"])
+	assert.Contains(t, unsuffixed, "rate(vllm_slo_valid[5m])")
+	assert.NotContains(t, unsuffixed, "_total[")
+	assert.NotContains(t, unsuffixed, "vllm_slo_target_ratio")
+}
+
+// Each alert says what a person needs, and where the runbook is.
+func TestEveryAlertHasItsWords(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range content.Groups() {
+		for i := range g.Alerts {
+			a := &g.Alerts[i]
+			assert.False(t, seen[a.Name], "two alerts are named %s", a.Name)
+			seen[a.Name] = true
+			assert.True(t, strings.HasPrefix(a.Name, "VLLM"), a.Name)
+			assert.Contains(t, []content.Severity{content.Page, content.Ticket}, a.Severity, a.Name)
+			for field, text := range map[string]string{
+				"Summary": a.Summary, "Description": a.Description, "Meaning": a.Meaning, "Impact": a.Impact,
+				"LooksTheSame": a.LooksTheSame, "NotConclude": a.NotConclude, "CannotFire": a.CannotFire,
+			} {
+				assert.NotEmpty(t, text, "%s of %s", field, a.Name)
+			}
+			assert.NotEmpty(t, a.Diagnosis, a.Name)
+			assert.NotEmpty(t, a.Mitigation, a.Name)
+			for _, step := range a.Diagnosis {
+				if step.Query != "" {
+					_, err := spelling.Expr(step.Query, spelling.Dotted)
+					assert.NoError(t, err, a.Name)
+				}
+			}
+			assert.Equal(t, "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"+a.Name+".md", a.RunbookURL())
+		}
+	}
+}
+
+func TestThePrometheusRuleHasTheRulesOfTheFiles(t *testing.T) {
+	built := files(t, rulefile.KubernetesFiles)
+	plain := files(t, rulefile.Files)
+	for path, same := range map[string]string{
+		"content/kubernetes/vllm-rules.yaml": "content/rules/suffixed/vllm.yaml", "content/kubernetes/vllm-raw-rules.yaml": "content/rules/wire/vllm.yaml",
+	} {
+		var resource struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string
+			Metadata   struct{ Name string }
+			Spec       map[string]any
+		}
+		require.NoError(t, yaml.Unmarshal(built[path], &resource))
+		assert.Equal(t, "monitoring.coreos.com/v1", resource.APIVersion)
+		assert.Equal(t, "PrometheusRule", resource.Kind)
+		assert.NotEmpty(t, resource.Metadata.Name)
+		var want map[string]any
+		require.NoError(t, yaml.Unmarshal(plain[same], &want))
+		assert.Equal(t, want, resource.Spec)
+	}
+}
+
+// rules evaluates a mixin with a configuration of the user, and returns the rules by name.
+func mixinRules(t *testing.T, file, config string) map[string]rulefile.Rule {
+	t.Helper()
+	vm := jsonnet.MakeVM()
+	vm.Importer(&jsonnet.MemoryImporter{Data: map[string]jsonnet.Contents{
+		"mixin.libsonnet": jsonnet.MakeContents(string(files(t, rulefile.MixinFiles)[file])),
+	}})
+	out, err := vm.EvaluateAnonymousSnippet("user.jsonnet",
+		`local m = (import 'mixin.libsonnet') + {_config+:: `+config+`}; m.prometheusRules.groups + m.prometheusAlerts.groups`)
+	require.NoError(t, err)
+	var groups []rulefile.Group
+	require.NoError(t, json.Unmarshal([]byte(out), &groups))
+	return byName(t, groups)
+}
+
+func byName(t *testing.T, groups []rulefile.Group) map[string]rulefile.Rule {
+	t.Helper()
+	rules := map[string]rulefile.Rule{}
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			parsed, err := spelling.Parse(r.Expr)
+			require.NoError(t, err, r.Expr)
+			r.Expr = parsed.String()
+			rules[g.Name+" "+r.Alert+r.Record] = r
+		}
+	}
+	return rules
+}
+
+func TestTheMixinIsThePlainRulesUnlessItIsConfigured(t *testing.T) {
+	for file, set := range map[string]string{"content/mixin/mixin.libsonnet": content.Stable, "content/mixin/mixin-raw.libsonnet": content.Wire} {
+		plain, err := rulefile.Groups(content.Groups(), set, spelling.Suffixed)
+		require.NoError(t, err)
+		assert.Equal(t, byName(t, plain), mixinRules(t, file, "{}"))
+	}
+}
+
+func TestTheMixinTakesTheConfigurationOfTheUser(t *testing.T) {
+	rules := mixinRules(t, "content/mixin/mixin.libsonnet", `{selector: 'cluster="east"', runbookBase: 'https://wiki/', serversExpected: 7, gatewayErrorRatio: 0.125}`)
+	assert.Equal(t, "vector(7)", rules["vllm-diagnosis vllm_config:servers:expected"].Expr)
+	assert.Contains(t, rules["vllm-gateway VLLMGatewayErrors"].Expr, "> 0.125")
+	assert.Equal(t, "https://wiki/VLLMGatewayErrors.md", rules["vllm-gateway VLLMGatewayErrors"].Annotations["runbook_url"])
+	// Each series of a target has the selector, and no series of the rules themselves.
+	for name, rule := range rules {
+		parsed, err := spelling.Parse(rule.Expr)
+		require.NoError(t, err)
+		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+			if s, is := node.(*parser.VectorSelector); is {
+				assert.NotEqual(t, strings.Contains(s.Name, ":"), strings.Contains(s.String(), `cluster="east"`), "%s: %s", name, s)
+			}
+			return nil
+		})
+	}
+}

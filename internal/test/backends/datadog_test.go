@@ -1,0 +1,132 @@
+//go:build e2e
+
+package backends
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+)
+
+// tagged are the tags of the points of a metric, as Datadog makes them: attributes of the
+// resource and of the point.
+func (p point) tagged() map[string]string {
+	tags := map[string]string{}
+	for key, value := range p.resource.All() {
+		tags[key] = value.AsString()
+	}
+	for key, value := range p.attributes.All() {
+		tags[key] = value.AsString()
+	}
+	return tags
+}
+
+// unanswered returns why a query would find nothing in what was sent.
+func unanswered(query string, sent map[string][]point) (why []string) {
+	uses, err := datadog.Uses(query)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, use := range uses {
+		points := sent[use.Metric]
+		if len(points) == 0 {
+			why = append(why, use.Metric+" was not sent")
+			continue
+		}
+		counts := points[0].kind == pmetric.MetricTypeSum && points[0].temporality == pmetric.AggregationTemporalityDelta && points[0].monotonic
+		if use.Counts != counts || !use.Counts && points[0].kind != pmetric.MetricTypeGauge {
+			why = append(why, fmt.Sprintf("%s is a %s", use.Metric, points[0].kind))
+		}
+		for tag, values := range use.Filters {
+			for _, value := range values {
+				if !slices.ContainsFunc(points, func(p point) bool { return p.tagged()[tag] == value }) {
+					why = append(why, fmt.Sprintf("%s has no point with %s:%s", use.Metric, tag, value))
+				}
+			}
+		}
+		for _, tag := range use.By {
+			if !slices.ContainsFunc(points, func(p point) bool { return p.tagged()[tag] != "" }) {
+				why = append(why, use.Metric+" has no tag "+tag)
+			}
+		}
+	}
+	return why
+}
+
+func sentByName(points []point) map[string][]point {
+	sent := map[string][]point{}
+	for _, p := range points {
+		sent[p.name] = append(sent[p.name], p)
+	}
+	return sent
+}
+
+// The example with its own receiver reads a stand-in server. What arrives has the names,
+// types and tags that the monitors, the dashboard and the SLO ask for. A gateway cannot be
+// read there, and nothing is wrong with the server; so these metrics come by OTLP.
+func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
+	t.Parallel()
+	queries, err := datadog.Queries()
+	require.NoError(t, err)
+	b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.file == "datadog.yaml" })]
+
+	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
+	require.NoError(t, err)
+	simulated.Advance(5 * time.Minute)
+	vllm := httptest.NewServer(&moving{simulated: simulated})
+	t.Cleanup(vllm.Close)
+	real, fed := newRecorder(t), newRecorder(t)
+	env := environment(t, b, real.url)
+	env["VLLM_ENDPOINT"] = vllm.URL
+	c := collector.Collector(t, env, b.config(),
+		"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
+		"yaml:exporters::otlp_http::sending_queue::batch::flush_timeout: 500ms",
+		`yaml:{processors: {vllm: {window: 4s, pool: {interval: 1s}, burn_windows: [5m, 30m, 1h, 2h, 6h, 1d, 3d],
+			objectives: [{name: ttft, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.95}]}}}`)
+	elsewhere := func(query string) bool {
+		return strings.Contains(query, "inference_gateway.") || strings.Contains(query, "vllm.diagnosis.cause{")
+	}
+	missing := func() (why []string) {
+		sent := sentByName(real.points())
+		for _, query := range queries {
+			if !elsewhere(query) {
+				why = append(why, unanswered(query, sent)...)
+			}
+		}
+		return why
+	}
+	deadline := time.Now().Add(2 * time.Minute)
+	for len(missing()) > 0 && time.Now().Before(deadline) {
+		time.Sleep(time.Second)
+	}
+	assert.Empty(t, missing())
+	c.Stop(t)
+
+	addr := collector.FreeAddr(t)
+	c = collector.Collector(t, environment(t, b, fed.url), b.config(), b.feed(addr), "yaml:processors::vllm::window: 1m")
+	c.WaitFor(t, "the start of all components", c.Ready)
+	b.scrape(t, addr)
+	c.WaitFor(t, "the last batch", func() bool { return b.complete(fed.received()) })
+	c.Stop(t)
+	sent := sentByName(fed.points())
+	for _, query := range queries {
+		if elsewhere(query) {
+			// The values that the test sends are made up.
+			assert.Empty(t, unanswered(strings.ReplaceAll(query, "quantile:0.99", "quantile:0.95"), sent), query)
+		}
+	}
+	for _, tag := range datadog.Choices() {
+		assert.True(t, slices.ContainsFunc(sent["vllm.num_requests.running"], func(p point) bool { return p.tagged()[tag] != "" }), tag)
+	}
+}

@@ -1,0 +1,96 @@
+package content
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dashboard is what of a shipped file for Grafana is executed.
+type dashboard struct {
+	UID        string `json:"uid"`
+	Panels     []panel
+	Templating struct {
+		List []variable
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
+	}
+}
+
+type panel struct {
+	Title, Type string
+	Panels      []panel // Of a collapsed row.
+	Targets     []target
+	FieldConfig struct {
+		Defaults struct {
+			NoValue string
+		}
+	}
+}
+
+type target struct {
+	Expr, LegendFormat string
+	Instant            bool
+}
+
+type variable struct {
+	Name, Type, Definition string
+}
+
+// dashboards reads the shipped files of a spelling.
+func dashboards(t *testing.T, root, spelling string) (all []dashboard) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "content", "grafana", spelling, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, spelling)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var d dashboard
+		require.NoError(t, json.Unmarshal(text, &d), file)
+		require.NotEmpty(t, d.UID, file)
+		all = append(all, d)
+	}
+	return all
+}
+
+// all returns the panels with queries, also those of collapsed rows.
+func (d *dashboard) all() (out []panel) {
+	for _, p := range d.Panels {
+		for _, one := range append([]panel{p}, p.Panels...) {
+			if len(one.Targets) > 0 {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// variables matches the places of variables in queries, in both forms of Grafana.
+var variables = regexp.MustCompile(`\$\{?([a-zA-Z_]+)(:[a-z]+)?\}?`)
+
+// filled replaces Grafana's variables by the choices of a user; a variable without a choice
+// has the value of "All".
+func filled(expr string, chosen map[string]string) string {
+	return variables.ReplaceAllStringFunc(expr, func(place string) string {
+		name := strings.Trim(variables.FindStringSubmatch(place)[1], "{}")
+		switch name {
+		case "__rate_interval":
+			return "1m"
+		case "__range":
+			return "30m"
+		case "__interval":
+			return "30s"
+		}
+		if value, is := chosen[name]; is {
+			return value
+		}
+		return ".*"
+	})
+}
