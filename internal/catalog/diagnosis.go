@@ -70,7 +70,8 @@ type Step struct {
 	Text string
 	// Queries are PromQL to paste, in the suffixed spelling, for all servers.
 	Queries []string
-	// Board and Panel are the titles of a panel that shows it; empty for none.
+	// Board is the uid of a dashboard and Panel the title of the panel of it that shows it;
+	// empty for none.
 	Board, Panel string
 }
 

@@ -48,7 +48,7 @@ var diagnosisWords = map[string]runbook{
 			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
 			{Text: "Send one request of your own. It is the only proof that users are served."},
-			{Text: "Read the end of the server's log, and whether the process or the pod has restarted."},
+			{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
 		},
 		mitigation: []string{
 			"Restart the server if it is `stalled`. Its requests are lost, and loading the model takes minutes.",

@@ -6,12 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/promql/parser"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // alertPage returns the runbook of an alert.
-func alertPage(a *content.Alert) []byte {
+func alertPage(a *content.Alert) ([]byte, error) {
+	expression, err := spelling.Parse(a.Expr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, generated, "internal/content")
 	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
@@ -26,7 +33,7 @@ func alertPage(a *content.Alert) []byte {
 	if a.KeepFiringFor > 0 {
 		fmt.Fprintf(&b, ", and ends %s after the expression stops holding", short(a.KeepFiringFor))
 	}
-	fmt.Fprintf(&b, ":\n\n```promql\n%s\n```\n\n", strings.TrimSpace(a.Expr))
+	fmt.Fprintf(&b, ":\n\n```promql\n%s\n```\n\n", parser.Prettify(expression))
 	section("Impact", a.Impact)
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
@@ -45,7 +52,7 @@ func alertPage(a *content.Alert) []byte {
 	section("What looks the same", a.LooksTheSame)
 	section("What not to conclude", a.NotConclude)
 	section("When this cannot fire", a.CannotFire)
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n")
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
 var severities = map[content.Severity]string{

@@ -25,7 +25,11 @@ func files(groups []content.Group) (map[string][]byte, error) {
 	alerts := alertsOf(groups)
 	pages := map[string][]byte{Folder + "/README.md": index(alerts)}
 	for _, a := range alerts {
-		pages[path(a.Name)] = alertPage(a)
+		page, err := alertPage(a)
+		if err != nil {
+			return nil, err
+		}
+		pages[path(a.Name)] = page
 	}
 	proses, err := readProse()
 	if err != nil {
@@ -160,7 +164,8 @@ func diagnosisPart(steps []step) string {
 		indent := strings.Repeat(" ", len(head))
 		b.WriteString(head + s.text)
 		if s.panel != "" {
-			fmt.Fprintf(&b, " Panel: *%s* of the dashboard *%s*.", s.panel, s.board)
+			board, _ := content.BoardByUID(s.board)
+			fmt.Fprintf(&b, " Panel: *%s* of the dashboard *%s*.", s.panel, board.Title)
 		}
 		b.WriteString("\n")
 		for _, query := range s.queries {

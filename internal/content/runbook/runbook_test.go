@@ -71,7 +71,7 @@ var heading = regexp.MustCompile(`(?m)^## (.*)$`)
 
 func TestEveryRunbookHasTheSameSections(t *testing.T) {
 	for name, page := range pages(t) {
-		if name == "README" || name == "symptoms" || strings.HasPrefix(name, "VLLM") {
+		if name == "README" || name == "symptoms" {
 			continue
 		}
 		var found []string

@@ -63,8 +63,8 @@ func pictureStory() *history.Story {
 			{From: slowFrom + 2*time.Minute, Served: 14, Refused: 0.8, Failed: 0.3, Duration: 2500 * time.Millisecond, Ready: 2, Queued: 9},
 			{From: slowTo, Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
 		}},
-		Syncer: &history.Syncer{Adapters: []string{"docs", "sql"}},
-		Own:    ownTelemetry,
+		Syncers: []history.Syncer{{Adapters: []string{"docs", "sql"}}},
+		Own:     ownTelemetry,
 		Processor: map[string]any{
 			"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
 			"metrics": map[string]any{

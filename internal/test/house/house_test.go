@@ -160,7 +160,7 @@ func TestEachPackageHasItsPlaceOnTheDataPath(t *testing.T) {
 	var places []string
 	for name, r := range rules(t) {
 		step := strings.HasPrefix(name, "receiver-") || strings.HasPrefix(name, "processor-") ||
-			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") || name == "shared"
+			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") || name == "shared" || name == "content"
 		if step {
 			places = append(places, r.Files...)
 		}
