@@ -30,10 +30,10 @@ var builders = []func() (map[string][]byte, error){
 	rulefile.KubernetesFiles,
 	rulefile.MixinFiles,
 	rulefile.AlertmanagerFiles,
-	datadog.Files,
 	grafana.Files,
 	perses.Files,
 	runbook.Files,
+	datadog.Files,
 }
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the

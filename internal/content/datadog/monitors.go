@@ -39,8 +39,7 @@ const (
 	model  = "{{model_name.name}}"
 )
 
-const perServerBudget = "It is about each server, not about all servers of a model, and has no guard on traffic: a monitor has one window, and cannot " +
-	"divide counts by the target, which is a gauge. The processor needs both windows in `burn_windows`. The SLO below is about all servers."
+const perServerBudget = "It is about each server and has no guard on traffic: see [Objectives](#objectives)."
 
 // burn is the lower of the certain burn rates over two windows, so it exceeds a factor only
 // where both do. IN may not stand beside a comma.

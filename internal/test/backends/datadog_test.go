@@ -4,6 +4,7 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
@@ -72,6 +74,26 @@ func sentByName(points []point) map[string][]point {
 	return sent
 }
 
+// deltasOfObjectives checks that no event is lost where counters become deltas: what an
+// objective counted at each time is what its histogram did, from the second scrape on.
+func deltasOfObjectives(t *testing.T, sent map[string][]point) {
+	t.Helper()
+	observed, counted := map[pcommon.Timestamp]float64{}, map[pcommon.Timestamp]float64{}
+	for _, p := range sent["vllm.time_to_first_token"] {
+		observed[p.at] += float64(p.count)
+	}
+	for _, p := range sent["vllm.slo.valid"] {
+		counted[p.at] += p.value
+	}
+	times := slices.Sorted(maps.Keys(observed))
+	require.Greater(t, len(times), 3)
+	assert.Positive(t, observed[times[0]], "the first requests")
+	// Of the last one a part may have been on its way.
+	for _, at := range times[:len(times)-1] {
+		assert.InDelta(t, observed[at], counted[at], 1e-9, "at %s", at.AsTime())
+	}
+}
+
 // The example with its own receiver reads a stand-in server. What arrives has the names,
 // types and tags that the monitors, the dashboard and the SLO ask for. A gateway cannot be
 // read there, and nothing is wrong with the server; so these metrics come by OTLP.
@@ -107,11 +129,14 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 		return why
 	}
 	deadline := time.Now().Add(2 * time.Minute)
-	for len(missing()) > 0 && time.Now().Before(deadline) {
+	// Two engines have two points each time.
+	enough := func() bool { return len(sentByName(real.points())["vllm.time_to_first_token"]) >= 2*6 && len(missing()) == 0 }
+	for !enough() && time.Now().Before(deadline) {
 		time.Sleep(time.Second)
 	}
 	assert.Empty(t, missing())
 	c.Stop(t)
+	deltasOfObjectives(t, sentByName(real.points()))
 
 	addr := collector.FreeAddr(t)
 	c = collector.Collector(t, environment(t, b, fed.url), b.config(), b.feed(addr), "yaml:processors::vllm::window: 1m")

@@ -1,6 +1,7 @@
 package boards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type shot struct {
 	start, end time.Time
 	variables  map[string]string
 	width      int
+	// format is "webp" or "png".
+	format string
 }
 
 // seen is what stands on the page.
@@ -83,7 +86,7 @@ const tall = 6000
 
 // draw shows a dashboard of a site and returns its picture and what stands on it.
 func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]byte, seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	query := url.Values{
 		"board": {what.file},
@@ -116,8 +119,21 @@ func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]by
 	if err := errors.Join(b.size(ctx, what.width, height, 1), b.wait(ctx, s)); err != nil {
 		return nil, page, err
 	}
-	picture, err := b.screenshot(ctx, what.width, height)
-	return picture, page, err
+	for range 8 {
+		picture, err := b.screenshot(ctx, what.width, height, what.format)
+		if err != nil {
+			return nil, page, err
+		}
+		again, err := b.screenshot(ctx, what.width, height, what.format)
+		if err != nil {
+			return nil, page, err
+		}
+		// On a busy machine parts of a picture can still be blank.
+		if bytes.Equal(picture, again) {
+			return picture, page, nil
+		}
+	}
+	return nil, page, errors.New("no two pictures in a row are the same")
 }
 
 // wait returns when the page shows everything: no request for a second, nothing that loads.

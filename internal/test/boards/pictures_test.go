@@ -21,6 +21,7 @@ var (
 	page     = flag.String("boards.page", "", "directory of the bundled page; without it no picture is drawn")
 	chromium = flag.String("boards.chromium", "", "directory that Chromium was unpacked to")
 	images   = flag.String("boards.images", "", "directory that pictures are written to")
+	format   = flag.String("boards.format", "webp", "format of the pictures: webp or png")
 	only     = flag.String("boards.only", "", "part of the name of the dashboards to draw")
 	rules    = flag.String("boards.rules", "../../../content/rules/suffixed", "directory of the recording rules")
 	source   = flag.String("boards.source", "", "directory of dashboards")
@@ -52,12 +53,17 @@ func TestPictures(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1400, open: name == "vllm-features",
-			})
+			what := shot{
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd,
+				width: 1400, format: *format, open: name == "vllm-features",
+			}
+			if name == "vllm-engine" {
+				what.variables = map[string]string{"instance": slowServer}
+			}
+			picture, page, err := b.draw(t.Context(), s, server.URL, what)
 			require.NoError(t, err)
 			check(t, page)
-			require.NoError(t, os.WriteFile(filepath.Join(*images, name+".png"), picture, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(*images, name+"."+*format), picture, 0o600))
 		})
 	}
 }

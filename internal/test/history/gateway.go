@@ -91,6 +91,7 @@ func (g *Gateway) page(at time.Duration) string {
 	duration := histogramOf{bounds: durations}
 	first := histogramOf{bounds: durations}
 	queued := histogramOf{bounds: []float64{0.0001, 0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300}}
+	chosen := histogramOf{bounds: []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1}}
 	in, out := histogramOf{bounds: amounts}, histogramOf{bounds: amounts}
 	for i, p := range g.Phases {
 		until := at
@@ -112,6 +113,7 @@ func (g *Gateway) page(at time.Duration) string {
 		if p.Queued > 0 && p.Served > 0 {
 			wait = p.Queued / p.Served // Little's law.
 		}
+		chosen.observe(0.0004, length*p.Served)
 		queued.observe(wait, length*p.Served)
 	}
 	now := g.phase(at)
@@ -141,6 +143,11 @@ func (g *Gateway) page(at time.Duration) string {
 	gauge("inference_pool_ready_pods", pool, now.Ready)
 	gauge("inference_pool_average_queue_size", pool, now.Queued/max(1, now.Ready))
 	gauge("inference_pool_average_kv_cache_utilization", pool, 0.1)
+	for i := range int(now.Ready) {
+		gauge("inference_pool_per_pod_queue_size", fmt.Sprintf("%s,model_server_pod=\"endpoint-%d\"", pool, i), math.Floor(now.Queued/now.Ready))
+	}
+	counter("inference_extension_scheduler_attempts_total", `status="success"`, requests)
+	chosen.write(&b, "inference_extension_scheduler_e2e_duration_seconds", `scheduler="default"`)
 	flow := fmt.Sprintf("inference_pool=%q,fairness_id=\"a\",%s", g.Pool, withPriority)
 	gauge("inference_extension_flow_control_queue_size", flow, now.Queued)
 	queued.write(&b, "inference_extension_flow_control_request_queue_duration_seconds", flow+`,outcome="Dispatched"`)

@@ -2,7 +2,9 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
@@ -23,6 +28,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
@@ -106,6 +112,9 @@ type running struct {
 	network *network
 	history *History
 
+	// sink is the end of the pipeline, and connector the part of it that makes log records.
+	sink      consumer.Metrics
+	connector connector.Metrics
 	processor processor.Metrics
 	receivers map[string]receiver.Metrics // By the name of their servers.
 	reader    *sdkmetric.ManualReader
@@ -154,7 +163,19 @@ func (c *running) start(at time.Duration) {
 	resource.Attributes().PutStr("service.name", "otelcol-vllm")
 	resource.Attributes().PutStr("service.instance.id", collectorInstance)
 	c.receivers, c.last = map[string]receiver.Metrics{}, map[string]pmetric.Metrics{}
-	var next consumer.Metrics = c.history
+	diagnosis := vllmdiagnosisconnector.NewFactory()
+	connected := connectortest.NewNopSettings(diagnosis.Type())
+	connected.MeterProvider = meters
+	var err error
+	c.connector, err = diagnosis.CreateMetricsToLogs(t.Context(), connected, diagnosis.CreateDefaultConfig(), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, c.connector.Start(t.Context(), c.network))
+	// Both are exporters of the pipeline. The storage comes first: it only reads.
+	next, err := consumer.NewMetrics(func(ctx context.Context, metrics pmetric.Metrics) error {
+		return errors.Join(c.history.ConsumeMetrics(ctx, metrics), c.connector.ConsumeMetrics(ctx, metrics))
+	})
+	require.NoError(t, err)
+	c.sink = next
 	if !c.story.NoProcessor {
 		factory := vllmprocessor.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
@@ -226,7 +247,10 @@ func (c *running) stop() {
 	if c.processor != nil {
 		require.NoError(c.t, c.processor.Shutdown(c.t.Context()))
 	}
-	c.receivers, c.processor = nil, nil
+	if c.connector != nil {
+		require.NoError(c.t, c.connector.Shutdown(c.t.Context()))
+	}
+	c.receivers, c.processor, c.connector = nil, nil, nil
 }
 
 // remember keeps the newest batch of each server.
@@ -260,7 +284,7 @@ func (c *running) end(servers *Servers) {
 				}
 			}
 		}
-		var next consumer.Metrics = c.history
+		next := c.sink
 		if c.processor != nil {
 			next = c.processor
 		}
@@ -333,6 +357,14 @@ func (c *running) own() []Sample {
 				for _, p := range data.DataPoints {
 					out = append(out, Sample{ownSeries(m.Name, p.Attributes), p.Value})
 				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					out = append(out, ownHistogram(m.Name, p.Attributes, p.Bounds, p.BucketCounts, p.Sum)...)
+				}
+			case metricdata.Histogram[int64]:
+				for _, p := range data.DataPoints {
+					out = append(out, ownHistogram(m.Name, p.Attributes, p.Bounds, p.BucketCounts, float64(p.Sum))...)
+				}
 			default:
 			}
 		}
@@ -340,14 +372,28 @@ func (c *running) own() []Sample {
 	return out
 }
 
+// ownHistogram returns the series of a histogram.
+func ownHistogram(name string, attributes attribute.Set, bounds []float64, counts []uint64, sum float64) (out []Sample) {
+	count := 0.0
+	for i, n := range counts {
+		count += float64(n)
+		le := "+Inf"
+		if i < len(bounds) {
+			le = strconv.FormatFloat(bounds[i], 'g', -1, 64)
+		}
+		out = append(out, Sample{ownSeries(name+"_bucket", attributes, "le="+quote(le)), count})
+	}
+	return append(out, Sample{ownSeries(name+"_sum", attributes), sum}, Sample{ownSeries(name+"_count", attributes), count})
+}
+
 // ownSeries writes a series as the collector's own exporter names it.
-func ownSeries(name string, attributes attribute.Set) string {
+func ownSeries(name string, attributes attribute.Set, more ...string) string {
 	underscores := strings.NewReplacer(".", "_")
 	labels := []string{`job="otelcol-vllm"`, `instance="collector-a:8888"`}
 	for _, kv := range attributes.ToSlice() {
 		labels = append(labels, underscores.Replace(string(kv.Key))+"="+quote(kv.Value.Emit()))
 	}
-	return underscores.Replace(name) + "{" + strings.Join(labels, ",") + "}"
+	return underscores.Replace(name) + "{" + strings.Join(append(labels, more...), ",") + "}"
 }
 
 func quote(text string) string {

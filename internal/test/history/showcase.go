@@ -15,14 +15,14 @@ const (
 
 // The incident of Showcase begins at IncidentFrom and is over at IncidentTo.
 const (
-	IncidentFrom = 30 * time.Minute
-	IncidentTo   = 45 * time.Minute
+	IncidentFrom = 15 * time.Minute
+	IncidentTo   = 30 * time.Minute
 )
 
 // Showcase is a deployment that uses as many features as the simulator has: two models,
 // five servers, LoRA, speculation, KV transfers, a gateway and a syncer of adapters. With
 // an incident, the memory of the first chat server is slow, the second chat server does not
-// answer for ten minutes, and the gateway refuses requests.
+// answer for ten minutes, a server of code restarts, and the gateway refuses requests.
 func Showcase(incident bool) *Story {
 	// The newest surface, with all that can be switched on.
 	all := func(model string, seed uint64, workload engine.Workload) vllmsim.Config {
@@ -46,7 +46,7 @@ func Showcase(incident bool) *Story {
 		return c
 	}
 	s := &Story{
-		Name: "showcase", Length: time.Hour,
+		Name: "showcase", Length: 45 * time.Minute,
 		Servers: []Servers{
 			{Config: chat(1), Name: "chat-a", Namespace: "chat"},
 			{Config: chat(2), Name: "chat-b", Namespace: "chat"},
@@ -72,7 +72,8 @@ func Showcase(incident bool) *Story {
 			},
 		},
 	}
-	s.Own = Exporters(nil, nil)
+	exporters := Exporters(nil, nil)
+	s.Own = func(at time.Duration) []Sample { return append(exporters(at), gpu(at)...) }
 	if !incident {
 		return s
 	}
@@ -82,6 +83,9 @@ func Showcase(incident bool) *Story {
 	}
 	s.Servers[1].Config.Faults = []vllmsim.Fault{{
 		Kind: vllmsim.FaultUnreachable, At: IncidentFrom.Seconds() + 120, Until: IncidentTo.Seconds() - 180,
+	}}
+	s.Servers[4].Config.Faults = []vllmsim.Fault{{
+		Kind: vllmsim.FaultRestart, At: IncidentFrom.Seconds() + 120, Until: IncidentFrom.Seconds() + 194,
 	}}
 	quiet := s.Gateway.Phases[0]
 	busy, again := quiet, quiet
@@ -110,6 +114,23 @@ func Exporters(size, failed func(at time.Duration) float64) func(at time.Duratio
 			{`otelcol_exporter_sent_metric_points` + exporter + `}`, 30 * at.Seconds()},
 			{`otelcol_exporter_send_failed_metric_points` + exporter + `}`, value(failed, at)},
 			{`otelcol_exporter_enqueue_failed_metric_points` + exporter + `}`, 0},
+			{`otelcol_process_uptime{job="otelcol-vllm",instance="collector-a:8888"}`, at.Seconds()},
+			{`otelcol_process_cpu_seconds{job="otelcol-vllm",instance="collector-a:8888"}`, 0.02 * at.Seconds()},
+			{`otelcol_process_memory_rss{job="otelcol-vllm",instance="collector-a:8888"}`, 120e6},
 		}
+	}
+}
+
+// gpu returns what NVIDIA's exporter reports about a GPU, under its own names.
+func gpu(at time.Duration) []Sample {
+	const of = `{job="dcgm",instance="node-a:9400",Hostname="node-a",gpu="0",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3"}`
+	return []Sample{
+		{"DCGM_FI_DEV_GPU_UTIL" + of, 97},
+		{"DCGM_FI_DEV_FB_USED" + of, 72000},
+		{"DCGM_FI_DEV_POWER_USAGE" + of, 610},
+		{"DCGM_FI_DEV_SM_CLOCK" + of, 1980},
+		{"DCGM_FI_DEV_GPU_TEMP" + of, 61},
+		{"DCGM_FI_DEV_THERMAL_VIOLATION" + of, 1e4 * at.Seconds()},
+		{"DCGM_FI_DEV_XID_ERRORS" + of, 0},
 	}
 }
