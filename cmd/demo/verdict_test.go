@@ -113,6 +113,7 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 				assert.LessOrEqual(t, len(line), 81, line)
 			}
 		}
+		assert.Equal(t, strings.Count(out, "  next:"), strings.Count(out, "  read:   https://"), name)
 	}
 }
 
