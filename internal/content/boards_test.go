@@ -393,3 +393,30 @@ func TestBoardsNeedNoOtherLabels(t *testing.T) {
 	})
 	assert.Equal(t, promoted, used, "each is needed")
 }
+
+// The board for vLLM's own names uses families that servers really have, with the parts that
+// their kind has.
+func TestTheWireBoardUsesNamesOfServers(t *testing.T) {
+	checked := 0
+	eachQuery(t, func(b content.Board, p content.Panel, _ content.Query, expr parser.Expr) {
+		if b.Set != "wire" {
+			return
+		}
+		for _, s := range selectors(expr) {
+			if _, _, known := spelling.Metric(s.Name); known {
+				continue // of the processor, which has its own names.
+			}
+			checked++
+			matches, kinds := catalog.BySource(s.Name), []catalog.Kind{catalog.KindGauge, catalog.KindSum}
+			for _, part := range []string{"_bucket", "_sum", "_count"} {
+				if family, is := strings.CutSuffix(s.Name, part); is {
+					matches, kinds = catalog.BySource(family), []catalog.Kind{catalog.KindHistogram}
+				}
+			}
+			if assert.NotEmpty(t, matches, "%s: no server has %s", p.Title, s.Name) {
+				assert.Contains(t, kinds, matches[0].Metric.Kind, "%s: %s", p.Title, s.Name)
+			}
+		}
+	})
+	assert.Greater(t, checked, 15)
+}
