@@ -3,6 +3,7 @@ package promlint
 import (
 	"maps"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -83,7 +84,7 @@ func (c *checker) selector(e *parser.VectorSelector) shape {
 	s.fixed = map[string]bool{}
 	c.checkMatchers(e, &s)
 	for _, m := range e.LabelMatchers {
-		if m.Type == labels.MatchEqual && m.Value != "" && m.Name != labels.MetricName {
+		if m.Type == labels.MatchEqual && m.Value != "" && m.Name != model.MetricNameLabel {
 			s.fixed[m.Name] = true
 			delete(s.ident, m.Name)
 		}
@@ -132,7 +133,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 // checkNamePattern reports a pattern of names that matches no metric.
 func (c *checker) checkNamePattern(e *parser.VectorSelector) {
 	for _, m := range e.LabelMatchers {
-		if m.Name != labels.MetricName || m.Type != labels.MatchRegexp {
+		if m.Name != model.MetricNameLabel || m.Type != labels.MatchRegexp {
 			continue
 		}
 		if !looksOurs(m.Value) && !c.linter.options.Strict {

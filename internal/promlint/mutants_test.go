@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,7 +85,7 @@ func (m *mutation) selector(n *parser.VectorSelector) {
 		rename("misspelt metric", name[:len(name)/2]+"qq"+name[len(name)/2:])
 	}
 	for _, matcher := range n.LabelMatchers {
-		if matcher.Name == labels.MetricName {
+		if matcher.Name == model.MetricNameLabel {
 			continue
 		}
 		m.replace("unknown label in a matcher", n, regexp.MustCompile(`\b`+matcher.Name+`\s*(=|!)`).ReplaceAllString(text, "no_such_label$1"))
@@ -108,7 +108,7 @@ func (m *mutation) selector(n *parser.VectorSelector) {
 var byList = regexp.MustCompile(`\b(by|without|on|ignoring|group_left|group_right)\s*\(([^()]*)\)`)
 
 // lists replaces each label of the lists that belong to a node itself.
-func (m *mutation) lists(node parser.Node, keywords []string, names []string) {
+func (m *mutation) lists(node parser.Node, keywords, names []string) {
 	text := m.text(node)
 	for _, place := range byList.FindAllStringSubmatchIndex(text, -1) {
 		keyword, list := text[place[2]:place[3]], text[place[4]:place[5]]
@@ -207,7 +207,7 @@ func (m *mutation) function(n *parser.Call) {
 	}
 }
 
-var windowText = regexp.MustCompile(`(\[|:[a-z_]+)([0-9]+[smhdw])\b`)
+var windowText = regexp.MustCompile(`(\[|:[a-z_]+)(\d+[smhdw])\b`)
 
 // windows exchanges the two windows of an alert on two, and changes that of a record.
 func (m *mutation) windows(context Context) {
@@ -313,7 +313,7 @@ func equivalent(l *Linter, s shipped, m mutant) string {
 		if strings.Contains(m.expr, "/ (1 - vllm_slo:target:last1h)") {
 			return "the processor refuses a target of 1, so the budget is never 0"
 		}
-		if s.context.Kind == Alert && regexp.MustCompile(`and .*_(count|total)\[[0-9a-z]+\]\)\) \* [0-9]+ >= [0-9]+$`).MatchString(m.expr) {
+		if s.context.Kind == Alert && regexp.MustCompile(`and .*_(count|total)\[[0-9a-z]+\]\)\) \* \d+ >= \d+$`).MatchString(m.expr) {
 			return "the alert requires events in its short window, which are in the long one as well"
 		}
 	case "wrong unit":
