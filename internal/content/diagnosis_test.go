@@ -94,7 +94,7 @@ func TestAVanishedServerIsReported(t *testing.T) {
 	a, b := severity("a", "m", 0, ""), severity("b", "m", 0, "")
 	up := constant(`vllm_up{job="vllm",instance="b"}`, 1)
 	gone := func(t *testing.T, story ...series) []firing {
-		return newPlayer(t, "vllm-diagnosis").play(2*hour, 30*time.Second, append(story, up)...)
+		return newPlayer(t, "vllm-diagnosis").play(2*hour, minute, append(story, up)...)
 	}
 	t.Run("one of two", func(t *testing.T) {
 		t.Parallel()
@@ -133,7 +133,7 @@ func TestFewerServersThanExpectedPage(t *testing.T) {
 
 func TestASilentCollectorIsOneAlert(t *testing.T) {
 	up, a, b := constant(`vllm_up{job="vllm",instance="a"}`, 1), severity("a", "m", 0, ""), severity("b", "m", 0, "")
-	fired := newPlayer(t, "vllm-diagnosis", "vllm-collector").play(3*hour, 30*time.Second,
+	fired := newPlayer(t, "vllm-diagnosis", "vllm-collector").play(3*hour, minute,
 		until(90*minute, up), until(90*minute, a), until(90*minute, b))
 	assert.Equal(t, []string{"VLLMCollectorSilent"}, names(fired))
 	f := first(t, fired, "VLLMCollectorSilent")
@@ -142,7 +142,7 @@ func TestASilentCollectorIsOneAlert(t *testing.T) {
 	// Of two clusters one is silent.
 	east := until(90*minute, constant(`vllm_up{job="vllm",instance="a",k8s_cluster_name="east"}`, 1))
 	west := constant(`vllm_up{job="vllm",instance="a",k8s_cluster_name="west"}`, 1)
-	f = first(t, newPlayer(t, "vllm-collector").play(2*hour, 30*time.Second, east, west), "VLLMCollectorSilent")
+	f = first(t, newPlayer(t, "vllm-collector").play(2*hour, minute, east, west), "VLLMCollectorSilent")
 	assert.Equal(t, `k8s_cluster_name="east"`, f.labels)
 }
 

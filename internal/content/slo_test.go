@@ -56,9 +56,9 @@ func TestAnOutagePagesAsSoonAsTheLongWindowAllows(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.target), func(t *testing.T) {
 			t.Parallel()
-			const begin = 2 * hour
+			const begin = 61 * minute
 			p := newPlayer(t, "vllm-slo")
-			fired := p.play(begin+hour+15*minute, 15*time.Second, objective("a", c.target, 10, begin, 1, 0)...)
+			fired := p.play(begin+hour, 15*time.Second, objective("a", c.target, 10, begin, 1, 0)...)
 			f := first(t, fired, "VLLMBudgetBurnFast")
 			// 5m of the short window must be beyond the factor, too; that matters only at 0.999.
 			want := max(c.want, time.Duration(min(14.4*(1-c.target), 0.9)*float64(5*minute)))
@@ -69,11 +69,11 @@ func TestAnOutagePagesAsSoonAsTheLongWindowAllows(t *testing.T) {
 }
 
 func TestTheFastPageEndsSoonAfterTheOutage(t *testing.T) {
-	const begin, end = 2 * hour, 2*hour + 20*minute
+	const begin, end = 65 * minute, 85 * minute
 	story := objective("a", 0.99, 10, 0, 1, 1)
 	story[2].at = func(now time.Duration) float64 { return 10 * (min(now, begin) + max(now-end, 0)).Seconds() }
 	p := newPlayer(t, "vllm-slo")
-	f := first(t, p.play(end+hour, 15*time.Second, story...), "VLLMBudgetBurnFast")
+	f := first(t, p.play(end+20*minute, 15*time.Second, story...), "VLLMBudgetBurnFast")
 	// The short window forgets within five minutes, and keep_firing_for adds five.
 	assert.InDelta(t, 9.5, (f.to - end).Minutes(), 1)
 }
@@ -98,7 +98,7 @@ func TestBurnAlertsAreSilentWhereNothingIsCertain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Empty(t, newPlayer(t, groups...).play(3*hour, 30*time.Second, story...))
+			assert.Empty(t, newPlayer(t, groups...).play(3*hour, minute, story...))
 		})
 	}
 }

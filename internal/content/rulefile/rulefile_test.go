@@ -2,7 +2,10 @@ package rulefile_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,6 +78,54 @@ func TestEveryAlertHasItsWords(t *testing.T) {
 				}
 			}
 			assert.Equal(t, "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"+a.Name+".md", a.RunbookURL())
+		}
+	}
+}
+
+// What the README and the page show is what is shipped.
+func TestTheReadmeShowsAShippedAlert(t *testing.T) {
+	shipped := string(files(t, rulefile.Files)["content/rules/suffixed/vllm.yaml"])
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(readme), "## Alert\n")
+	require.True(t, found)
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	alert, _, found := strings.Cut(after, "```")
+	require.True(t, found)
+	assert.Contains(t, shipped, alert)
+	assert.Contains(t, alert, "expr: ")
+	stable := 0
+	for _, g := range content.Groups() {
+		if g.Set == content.Stable {
+			stable += len(g.Alerts)
+		}
+	}
+	assert.Contains(t, string(readme), fmt.Sprintf("has %d alerts", stable))
+}
+
+// Each alert of the two public guides has its answer on the page.
+func TestThePageAnswersTheAlertsOfTheGuides(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/alerts.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, g := range content.Groups() {
+		for i := range g.Alerts {
+			known[g.Alerts[i].Name] = true
+		}
+	}
+	for _, public := range []string{
+		"VLLMHighTTFT", "VLLMQueueTimeHigh", "VLLMPreemptionRelatedDegradation", "HighInferenceRequestLatencyP99",
+		"HighInferenceErrorRate", "HighInferencePoolAvgQueueSize", "HighInferencePoolAvgKVCacheUtilization",
+	} {
+		_, row, found := strings.Cut(string(page), "\n| "+public)
+		require.True(t, found, public)
+		row, _, _ = strings.Cut(row, "\n")
+		cells := strings.Split(row, "|")
+		require.Len(t, cells, 4, row)
+		answers := regexp.MustCompile("`(VLLM[A-Za-z]+)`").FindAllStringSubmatch(cells[1], -1)
+		assert.NotEmpty(t, answers, public)
+		for _, a := range answers {
+			assert.True(t, known[a[1]], "%s is no alert", a[1])
 		}
 	}
 }

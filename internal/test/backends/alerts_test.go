@@ -21,21 +21,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// waits are the times that the alerts of the page wait. The test replaces them.
+// waits are the times that the shipped alerts wait. The test replaces them.
 var waits = regexp.MustCompile(`(?m)^(\s+)(for|keep_firing_for): .*$`)
 
-// pageRules returns the alerts of the page, with short waits.
-func pageRules(t *testing.T) string {
+const shippedRules = "../../content/rules/suffixed/vllm.yaml"
+
+// quickRules returns the shipped rules, with short waits.
+func quickRules(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "diagnosis.md"))
+	rules, err := os.ReadFile(filepath.Join(root, "content", "rules", "suffixed", "vllm.yaml"))
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), "## Alerts")
-	require.True(t, found)
-	_, after, found = strings.Cut(after, "```yaml\n")
-	require.True(t, found)
-	rules, _, found := strings.Cut(after, "```")
-	require.True(t, found)
-	return waits.ReplaceAllString(rules, "${1}${2}: 1s")
+	return waits.ReplaceAllString(string(rules), "${1}${2}: 1s")
 }
 
 // firing returns the instances for which an alert fires.
@@ -80,7 +76,7 @@ func broken(t *testing.T, addr string) (errors []string) {
 }
 
 // Two servers behind the collector of the quick start, read by a Prometheus with the
-// example's scrape configuration and the page's alerts. One server dies: the alert fires
+// example's scrape configuration and the shipped alerts. One server dies: the alert fires
 // with its name only.
 func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	t.Parallel()
@@ -96,10 +92,10 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	example, err := os.ReadFile(filepath.Join(root, "examples", "prometheus", "prometheus.yml"))
 	require.NoError(t, err)
 	rules := filepath.Join(t.TempDir(), "rules.yml")
-	require.NoError(t, os.WriteFile(rules, []byte(pageRules(t)), 0o600))
+	require.NoError(t, os.WriteFile(rules, []byte(quickRules(t)), 0o600))
 	config := strings.NewReplacer(
 		`"127.0.0.1:9464"`, fmt.Sprintf("%q", exporter), "scrape_interval: 15s", "scrape_interval: 500ms",
-		"vllm-alerts.yml", rules,
+		shippedRules, rules,
 	).Replace(string(example))
 	const evaluation = "global: {evaluation_interval: 200ms}\n"
 	prometheus, addr := startPrometheus(t, evaluation+config)
@@ -119,18 +115,18 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 		return len(ask(t, addr, "vllm_diagnosis_severity < 3", now, now))
 	}
 	c.WaitFor(t, "both servers in Prometheus", func() bool { return alive(addr) == 2 })
-	assert.Empty(t, firing(t, addr, "VLLMNotServing"))
+	assert.Empty(t, firing(t, addr, "VLLMServerNotServing"))
 
 	dying.CloseClientConnections()
 	dying.Close()
-	c.WaitFor(t, "the alert", func() bool { return len(firing(t, addr, "VLLMNotServing")) > 0 })
+	c.WaitFor(t, "the alert", func() bool { return len(firing(t, addr, "VLLMServerNotServing")) > 0 })
 	for range 20 {
-		assert.Equal(t, []string{strings.TrimPrefix(dying.URL, "http://")}, firing(t, addr, "VLLMNotServing"))
+		assert.Equal(t, []string{strings.TrimPrefix(dying.URL, "http://")}, firing(t, addr, "VLLMServerNotServing"))
 	}
 	assert.Empty(t, broken(t, addr), "every rule can be evaluated with two servers")
 
-	c.WaitFor(t, "the alert of the other Prometheus", func() bool { return len(firing(t, mixed, "VLLMNotServing")) > 0 })
-	assert.Equal(t, []string{exporter}, firing(t, mixed, "VLLMNotServing"), "without honor_labels the alert names the collector")
+	c.WaitFor(t, "the alert of the other Prometheus", func() bool { return len(firing(t, mixed, "VLLMServerNotServing")) > 0 })
+	assert.Equal(t, []string{exporter}, firing(t, mixed, "VLLMServerNotServing"), "without honor_labels the alert names the collector")
 	c.Stop(t)
 	prometheus.Stop(t)
 	mixing.Stop(t)

@@ -222,17 +222,19 @@ func burnTruth(h *history.History, e *entry) map[string]verdict {
 			factor      float64
 			long, short time.Duration
 			events      float64
+			// covered is how much of the long window must have been seen.
+			covered time.Duration
 		}{
-			{burnFast, 14.4, time.Hour, 5 * time.Minute, 10},
-			{burnMedium, 6, 6 * time.Hour, 30 * time.Minute, 30},
-			{burnSlow, 3, 24 * time.Hour, 2 * time.Hour, 60},
-			{burnLeak, 1, 72 * time.Hour, 6 * time.Hour, 100},
+			{burnFast, 14.4, time.Hour, 5 * time.Minute, 10, 0},
+			{burnMedium, 6, 6 * time.Hour, 30 * time.Minute, 30, 0},
+			{burnSlow, 3, 24 * time.Hour, 2 * time.Hour, 60, 6 * time.Hour},
+			{burnLeak, 1, 72 * time.Hour, 6 * time.Hour, 100, 18 * time.Hour},
 		} {
 			// From 90 % on it is enough for each.
 			limit := min(rule.factor*(1-o.target), 0.9)
 			above, sure := 0, 0
 			const step = time.Minute
-			for at := step; at <= e.story.Length; at += step {
+			for at := step + rule.covered; at <= e.story.Length; at += step {
 				long, _ := history.Missed(events, at, rule.long)
 				brief, n := history.Missed(events, at, rule.short)
 				if min(long, brief) > 0.8*limit && n > 0.7*rule.events {

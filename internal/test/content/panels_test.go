@@ -37,9 +37,9 @@ func filledPanels(t *testing.T, spelling string, all ...data) map[string]bool {
 			}
 		}
 		for _, a := range d.Annotations.List {
-			if a.Expr != "" {
+			if a.Target.Expr != "" {
 				for _, over := range all {
-					values(t, d.UID+": annotation "+a.Name, target{Expr: a.Expr}, over)
+					values(t, d.UID+": annotation "+a.Name, target{Expr: a.Target.Expr}, over)
 				}
 			}
 		}
@@ -142,12 +142,12 @@ func TestEveryVariableHasValues(t *testing.T) {
 			if v.Type != "query" {
 				continue
 			}
-			parts := labelValues.FindStringSubmatch(v.Definition)
-			require.NotNil(t, parts, "%s: %s", d.UID, v.Definition)
+			parts := labelValues.FindStringSubmatch(v.definition(t))
+			require.NotNil(t, parts, "%s: %s", d.UID, v.definition(t))
 			found := map[string]bool{}
 			for _, with := range []map[string]string{nil, chosen} {
 				vector, err := h.Stores[0].Instant(t.Context(), filled(parts[1], with), at)
-				require.NoError(t, err, "%s: %s", d.UID, v.Definition)
+				require.NoError(t, err, "%s: %s", d.UID, v.definition(t))
 				found = map[string]bool{}
 				for _, sample := range vector {
 					if value := sample.Metric.Get(parts[2]); value != "" {
@@ -160,7 +160,7 @@ func TestEveryVariableHasValues(t *testing.T) {
 				// Grafana escapes a choice for the regular expression and for the string.
 				chosen[v.Name] = strings.ReplaceAll(regexp.QuoteMeta(slices.Sorted(maps.Keys(found))[0]), `\`, `\\`)
 			}
-			if v.Name == "instance" && !strings.Contains(v.Definition, "otelcol") {
+			if v.Name == "instance" && !strings.Contains(v.definition(t), "otelcol") {
 				vector, err := h.Stores[0].Instant(t.Context(), filled(parts[1], nil), at)
 				require.NoError(t, err)
 				assert.True(t, slices.ContainsFunc(vector, func(s sample) bool { return s.Metric.Get("instance") == "chat-b-0:8000" }),
