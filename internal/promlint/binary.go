@@ -183,7 +183,7 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 		if limit, is := number(e.RHS); is {
 			s.positive = lowerLimit(e.Op, limit) || left.positive
 		}
-		if e.Op != parser.NEQ && (right.positive || right.constant) {
+		if e.Op != parser.NEQ && (right.positive || right.constant && right.literal == nil) {
 			s.positive = true
 		}
 	case parser.LSS, parser.LTE:

@@ -36,7 +36,7 @@ type oracle struct {
 func newOracle(t *testing.T, exprs map[Spelling][]string) *oracle {
 	t.Helper()
 	o := &oracle{
-		db:     teststorage.New(t),
+		db: teststorage.New(t),
 		engine: promql.NewEngine(promql.EngineOpts{
 			MaxSamples: 1e8, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}),
 			NoStepSubqueryIntervalFn: func(int64) int64 { return oracleStep.Milliseconds() },

@@ -135,8 +135,8 @@ var examples = []example{
 	{code: CodeManyToMany, bad: `vllm_num_requests_waiting * on (job) group_left () vllm_up`, good: `vllm_num_requests_waiting * on (job) group_left () max by (job) (vllm_up)`},
 	{code: CodeManyToMany, bad: `vllm_num_requests_waiting / ignoring (engine) (vllm_num_requests_running > 0)`, good: `vllm_num_requests_waiting / (vllm_num_requests_running > 0)`},
 	{
-		code: CodeManyToMany, bad: `vllm_slo_target_ratio{objective="a"} * on (job, instance) vllm_up`,
-		good: `vllm_slo_target_ratio{objective="a", model_name="m"} * on (job, instance) vllm_up`,
+		code: CodeManyToMany, bad: `vllm_slo_target_ratio{objective="objective-1"} * on (job, instance) vllm_up`,
+		good: `vllm_slo_target_ratio{objective="objective-1", model_name="model_name-1"} * on (job, instance) vllm_up`,
 	},
 	{code: CodeNeverMatches, bad: `vllm_num_requests_waiting * vllm_up`, good: `vllm_num_requests_waiting * on (job, instance) group_left () vllm_up`},
 	{code: CodeNeverMatches, bad: `vllm_num_requests_waiting > 5 and vllm_up == 1`, good: `vllm_num_requests_waiting > 5 and on (job, instance) vllm_up == 1`, context: minute},
