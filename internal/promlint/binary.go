@@ -42,7 +42,7 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 			right.raw = nil
 		}
 	case parser.LUNLESS:
-		if c.context.Kind == Alert {
+		if c.context.Kind == Alert || subset(left.metrics, right.metrics) {
 			// Only the presence matters.
 			left.raw = nil
 		}
