@@ -201,7 +201,7 @@ func alternatives(pattern string) []string {
 	}
 	text := strings.Trim(pattern, "()?:")
 	var all []string
-	for _, word := range strings.SplitSeq(text, "|") {
+	for word := range strings.SplitSeq(text, "|") {
 		word = strings.ReplaceAll(word, `\.`, "\x00")
 		if !wholeWord.MatchString(strings.ReplaceAll(word, "\x00", "_")) || strings.ContainsAny(word, ".+*?") {
 			return nil

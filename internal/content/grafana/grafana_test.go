@@ -263,7 +263,8 @@ func TestBoardsMarkChanges(t *testing.T) {
 		d := boards["content/grafana/suffixed/"+uid+".json"]
 		require.Greater(t, len(d.Annotations.List), 1, uid)
 		assert.Contains(t, d.Annotations.List[1].Target.Expr, "diagnosis_condition")
-		// Any text would be true, and the events would be in 1970: their value is 1.
-		assert.Equal(t, false, d.Annotations.List[1].UseValueForTime)
+		// Grafana's types know the texts "on" and "off", its code takes any text for true: then the
+		// events would be in 1970, because their value is 1.
+		assert.Nil(t, d.Annotations.List[1].UseValueForTime)
 	}
 }

@@ -164,6 +164,11 @@ func plugin(p content.Panel) object {
 	switch p.Kind {
 	case content.Stat:
 		spec := object{"calculation": "last-number", "format": format(p)}
+		if len(p.Queries) > 0 && strings.Contains(p.Queries[0].Legend, "{{") && p.Height <= 6 {
+			// Several values stand side by side. Perses gives each the size that its text
+			// allows, and what is too wide is cut off.
+			spec["valueFontSize"] = 24
+		}
 		if len(p.Thresholds) > 0 {
 			spec["thresholds"] = thresholds(p)
 		}

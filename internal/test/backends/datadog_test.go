@@ -130,7 +130,9 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	}
 	deadline := time.Now().Add(2 * time.Minute)
 	// Two engines have two points each time.
-	enough := func() bool { return len(sentByName(real.points())["vllm.time_to_first_token"]) >= 2*6 && len(missing()) == 0 }
+	enough := func() bool {
+		return len(sentByName(real.points())["vllm.time_to_first_token"]) >= 2*6 && len(missing()) == 0
+	}
 	for !enough() && time.Now().Before(deadline) {
 		time.Sleep(time.Second)
 	}

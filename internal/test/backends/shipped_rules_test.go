@@ -21,15 +21,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// shippedRules returns the shipped rule file. Only the times that alerts wait are cut to a
-// second: the test has a minute. No expression is changed.
-func shippedRules(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "content", "rules", "suffixed", "vllm.yaml"))
-	require.NoError(t, err)
-	return waits.ReplaceAllString(string(text), "${1}${2}: 1s")
-}
-
 // The built collector reads two servers, a Prometheus server reads the collector and
 // evaluates the shipped rules. One server dies: the shipped alert fires for it alone, and
 // ends when it is back.
@@ -47,7 +38,7 @@ func TestTheShippedAlertNamesTheServerThatDied(t *testing.T) {
 	example, err := os.ReadFile(filepath.Join(root, "examples", "prometheus", "prometheus.yml"))
 	require.NoError(t, err)
 	rules := filepath.Join(t.TempDir(), "vllm.yaml")
-	require.NoError(t, os.WriteFile(rules, []byte(shippedRules(t)), 0o600))
+	require.NoError(t, os.WriteFile(rules, []byte(quickRules(t)), 0o600))
 	scrapes := regexp.MustCompile(`(?s)scrape_configs:.*`).FindString(string(example))
 	require.NotEmpty(t, scrapes)
 	config := fmt.Sprintf("global: {evaluation_interval: 200ms}\nrule_files: [%q]\n", rules) + strings.NewReplacer(

@@ -26,8 +26,8 @@ const (
 	longFrom = 88 * time.Minute
 	// shown is the part at the end that the pictures show: before it, engines are learned.
 	shown = time.Hour
-	// slowServer is the one whose memory gets slow.
-	slowServer = "chat-b-0:8000"
+	// restarted is the server that restarts and gets longer prompts at the end.
+	restarted = "large-0:8000"
 )
 
 // drawnEnd is the end of the story in the pictures.
