@@ -246,8 +246,6 @@ func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
 			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
 		case catalog.LevelPool:
 			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
-		case catalog.LevelNotice:
-			assert.NotContains(t, lead(c.Name), "Degraded.md", c.Name)
 		}
 	}
 }
