@@ -224,7 +224,7 @@ func TestCountersAreRates(t *testing.T) {
 			if !is {
 				return nil
 			}
-			m, _, known := spelling.Metric(s.Name)
+			kind, known := kindOf(s.Name)
 			if !known {
 				return nil
 			}
@@ -232,7 +232,7 @@ func TestCountersAreRates(t *testing.T) {
 				call, is := n.(*parser.Call)
 				return is && (call.Func.Name == "rate" || call.Func.Name == "increase")
 			})
-			assert.Equal(t, m.Kind != catalog.KindGauge, in, "%s / %s: %s", b.UID, p.Title, s.Name)
+			assert.Equal(t, kind != catalog.KindGauge, in, "%s / %s: %s", b.UID, p.Title, s.Name)
 			return nil
 		})
 	})
@@ -392,4 +392,41 @@ func TestBoardsNeedNoOtherLabels(t *testing.T) {
 		}
 	})
 	assert.Equal(t, promoted, used, "each is needed")
+}
+
+// kindOf returns the kind of the metric of a series, of our names or of vLLM's own.
+func kindOf(series string) (catalog.Kind, bool) {
+	if m, _, known := spelling.Metric(series); known {
+		return m.Kind, true
+	}
+	for _, part := range []string{"_bucket", "_sum", "_count"} {
+		family, is := strings.CutSuffix(series, part)
+		if matches := catalog.BySource(family); is && len(matches) > 0 && matches[0].Metric.Kind == catalog.KindHistogram {
+			return catalog.KindHistogram, true
+		}
+	}
+	matches := catalog.BySource(series)
+	if len(matches) == 0 || matches[0].Metric.Kind == catalog.KindHistogram {
+		return 0, false
+	}
+	return matches[0].Metric.Kind, true
+}
+
+// The board for vLLM's own names uses families that servers really have.
+func TestTheWireBoardUsesNamesOfServers(t *testing.T) {
+	checked := 0
+	eachQuery(t, func(b content.Board, p content.Panel, _ content.Query, expr parser.Expr) {
+		if b.Set != "wire" {
+			return
+		}
+		for _, s := range selectors(expr) {
+			if _, _, known := spelling.Metric(s.Name); known {
+				continue // of the processor, which has its own names.
+			}
+			checked++
+			_, known := kindOf(s.Name)
+			assert.True(t, known, "%s: no server has %s", p.Title, s.Name)
+		}
+	})
+	assert.Greater(t, checked, 15)
 }
