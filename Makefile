@@ -302,7 +302,7 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (two minutes)'
 	@mkdir -p docs/images
 	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
-		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 20m; \
+		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \

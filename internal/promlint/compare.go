@@ -75,11 +75,15 @@ func (c *checker) checkLifetime(s *shape) {
 	if s.raw == nil {
 		return
 	}
+	series := c.text(s.raw)
+	for _, modifier := range []string{" offset", " @"} {
+		series, _, _ = strings.Cut(series, modifier)
+	}
 	if s.bucket {
-		c.report(CodeCounterWithoutRate, Error, s.raw, "The buckets count from the start of the server. Write rate(%s[5m]).", c.text(s.raw))
+		c.report(CodeCounterWithoutRate, Error, s.raw, "The buckets count from the start of the server. Write rate(%s[5m]).", series)
 	} else {
 		c.report(CodeCounterWithoutRate, Error, s.raw,
-			"The counter counts from the start of the server, so the value says nothing about now. Write rate(%[1]s[5m]) or increase(%[1]s[1h]).", c.text(s.raw))
+			"The counter counts from the start of the server, so the value says nothing about now. Write rate(%[1]s[5m]) or increase(%[1]s[1h]).", series)
 	}
 	s.raw = nil
 }

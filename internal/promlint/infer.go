@@ -106,7 +106,12 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 			c.checkRemoved(node, name, e)
 			c.checkOldName(node, name, e)
 		}
-		return c.shapeOf(e), true
+		s := c.shapeOf(e)
+		if !c.linter.options.Strict && !looksOurs(name) {
+			// http_requests_total of another program has other labels.
+			s.labels, s.ident, s.metric = labelSet{}, nil, nil
+		}
+		return s, true
 	}
 	f, known := c.foreignOf(name)
 	if !known {
@@ -128,6 +133,27 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		}
 	}
 	return s, true
+}
+
+// concerns reports whether an expression has a name that this package can know: of the
+// catalogue, of a recording rule, or of a program whose metrics are listed.
+func (c *checker) concerns(root parser.Expr) bool {
+	found := false
+	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+		s, is := node.(*parser.VectorSelector)
+		if !is {
+			return nil
+		}
+		name := selectorName(s)
+		_, recorded := c.linter.recorded[name]
+		_, listed := c.linter.foreign[name]
+		found = found || recorded || listed || looksOurs(name)
+		for _, m := range s.LabelMatchers {
+			found = found || m.Name == model.MetricNameLabel && looksOurs(m.Value)
+		}
+		return nil
+	})
+	return found
 }
 
 // checkNamePattern reports a pattern of names that matches no metric.

@@ -91,7 +91,7 @@ const tall = 6000
 
 // draw shows a dashboard of a site and returns its picture and what stands on it.
 func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]byte, seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	query := url.Values{
 		"board": {what.file},

@@ -109,3 +109,9 @@ func filled(expr string, chosen map[string]string) string {
 		return ".*"
 	})
 }
+
+// chosenValue writes a choice as Grafana does: escaped for the regular expression, and for
+// the string that it is in.
+func chosenValue(value string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(value), `\`, `\\`)
+}
