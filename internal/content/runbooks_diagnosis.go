@@ -89,7 +89,7 @@ var diagnosisWords = map[string]runbook{
 		mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
 		looksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",
 		notConclude:  "Do not conclude that more servers help. They help if requests wait; they do not if each step is slow.",
-		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number.",
+		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine.",
 	},
 	"VLLMServerVanished": {
 		description: "It served within the last hour, now no collector reports it, and the service has fewer servers than an hour ago.",
