@@ -64,7 +64,7 @@ func objectives() Board {
 const fromSums = "Computed from the sums over all chosen servers, so it outlives a pod. "
 
 func budgetPanels() []Panel {
-	return sized(12, 6,
+	return sized(24, 5,
 		Panel{
 			Title: "Budget left, at least", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
