@@ -288,18 +288,21 @@ build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 		{ tail -n 5 npm.log >&2; echo 'boards: npm cannot install the packages; is the registry reachable? build/boards/npm.log has more' >&2; exit 1; }
 	@touch $@
 
+# BOARD=overview draws the boards with that in their names; PNG=folder also writes pictures
+# that any program shows.
 .PHONY: boards
 boards: chromium build/boards/installed ## Check the dashboards against Grafana's types, and draw them into docs/images
 	$(say) 'tsc: content/grafana against the types of @grafana/schema'
 	@$(GO) run ./internal/test/boards/types content/grafana > build/boards/grafana.ts
-	@cd build/boards && timeout 300 node_modules/.bin/tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext --moduleResolution bundler grafana.ts
+	@cd build/boards && timeout 300 node_modules/.bin/tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext \
+		--moduleResolution bundler grafana.ts
 	$(say) 'esbuild: the page that draws a dashboard'
 	@mkdir -p build/boards/page && cp $(UI)/index.html build/boards/page/ && cp $(UI)/build.mjs build/boards/
 	@cd build/boards && timeout 300 node build.mjs $(CURDIR)/$(UI) page
-	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (a minute or two)'
+	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (two minutes)'
 	@mkdir -p docs/images
-	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
-		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 20m; \
+	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
+		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \

@@ -31,7 +31,8 @@ without the attribute ` + "`engine`" + `.
 How to read the formulas:
 
 - ` + "`increase(x)`" + ` is the growth of a counter over the window, restarts included.
-  The names are shortened; the column "Derived from" has them in full.
+  The names are shortened; the column "Derived from" has them in full. An attribute
+  in braces selects series.
 - ` + "`sum(h)`, `count(h)` and `bucket(h, le)`" + ` are the same for the sum, the number and
   the bucket of a histogram's observations.
 - ` + "`quantile(q, h)`" + ` interpolates in the bucket that holds the rank, as

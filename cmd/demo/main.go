@@ -157,6 +157,9 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 				return fmt.Errorf("no metrics came within %s: %w", opts.runFor, collector.explain(reader.lastError))
 			}
 			fmt.Fprintf(out, "\n%s are over, stopping.\n", opts.runFor)
+			if tale.over {
+				tale.lookAt("")
+			}
 			return nil
 		case <-sim.ended:
 			return fmt.Errorf("the stand-in server ended by itself: %w", sim.explain(sim.err))
@@ -189,8 +192,11 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 		}
 		if !tale.over && tale.summary(time.Now()) {
-			fmt.Fprintf(out, "The incident is over. The collector's log has a line for each of these changes.\n"+
-				"The server stays as it is; from now on the table has a line every %s.\n\n", max(opts.every, quietly))
+			fmt.Fprintln(out, "The incident is over. The collector's log has a line for each of these changes.")
+			if opts.runFor == 0 {
+				tale.lookAt("http://" + opts.promAddr + "/metrics")
+			}
+			fmt.Fprintf(out, "The server stays as it is; from now on the table has a line every %s.\n\n", max(opts.every, quietly))
 			due = time.Now().Add(max(opts.every, quietly))
 		}
 	}

@@ -155,6 +155,7 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
   \S+  reported  healthy
   result: The processor noticed after \S+, with the right cause, and saw the end\s+after \S+\.
 `, `The incident is over\..*\nThe server stays .* every 30s\.\n`,
+		`are over, stopping\.\nLook at:\n  docs/runbooks/slow_steps\.md  +the runbook of what was found\n  docs/start/dashboards\.md  +the dashboards.*\n$`,
 	} {
 		at := regexp.MustCompile(part).FindStringIndex(said)
 		if !assert.NotNil(t, at, "%s is not in its place in\n%s", part, &out) {
@@ -162,7 +163,14 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 		}
 		said = said[at[1]:]
 	}
-	assert.LessOrEqual(t, strings.Count(said, "\n"), 4, "afterwards it is quiet: %s", said)
+	assert.Empty(t, said)
+	_, quiet, _ := strings.Cut(out.String(), "every 30s.")
+	quiet, _, _ = strings.Cut(quiet, "are over")
+	assert.LessOrEqual(t, strings.Count(quiet, "\n"), 4, "afterwards it is quiet: %s", quiet)
+
+	for _, file := range regexp.MustCompile(`docs/\S+\.md`).FindAllString(out.String()[strings.Index(out.String(), "Look at:"):], -1) {
+		assert.FileExists(t, filepath.Join("../..", file))
+	}
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,6 +176,23 @@ func (n *narrator) judgement(from, until time.Time) string {
 		return fmt.Sprintf("The processor noticed after %s, with the right cause, and has not seen the end yet.", after(from, worse))
 	}
 	return fmt.Sprintf("The processor noticed after %s, with the right cause, and saw the end after %s.", after(from, worse), after(until, better))
+}
+
+// lookAt prints where to read on: the runbook of what was found, the dashboards, and the
+// metrics while they are there.
+func (n *narrator) lookAt(metrics string) {
+	fmt.Fprintln(n.out, "Look at:")
+	for _, c := range slices.Backward(n.changes) {
+		// The pages are in the checkout from which this program was started.
+		if _, file, found := strings.Cut(c.runbook(), "/blob/main/"); found && c.cause == n.incident.cause {
+			fmt.Fprintf(n.out, "  %-32s  the runbook of what was found\n", file)
+			break
+		}
+	}
+	fmt.Fprintf(n.out, "  %-32s  the dashboards, with pictures of such an incident\n", "docs/start/dashboards.md")
+	if metrics != "" {
+		fmt.Fprintf(n.out, "  %-32s  the metrics\n", metrics)
+	}
 }
 
 func after(from time.Time, c *change) time.Duration { return c.at.Sub(from).Round(time.Second) }

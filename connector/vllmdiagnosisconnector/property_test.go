@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 )
 
 // randomDiagnosis is any that can be: harm has causes, and anything may have
@@ -110,7 +109,7 @@ func distinct(all []diagnosis) []string {
 }
 
 func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
-	known := causes.All(t)
+	known := catalog.Causes()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")
@@ -134,7 +133,7 @@ func TestTheRecordsAreTheSequenceOfStates(t *testing.T) {
 // However a batch is split, in whatever order its parts come, and whatever is
 // refused on the way, the last record of each time is the state of that time.
 func TestTheRecordsAreTheSequenceOfStatesInPartsToo(t *testing.T) {
-	known := causes.All(t)
+	known := catalog.Causes()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		b, s := newBench(t, func(c *Config) { c.Initial = true }), newServer("a")

@@ -23,7 +23,7 @@ func TestEveryRecordedBoundIsInTheTable(t *testing.T) {
 	for _, body := range append(captures.Bodies(t), gateways...) {
 		for line := range strings.Lines(string(body.Text)) {
 			parts := bucketLine.FindStringSubmatch(line)
-			if parts == nil || parts[2] == "+Inf" {
+			if len(parts) != 3 || parts[2] == "+Inf" {
 				continue
 			}
 			bound, err := strconv.ParseFloat(parts[2], 64)

@@ -176,7 +176,14 @@ func userPanels() []Panel {
 
 // httpShare is the share of the HTTP answers with such a status.
 func httpShare(status string) string {
-	return "sum(" + rate(server("http_requests_total", `status=~"`+status+`"`)) + ") / (sum(" + rate(server("http_requests_total")) + ") > 0)"
+	return share(server("http_requests_total", `status=~"`+status+`"`), server("http_requests_total"))
+}
+
+// share is a part of a rate. A part that never was has no series; where there is traffic, it
+// is really 0.
+func share(part, whole string) string {
+	all := "sum(" + rate(whole) + ")"
+	return "(sum(" + rate(part) + ") or 0 * " + all + ") / (" + all + " > 0)"
 }
 
 func waitingPanels() []Panel {

@@ -50,7 +50,7 @@ func wireUserPanels() []Panel {
 			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx.",
 			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
-			Queries: one("sum("+rate(selector("http_requests_total", wireServer, []string{`status=~"5.."`}))+") / (sum("+rate(selector("http_requests_total", wireServer, nil))+") > 0)", "5xx"),
+			Queries: one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx"),
 		},
 		Panel{
 			Title: "Whole request", Kind: TimeSeries, Unit: "s", Min: number(0),

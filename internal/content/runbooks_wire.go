@@ -10,7 +10,7 @@ func rawLateSteps() []Step {
 	return []Step{
 		{Text: "See how late the first token is.", Query: rawLateQuery, Board: "vllm-wire", Panel: "Time to first token"},
 		{Text: "See whether requests wait in the queue.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Requests that wait and run"},
-		{Text: "See whether prompts became longer.", Query: "sum by (model_name) (rate(vllm:request_prompt_tokens_sum[5m])) / (sum by (model_name) (rate(vllm:request_prompt_tokens_count[5m])) > 0)", Board: "vllm-wire", Panel: "Length of prompts"},
+		{Text: "See whether prompts became longer.", Query: "rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)", Board: "vllm-wire", Panel: "Length of prompts"},
 		{Text: "[What you see](symptoms.md) has the next steps."},
 	}
 }

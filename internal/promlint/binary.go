@@ -42,7 +42,7 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 			right.raw = nil
 		}
 	case parser.LUNLESS:
-		if c.context.Kind == Alert {
+		if c.context.Kind == Alert || subset(left.metrics, right.metrics) {
 			// Only the presence matters.
 			left.raw = nil
 		}
@@ -183,7 +183,7 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 		if limit, is := number(e.RHS); is {
 			s.positive = lowerLimit(e.Op, limit) || left.positive
 		}
-		if e.Op != parser.NEQ && (right.positive || right.constant) {
+		if e.Op != parser.NEQ && (right.positive || right.constant && right.literal == nil) {
 			s.positive = true
 		}
 	case parser.LSS, parser.LTE:

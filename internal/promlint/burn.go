@@ -231,7 +231,7 @@ func (c *checker) isBurn(expr parser.Expr) bool {
 }
 
 var (
-	nameWindow = regexp.MustCompile(`(:[a-z_]*)([0-9]+(?:ms|[smhdwy]))$`)
+	nameWindow = regexp.MustCompile(`(:[a-z_]*)(\d+(?:ms|[smhdwy]))$`)
 	allWindows = regexp.MustCompile(`\[[^\]]*\]`)
 )
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -219,7 +220,7 @@ func (c *checker) absent(e *parser.Call) shape {
 		seen[m.Name]++
 	}
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			continue
 		}
 		if m.Type == labels.MatchEqual && seen[m.Name] == 1 {

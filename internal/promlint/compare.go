@@ -75,11 +75,15 @@ func (c *checker) checkLifetime(s *shape) {
 	if s.raw == nil {
 		return
 	}
+	series := c.text(s.raw)
+	for _, modifier := range []string{" offset", " @"} {
+		series, _, _ = strings.Cut(series, modifier)
+	}
 	if s.bucket {
-		c.report(CodeCounterWithoutRate, Error, s.raw, "The buckets count from the start of the server. Write rate(%s[5m]).", c.text(s.raw))
+		c.report(CodeCounterWithoutRate, Error, s.raw, "The buckets count from the start of the server. Write rate(%s[5m]).", series)
 	} else {
 		c.report(CodeCounterWithoutRate, Error, s.raw,
-			"The counter counts from the start of the server, so the value says nothing about now. Write rate(%[1]s[5m]) or increase(%[1]s[1h]).", c.text(s.raw))
+			"The counter counts from the start of the server, so the value says nothing about now. Write rate(%[1]s[5m]) or increase(%[1]s[1h]).", series)
 	}
 	s.raw = nil
 }
@@ -128,13 +132,13 @@ func (c *checker) checkThreshold(e *parser.BinaryExpr, left, right *shape) {
 		if *limit > 1 && *limit <= 100 {
 			percent = fmt.Sprintf(" Write %v.", *limit/100)
 		}
-		c.outOfRange(e, op, *limit, 0, 1, "The value is a ratio between 0 and 1", percent)
+		c.outOfRange(e, op, *limit, 1, "The value is a ratio between 0 and 1", percent)
 	case value.class == classFraction && value.unit.known && value.unit.equal(unitWords["%"]):
-		c.outOfRange(e, op, *limit, 0, 100, "The value is between 0 and 100 %", "")
+		c.outOfRange(e, op, *limit, 100, "The value is between 0 and 100 %", "")
 	case value.class == classState:
-		c.outOfRange(e, op, *limit, 0, 1, "The value is 0 or 1", "")
+		c.outOfRange(e, op, *limit, 1, "The value is 0 or 1", "")
 	case value.class == classLevel:
-		c.outOfRange(e, op, *limit, 0, 3, "The value is a level from 0 to 3", "")
+		c.outOfRange(e, op, *limit, 3, "The value is a level from 0 to 3", "")
 	case value.unit.equal(unitWords["s"]) && value.unit.known && (value.class == classQuantile || value.class == classMean):
 		c.latencyThreshold(e, value, *limit, op)
 	}
@@ -151,14 +155,14 @@ func (c *checker) latencyThreshold(e *parser.BinaryExpr, value *shape, limit flo
 	}
 }
 
-// outOfRange reports a comparison that never or always holds for values from low to high.
-func (c *checker) outOfRange(e *parser.BinaryExpr, op parser.ItemType, limit, low, high float64, what, suggestion string) {
-	outside := limit < low || limit > high
+// outOfRange reports a comparison that never or always holds for values from 0 to high.
+func (c *checker) outOfRange(e *parser.BinaryExpr, op parser.ItemType, limit, high float64, what, suggestion string) {
+	outside := limit < 0 || limit > high
 	switch op {
 	case parser.GTR:
 		outside = outside || limit == high
 	case parser.LSS:
-		outside = outside || limit == low
+		outside = outside || limit == 0
 	}
 	if !outside {
 		return

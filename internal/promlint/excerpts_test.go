@@ -38,16 +38,8 @@ var excerpts = []struct {
 	{"a quantile of lifetime buckets", `histogram_quantile(0.99, vllm:time_to_first_token_seconds_bucket)`, Panel, CodeQuantileLifetime, nil},
 	{"milliseconds are compared with seconds", `histogram_quantile(0.99, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2000`, Alert, CodeThreshold, nil},
 	{"80 percent of a ratio", `vllm:kv_cache_usage_perc > 80`, Alert, CodeThreshold, nil},
-	{
-		"a text uses a label that the sum removed",
-		`sum by (model_name) (rate(inference_objective_request_error_total[5m])) / sum by (model_name) (rate(inference_objective_request_total[5m])) > 0.05`,
-		Alert, CodeTemplateLabel, []string{"{{ $labels.target_model_name }} fails"},
-	},
-	{
-		"the errors are more than the requests when all are refused",
-		`sum by (model_name) (rate(inference_objective_request_error_total[5m])) / sum by (model_name) (rate(inference_objective_request_total[5m])) > 0.05`,
-		Alert, CodeDivision, nil,
-	},
+	{"a text uses a label that the sum removed", `sum by (model_name) (rate(inference_objective_request_error_total[5m])) / sum by (model_name) (rate(inference_objective_request_total[5m])) > 0.05`, Alert, CodeTemplateLabel, []string{"{{ $labels.target_model_name }} fails"}},
+	{"the errors are more than the requests when all are refused", `sum by (model_name) (rate(inference_objective_request_error_total[5m])) / sum by (model_name) (rate(inference_objective_request_total[5m])) > 0.05`, Alert, CodeDivision, nil},
 	{"a quantile of each replica is averaged", `avg(histogram_quantile(0.99, rate(inference_objective_request_duration_seconds_bucket[5m])))`, Panel, CodeAggregatedRatio, nil},
 	{"throughput is the rate of a gauge", `rate(vllm:num_requests_running[1m])`, Panel, CodeRateOfGauge, nil},
 	{"the requests since the start", `sum(vllm:request_success_total)`, Panel, CodeCounterWithoutRate, nil},

@@ -3,6 +3,7 @@ package promlint
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -111,10 +112,10 @@ func boundTexts(bound float64) (short, long string) {
 }
 
 func boundList(m *catalog.Metric) string {
-	text := ""
+	var all []string
 	for _, bound := range catalog.Bounds(m.Name) {
 		short, _ := boundTexts(bound)
-		text += short + ", "
+		all = append(all, short)
 	}
-	return text + "+Inf"
+	return strings.Join(append(all, "+Inf"), ", ")
 }

@@ -3,6 +3,7 @@ package promlint
 import (
 	"maps"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -83,7 +84,7 @@ func (c *checker) selector(e *parser.VectorSelector) shape {
 	s.fixed = map[string]bool{}
 	c.checkMatchers(e, &s)
 	for _, m := range e.LabelMatchers {
-		if m.Type == labels.MatchEqual && m.Value != "" && m.Name != labels.MetricName {
+		if m.Type == labels.MatchEqual && m.Value != "" && m.Name != model.MetricNameLabel {
 			s.fixed[m.Name] = true
 			delete(s.ident, m.Name)
 		}
@@ -105,7 +106,12 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 			c.checkRemoved(node, name, e)
 			c.checkOldName(node, name, e)
 		}
-		return c.shapeOf(e), true
+		s := c.shapeOf(e)
+		if !c.linter.options.Strict && !looksOurs(name) {
+			// http_requests_total of another program has other labels.
+			s.labels, s.ident, s.metric = labelSet{}, nil, nil
+		}
+		return s, true
 	}
 	f, known := c.foreignOf(name)
 	if !known {
@@ -129,10 +135,31 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 	return s, true
 }
 
+// concerns reports whether an expression has a name that this package can know: of the
+// catalogue, of a recording rule, or of a program whose metrics are listed.
+func (c *checker) concerns(root parser.Expr) bool {
+	found := false
+	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+		s, is := node.(*parser.VectorSelector)
+		if !is {
+			return nil
+		}
+		name := selectorName(s)
+		_, recorded := c.linter.recorded[name]
+		_, listed := c.linter.foreign[name]
+		found = found || recorded || listed || looksOurs(name)
+		for _, m := range s.LabelMatchers {
+			found = found || m.Name == model.MetricNameLabel && looksOurs(m.Value)
+		}
+		return nil
+	})
+	return found
+}
+
 // checkNamePattern reports a pattern of names that matches no metric.
 func (c *checker) checkNamePattern(e *parser.VectorSelector) {
 	for _, m := range e.LabelMatchers {
-		if m.Name != labels.MetricName || m.Type != labels.MatchRegexp {
+		if m.Name != model.MetricNameLabel || m.Type != labels.MatchRegexp {
 			continue
 		}
 		if !looksOurs(m.Value) && !c.linter.options.Strict {

@@ -17,7 +17,7 @@ import (
 // checkMatchers checks the labels and values that a selector asks for.
 func (c *checker) checkMatchers(e *parser.VectorSelector, s *shape) {
 	for _, m := range e.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			continue
 		}
 		if !s.labels.has(m.Name, c.linter.labels) {
@@ -44,7 +44,7 @@ func matcherEffect(m *labels.Matcher) string {
 
 // unknownLabel reports a label that series do not have. from is the expression that has
 // not got it.
-func (c *checker) unknownLabel(node parser.Node, from parser.Node, label string, s *shape, effect string) {
+func (c *checker) unknownLabel(node, from parser.Node, label string, s *shape, effect string) {
 	if effect != "" {
 		effect = ", " + effect
 	}
@@ -201,7 +201,7 @@ func alternatives(pattern string) []string {
 	}
 	text := strings.Trim(pattern, "()?:")
 	var all []string
-	for _, word := range strings.Split(text, "|") {
+	for word := range strings.SplitSeq(text, "|") {
 		word = strings.ReplaceAll(word, `\.`, "\x00")
 		if !wholeWord.MatchString(strings.ReplaceAll(word, "\x00", "_")) || strings.ContainsAny(word, ".+*?") {
 			return nil

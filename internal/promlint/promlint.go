@@ -84,7 +84,7 @@ type Options struct {
 	Spelling Spelling
 	// Strict reports each name that is neither in the catalogue nor of a recording rule nor
 	// in Foreign nor known to this package. Otherwise only names that begin like those of
-	// the catalogue are reported.
+	// the catalogue are reported, and expressions without any known name are not checked.
 	Strict bool
 	// Foreign are metrics of other programs.
 	Foreign []Foreign
@@ -190,6 +190,9 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 	if err != nil {
 		c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
 		return c.findings
+	}
+	if !l.options.Strict && !c.concerns(root) {
+		return nil
 	}
 	result := c.infer(root)
 	c.checkRoot(root, result)

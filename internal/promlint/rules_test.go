@@ -121,6 +121,7 @@ var examples = []example{
 	{code: CodeWithoutBool, bad: `(vllm_num_requests_waiting > 0) + (vllm_num_requests_running > bool 0)`, good: `(vllm_num_requests_waiting > bool 0) + (vllm_num_requests_running > bool 0)`},
 	{code: CodeDivision, bad: `rate(vllm_prompt_tokens_total[5m]) / rate(vllm_generation_tokens_total[5m])`, good: `rate(vllm_prompt_tokens_total[5m]) / (rate(vllm_generation_tokens_total[5m]) > 0)`},
 	{code: CodeDivision, bad: `1 / vllm_num_requests_running`, good: `1 / clamp_min(vllm_num_requests_running, 1)`},
+	{code: CodeDivision, bad: `vllm_num_requests_waiting / (vllm_num_requests_running > -1)`, good: `vllm_num_requests_waiting / (vllm_num_requests_running >= 1)`},
 	{code: CodeDivision, bad: `vllm_num_requests_waiting / 0`, good: `vllm_num_requests_waiting / 2`},
 	{
 		code: CodeDivision, bad: `sum(rate(vllm_prompt_tokens_total[5m])) / sum(rate(vllm_generation_tokens_total[5m])) > 5`,
@@ -133,6 +134,10 @@ var examples = []example{
 	{code: CodeManyToMany, bad: `vllm_up * on (job, instance) vllm_num_requests_waiting`, good: `vllm_up * on (job, instance) sum by (job, instance) (vllm_num_requests_waiting)`},
 	{code: CodeManyToMany, bad: `vllm_num_requests_waiting * on (job) group_left () vllm_up`, good: `vllm_num_requests_waiting * on (job) group_left () max by (job) (vllm_up)`},
 	{code: CodeManyToMany, bad: `vllm_num_requests_waiting / ignoring (engine) (vllm_num_requests_running > 0)`, good: `vllm_num_requests_waiting / (vllm_num_requests_running > 0)`},
+	{
+		code: CodeManyToMany, bad: `vllm_slo_target_ratio{objective="objective-1"} * on (job, instance) vllm_up`,
+		good: `vllm_slo_target_ratio{objective="objective-1", model_name="model_name-1"} * on (job, instance) vllm_up`,
+	},
 	{code: CodeNeverMatches, bad: `vllm_num_requests_waiting * vllm_up`, good: `vllm_num_requests_waiting * on (job, instance) group_left () vllm_up`},
 	{code: CodeNeverMatches, bad: `vllm_num_requests_waiting > 5 and vllm_up == 1`, good: `vllm_num_requests_waiting > 5 and on (job, instance) vllm_up == 1`, context: minute},
 	{

@@ -134,26 +134,9 @@ func unite(a, b map[string]bool) map[string]bool {
 	return u
 }
 
-// identified reports whether the labels identify a series of the shape. The labels of a
-// target determine those of its resource.
-func (s *shape) identified(labels map[string]bool, deployment map[string]bool) bool {
-	if s.ident == nil {
-		return true
-	}
-	for label := range s.ident {
-		if labels[label] {
-			continue
-		}
-		if labels["instance"] && deployment[label] {
-			continue
-		}
-		return false
-	}
-	return true
-}
-
-// missing returns the identifying labels that are not among the given ones.
-func (s *shape) missing(labels map[string]bool, deployment map[string]bool) []string {
+// missing returns the identifying labels that are not among the given ones. The labels of
+// a target determine those of its resource.
+func (s *shape) missing(labels, deployment map[string]bool) []string {
 	var all []string
 	for label := range s.ident {
 		if !labels[label] && !(labels["instance"] && deployment[label]) {

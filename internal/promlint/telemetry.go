@@ -43,6 +43,7 @@ var telemetry = []Foreign{
 	{Name: "otelcol_connector_vllm_diagnosis_expired_engines", Type: "counter", Unit: "{engine}", Labels: []string{}},
 	{Name: "otelcol_connector_vllm_diagnosis_failed_events", Type: "counter", Unit: "{record}", Labels: []string{"severity"}},
 	{Name: "otelcol_connector_vllm_diagnosis_ignored_points", Type: "counter", Unit: "{datapoint}", Labels: []string{"reason"}},
+	{Name: "otelcol_extension_storage_check_damaged_files", Type: "counter", Unit: "{file}", Labels: []string{}},
 
 	{Name: "otelcol_exporter_enqueue_failed_metric_points", Type: "counter", Unit: "{datapoint}", Labels: []string{"exporter"}},
 	{Name: "otelcol_exporter_queue_capacity", Type: "gauge", Unit: "{batch}", Labels: []string{"exporter", "data_type"}},

@@ -108,12 +108,12 @@ func (u unit) String() string {
 	if len(bottom) > 0 {
 		text += " per " + strings.Join(bottom, " ")
 	}
-	for _, s := range []struct {
+	for _, word := range []struct {
 		scale float64
-		name  string
+		text  string
 	}{{0.01, "hundredths"}, {1e-3, "thousandths"}, {1e3, "thousands"}, {60, "sixties"}} {
-		if math.Abs(u.scale/s.scale-1) < 1e-9 {
-			text += " in " + s.name
+		if math.Abs(u.scale/word.scale-1) < 1e-9 {
+			return text + " in " + word.text
 		}
 	}
 	return text

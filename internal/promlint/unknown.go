@@ -3,6 +3,7 @@ package promlint
 import (
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -160,7 +161,7 @@ func selectorName(s *parser.VectorSelector) string {
 		return s.Name
 	}
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return m.Value
 		}
 	}

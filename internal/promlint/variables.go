@@ -12,14 +12,14 @@ var variable = regexp.MustCompile(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|\[\[[A-Z
 
 var labelList = regexp.MustCompile(`(?i)\b(by|without|on|ignoring|group_left|group_right)\s*\([^()]*$`)
 
-var promql = parser.NewParser(parser.Options{})
+var expressions = parser.NewParser(parser.Options{})
 
 // parse parses an expression of which the variables outside of strings are replaced by
 // stand-ins of the same length, so that places stay right.
 func (c *checker) parse(expr string) (parser.Expr, error) {
 	c.source = expr
 	c.variables = map[int]bool{}
-	root, err := promql.ParseExpr(c.withoutVariables(expr))
+	root, err := expressions.ParseExpr(c.withoutVariables(expr))
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
 	want.Derived.Quantiles, want.Derived.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
 	want.Derived.CapacityFromBlocks = true
-	want.Derived.Percentiles = derived.Percentiles{Interpolation: derived.MeanConstrained, PerEngine: true}
+	want.Derived.Percentiles = derived.Percentiles{Interpolation: derived.MeanConstrained, PerEngine: true, Detailed: true}
 	want.Derived.Hardware = []derived.Hardware{
 		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
 		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
@@ -134,6 +134,7 @@ func TestMistakes(t *testing.T) {
 		{`quantiles: [950]`, "quantiles::0: 950 is not from 0 to 1; write for example 0.95"},
 		{`quantiles: [.nan]`, "quantiles::0: NaN is not from 0 to 1; write for example 0.95"},
 		{`quantiles: [0.9, 0.90]`, "quantiles::1: 0.9 is there twice; remove one"},
+		{`{percentiles: {detailed: true}, quantiles: []}`, `percentiles::detailed: adds quantiles, and the list of quantiles is empty; write for example quantiles: [0.5, 0.95], or remove detailed`},
 		{`percentiles: {interpolation: cubic}`, `percentiles::interpolation: "cubic" is not known; write linear or mean_constrained`},
 		{`metrics: {vllm.promt_throughput: {enabled: true}}`, "metrics::vllm.promt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
 		{`metrics: {prompt_throughput: {enabled: true}}`, "metrics::prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
@@ -257,6 +258,26 @@ func TestWhatIsNotAKeyIsRejected(t *testing.T) {
 		_, err := decode(t, c.config)
 		assert.ErrorContains(t, err, c.want, c.config)
 	}
+}
+
+// One key switches on the detailed quantiles; a switch of a metric has precedence.
+func TestDetailedPercentilesAreFourMore(t *testing.T) {
+	plain := configured(t, "")
+	detailed := configured(t, "percentiles: {detailed: true}")
+	var more []string
+	for _, m := range catalog.All() {
+		assert.True(t, detailed.enabled(m.Name) || !plain.enabled(m.Name), m.Name)
+		if detailed.enabled(m.Name) && !plain.enabled(m.Name) {
+			more = append(more, m.Name)
+		}
+	}
+	assert.Equal(t, []string{
+		"vllm.request.generation_tokens_quantile", "vllm.request.prompt_tokens_quantile",
+		"vllm.request.queue_time_quantile", "vllm.request.time_per_output_token_quantile",
+	}, more)
+	without := configured(t, "{percentiles: {detailed: true}, metrics: {vllm.request.queue_time_quantile: {enabled: false}}}")
+	assert.False(t, without.enabled("vllm.request.queue_time_quantile"))
+	assert.True(t, without.enabled("vllm.request.prompt_tokens_quantile"))
 }
 
 // What the reference says about which component a metric's switch belongs to.

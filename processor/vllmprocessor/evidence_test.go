@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/causes"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
@@ -86,7 +85,7 @@ func TestNextStepsNameOnlyMetricsThatAreOn(t *testing.T) {
 					check(c.Name, c.Next)
 				}
 			}
-			for _, c := range causes.All(t) {
+			for _, c := range catalog.Causes() {
 				check(c.Name, c.Next)
 			}
 		})

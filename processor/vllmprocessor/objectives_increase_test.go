@@ -12,8 +12,6 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 )
 
 // samples are what a Prometheus stores of the sums of objectives: by series, one for each
@@ -118,9 +116,7 @@ func TestTheIncreaseOverARestartOfTheCollectorIsWhatItHasSeen(t *testing.T) {
 	p := run(t, config)
 	for scrape := range 20 {
 		if scrape == 5 {
-			p = newInstance(t, config, &archive.Shared{})
-			p.begin(hostWith{})
-			defer p.end()
+			p = run(t, config)
 		}
 		p.at = noon.Add(time.Duration(scrape) * between)
 		seconds := []float64{9}

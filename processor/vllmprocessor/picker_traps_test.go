@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 )
 
 // pickerPage is a page with counters only, one a line: "food 100" are scheduled requests of
@@ -169,4 +170,59 @@ func TestAPickerIsNotAServer(t *testing.T) {
 		"request.output_tokens_mean", "request.shed_ratio", "request.time_to_first_token_mean",
 		"request.time_to_first_token_quantile", "request_rate",
 	}, slices.Compact(names))
+}
+
+// What a picker costs a backend, as the README states it.
+func TestTheCostOfAPickerInSeries(t *testing.T) {
+	t.Parallel()
+	readme := readReadme(t)
+	for release, want := range map[string]struct {
+		row  string
+		each int
+	}{
+		"1.0":   {"without flow control and time to first token, as Gateway API Inference Extension 1.0", 9},
+		"llm-d": {"with both, as llm-d-router", 17},
+	} {
+		assert.Contains(t, readme, fmt.Sprintf("| %s | %d |", want.row, want.each))
+		w := newPickerWorld(3)
+		var batches []pmetric.Metrics
+		for i, at := range w.scrapes[:24] {
+			batches = append(batches, wirePoints(t, w.body(release, i), noon.Add(at)))
+		}
+		models, series := map[string]bool{}, map[string]bool{}
+		for i, derived := range derivePicker(t, batches, nil) {
+			for key := range derived {
+				series[key] = true
+			}
+			for _, model := range []string{"food|food-1", "food|food-2", "llama|llama", "late|late-1"} {
+				models[model] = models[model] || w.known(release, i)[model]
+			}
+		}
+		// Each model has all of them, the whole picker has no rate, and one rate is of
+		// requests without a model.
+		assert.Len(t, models, 4)
+		assert.Len(t, series, 4*want.each+(want.each-1)+1, release)
+	}
+}
+
+// Where the diagnosis marks derived metrics, a picker has the same values: there is no
+// diagnosis of a picker.
+func TestAPickerHasNoMark(t *testing.T) {
+	t.Parallel()
+	w := newPickerWorld(4)
+	batches := func() (all []pmetric.Metrics) {
+		for i, at := range w.scrapes[:12] {
+			all = append(all, wirePoints(t, w.body("1.5", i), noon.Add(at)))
+		}
+		return all
+	}
+	want := derivePicker(t, batches(), nil)
+	for _, on := range []diagnosis.AttributesOn{diagnosis.OnDerived, diagnosis.OnResource} {
+		sent := batches()
+		got := derivePicker(t, sent, func(c *Config) { c.Diagnosis.Attributes.On = on })
+		assert.Equal(t, want, got, on)
+		for _, batch := range sent {
+			assert.Equal(t, 1, batch.ResourceMetrics().Len(), on)
+		}
+	}
 }

@@ -144,6 +144,8 @@ func TestTheCostInSeries(t *testing.T) {
 		{"eight engines", many, "", 252},
 		{"eight engines, with speculation and `hardware`", manyAll, peaks, 333},
 		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 324},
+		{"one engine, with `percentiles::detailed`", plain, "percentiles: {detailed: true}", 51},
+		{"eight engines, with `percentiles::detailed`", many, "percentiles: {detailed: true}", 264},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // the time goes by between scrapes

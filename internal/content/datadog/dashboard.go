@@ -1,5 +1,7 @@
 package datadog
 
+import "strings"
+
 // group is a group of widgets.
 type group struct {
 	title   string
@@ -45,11 +47,7 @@ var choices = []struct{ name, tag string }{
 
 // of is a query with the choices and further filters.
 func of(aggregator, metric, by string, filters ...string) string {
-	query := aggregator + ":" + metric + "{" + scope
-	for _, filter := range filters {
-		query += "," + filter
-	}
-	query += "}"
+	query := aggregator + ":" + metric + "{" + strings.Join(append([]string{scope}, filters...), ",") + "}"
 	if by != "" {
 		query += " by {" + by + "}"
 	}

@@ -96,7 +96,7 @@ func annotations(b content.Board) []any {
 		list = append(list, object{
 			"name": a.Name, "datasource": datasource(), "enable": true, "hide": false, "iconColor": board.Hex(a.Color),
 			"target":      object{"refId": "Anno", "expr": a.Expr, "interval": "60s"},
-			"titleFormat": a.Name, "textFormat": a.Text, "useValueForTime": "off",
+			"titleFormat": a.Name, "textFormat": a.Text,
 		})
 	}
 	return list

@@ -77,12 +77,20 @@ func Dashboard(b content.Board) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// readable makes panels higher that are high enough for more than one line of a legend in
-// Grafana: Perses cuts the second line off, unless the content has 300 pixels.
+// readable makes charts higher that are high enough for more than one line of a legend in
+// Grafana: Perses cuts the second line off, unless the content has 300 pixels. Panels beside
+// them become as high.
 func readable(panels []content.Panel) []content.Panel {
+	places, _ := board.Places(panels)
+	charts := map[int]bool{}
+	for i, p := range panels {
+		if p.Kind == content.TimeSeries && p.Height >= 7 && p.Height < 10 {
+			charts[places[i].Y] = true
+		}
+	}
 	higher := slices.Clone(panels)
 	for i := range higher {
-		if higher[i].Height >= 7 && higher[i].Height < 10 {
+		if charts[places[i].Y] {
 			higher[i].Height = 10
 		}
 	}
@@ -156,6 +164,11 @@ func plugin(p content.Panel) object {
 	switch p.Kind {
 	case content.Stat:
 		spec := object{"calculation": "last-number", "format": format(p)}
+		if len(p.Queries) > 0 && strings.Contains(p.Queries[0].Legend, "{{") && p.Height <= 6 {
+			// Several values stand side by side. Perses gives each the size that its text
+			// allows, and what is too wide is cut off.
+			spec["valueFontSize"] = 24
+		}
 		if len(p.Thresholds) > 0 {
 			spec["thresholds"] = thresholds(p)
 		}

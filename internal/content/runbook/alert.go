@@ -56,8 +56,8 @@ func alertPage(a *content.Alert) ([]byte, error) {
 }
 
 var severities = map[content.Severity]string{
-	content.Page:   "A page: users are harmed now. Act at once.",
-	content.Ticket: "A ticket: act within days.",
+	content.Page:   "Severity: page. Act at once.",
+	content.Ticket: "Severity: ticket. Act within days.",
 }
 
 func fires(hold time.Duration) string {

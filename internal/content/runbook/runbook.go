@@ -228,8 +228,9 @@ func (s *statement) alertsPart(alerts []*content.Alert) string {
 	return "**Alerts that lead here:** " + strings.Join(links, ", ") + "."
 }
 
-// bySeverity finds what alerts on the severity of the diagnosis select.
-var bySeverity = regexp.MustCompile(`vllm_(pool_)?diagnosis_severity\)* (>=|==) ([23])`)
+// bySeverity finds what alerts on the severity of the diagnosis select, of engines also by
+// the recording rules.
+var bySeverity = regexp.MustCompile(`(?:vllm_(pool_)?diagnosis_severity|vllm_server:severity(?:_in_pool)?:max)\)* (>=|==) ([23])`)
 
 // isLedToBy reports whether an alert names the statement in its runbook, or fires for its
 // severity. Causes explain what has severity 2.

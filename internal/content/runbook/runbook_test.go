@@ -223,3 +223,29 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  | See `stalled`. |")
 	assert.Less(t, strings.Index(index, "VLLMNamed"), strings.Index(index, "## Conditions"), "alerts are first")
 }
+
+// Who is paged by what is shipped finds every condition that pages, and who gets a ticket
+// every cause; and from there the way back to the alert.
+func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
+	built := pages(t)
+	lead := func(name string) string {
+		_, rest, _ := strings.Cut(built[name], "**Alerts that lead here:** ")
+		alerts, _, _ := strings.Cut(rest, "\n")
+		return alerts
+	}
+	for _, c := range catalog.Conditions() {
+		if c.Severity == 3 {
+			assert.Contains(t, lead(c.Name), "VLLMServerNotServing.md", c.Name)
+			assert.Contains(t, lead(c.Name), "VLLMPoolNotServing.md", c.Name)
+		}
+	}
+	for _, c := range catalog.Causes() {
+		switch c.Level {
+		case catalog.LevelEngine:
+			assert.Contains(t, lead(c.Name), "VLLMServerDegraded.md", c.Name)
+			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
+		case catalog.LevelPool:
+			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
+		}
+	}
+}

@@ -108,8 +108,8 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	simulated.Advance(5 * time.Minute)
 	vllm := httptest.NewServer(&moving{simulated: simulated})
 	t.Cleanup(vllm.Close)
-	real, fed := newRecorder(t), newRecorder(t)
-	env := environment(t, b, real.url)
+	direct, fed := newRecorder(t), newRecorder(t)
+	env := environment(t, b, direct.url)
 	env["VLLM_ENDPOINT"] = vllm.URL
 	c := collector.Collector(t, env, b.config(),
 		"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
@@ -120,7 +120,7 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 		return strings.Contains(query, "inference_gateway.") || strings.Contains(query, "vllm.diagnosis.cause{")
 	}
 	missing := func() (why []string) {
-		sent := sentByName(real.points())
+		sent := sentByName(direct.points())
 		for _, query := range queries {
 			if !elsewhere(query) {
 				why = append(why, unanswered(query, sent)...)
@@ -130,13 +130,15 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	}
 	deadline := time.Now().Add(2 * time.Minute)
 	// Two engines have two points each time.
-	enough := func() bool { return len(sentByName(real.points())["vllm.time_to_first_token"]) >= 2*6 && len(missing()) == 0 }
+	enough := func() bool {
+		return len(sentByName(direct.points())["vllm.time_to_first_token"]) >= 2*6 && len(missing()) == 0
+	}
 	for !enough() && time.Now().Before(deadline) {
 		time.Sleep(time.Second)
 	}
 	assert.Empty(t, missing())
 	c.Stop(t)
-	deltasOfObjectives(t, sentByName(real.points()))
+	deltasOfObjectives(t, sentByName(direct.points()))
 
 	addr := collector.FreeAddr(t)
 	c = collector.Collector(t, environment(t, b, fed.url), b.config(), b.feed(addr), "yaml:processors::vllm::window: 1m")

@@ -1,6 +1,7 @@
 package boards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,17 +14,22 @@ import (
 type shot struct {
 	// file is the path of the dashboard below the directory of dashboards.
 	file string
-	// open draws collapsed rows, too.
-	open       bool
+	// open are the beginnings of the titles of collapsed rows that are drawn open.
+	open       []string
 	start, end time.Time
 	variables  map[string]string
 	width      int
+	// before is the title of a row; what is above of it makes a picture of its own.
+	before string
 }
 
 // seen is what stands on the page.
 type seen struct {
-	Height int     `json:"height"`
+	Height int `json:"height"`
+	// First is where the row begins that shot.before names; top is the picture above of it.
+	First  int     `json:"first"`
 	Panels []panel `json:"panels"`
+	top    []byte
 	// Failed is the text of errors outside of panels.
 	Failed []string `json:"failed"`
 	// Rows and Variables are the titles of groups and the labels of variables.
@@ -43,7 +49,7 @@ type panel struct {
 }
 
 // look reads the page. Perses marks panels with a data attribute only.
-const look = `(() => {
+const look = `((before) => {
   const shown = (e) => e.offsetParent !== null;
   const cut = (root) => [...root.querySelectorAll('h2,h3,h4,h5,h6,p,span,td,th,div')].filter((e) =>
     shown(e) && e.children.length === 0 && e.textContent.trim() !== '' && e.scrollWidth > e.clientWidth + 1 &&
@@ -66,13 +72,15 @@ const look = `(() => {
   });
   return {
     height: Math.ceil(bottom),
+    first: Math.floor([...document.querySelectorAll('[data-testid="panel-group-header"]')].find((e) =>
+      before !== '' && e.innerText.trim() === before)?.getBoundingClientRect().top ?? 0),
     panels: panels,
     failed: [...document.querySelectorAll('[role="alert"]')].filter((e) => !cards.some((c) => c.contains(e))).map((e) => e.innerText.trim())
       .concat(document.body.textContent.startsWith('ERROR') ? [document.body.textContent] : []),
     rows: [...document.querySelectorAll('[data-testid="panel-group-header"] h2, [data-testid="panel-group-header"] h3')].map((e) => e.innerText.trim()),
     variables: [...document.querySelectorAll('[data-testid="variable-list"] label, [data-testid="variable"] label')].map((e) => e.innerText.trim()),
   };
-})()`
+})`
 
 // settled is true when fonts are there and nothing shows that it still waits.
 const settled = `document.fonts.status === 'loaded' && document.querySelectorAll('[data-testid="panel"]').length > 0 &&
@@ -83,16 +91,14 @@ const tall = 6000
 
 // draw shows a dashboard of a site and returns its picture and what stands on it.
 func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]byte, seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	query := url.Values{
 		"board": {what.file},
 		"start": {strconv.FormatInt(what.start.UnixMilli(), 10)},
 		"end":   {strconv.FormatInt(what.end.UnixMilli(), 10)},
 	}
-	if what.open {
-		query.Set("rows", "open")
-	}
+	query["open"] = what.open
 	for name, value := range what.variables {
 		query.Set("var-"+name, value)
 	}
@@ -106,7 +112,7 @@ func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]by
 	if err := b.wait(ctx, s); err != nil {
 		return nil, page, err
 	}
-	if err := b.evaluate(ctx, look, &page); err != nil {
+	if err := b.evaluate(ctx, look+"("+strconv.Quote(what.before)+")", &page); err != nil {
 		return nil, page, err
 	}
 	if page.Height == 0 {
@@ -116,8 +122,29 @@ func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]by
 	if err := errors.Join(b.size(ctx, what.width, height, 1), b.wait(ctx, s)); err != nil {
 		return nil, page, err
 	}
-	picture, err := b.screenshot(ctx, what.width, height)
-	return picture, page, err
+	whole, err := b.picture(ctx, what.width, height, "webp")
+	if err != nil || page.First == 0 {
+		return whole, page, err
+	}
+	page.top, err = b.picture(ctx, what.width, page.First, "webp")
+	return whole, page, err
+}
+
+// picture takes pictures until two in a row are the same: on a busy machine parts of one can
+// still be blank.
+func (b *browser) picture(ctx context.Context, width, height int, format string) ([]byte, error) {
+	var last []byte
+	for range 10 {
+		picture, err := b.screenshot(ctx, width, height, format)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(picture, last) {
+			return picture, nil
+		}
+		last = picture
+	}
+	return nil, errors.New("no two pictures in a row are the same")
 }
 
 // wait returns when the page shows everything: no request for a second, nothing that loads.

@@ -21,6 +21,7 @@ var (
 	page     = flag.String("boards.page", "", "directory of the bundled page; without it no picture is drawn")
 	chromium = flag.String("boards.chromium", "", "directory that Chromium was unpacked to")
 	images   = flag.String("boards.images", "", "directory that pictures are written to")
+	looks    = flag.String("boards.png", "", "directory that the pictures are also written to as PNG, to look at them")
 	only     = flag.String("boards.only", "", "part of the name of the dashboards to draw")
 	rules    = flag.String("boards.rules", "../../../content/rules/suffixed", "directory of the recording rules")
 	source   = flag.String("boards.source", "", "directory of dashboards")
@@ -52,14 +53,41 @@ func TestPictures(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			picture, page, err := b.draw(t.Context(), s, server.URL, shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd, width: 1400, open: name == "vllm-features",
-			})
+			what := shot{
+				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd,
+				width: 1400,
+			}
+			switch name {
+			case "vllm-overview":
+				what.before = "What users experience"
+			case "vllm-engine":
+				what.variables = map[string]string{"instance": restarted}
+			case "vllm-features":
+				// The simulator has no offloading and no images.
+				what.open = []string{"Speculative decoding", "LoRA", "KV connector", "Work of the GPU", "Sleep"}
+			}
+			picture, page, err := b.draw(t.Context(), s, server.URL, what)
 			require.NoError(t, err)
 			check(t, page)
-			require.NoError(t, os.WriteFile(filepath.Join(*images, name+".png"), picture, 0o600))
+			assert.Equal(t, what.before != "", page.top != nil, "the row %q", what.before)
+			write(t, name+".webp", picture)
+			if page.top != nil {
+				write(t, name+"-top.webp", page.top)
+			}
+			if *looks != "" {
+				png, err := b.picture(t.Context(), what.width, page.Height+16, "png")
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(*looks, name+".png"), png, 0o600))
+			}
 		})
 	}
+}
+
+// write writes a picture of a size that a repository can bear.
+func write(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	assert.Less(t, len(picture), 220_000, "%s is too large", name)
+	require.NoError(t, os.WriteFile(filepath.Join(*images, name), picture, 0o600))
 }
 
 // recorded plays a story and moves it to the time of the pictures.

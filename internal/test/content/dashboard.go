@@ -19,7 +19,7 @@ type dashboard struct {
 		List []variable
 	}
 	Annotations struct {
-		List []struct{ Name, Expr string }
+		List []annotation
 	}
 }
 
@@ -39,8 +39,23 @@ type target struct {
 	Instant            bool
 }
 
+type annotation struct {
+	Name   string
+	Target struct{ Expr string }
+}
+
 type variable struct {
-	Name, Type, Definition string
+	Name, Type string
+	// Query is text for a data source and an object for values.
+	Query json.RawMessage
+}
+
+// definition is where the values of a variable come from.
+func (v variable) definition(t *testing.T) string {
+	t.Helper()
+	var query struct{ Query string }
+	require.NoError(t, json.Unmarshal(v.Query, &query), v.Name)
+	return query.Query
 }
 
 // dashboards reads the shipped files of a spelling.
@@ -93,4 +108,10 @@ func filled(expr string, chosen map[string]string) string {
 		}
 		return ".*"
 	})
+}
+
+// chosenValue writes a choice as Grafana does: escaped for the regular expression, and for
+// the string that it is in.
+func chosenValue(value string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(value), `\`, `\\`)
 }

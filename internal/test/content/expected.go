@@ -19,8 +19,6 @@ type expected struct {
 	// lingers is how long after to an alert may still fire or begin to fire: until queues
 	// are drained, and for keep_firing_for. 0 is twentyMinutes.
 	lingers time.Duration
-	// noBurn leaves out the comparison with the simulated requests.
-	noBurn bool
 }
 
 const (
@@ -51,6 +49,36 @@ const (
 	queueFilling      = "VLLMCollectorQueueFilling"
 	sendFailing       = "VLLMCollectorSendFailing"
 )
+
+// The alerts on vLLM's own names.
+const (
+	rawDown       = "VLLMRawServerDown"
+	rawStalled    = "VLLMRawServerStalled"
+	rawLateFast   = "VLLMRawFirstTokenLateFast"
+	rawLateMedium = "VLLMRawFirstTokenLateMedium"
+	rawQueue      = "VLLMRawQueueTimeHigh"
+	rawFailing    = "VLLMRawRequestsFailing"
+)
+
+// ofRawNames is what must happen without our processor.
+func ofRawNames() map[string]expected {
+	fires := func(alert string, from, to time.Duration, servers ...string) expected {
+		return expected{fires: map[string][]string{alert: servers}, from: from * time.Minute, to: to * time.Minute, late: 15 * time.Minute}
+	}
+	return map[string]expected{
+		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "asleep": nothing(), "frozen-gauges": nothing(),
+		// Slower than usual, and still within the limits: without a baseline nobody knows.
+		"bandwidth-loss": nothing(), "front-end-starved": nothing(),
+		"unreachable": fires(rawDown, 10, 13, lone),
+		// It is gone for 74 s, and the rule waits for two minutes.
+		"restart":  nothing(),
+		"erroring": fires(rawFailing, 10, 20),
+		"overload": fires(rawQueue, 10, 20),
+		// Three minutes are less than the window of the rule on stalls. What waited is late.
+		"long stalled": fires(rawStalled, 10, 25, lone).with(rawQueue, "the requests that waited for the stall end together"),
+		"stalled":      nothing().with(rawQueue, "the requests that waited for the stall end together"),
+	}
+}
 
 const lone = "vllm-0:8000"
 

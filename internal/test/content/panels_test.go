@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // data is a storage, and the part of its story that dashboards show.
@@ -37,9 +38,9 @@ func filledPanels(t *testing.T, spelling string, all ...data) map[string]bool {
 			}
 		}
 		for _, a := range d.Annotations.List {
-			if a.Expr != "" {
+			if a.Target.Expr != "" {
 				for _, over := range all {
-					values(t, d.UID+": annotation "+a.Name, target{Expr: a.Expr}, over)
+					values(t, d.UID+": annotation "+a.Name, target{Expr: a.Target.Expr}, over)
 				}
 			}
 		}
@@ -75,14 +76,24 @@ func values(t *testing.T, name string, of target, over data) (n int) {
 	return n
 }
 
-// Each panel has data in the minutes before an incident and in its first ones, in each
-// spelling, except those that need what the simulator does not have.
-func TestEveryPanelHasData(t *testing.T) {
+// Dashboards and runbooks are executed on one simulated incident, because playing it takes
+// most of the time.
+func TestOnAnIncident(t *testing.T) {
 	race.SkipSequential(t)
 	faulty := history.Play(t, history.Showcase(true), history.Suffixed, history.Unsuffixed, history.Dotted)
 	wire := history.Showcase(true)
 	wire.Wire = true
 	wired := history.Play(t, wire, history.Suffixed)
+	t.Run("panels", func(t *testing.T) { eachPanel(t, faulty, wired) })
+	t.Run("variables", func(t *testing.T) { eachVariable(t, faulty) })
+	t.Run("truth", func(t *testing.T) { panelsShowTheTruth(t, faulty) })
+	t.Run("runbooks", func(t *testing.T) { eachRunbook(t, faulty, wired) })
+}
+
+// eachPanel holds that each panel has data in the minutes before an incident and in its
+// first ones, in each spelling, except those that need what the simulator does not have.
+func eachPanel(t *testing.T, faulty, wired *history.History) {
+	t.Helper()
 	last := func(h *history.History, i int) data {
 		return data{h.Stores[i], h.Begin.Add(history.IncidentFrom - 5*time.Minute), h.Begin.Add(history.IncidentFrom + 8*time.Minute)}
 	}
@@ -130,11 +141,10 @@ func TestEveryPanelSaysWhatItNeeds(t *testing.T) {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*),\s*(.*)\)$`)
 
-// Each variable has values, also while a server is down; and with the first value of each,
-// in the order of the board, the next one still has some.
-func TestEveryVariableHasValues(t *testing.T) {
-	race.SkipSequential(t)
-	h := history.Play(t, history.Showcase(true), history.Suffixed)
+// eachVariable holds that each variable has values, also while a server is down; and with
+// the first value of each, in the order of the board, the next one still has some.
+func eachVariable(t *testing.T, h *history.History) {
+	t.Helper()
 	at := h.Begin.Add(history.IncidentFrom + 8*time.Minute)
 	for _, d := range dashboards(t, root, "suffixed") {
 		chosen := map[string]string{}
@@ -142,12 +152,12 @@ func TestEveryVariableHasValues(t *testing.T) {
 			if v.Type != "query" {
 				continue
 			}
-			parts := labelValues.FindStringSubmatch(v.Definition)
-			require.NotNil(t, parts, "%s: %s", d.UID, v.Definition)
+			parts := labelValues.FindStringSubmatch(v.definition(t))
+			require.NotNil(t, parts, "%s: %s", d.UID, v.definition(t))
 			found := map[string]bool{}
 			for _, with := range []map[string]string{nil, chosen} {
 				vector, err := h.Stores[0].Instant(t.Context(), filled(parts[1], with), at)
-				require.NoError(t, err, "%s: %s", d.UID, v.Definition)
+				require.NoError(t, err, "%s: %s", d.UID, v.definition(t))
 				found = map[string]bool{}
 				for _, sample := range vector {
 					if value := sample.Metric.Get(parts[2]); value != "" {
@@ -157,10 +167,9 @@ func TestEveryVariableHasValues(t *testing.T) {
 				assert.NotEmpty(t, found, "%s: $%s, %s", d.UID, v.Name, filled(parts[1], with))
 			}
 			if len(found) > 0 {
-				// Grafana escapes a choice for the regular expression and for the string.
-				chosen[v.Name] = strings.ReplaceAll(regexp.QuoteMeta(slices.Sorted(maps.Keys(found))[0]), `\`, `\\`)
+				chosen[v.Name] = chosenValue(slices.Sorted(maps.Keys(found))[0])
 			}
-			if v.Name == "instance" && !strings.Contains(v.Definition, "otelcol") {
+			if v.Name == "instance" && !strings.Contains(v.definition(t), "otelcol") {
 				vector, err := h.Stores[0].Instant(t.Context(), filled(parts[1], nil), at)
 				require.NoError(t, err)
 				assert.True(t, slices.ContainsFunc(vector, func(s sample) bool { return s.Metric.Get("instance") == "chat-b-0:8000" }),
@@ -168,4 +177,76 @@ func TestEveryVariableHasValues(t *testing.T) {
 			}
 		}
 	}
+}
+
+// panelsShowTheTruth compares what some panels show with what happened to the simulated
+// requests.
+func panelsShowTheTruth(t *testing.T, h *history.History) {
+	t.Helper()
+	// Before the incident.
+	from, to := history.IncidentFrom-6*time.Minute, history.IncidentFrom-time.Minute
+	var finished, first, inEngine float64
+	var waits []float64
+	for host, outcomes := range h.Outcomes {
+		if !strings.HasPrefix(host, "chat-") {
+			continue
+		}
+		for _, o := range outcomes {
+			ended := time.Duration(o.Ended * float64(time.Second))
+			began := time.Duration((o.Arrived + o.FirstToken) * float64(time.Second))
+			if ended > from && ended <= to && (o.End == engine.EndStop || o.End == engine.EndLength) {
+				finished++
+			}
+			admitted := time.Duration((o.Arrived + o.Queue) * float64(time.Second))
+			inEngine += max(0, min(ended, to)-max(admitted, from)).Seconds()
+			if o.FirstToken > 0 && began > from && began <= to {
+				first++
+				waits = append(waits, o.FirstToken)
+			}
+		}
+	}
+	seconds := (to - from).Seconds()
+	slices.Sort(waits)
+	p95 := waits[int(0.95*float64(len(waits)))]
+	mean := func(board, title, legend string) float64 {
+		t.Helper()
+		for _, d := range dashboards(t, root, "suffixed") {
+			for _, p := range d.all() {
+				if d.UID != board || p.Title != title {
+					continue
+				}
+				for _, one := range p.Targets {
+					if legend != "" && !strings.HasPrefix(one.LegendFormat, legend) {
+						continue
+					}
+					expr := filled(one.Expr, map[string]string{"model": chosenValue(history.ChatModel)})
+					matrix, err := h.Stores[0].Range(t.Context(), expr, h.Begin.Add(from+time.Minute), h.Begin.Add(to), 15*time.Second)
+					require.NoError(t, err)
+					sum, n := 0.0, 0.0
+					for _, series := range matrix {
+						if model := series.Metric.Get("model_name"); model != "" && model != history.ChatModel {
+							continue
+						}
+						for _, p := range series.Floats {
+							sum += p.F
+						}
+						n = max(n, float64(len(series.Floats)))
+					}
+					require.Positive(t, n, "%s: %s", board, title)
+					return sum / n
+				}
+			}
+		}
+		require.Fail(t, "no such panel", "%s: %s", board, title)
+		return 0
+	}
+	assert.InEpsilon(t, first/seconds, mean("vllm-overview", "Requests", "first token"), 0.1)
+	assert.InEpsilon(t, finished/seconds, mean("vllm-overview", "Requests", "ended"), 0.1)
+	assert.InEpsilon(t, inEngine/seconds, mean("vllm-overview", "Requests that wait and run", "running"), 0.25, "Little's law")
+	bounds := []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5}
+	i, _ := slices.BinarySearch(bounds, p95)
+	shown := mean("vllm-overview", "Time to first token", "p95")
+	assert.GreaterOrEqual(t, shown, 0.9*bounds[i-1], "the truth is %g", p95)
+	assert.LessOrEqual(t, shown, 1.1*bounds[i], "the truth is %g", p95)
+	assert.InDelta(t, 5, mean("vllm-overview", "Servers up", ""), 0)
 }

@@ -18,7 +18,6 @@ var withoutData = map[string]string{
 	"vllm-features: Items from the multi-modal cache":       "the simulated models take text only",
 	"vllm-features: Time of a transfer, p95 (NIXL)":         "the simulator counts transfers that fail and no times",
 	"vllm-overview: Dropped requests":                       "the simulated version does not count them",
-	"vllm-wire: Failed HTTP requests":                       "the simulated servers answer no request with 5xx",
 }
 
 // withoutDataWhenHealthy are those that have data only after something has happened.

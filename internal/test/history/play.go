@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,7 +147,7 @@ func (c *running) follow(at time.Duration) {
 			}
 		}
 	}
-	samples := c.own()
+	samples := append(c.own(), c.up()...)
 	if c.story.Own != nil {
 		samples = append(samples, c.story.Own(at)...)
 	}
@@ -330,6 +331,27 @@ func (h *History) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) e
 		}
 	}
 	return nil
+}
+
+// up returns what a Prometheus server knows that scrapes the servers itself. Only stories
+// with vLLM's own names have it.
+func (c *running) up() (out []Sample) {
+	if !c.story.Wire {
+		return nil
+	}
+	for i := range c.story.Servers {
+		for _, host := range c.story.Servers[i].hosts() {
+			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+host+"/metrics", http.NoBody)
+			require.NoError(c.t, err)
+			answers := 0.0
+			if response, err := c.network.RoundTrip(request); err == nil {
+				answers = 1
+				require.NoError(c.t, response.Body.Close())
+			}
+			out = append(out, Sample{fmt.Sprintf("up{job=%q,instance=%q}", "vllm", host), answers})
+		}
+	}
+	return out
 }
 
 // own returns the collector's own telemetry, as a Prometheus server scrapes it from the

@@ -35,6 +35,12 @@ func (f Firing) String() string {
 // cannot be evaluated, or a template that cannot be expanded, fails the test.
 func (s *Store) Rules(t testing.TB, begin, end time.Time, files ...string) []Firing {
 	t.Helper()
+	return s.RulesEvery(t, begin, end, 15*time.Second, files...)
+}
+
+// RulesEvery is Rules with another interval of groups that have none.
+func (s *Store) RulesEvery(t testing.TB, begin, end time.Time, step time.Duration, files ...string) []Firing {
+	t.Helper()
 	manager := rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: model.UTF8Validation,
 		QueryFunc:            rules.EngineQueryFunc(s.Engine, s.DB),
@@ -42,7 +48,7 @@ func (s *Store) Rules(t testing.TB, begin, end time.Time, files ...string) []Fir
 		Context:              t.Context(), Appendable: s.DB, Queryable: s.DB, Logger: promslog.NewNopLogger(),
 		Parser: parser.NewParser(parser.Options{}),
 	})
-	loaded, errs := manager.LoadGroups(15*time.Second, labels.EmptyLabels(), "", nil, false, files...)
+	loaded, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, files...)
 	require.Empty(t, errs)
 	var groups []*rules.Group
 	for _, group := range loaded {
@@ -50,7 +56,6 @@ func (s *Store) Rules(t testing.TB, begin, end time.Time, files ...string) []Fir
 	}
 	// In the order of their names, so that a run can be repeated.
 	slices.SortFunc(groups, func(a, b *rules.Group) int { return strings.Compare(a.File()+a.Name(), b.File()+b.Name()) })
-	step := 15 * time.Second
 	for _, group := range groups {
 		step = min(step, group.Interval())
 		for _, rule := range group.AlertingRules() {

@@ -32,7 +32,7 @@ const head = `import type { AnnotationQuery, Dashboard, DataQuery } from '@grafa
 
 type Loose<T> = T extends string ? ` + "`${T}`" + ` : T extends object ? { [K in keyof T]: Loose<T[K]> } : T;
 type Annotation = AnnotationQuery<DataQuery & { expr: string; interval?: string }> &
-  { titleFormat?: string; textFormat?: string; tagKeys?: string; useValueForTime?: 'on' | 'off' };
+  { titleFormat?: string; textFormat?: string; tagKeys?: string; useValueForTime?: boolean };
 type Board = Omit<Loose<Dashboard>, 'annotations'> & { annotations: { list: Loose<Annotation>[] } };
 `
 

@@ -49,11 +49,9 @@ async function draw(): Promise<void> {
   const dashboard = await answer.json();
   delete dashboard.spec.datasources;
   dashboard.metadata.project ??= 'vllm';
-  if (parameters.get('rows') === 'open') {
-    for (const layout of dashboard.spec.layouts) {
-      if (layout.spec.display?.collapse) {
-        layout.spec.display.collapse.open = true;
-      }
+  for (const layout of dashboard.spec.layouts) {
+    if (parameters.getAll('open').some((title) => layout.spec.display.title.startsWith(title))) {
+      layout.spec.display.collapse.open = true;
     }
   }
   const theme = getTheme('light', { transitions: { create: () => 'none' } } as any);

@@ -43,7 +43,7 @@ func TestTheFactorsAreThoseOfTheShippedAlerts(t *testing.T) {
 	for _, p := range content.Parameters() {
 		shipped[p.Name] = p.Value
 	}
-	assert.Equal(t, alertFactors, [...]float64{shipped["burnFast"], shipped["burnMedium"], shipped["burnSlow"]})
+	assert.Equal(t, [...]float64{shipped["burnFast"], shipped["burnMedium"], shipped["burnSlow"]}, alertFactors)
 	assert.Equal(t, 1.0, shipped["burnLeak"], "with any target it can be exceeded")
 }
 
