@@ -69,6 +69,7 @@ func TestPictures(t *testing.T) {
 			picture, page, err := b.draw(t.Context(), s, server.URL, what)
 			require.NoError(t, err)
 			check(t, page)
+			assert.Equal(t, what.before != "", page.top != nil, "the row %q", what.before)
 			write(t, name+".webp", picture)
 			if page.top != nil {
 				write(t, name+"-top.webp", page.top)
