@@ -72,7 +72,7 @@ func budgetPanels() []Panel {
 		},
 		Panel{
 			Title: "Certain burn of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
-			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % never 10.",
+			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % it is at most 10.",
 			Queries: now(burn("1h", lower), "{{objective}} {{model_name}}"),
 		},
 		Panel{

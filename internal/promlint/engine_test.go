@@ -1,6 +1,7 @@
 package promlint
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -121,11 +122,9 @@ func multiply(sets []map[string]string, name string, values []string) []map[stri
 	var all []map[string]string
 	for _, set := range sets {
 		for _, value := range values {
-			one := map[string]string{name: value}
-			for k, v := range set {
-				one[k] = v
-			}
-			all = append(all, one)
+			more := maps.Clone(set)
+			more[name] = value
+			all = append(all, more)
 		}
 	}
 	return all

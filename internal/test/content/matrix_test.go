@@ -70,6 +70,10 @@ func entries(t *testing.T) (all []entry) {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
 		story := history.FromScenario(&s)
+		if want.to > 0 {
+			// Nothing happens any more, and alerts end.
+			story.Length += 25 * time.Minute
+		}
 		// An objective about the whole latency leaves the baselines in charge of the first
 		// token and of the gaps, so that a scenario is judged as without objectives.
 		story.Processor = map[string]any{"objectives": []any{
@@ -112,7 +116,8 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || !*flagMatrix {
+	// A run of some stories writes nothing.
+	if t.Failed() || !*flagMatrix || slices.Contains(rows, "") {
 		return
 	}
 	page, err := os.ReadFile(alertsPage)
