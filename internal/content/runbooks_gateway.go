@@ -77,7 +77,7 @@ var gatewayWords = map[string]runbook{
 var collectorWords = map[string]runbook{
 	"VLLMCollectorSilent": {
 		description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
-		meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it an hour ago. A server that is down still has it, with the value 0.",
+		meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
 		impact:      "The servers are not monitored. Users may be served or not.",
 		diagnosis: []Step{
 			{Text: "See whether the collector runs, and read the end of its log."},

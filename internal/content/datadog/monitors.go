@@ -130,8 +130,8 @@ func Monitors() []Monitor {
 	}
 }
 
-// Unsaid has the alerts without a monitor, each with the reason.
-func Unsaid() map[string]string {
+// WithoutMonitor has the alerts without a monitor, each with the reason.
+func WithoutMonitor() map[string]string {
 	const notSent = "The example does not send the collector's own telemetry to Datadog."
 	return map[string]string{
 		"VLLMReplicaNotServing": "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",
