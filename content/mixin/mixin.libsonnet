@@ -1,7 +1,8 @@
 // Written by cmd/contentgen from internal/content. Do not edit: run "make generate".
 {
   _config+:: {
-    // Matchers for each series, for example 'job="vllm"'.
+    // Matchers for each series except the collector's own, for example 'k8s_cluster_name="prod"'. Servers, pools
+    // and the gateway must all have these labels: they have different jobs.
     selector: '',
     runbookBase: 'https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/',
     // The number of servers below which VLLMTooFewServers fires.
@@ -16,13 +17,13 @@
     burnLeak: 1,
     // The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.
     errorRatioAlways: 0.9,
-    // The fewest events in 5m for the alert on the burn over 1h and 5m.
+    // The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.
     eventsFast: 10,
-    // The fewest events in 30m for the alert on the burn over 6h and 30m.
+    // The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.
     eventsMedium: 30,
-    // The fewest events in 2h for the alert on the burn over 1d and 2h.
+    // The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.
     eventsSlow: 60,
-    // The fewest events in 6h for the alert on the burn over 3d and 6h.
+    // The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.
     eventsLeak: 100,
     // The share of a window of days that must have been observed before it counts.
     coverage: 0.25,
@@ -42,7 +43,7 @@
   prometheusRules+:: {
     groups+: [
       {
-        name: 'vllm-diagnosis',
+        name: 'vllm-diagnosis.rules',
         rules: [
           {
             record: 'vllm_server:severity:max',
@@ -50,7 +51,7 @@
           },
           {
             record: 'vllm_server:severity_in_pool:max',
-            expr: 'vllm_server:severity:max and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or vllm_server:severity:max and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or vllm_server:severity:max and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
+            expr: 'vllm_server:severity:max and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or vllm_server:severity:max and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or vllm_server:severity:max and on (k8s_cluster_name, model_name) vllm_pool_diagnosis_severity{k8s_namespace_name="",%(selector)s} or vllm_server:severity:max and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
           },
           {
             record: 'vllm_config:servers:expected',
@@ -59,7 +60,7 @@
         ],
       },
       {
-        name: 'vllm-slo',
+        name: 'vllm-slo.rules',
         rules: [
           {
             record: 'vllm_slo:target:last1h',
@@ -124,6 +125,22 @@
           {
             record: 'vllm_slo:undecided:rate6h',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_undecided_total{%(selector)s}[6h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate2h',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[2h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate30m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[30m]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate5m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[5m]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate6h',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[6h]) )' % $._config,
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate5m',
@@ -208,7 +225,7 @@
         ],
       },
       {
-        name: 'vllm-slo-long',
+        name: 'vllm-slo-long.rules',
         interval: '5m',
         rules: [
           {
@@ -282,7 +299,7 @@
         ],
       },
       {
-        name: 'vllm-gateway',
+        name: 'vllm-gateway.rules',
         rules: [
           {
             record: 'vllm_gateway:requests:rate5m',
@@ -317,7 +334,7 @@
           },
           {
             alert: 'VLLMPoolDegraded',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) == 2' % $._config,
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -359,7 +376,7 @@
           },
           {
             alert: 'VLLMServerDegraded',
-            expr: 'vllm_server:severity:max == 2' % $._config,
+            expr: 'vllm_server:severity:max >= 2 unless min_over_time(vllm_server:severity:max[2m]) >= 3' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -373,7 +390,7 @@
           },
           {
             alert: 'VLLMServerVanished',
-            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( min_over_time(vllm_diagnosis_severity{%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) < count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) )' % $._config,
+            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( min_over_time(vllm_diagnosis_severity{%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) > ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) * 0 ) ) and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'ticket',
@@ -386,7 +403,7 @@
           },
           {
             alert: 'VLLMTooFewServers',
-            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
+            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () max(vllm_config:servers:expected) and on () vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
@@ -417,7 +434,7 @@
         rules: [
           {
             alert: 'VLLMBudgetBurnFast',
-            expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate5m * 300 < %(eventsFast)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -430,7 +447,7 @@
           },
           {
             alert: 'VLLMBudgetBurnMedium',
-            expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate30m * 1800 < %(eventsMedium)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -449,7 +466,7 @@
         rules: [
           {
             alert: 'VLLMBudgetBurnSlow',
-            expr: 'vllm_slo:error_ratio_lower:rate1d > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate2h > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2h * 7200 >= %(eventsSlow)g and vllm_slo:coverage:1d >= %(coverage)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1d > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate2h > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2h * 7200 >= %(eventsSlow)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate2h * 7200 < %(eventsSlow)g and vllm_slo:coverage:1d >= %(coverage)g' % $._config,
             labels: {
               severity: 'ticket',
             },
@@ -461,7 +478,7 @@
           },
           {
             alert: 'VLLMBudgetBurnLeak',
-            expr: 'vllm_slo:error_ratio_lower:rate3d > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate6h * 21600 >= %(eventsLeak)g and vllm_slo:coverage:3d >= %(coverage)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate3d > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate6h * 21600 >= %(eventsLeak)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate6h * 21600 < %(eventsLeak)g and vllm_slo:coverage:3d >= %(coverage)g' % $._config,
             labels: {
               severity: 'ticket',
             },
@@ -532,7 +549,7 @@
           },
           {
             alert: 'VLLMLoRAAdapterNotLoaded',
-            expr: 'count by (k8s_cluster_name, k8s_namespace_name, job, adapter_name) ( inference_gateway_lora_adapter_status{%(selector)s} == 1 ) < on (k8s_cluster_name, k8s_namespace_name, job) group_left () count by (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job, instance) ( inference_gateway_lora_adapter_status{%(selector)s} ) )' % $._config,
+            expr: 'count by (k8s_cluster_name, k8s_namespace_name, job, adapter_name) ( max by (k8s_cluster_name, k8s_namespace_name, job, instance, adapter_name) ( inference_gateway_lora_adapter_status{%(selector)s} ) == 1 ) < on (k8s_cluster_name, k8s_namespace_name, job) group_left () count by (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job, instance) ( inference_gateway_lora_adapter_status{%(selector)s} ) )' % $._config,
             'for': '15m',
             labels: {
               severity: 'ticket',
@@ -550,7 +567,7 @@
         rules: [
           {
             alert: 'VLLMCollectorSilent',
-            expr: 'absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (vllm_up{%(selector)s} offset 1h) unless on (k8s_cluster_name) count by (k8s_cluster_name) (vllm_up{%(selector)s}) )' % $._config,
+            expr: 'absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} )' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
@@ -563,7 +580,7 @@
           },
           {
             alert: 'VLLMCollectorQueueFilling',
-            expr: 'max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size{%(selector)s}) / ( max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity{%(selector)s}) > 0 ) > %(queueShare)g' % $._config,
+            expr: 'max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size) / (max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity) > 0) > %(queueShare)g' % $._config,
             'for': '15m',
             labels: {
               severity: 'ticket',
@@ -576,7 +593,7 @@
           },
           {
             alert: 'VLLMCollectorSendFailing',
-            expr: 'sum by (job, instance, exporter) ( rate(otelcol_exporter_send_failed_metric_points{%(selector)s}[5m]) ) > 0 or sum by (job, instance, exporter) ( rate(otelcol_exporter_enqueue_failed_metric_points{%(selector)s}[5m]) ) > 0' % $._config,
+            expr: 'sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
