@@ -20,6 +20,7 @@ const (
 	partBucket             // The buckets of a histogram.
 	partSum                // The sum of a histogram or summary.
 	partCount              // The count of a histogram or summary.
+	partWhole              // A native histogram.
 )
 
 // entry is what a name means.
@@ -170,33 +171,12 @@ func (l *Linter) nearest(name string) string {
 		if abs(len(candidate)-len(name)) > distance {
 			continue
 		}
-		d := editDistance(name, candidate)
+		d := catalog.EditDistance(name, candidate)
 		if d < distance || d == distance && best != "" && candidate < best {
 			best, distance = candidate, d
 		}
 	}
 	return best
-}
-
-// editDistance is the number of letters to insert, remove or change.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func abs(n int) int { return max(n, -n) }
