@@ -37,7 +37,7 @@ func prefixPanels() []Panel {
 			Queries: shareOver("vllm_prefix_cache_hits_total", "vllm_prefix_cache_queries_total"),
 		},
 		Panel{
-			Title: "The same of each engine", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Prefix cache hits of each engine", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "An engine that differs from the others gets other prompts.",
 			Queries: ofEngineQuery("vllm_prefix_cache_hit_ratio"),
 		},

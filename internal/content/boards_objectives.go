@@ -94,7 +94,7 @@ func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
 			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1),
-			About: fromSums + "Over the last 5 minutes, as a band: the truth is between at least and at most. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target.",
+			About: fromSums + "Over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target.",
 			Queries: []Query{
 				{Expr: attained("5m", upper), Legend: "at most {{objective}} {{model_name}}"},
 				{Expr: attained("5m", lower), Legend: "at least {{objective}} {{model_name}}"},

@@ -28,7 +28,7 @@ func wellPanels() []Panel {
 		},
 		Panel{
 			Title: "Worst severity of a pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
-			About:   "A pool is at 3 while none of its servers serves.",
+			About:   "A pool is at 3 while half or more of its servers do not serve.",
 			Queries: now("max("+poolOf("vllm_pool_diagnosis_severity")+")", "worst"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
 		},

@@ -236,6 +236,8 @@ func table(e *entry, byAlert map[string][]history.Firing) string {
 		switch {
 		case lasts:
 			ends = "fires at the end of the story"
+		case e.want.forgets:
+			ends = "by itself, " + short(last-first) + " after it fired"
 		case last < e.want.to:
 			ends = "before it is over"
 		}
