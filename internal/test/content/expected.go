@@ -159,7 +159,7 @@ func ofScenarios() map[string]expected {
 func ofStories() map[string]expected {
 	at := func(fires map[string][]string) expected { return expected{fires: fires, from: onset, to: over} }
 	all := map[string]expected{
-		"healthy pool": nothing(),
+		"healthy pool":   nothing(),
 		"server drained": nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
 			with(poolDegraded, "two servers carry the load of three"),
