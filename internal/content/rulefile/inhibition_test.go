@@ -87,10 +87,34 @@ func TestTheFasterBurnMutesTheSlowerOfItsObjective(t *testing.T) {
 	burn := func(name, objective string) model.LabelSet {
 		return model.LabelSet{"alertname": model.LabelValue("VLLMBudgetBurn" + name), "job": "vllm", "model_name": "m", "objective": model.LabelValue(objective)}
 	}
-	assert.True(t, muted(t, burn("Medium", "ttft"), burn("Fast", "ttft")))
-	assert.True(t, muted(t, burn("Leak", "ttft"), burn("Slow", "ttft")))
-	assert.False(t, muted(t, burn("Medium", "itl"), burn("Fast", "ttft")))
-	assert.False(t, muted(t, burn("Fast", "ttft"), burn("Medium", "ttft")))
+	order := []string{"Fast", "Medium", "Slow", "Leak"}
+	for i, name := range order {
+		for j, other := range order {
+			fires := burn(name, "ttft")
+			assert.Equal(t, i < j, muted(t, burn(other, "ttft"), fires), "%s mutes %s", name, other)
+			for _, label := range []model.LabelName{"objective", "model_name", "job", "k8s_namespace_name", "k8s_cluster_name"} {
+				assert.False(t, muted(t, burn(other, "ttft").Merge(model.LabelSet{label: "another"}), fires), "%s, %s: another %s", name, other, label)
+			}
+		}
+	}
+}
+
+// keep_firing_for holds the lesser alert while things get worse.
+func TestTheWorseConditionMutesTheLesserOfTheSame(t *testing.T) {
+	on := func(name, instance string) model.LabelSet {
+		return model.LabelSet{"alertname": model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance), "model_name": "m"}
+	}
+	for _, worse := range []string{"VLLMServerNotServing", "VLLMReplicaNotServing"} {
+		assert.True(t, muted(t, on("VLLMServerDegraded", "a"), on(worse, "a")))
+		assert.False(t, muted(t, on("VLLMServerDegraded", "b"), on(worse, "a")), "another server")
+		assert.False(t, muted(t, on(worse, "a"), on("VLLMServerDegraded", "a")))
+	}
+	of := func(name, of string) model.LabelSet {
+		return model.LabelSet{"alertname": model.LabelValue(name), "model_name": model.LabelValue(of)}
+	}
+	assert.True(t, muted(t, of("VLLMPoolDegraded", "m"), of("VLLMPoolNotServing", "m")))
+	assert.False(t, muted(t, of("VLLMPoolDegraded", "other"), of("VLLMPoolNotServing", "m")))
+	assert.False(t, muted(t, of("VLLMPoolNotServing", "m"), of("VLLMPoolDegraded", "m")))
 }
 
 func TestASilentCollectorMutesWhatFollowsFromIt(t *testing.T) {
