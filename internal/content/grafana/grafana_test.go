@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,14 @@ type drawn struct {
 		RefID, Expr, Format string
 		Instant             bool
 	}
-	Links       []struct{ Title, URL string }
+	Links           []struct{ Title, URL string }
+	Transformations []struct {
+		ID      string
+		Options struct {
+			RenameByName map[string]string
+			Include      struct{ Names []string }
+		}
+	}
 	FieldConfig struct {
 		Defaults struct {
 			Unit, NoValue string
@@ -196,6 +204,54 @@ func TestPanelsAreComplete(t *testing.T) {
 			assert.Equal(t, ".*", v.AllValue, "%s: $%s: all is also what has no such label", name, v.Name)
 		}
 	}
+}
+
+// Limits are drawn dashed and nothing else is; a table has its columns, under their titles, and
+// the links of a column are on the column with its title.
+func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
+	boards := all(t)
+	limits, tables := 0, 0
+	for _, b := range content.Boards() {
+		if b.Set != content.Stable {
+			continue
+		}
+		drawnPanels := flat(boards["content/grafana/suffixed/"+b.UID+".json"])
+		i := 0
+		for _, row := range b.Rows {
+			for _, p := range row.Panels {
+				of := drawnPanels[i]
+				i++
+				require.Equal(t, p.Title, of.Title)
+				styled := map[string][]string{}
+				for _, o := range of.FieldConfig.Overrides {
+					for _, property := range o.Properties {
+						styled[o.Matcher.Options] = append(styled[o.Matcher.Options], property.ID)
+					}
+				}
+				for j, q := range p.Queries {
+					assert.Equal(t, q.AsThreshold, slices.Contains(styled[of.Targets[j].RefID], "custom.lineStyle"), "%s: %s, query %d", b.UID, p.Title, j)
+					if q.AsThreshold {
+						limits++
+					}
+				}
+				if p.Kind != content.Table {
+					continue
+				}
+				tables++
+				titles, labels := map[string]string{}, []string{}
+				for _, c := range p.Columns {
+					titles[c.Label] = c.Title
+					labels = append(labels, c.Label)
+					assert.Equal(t, c.Runbook || c.Board != "", slices.Contains(styled[c.Title], "links"), "%s: %s, %s", b.UID, p.Title, c.Title)
+				}
+				require.Len(t, of.Transformations, 2)
+				assert.Equal(t, labels, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, titles, of.Transformations[1].Options.RenameByName, "%s: %s", b.UID, p.Title)
+			}
+		}
+	}
+	assert.Greater(t, limits, 2)
+	assert.Greater(t, tables, 1)
 }
 
 var choice = regexp.MustCompile(`\$\{(\w+):queryparam\}`)
