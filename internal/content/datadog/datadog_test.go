@@ -225,3 +225,28 @@ func TestTheTableNamesEachAlertOnce(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(table, "\n| "+a.Name+" |"), a.Name)
 	}
 }
+
+// Level 3 of the severity is a server or a pool that does not serve, level 2 one that is
+// degraded.
+func TestAMonitorOnTheSeverityHasTheLevelOfItsAlert(t *testing.T) {
+	t.Parallel()
+	levels := map[string]string{
+		"VLLMPoolNotServing": " >= 3", "VLLMServerNotServing": " >= 3", "VLLMPoolDegraded": " == 2", "VLLMServerDegraded": " == 2",
+	}
+	for _, m := range Monitors() {
+		if level, is := levels[m.Alert]; is {
+			assert.True(t, strings.HasSuffix(m.Query, level), m.Query)
+			delete(levels, m.Alert)
+		}
+	}
+	assert.Empty(t, levels)
+}
+
+// Where nothing is reported there is nothing to compare: only what is about that must fire.
+func TestOnlyMonitorsOfWhatIsMissingFireWithoutData(t *testing.T) {
+	t.Parallel()
+	for _, m := range Monitors() {
+		missing := m.Alert == "VLLMTooFewServers" || m.Alert == "VLLMCollectorSilent"
+		assert.Equal(t, missing, m.MissingData == notify, m.Alert)
+	}
+}
