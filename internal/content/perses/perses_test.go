@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 )
 
@@ -106,4 +107,38 @@ func TestDashboardsAreComplete(t *testing.T) {
 			assert.Equal(t, ".*", v.Spec.CustomAllValue, "%s: all is also what has no such label", name)
 		}
 	}
+}
+
+// Units are those of the metrics, in the words of Perses.
+func TestPanelsHaveTheirUnit(t *testing.T) {
+	files, err := perses.Files()
+	require.NoError(t, err)
+	words := map[string]string{"s": "seconds", "1": "percent-decimal", "By": "bytes"}
+	seen := map[string]int{}
+	for _, b := range content.Boards() {
+		if b.Set != content.Stable {
+			continue
+		}
+		units := map[string]string{}
+		for _, row := range b.Rows {
+			for _, p := range row.Panels {
+				if word, has := words[p.Unit]; has && !p.Factor && p.Kind != content.Table {
+					units[p.Title] = word
+				}
+			}
+		}
+		var r resource
+		require.NoError(t, json.Unmarshal(files["content/perses/suffixed/"+b.UID+".json"], &r))
+		for _, p := range r.Spec.Panels {
+			want, has := units[p.Spec.Display.Name]
+			if !has {
+				continue
+			}
+			text, err := json.Marshal(p.Spec.Plugin.Spec)
+			require.NoError(t, err)
+			assert.Contains(t, string(text), `"unit":"`+want+`"`, "%s: %s", b.UID, p.Spec.Display.Name)
+			seen[want]++
+		}
+	}
+	assert.Len(t, seen, len(words))
 }
