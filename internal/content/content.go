@@ -230,7 +230,15 @@ type Column struct {
 	// Board is the UID of the board that each value links to, with the variable of the same
 	// label set to it; empty if there is none.
 	Board, Variable string
+	// Sort orders the rows by this column.
+	Sort Order
 }
+
+// Order is the order of the rows of a table.
+type Order string
+
+// Descending has the highest value first.
+const Descending Order = "desc"
 
 // ValueColumn is the Label of the column that has the values of the query.
 const ValueColumn = "Value"

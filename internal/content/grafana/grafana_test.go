@@ -52,10 +52,17 @@ type drawn struct {
 		Instant             bool
 	}
 	Links       []struct{ Title, URL string }
+	Options     struct {
+		SortBy []struct {
+			DisplayName string
+			Desc        bool
+		}
+	}
 	FieldConfig struct {
 		Defaults struct {
 			Unit, NoValue string
 			Color         struct{ Mode string }
+			Custom        struct{ ShowPoints string }
 			Thresholds    struct {
 				Steps []struct {
 					Color string
@@ -256,6 +263,52 @@ func TestLinksKeepWhatWasChosen(t *testing.T) {
 	assert.Greater(t, internal, 10)
 }
 
+// Grafana writes the text for missing values also into each empty cell of a table. "No cause is
+// present" beside a cause is false.
+func TestEmptyCellsDoNotSayThatNothingIsThere(t *testing.T) {
+	cells := 0
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			if p.Type != "table" {
+				continue
+			}
+			titles := map[string]bool{}
+			for _, o := range p.FieldConfig.Overrides {
+				for _, property := range o.Properties {
+					if property.ID == "noValue" {
+						cells++
+						titles[o.Matcher.Options] = true
+						assert.Equal(t, "-", property.Value, "%s: %s", name, p.Title)
+					}
+				}
+			}
+			for _, s := range p.Options.SortBy {
+				assert.True(t, titles[s.DisplayName] && s.Desc, "%s: %s", name, p.Title)
+			}
+			b, _ := content.BoardByUID(d.UID)
+			for _, row := range b.Rows {
+				for _, drawn := range row.Panels {
+					for _, c := range drawn.Columns {
+						assert.True(t, drawn.Title != p.Title || titles[c.Title], "%s: %s: %s", name, p.Title, c.Title)
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, cells, 50)
+}
+
+// A value between two gaps is a point and no line. Without points it would look like no data.
+func TestSingleValuesAreDrawn(t *testing.T) {
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			if p.Type == "timeseries" {
+				assert.Equal(t, "auto", p.FieldConfig.Defaults.Custom.ShowPoints, "%s: %s", name, p.Title)
+			}
+		}
+	}
+}
+
 // Events are marked where a condition begins.
 func TestBoardsMarkChanges(t *testing.T) {
 	boards := all(t)
@@ -263,6 +316,11 @@ func TestBoardsMarkChanges(t *testing.T) {
 		d := boards["content/grafana/suffixed/"+uid+".json"]
 		require.Greater(t, len(d.Annotations.List), 1, uid)
 		assert.Contains(t, d.Annotations.List[1].Target.Expr, "diagnosis_condition")
+		for _, a := range d.Annotations.List[1:] {
+			// Over a week Grafana asks for a point in ten minutes: what began between two points and
+			// more than a minute before the second one would have no mark.
+			assert.Contains(t, a.Target.Expr, "offset $__interval", uid)
+		}
 		// Grafana's types know the texts "on" and "off", its code takes any text for true: then the
 		// events would be in 1970, because their value is 1.
 		assert.Nil(t, d.Annotations.List[1].UseValueForTime)

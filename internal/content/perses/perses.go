@@ -169,9 +169,7 @@ func plugin(p content.Panel) object {
 			// allows, and what is too wide is cut off.
 			spec["valueFontSize"] = 24
 		}
-		if len(p.Thresholds) > 0 {
-			spec["thresholds"] = thresholds(p)
-		}
+		spec["thresholds"] = thresholds(p)
 		if len(p.Mappings) > 0 {
 			spec["mappings"] = mappings(p)
 		}
@@ -215,7 +213,7 @@ func timeSeries(p content.Panel) object {
 	for i, q := range p.Queries {
 		if q.AsThreshold {
 			settings = append(settings, object{
-				"queryIndex": i, "colorMode": "fixed-single", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
+				"queryIndex": i, "colorMode": "fixed", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
 			})
 		}
 	}
@@ -225,8 +223,12 @@ func timeSeries(p content.Panel) object {
 	return spec
 }
 
+// neutral is the colour of a value without a judgement.
+const neutral = "#52627A"
+
 func thresholds(p content.Panel) object {
-	spec := object{"mode": "absolute", "steps": []any{}}
+	// Without a default Perses draws values green.
+	spec := object{"mode": "absolute", "defaultColor": neutral, "steps": []any{}}
 	steps := []any{}
 	for i, t := range p.Thresholds {
 		if i == 0 {
@@ -261,6 +263,9 @@ func columns(p content.Panel) []any {
 			settings["format"] = format(p)
 		}
 		settings["name"] = name
+		if c.Sort != "" {
+			settings["sort"] = string(c.Sort)
+		}
 		list = append(list, settings)
 	}
 	list = append(list, object{"name": "timestamp", "hide": true})

@@ -29,7 +29,7 @@ var (
 
 func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
+		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
 	})
 }
 
