@@ -47,13 +47,13 @@ func wellPanels() []Panel {
 		Panel{
 			Title: "Least budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   "The error budget of 30 days of the objective that has least of it, from sums over all servers, so that it outlives a pod. What cannot be decided counts as bad. While less than 30 days were observed, it covers the time that was.",
-			Queries: now("min("+budget("30d", lower)+")", "left"),
+			Queries: now("min("+ofServers.budget("30d", lower)+")", "left"),
 			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
 		},
 		Panel{
 			Title: "Fastest burn", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   "How many times faster than allowed the budget was certainly used in the last hour. At 14.4 a budget of 30 days lasts two days.",
-			Queries: now("max("+burn("1h", lower)+")", "burn"),
+			Queries: now("max("+ofServers.burn("1h", lower)+")", "burn"),
 			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
 		},
 	)

@@ -114,6 +114,8 @@ func belongs(metric, label string) bool {
 	switch label {
 	case "k8s_cluster_name", "k8s_namespace_name":
 		return true
+	case "objective":
+		return slices.Contains(m.Attributes, label)
 	case "model_name":
 		return slices.Contains(m.Attributes, label) && !strings.HasPrefix(m.Name, "inference_gateway.")
 	default:
@@ -231,10 +233,14 @@ func TestServersThatAreDownCanBeChosen(t *testing.T) {
 			expr, err := spelling.Parse(v.Metric)
 			require.NoError(t, err)
 			name := selectors(expr)[0].Name
-			if v.Name == "model" {
+			switch v.Name {
+			case "objective":
+				// Only a server that was read has objectives. Grafana offers the values of the whole chosen time.
+				assert.Equal(t, "vllm_slo_target_ratio", name)
+			case "model":
 				// The severity stays while the engine is known, and a pool while it has servers.
 				assert.Contains(t, []string{"vllm_diagnosis_severity", "vllm_pool_replicas"}, name)
-			} else {
+			default:
 				assert.Equal(t, "vllm_up", name, "%s: $%s", b.UID, v.Name)
 			}
 		}

@@ -175,6 +175,9 @@ type Panel struct {
 	Columns []Column
 	// Links are other pages about the same thing.
 	Links []Link
+	// Repeat is the variable of which each chosen value has a panel of its own. Where that is
+	// not possible, the values are in the names of the series.
+	Repeat string
 	// Min and Max are the limits of the axis; nil: automatic.
 	Min, Max *float64
 	// Body is the text of a Text panel, in Markdown.
@@ -190,6 +193,8 @@ type Query struct {
 	Legend string
 	// Instant asks for the newest value only.
 	Instant bool
+	// FillTo is the Legend of another query: the area down to it is filled.
+	FillTo string
 	// AsThreshold draws the result as a limit.
 	AsThreshold bool
 }

@@ -43,16 +43,17 @@ type dashboard struct {
 type drawn struct {
 	ID                       int
 	Type, Title, Description string
+	Repeat                   string
 	Collapsed                bool
 	Panels                   []drawn
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               struct{ Type, UID string }
 	Targets                  []struct {
-		RefID, Expr, Format string
-		Instant             bool
+		RefID, Expr, Format, LegendFormat string
+		Instant                           bool
 	}
-	Links       []struct{ Title, URL string }
-	Options     struct {
+	Links   []struct{ Title, URL string }
+	Options struct {
 		SortBy []struct {
 			DisplayName string
 			Desc        bool
@@ -71,7 +72,7 @@ type drawn struct {
 			}
 		}
 		Overrides []struct {
-			Matcher    struct{ Options string }
+			Matcher    struct{ ID, Options string }
 			Properties []struct {
 				ID    string
 				Value any
@@ -296,6 +297,37 @@ func TestEmptyCellsDoNotSayThatNothingIsThere(t *testing.T) {
 		}
 	}
 	assert.Greater(t, cells, 50)
+}
+
+// The attainment is between two bounds. Grafana fills down to a series by its whole name, so
+// each objective has a panel, and the name has no label.
+func TestTheAttainmentIsABand(t *testing.T) {
+	bands := 0
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			for _, o := range p.FieldConfig.Overrides {
+				for _, property := range o.Properties {
+					if property.ID != "custom.fillBelowTo" {
+						continue
+					}
+					bands++
+					assert.Equal(t, "byFrameRefID", o.Matcher.ID)
+					down := 0
+					for _, target := range p.Targets {
+						assert.NotContains(t, target.LegendFormat, "{{", "%s: %s", name, p.Title)
+						assert.True(t, target.RefID != o.Matcher.Options || target.LegendFormat == "at most", "%s: %s", name, p.Title)
+						if target.LegendFormat == property.Value {
+							down++
+						}
+					}
+					assert.Equal(t, 1, down, "%s: %s is filled down to %s", name, p.Title, property.Value)
+					assert.Equal(t, "objective", p.Repeat, name)
+					assert.Contains(t, p.Title, "$"+p.Repeat, "%s: which one is it?", name)
+				}
+			}
+		}
+	}
+	assert.Equal(t, 3, bands, "one in each spelling")
 }
 
 // A value between two gaps is a point and no line. Without points it would look like no data.

@@ -23,7 +23,11 @@ func panel(p content.Panel, b content.Board) object {
 		targets = append(targets, target(p, q, refID(i)))
 	}
 	drawn["targets"] = targets
-	overrides := thresholdLines(p)
+	if p.Repeat != "" {
+		drawn["title"] = p.Title + ": $" + p.Repeat
+		drawn["repeat"], drawn["repeatDirection"], drawn["maxPerRow"] = p.Repeat, "h", 3
+	}
+	overrides := append(thresholdLines(p), bands(p)...)
 	switch p.Kind {
 	case content.TimeSeries:
 		drawn["options"] = object{
@@ -153,6 +157,24 @@ func thresholdLines(p content.Panel) []any {
 				object{"id": "color", "value": object{"mode": "fixed", "fixedColor": board.Hex(content.Red)}},
 			},
 		})
+	}
+	return list
+}
+
+// bands fill the area between two series. Grafana finds the lower one by its name, which is
+// why a name in it must not depend on labels.
+func bands(p content.Panel) []any {
+	list := []any{}
+	for i, q := range p.Queries {
+		if q.FillTo != "" {
+			list = append(list, object{
+				"matcher": object{"id": "byFrameRefID", "options": refID(i)},
+				"properties": []any{
+					object{"id": "custom.fillBelowTo", "value": q.FillTo},
+					object{"id": "custom.fillOpacity", "value": 35},
+				},
+			})
+		}
 	}
 	return list
 }

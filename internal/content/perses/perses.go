@@ -140,7 +140,7 @@ func panel(p content.Panel, b content.Board) object {
 	for _, q := range p.Queries {
 		spec := object{"query": q.Expr}
 		if q.Legend != "" {
-			spec["seriesNameFormat"] = q.Legend
+			spec["seriesNameFormat"] = legend(p, q, b)
 		}
 		if p.Kind == content.StateTimeline {
 			// Each point is a cell with a border; narrow cells are nothing but borders.
@@ -158,6 +158,16 @@ func panel(p content.Panel, b content.Board) object {
 		spec["links"] = links
 	}
 	return object{"kind": "Panel", "spec": spec}
+}
+
+// legend has the labels of which Perses cannot make a panel each.
+func legend(p content.Panel, q content.Query, b content.Board) string {
+	for _, v := range b.Variables {
+		if v.Name == p.Repeat {
+			return q.Legend + " {{" + v.LabelName + "}}"
+		}
+	}
+	return q.Legend
 }
 
 func plugin(p content.Panel) object {
