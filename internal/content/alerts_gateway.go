@@ -26,7 +26,7 @@ func gatewayGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMLoRAAdapterNotLoaded", Severity: Ticket, For: 15 * minute,
-				Expr: "count by (" + jobLabels + ", adapter_name) (inference_gateway_lora_adapter_status == 1)" +
+				Expr: "count by (" + jobLabels + ", adapter_name) (max by (" + jobLabels + ", instance, adapter_name) (inference_gateway_lora_adapter_status) == 1)" +
 					" < on (" + jobLabels + ") group_left () count by (" + jobLabels + ") (" +
 					"count by (" + jobLabels + ", instance) (inference_gateway_lora_adapter_status))",
 				Summary: "The LoRA adapter {{ $labels.adapter_name }} is loaded on {{ $value }} servers only",

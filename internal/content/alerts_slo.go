@@ -10,8 +10,10 @@ func burnAlert(p parameters, factor, long, short, events string) string {
 		return fmt.Sprintf("vllm_slo:error_ratio_lower:rate%s > clamp_max(%s * (1 - vllm_slo:target:last1h), %s)",
 			window, p.number(factor), p.number("errorRatioAlways"))
 	}
-	return fmt.Sprintf("%s and %s and vllm_slo:valid:rate%s * %d >= %s",
-		certain(long), certain(short), short, seconds[short], p.number(events))
+	// One request may be hundreds of events, of an objective about tokens for example. Where the
+	// requests are not known, the events alone count.
+	return fmt.Sprintf("%s and %s and vllm_slo:valid:rate%s * %[4]d >= %[5]s unless on (%[6]s) vllm_slo:requests:rate%[3]s * %[4]d < %[5]s",
+		certain(long), certain(short), short, seconds[short], p.number(events), modelLabels)
 }
 
 // observed is for windows of days, which are mostly empty after an installation: ten

@@ -15,7 +15,8 @@ func wireGroup(p parameters) Group {
 			by, window, all)
 	}
 	burn := func(factor, long, short string, length int, events string) string {
-		limit := fmt.Sprintf("%s * (1 - %s)", p.number(factor), p.number("rawFirstTokenTarget"))
+		// As for our own objectives: where not even an outage reaches the factor, a share is enough.
+		limit := fmt.Sprintf("scalar(clamp_max(vector(%s * (1 - %s)), %s))", p.number(factor), p.number("rawFirstTokenTarget"), p.number("errorRatioAlways"))
 		return fmt.Sprintf("%s > %s and %s > %s and sum by (%s) (rate(%s[%s])) * %d >= %s",
 			late(long), limit, late(short), limit, by, all, short, length, p.number(events))
 	}
@@ -29,10 +30,11 @@ func wireGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMRawServerStalled", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
-				Expr: "sum by (job, instance) (min_over_time(vllm:num_requests_running[5m])) > 0" +
-					" and on (job, instance) sum by (job, instance) (increase(vllm:generation_tokens_total[5m])) == 0" +
-					" and on (job, instance) sum by (job, instance) (increase(vllm:prompt_tokens_total[5m])) == 0",
-				Summary: "{{ $labels.instance }} has running requests but makes no tokens",
+				// Of several engines one may stall; without the label engine it is the server.
+				Expr: "sum by (job, instance, engine) (min_over_time(vllm:num_requests_running[5m])) > 0" +
+					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
+					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
+				Summary: "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
 			},
 			{
 				Name: "VLLMRawFirstTokenLateFast", Severity: Page, KeepFiringFor: 5 * minute,

@@ -108,7 +108,7 @@ func loraPanels() []Panel {
 		Panel{
 			Title: "Adapters of the syncer", Kind: StateTimeline, Unit: "{state}", Width: 24, Height: 6,
 			Mappings: []Mapping{{0, "not loaded", Red}, {1, "loaded", Green}},
-			About:    "What the LoRA syncer beside the servers has loaded. The worst server of each adapter.",
+			About:    "What the LoRA syncer of each server has loaded. The worst server of each adapter.",
 			NoValue:  "No LoRA syncer is a target of the receiver.",
 			Queries:  one("min by (adapter_name) ("+gatewayOf("inference_gateway_lora_adapter_status")+")", "{{adapter_name}}"),
 		},

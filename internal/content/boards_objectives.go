@@ -140,7 +140,7 @@ func attainmentPanels() []Panel {
 		},
 		Panel{
 			Title: "Attainment of the worst server", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
-			About: "Of each objective, over the window of the processor, at least. A single bad server is lost in the sum over many.",
+			About: "Of each objective, over the window of the processor, at least. The sum over many servers hides a single bad one.",
 			Queries: []Query{
 				{Expr: "min by (objective, model_name) (" + objectiveOf("vllm_slo_attainment_ratio", `bound="lower"`) + ")", Legend: "{{objective}} {{model_name}}"},
 			},

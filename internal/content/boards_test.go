@@ -123,7 +123,7 @@ func belongs(metric, label string) bool {
 	}
 }
 
-// A choice that a picture ignores is a lie.
+// A panel that ignores a choice misleads: it shows servers that were not chosen.
 func TestEveryQueryFollowsTheChoices(t *testing.T) {
 	checked := 0
 	eachQuery(t, func(b content.Board, p content.Panel, _ content.Query, expr parser.Expr) {

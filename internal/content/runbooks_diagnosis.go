@@ -102,7 +102,7 @@ var diagnosisWords = map[string]runbook{
 		},
 		mitigation: []string{
 			"If the server was removed on purpose, nothing: the alert ends within an hour.",
-			"Mend the discovery: labels, namespace, port, the permission to list pods.",
+			"Correct the discovery: labels, namespace, port, the permission to list pods.",
 			"Start the server again.",
 		},
 		looksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
@@ -119,7 +119,7 @@ var diagnosisWords = map[string]runbook{
 			{Text: "Compare with the Deployment: kubectl get deployments."},
 		},
 		mitigation: []string{
-			"Start the missing servers, or mend the discovery.",
+			"Start the missing servers, or correct the discovery.",
 			"If the number was changed on purpose, change the rule, or `serversExpected` of the mixin.",
 		},
 		looksTheSame: "Discovery without permission to list pods: the servers run, and the collector does not know them.",

@@ -32,8 +32,8 @@ var wireWords = map[string]runbook{
 	},
 	"VLLMRawServerStalled": {
 		description: "Requests run on this server, and it computed no token in five minutes.",
-		meaning:     "Requests are running all the time for five minutes, and neither prompt tokens nor generated tokens grow, for another five minutes.",
-		impact:      "Its users wait without end.",
+		meaning:     "Requests have been running for five minutes without a new prompt token or output token, and this lasts for five more minutes.",
+		impact:      "Its users wait until their own timeout.",
 		diagnosis: []Step{
 			{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Tokens"},
 			{Text: "Send one request of your own: some versions leave the gauge of running requests frozen."},

@@ -328,6 +328,20 @@ func TestPatternsChooseModels(t *testing.T) {
 	assert.Contains(t, logged[0], `the pattern "lama-*" matches none of the models seen: meta-llama/L`)
 }
 
+// Clients choose the names that a gateway reports, so these prove no pattern right.
+func TestAGatewayReportsNoModelsOfServers(t *testing.T) {
+	p := run(t, within(promise("typo", firstToken, 2500*time.Millisecond, 0.95, "lama-*")))
+	engines := map[string]*engineLog{"0": {born: noon}}
+	p.take(pickerPage(t, 0, "lama-7b 10", "lama-7b NotFound 3"))
+	p.take(body("one:8000", "meta-llama/L", noon, []string{firstToken}, engines))
+	for range 5 {
+		p.scrape(engines, "meta-llama/L", 1)
+	}
+	logged := p.sentences(zapcore.WarnLevel)
+	require.Len(t, logged, 1)
+	assert.Contains(t, logged[0], `the pattern "lama-*" matches none of the models seen: meta-llama/L;`)
+}
+
 func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.95)))
 	engines := map[string]*engineLog{"0": {born: noon}}
@@ -340,7 +354,7 @@ func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	assert.Empty(t, got.values)
 	assert.Len(t, got.ended, len(emitted.values))
 	assert.Subset(t, got.ended, []string{"target{model_name=m,objective=ttft}", "threshold{model_name=m,objective=ttft}"},
-		"a limit without a server would be drawn for ever")
+		"a limit without a server would be drawn without end")
 
 	got = p.scrape(engines, "m", 9)
 	assert.Equal(t, 2.0, got.values[valid], "it continues within max_staleness")

@@ -226,3 +226,47 @@ func TestAPickerHasNoMark(t *testing.T) {
 		}
 	}
 }
+
+// The Prometheus receiver with relabelling, and processors, give each point attributes such
+// as the pod. They distinguish pickers that share a resource, and the whole of each has them.
+func TestAWholePickerHasTheAttributesOfAllItsPoints(t *testing.T) {
+	t.Parallel()
+	in := func(pod string, page pmetric.Metrics) pmetric.Metrics {
+		for _, m := range page.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			for _, p := range m.Sum().DataPoints().All() {
+				p.Attributes().PutStr("pod", pod)
+			}
+		}
+		return page
+	}
+	both := func(one, two pmetric.Metrics) pmetric.Metrics {
+		two.ResourceMetrics().MoveAndAppendTo(one.ResourceMetrics())
+		return one
+	}
+	sink := &consumertest.MetricsSink{}
+	factory := NewFactory()
+	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), createDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), nil))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), both(
+		in("a", pickerPage(t, 0, "food 10", "- BadRequest 1")), in("b", pickerPage(t, 0, "food 10", "- BadRequest 1")))))
+	require.NoError(t, p.ConsumeMetrics(t.Context(), both(
+		in("a", pickerPage(t, 10, "food 16", "- BadRequest 5")), in("b", pickerPage(t, 10, "food 20", "- BadRequest 1")))))
+	require.NoError(t, p.Shutdown(t.Context()))
+	got := map[string]float64{}
+	for _, rm := range sink.AllMetrics()[1].ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if m.Name() == epp+"request.error_ratio" {
+					for _, point := range m.Gauge().DataPoints().All() {
+						got[fmt.Sprint(point.Attributes().AsRaw())] = point.DoubleValue()
+					}
+				}
+			}
+		}
+	}
+	assert.Equal(t, map[string]float64{
+		"map[model_name:food pod:a target_model_name:food]": 0, "map[model_name:food pod:b target_model_name:food]": 0,
+		"map[pod:a]": 0.4, "map[pod:b]": 0,
+	}, got)
+}

@@ -42,7 +42,7 @@ const (
 const perServerBudget = "It is about each server and has no guard on traffic: see [Objectives](#objectives)."
 
 // burn is the lower of the certain burn rates over two windows, so it exceeds a factor only
-// where both do. IN may not stand beside a comma.
+// where both do. IN and a comma cannot be in one filter.
 func burn(long, short string) string {
 	return "max(last_5m):min:vllm.slo.burn_rate{bound:lower AND window IN (" + long + "," + short + ")}" + byObjective + " > PARAMETER"
 }

@@ -78,7 +78,7 @@ func Dashboard(b content.Board) ([]byte, error) {
 }
 
 // readable makes charts higher that are high enough for more than one line of a legend in
-// Grafana: Perses cuts the second line off, unless the content has 300 pixels. Panels beside
+// Grafana: Perses cuts the second line off, unless the content has 300 pixels. Panels next to
 // them become as high.
 func readable(panels []content.Panel) []content.Panel {
 	places, _ := board.Places(panels)

@@ -99,12 +99,12 @@ func recorded(t *testing.T, story *history.Story) *history.Store {
 	moved(t, played.Stores[0], to, drawnEnd.Sub(played.End))
 	to.Rules(t, drawnEnd.Add(-length), drawnEnd, filepath.Join(*rules, "vllm.yaml"))
 	t.Logf("the story took %s", time.Since(began).Round(time.Second))
-	told(t, to)
+	logReports(t, to)
 	return to
 }
 
-// told logs what the processor reported, so that it can be compared with the story.
-func told(t *testing.T, s *history.Store) {
+// logReports logs what the processor reported, so that it can be compared with the story.
+func logReports(t *testing.T, s *history.Store) {
 	t.Helper()
 	for _, query := range []string{`vllm_diagnosis_condition == 1`, `vllm_diagnosis_cause{role="primary"} == 1`} {
 		all, err := s.Range(t.Context(), query, drawnEnd.Add(-length), drawnEnd, 15*time.Second)
@@ -127,8 +127,6 @@ func check(t *testing.T, page seen) {
 		if p.Empty {
 			t.Logf("EMPTY %q", p.Title)
 		}
-		if len(p.Cut) > 0 {
-			t.Logf("CUT %q: %q", p.Title, p.Cut)
-		}
+		assert.Empty(t, p.Cut, "panel %q does not fit", p.Title)
 	}
 }

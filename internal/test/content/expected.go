@@ -67,7 +67,7 @@ func ofRawNames() map[string]expected {
 	}
 	return map[string]expected{
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "asleep": nothing(), "frozen-gauges": nothing(),
-		// Slower than usual, and still within the limits: without a baseline nobody knows.
+		// Slower than usual, and still within the limits: without a baseline it cannot be known.
 		"bandwidth-loss": nothing(), "front-end-starved": nothing(),
 		"unreachable": fires(rawDown, 10, 13, lone),
 		// It is gone for 74 s, and the rule waits for two minutes.
@@ -110,9 +110,9 @@ func ofScenarios() map[string]expected {
 	)
 	all := map[string]expected{
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "daily-ramp": nothing(),
-		// Slow for 16 s, which nobody has to be told.
+		// Slow for 16 s: too short for an alert.
 		"one-minute": nothing(),
-		// It sleeps because somebody put it to sleep; hardly a request comes.
+		// It was put to sleep on purpose; hardly a request comes.
 		"asleep": nothing(),
 		// There is nothing to serve.
 		"frozen-gauges": nothing(),

@@ -82,9 +82,9 @@ func entries(t *testing.T) (all []entry) {
 		all = append(all, entry{story, want, []objective{{history.Latencies, 10 * time.Second, 0.95}}})
 	}
 	wanted = ofStories()
-	told := stories()
-	require.Len(t, told, len(wanted), "each story has an expectation")
-	for _, s := range told {
+	all := stories()
+	require.Len(t, all, len(wanted), "each story has an expectation")
+	for _, s := range all {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
 		all = append(all, entry{s, want, []objective{

@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// The times of the stories that examples/scenarios cannot tell: what happens begins at
+// The times of the stories that examples/scenarios cannot express: what happens begins at
 // onset and is over at the end.
 const (
 	onset    = 20 * time.Minute
@@ -55,7 +55,7 @@ func from(rate float64) func(at time.Duration) float64 {
 	return func(at time.Duration) float64 { return rate * max(0, min(at, over)-onset).Seconds() }
 }
 
-// stories are those that examples/scenarios cannot tell.
+// stories are those that examples/scenarios cannot express.
 func stories() []*history.Story {
 	story := func(name string, change func(s *history.Story)) *history.Story {
 		s := &history.Story{Name: name, Length: duration, Servers: replicas(1, nil), Own: history.Exporters(nil, nil)}

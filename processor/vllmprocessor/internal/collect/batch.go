@@ -2,6 +2,7 @@ package collect
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 )
 
@@ -89,10 +90,16 @@ type Attribute struct{ Name, Value string }
 
 // Model returns all attributes but the engine: those that the engines of a model have in
 // common.
-func (g *Group) Model() []Attribute {
+func (g *Group) Model() []Attribute { return g.without("engine") }
+
+// Common returns all attributes but the model and its target: those that the models of an
+// endpoint picker have in common.
+func (g *Group) Common() []Attribute { return g.without("model_name", "target_model_name") }
+
+func (g *Group) without(names ...string) []Attribute {
 	without := make([]Attribute, 0, len(g.Attributes))
 	for _, a := range g.Attributes {
-		if a.Name != "engine" {
+		if !slices.Contains(names, a.Name) {
 			without = append(without, a)
 		}
 	}

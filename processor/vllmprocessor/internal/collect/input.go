@@ -206,6 +206,9 @@ var definitions = [NumInputs]Definition{
 // OfPicker reports whether an input belongs to the requests of an endpoint picker.
 func (in Input) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
 
+// OfGateway reports whether an input belongs to an inference gateway.
+func (in Input) OfGateway() bool { return in == GatewayQueue || in.OfPicker() }
+
 // Define returns the definition of an input.
 func (in Input) Define() *Definition { return &definitions[in] }
 

@@ -85,8 +85,6 @@ type Evaluator struct {
 	values    []Value
 	now, long []window.View
 	members   []Member
-	// pickers are the members of an endpoint picker.
-	pickers []Member
 	// places maps the place of a group in the resource to its place in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
@@ -117,10 +115,8 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		}
 		e.places[place] = i
 	}
-	pickers, pickersPending := e.pickers[:0], false
-	for g := range resource.Pending() {
-		e.values = append(e.values, Value{Group: g.Number, Pending: true})
-		pickersPending = pickersPending || g.Picker()
+	for group := range resource.PendingGroups() {
+		e.values = append(e.values, Value{Group: group, Pending: true})
 	}
 	if e.scopes == nil {
 		e.scopes = map[*window.Rollup]scope{}
@@ -138,21 +134,14 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		if up, several := e.scopes[group.Rollup()]; several {
 			in.alone, in.misattributed = false, up.misattributed
 		}
-		if in.picker = group.Picker(); in.picker {
-			pickers = append(pickers, e.members[i])
+		if whole := group.Whole(); whole != nil {
+			in.picker, in.nameless = true, len(group.Attributes) == len(whole.Attributes)
 		}
 		e.rows(settings, e.members[i:i+1], in)
 	}
-	e.pickers = pickers
-	switch whole := (scope{number: wholePicker, rollup: true, picker: true}); {
-	case pickersPending:
-		e.values = append(e.values, Value{Group: whole.number, Rollup: true, Pending: true})
-	case len(pickers) > 0:
-		e.rows(settings, pickers, whole)
-	}
 	for up, status := range resource.Rollups() {
 		if status == window.Present {
-			e.rows(settings, e.of(resource, up), scope{number: up.Number, attributes: up.Attributes, rollup: true})
+			e.rows(settings, e.of(resource, up), scope{number: up.Number, attributes: up.Attributes, rollup: true, picker: up.Picker})
 		}
 	}
 	return e.values
@@ -190,25 +179,22 @@ type scope struct {
 	// alone is true for an engine that is in no roll-up.
 	alone         bool
 	misattributed bool
-	// picker is true for a model of an endpoint picker, and for the whole picker.
-	picker bool
+	// picker is true for a model of an endpoint picker, and for the whole picker. nameless
+	// is true for what it refused before it knew the model.
+	picker, nameless bool
 }
 
-// wholePicker is the number of the roll-up over all models of an endpoint picker. It has no
-// attributes. The roll-ups over engines have numbers from 0 on.
-const wholePicker = -1
-
-// derives reports whether a row is evaluated in the scope. What a picker has refused before
-// it knew the model has no attributes: as a ratio it is in that of the whole picker only.
+// derives reports whether a row is evaluated in the scope. What has no model is a part of
+// the ratios of the whole picker only. It has no attributes, as the front end of a server
+// that shares the resource.
 func (in *scope) derives(row *Row) bool {
-	nameless := len(in.attributes) == 0 && !in.rollup
 	switch {
 	case in.rollup && row.Additive != nil:
 		return false
 	case row.picker:
-		return in.picker && (!nameless || row.Additive != nil)
+		return in.picker && (!in.nameless || row.Additive != nil)
 	}
-	return !in.picker || nameless
+	return !in.picker || in.nameless
 }
 
 func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {

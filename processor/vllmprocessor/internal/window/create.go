@@ -17,7 +17,9 @@ func (u *update) fits(units int) bool {
 // include adds a series to its group.
 func (u *update) include(g *Group, in collect.Input, s *series) {
 	g.include(in, s)
-	g.picker = g.picker || in.OfPicker()
+	if in.OfPicker() && g.whole == nil && g.rollup == nil {
+		g.whole = u.join(g, g.Common(), true)
+	}
 	s.units, s.found = sizeOf(s.label, s.bounds), u.seq
 	u.units += s.units
 	u.Resource.series++

@@ -134,12 +134,8 @@ func (r *Resource) drop(g *Group) {
 	if g.engine.groups = slices.DeleteFunc(g.engine.groups, is); len(g.engine.groups) == 0 {
 		delete(r.engines, g.engine.name)
 	}
-	if up := g.rollup; up != nil {
-		if up.groups = slices.DeleteFunc(up.groups, is); len(up.groups) == 0 {
-			delete(r.rollupOf, up.key)
-			r.rollups = slices.DeleteFunc(r.rollups, func(other *Rollup) bool { return other == up })
-		}
-	}
+	r.leave(g, g.rollup)
+	r.leave(g, g.whole)
 }
 
 // reclaim makes room during an update, at most once. It removes series that have ended

@@ -2,6 +2,7 @@ package window
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -12,16 +13,39 @@ func (r *Resource) enroll(g *Group) {
 	if len(without) == len(g.Attributes) {
 		return
 	}
-	key := collect.KeyWithout(g.Attributes, "engine")
+	g.rollup = r.join(g, without, false)
+}
+
+// rollupKey finds a roll-up by its kind and attributes.
+type rollupKey struct {
+	picker     bool
+	attributes string
+}
+
+// join adds a group to the roll-up with some attributes, and returns it.
+func (r *Resource) join(g *Group, attributes []collect.Attribute, picker bool) *Rollup {
+	key := rollupKey{picker, collect.KeyWithout(attributes, "")}
 	up := r.rollupOf[key]
 	if up == nil {
-		up = &Rollup{Number: r.nextRollup, Attributes: without, key: key}
+		up = &Rollup{Number: r.nextRollup, Attributes: attributes, Picker: picker, key: key}
 		r.nextRollup++
 		r.rollupOf[key] = up
 		r.rollups = append(r.rollups, up)
 	}
 	up.groups = append(up.groups, g)
-	g.rollup = up
+	return up
+}
+
+// leave removes a group from a roll-up, and the roll-up with its last group.
+func (r *Resource) leave(g *Group, up *Rollup) {
+	if up == nil {
+		return
+	}
+	up.groups = slices.DeleteFunc(up.groups, func(other *Group) bool { return other == g })
+	if len(up.groups) == 0 {
+		delete(r.rollupOf, up.key)
+		r.rollups = slices.DeleteFunc(r.rollups, func(other *Rollup) bool { return other == up })
+	}
 }
 
 // recordDelta records for the roll-up which inputs its engines send as deltas.
@@ -31,18 +55,21 @@ func (g *Group) recordDelta(sample *collect.Sample) {
 	}
 }
 
-// Rollups returns the roll-ups over several engines. A single engine has no roll-up. A
-// roll-up is Pending where an engine of the previous batch is missing in this one:
-// without it a part would be reported as the whole.
+// Rollups returns the roll-ups over several engines, and the whole endpoint pickers. A
+// single engine has no roll-up. A roll-up is Pending where a group of the previous batch is
+// missing in this one: without it a part would be reported as the whole.
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
-			engines, pending := 0, 0
+			present, pending, least := 0, 0, 2
+			if up.Picker {
+				least = 1
+			}
 			for _, g := range up.groups {
 				switch {
 				case g.ended:
 				case g.seq == r.seq:
-					engines++
+					present++
 				case g.seq == r.seq-1:
 					pending++
 				}
@@ -51,7 +78,7 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 			if pending > 0 {
 				status = Pending
 			}
-			if engines+pending > 1 && !yield(up, status) {
+			if present+pending >= least && !yield(up, status) {
 				return
 			}
 		}
@@ -95,7 +122,7 @@ func (r *Resource) Numbers() iter.Seq[int] {
 	}
 }
 
-// Groups iterates over the engines of a roll-up that are in the newest batch or pending.
+// Groups iterates over the groups of a roll-up that are in the newest batch or pending.
 func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	return func(yield func(*Group) bool) {
 		for _, g := range u.groups {
@@ -106,8 +133,9 @@ func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	}
 }
 
-// Picker reports whether the group belongs to an endpoint picker.
-func (g *Group) Picker() bool { return g.picker && g.rollup == nil }
+// Whole returns the roll-up over the models of an endpoint picker; nil for a group that
+// belongs to none.
+func (g *Group) Whole() *Rollup { return g.whole }
 
 // Rollup returns the roll-up over the engines of the same model; nil where the group has
 // no engine.

@@ -101,8 +101,7 @@ type Resource struct {
 	// nextGroup and nextRollup are the next numbers to assign. No number is assigned
 	// twice.
 	nextGroup, nextRollup int
-	// rollupOf finds a roll-up by its attributes.
-	rollupOf map[string]*Rollup
+	rollupOf map[rollupKey]*Rollup
 	engines  map[string]*engine
 	// existed are removed groups, with their numbers.
 	existed       existed
@@ -145,7 +144,7 @@ type Group struct {
 	place  int
 	engine *engine
 	rollup *Rollup // nil without an engine
-	picker bool    // whether it has an input of an endpoint picker
+	whole  *Rollup // of an endpoint picker; nil for other groups
 	seq    int64   // of the newest value
 	ended  bool
 	inputs [collect.NumInputs][]*series
@@ -161,14 +160,16 @@ type Group struct {
 }
 
 // Rollup is the engines of one model: the groups whose attributes differ only in the
-// engine.
+// engine. Or it is a whole endpoint picker: those that differ only in model and target.
 type Rollup struct {
 	// Number is unique among the roll-ups of the resource.
 	Number int
-	// Attributes are the attributes of its groups without the engine.
+	// Attributes are those that its groups have in common.
 	Attributes []collect.Attribute
+	// Picker is true for a whole endpoint picker.
+	Picker bool
 
-	key    string
+	key    rollupKey
 	groups []*Group
 	// deltas are the inputs of which an engine has sent a delta.
 	deltas [collect.NumInputs]bool
@@ -177,7 +178,7 @@ type Rollup struct {
 // NewResource returns the state of a resource without samples.
 func NewResource(settings Settings) *Resource {
 	return &Resource{
-		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[string]*Rollup{},
+		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[rollupKey]*Rollup{},
 		engines: map[string]*engine{}, existed: existed{limit: groupsExisted}, allowed: maxGroups,
 	}
 }

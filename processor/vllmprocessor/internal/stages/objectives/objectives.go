@@ -111,8 +111,13 @@ func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State
 func (s *Stage) watchPatterns(batch *stage.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range batch.Groups {
-		if model := batch.Groups[i].Value("model_name"); model != "" {
+	for i := range batch.Samples {
+		sample := &batch.Samples[i]
+		// A gateway reports whatever clients ask for.
+		if i > 0 && sample.Group == batch.Samples[i-1].Group || sample.Input.OfGateway() {
+			continue
+		}
+		if model := batch.Groups[sample.Group].Value("model_name"); model != "" {
 			s.patterns.See(model, batch.Now.UnixNano())
 		}
 	}
