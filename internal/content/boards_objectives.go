@@ -149,7 +149,7 @@ func attainmentPanels() []Panel {
 }
 
 func burnPanels() []Panel {
-	return sized(12, 8,
+	return sized(24, 11,
 		Panel{
 			Title: "Fast burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
 			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
