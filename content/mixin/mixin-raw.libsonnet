@@ -72,7 +72,7 @@
               severity: 'page',
             },
             annotations: {
-              description: 'Requests run on this server, and it computed no token in five minutes.',
+              description: 'Requests run, and no token was computed in five minutes.',
               runbook_url: $._config.runbookBase + 'VLLMRawServerStalled.md',
               summary: '{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{end}} has running requests but makes no tokens',
             },
@@ -87,7 +87,7 @@
             annotations: {
               description: 'In the last hour and in the last five minutes, far more requests than allowed waited longer than 2.5 s for their first token.',
               runbook_url: $._config.runbookBase + 'VLLMRawFirstTokenLateFast.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than 2.5 s for their first token',
             },
           },
           {
@@ -100,7 +100,7 @@
             annotations: {
               description: 'In the last six hours and in the last 30 minutes, far more requests than allowed waited longer than 2.5 s for their first token.',
               runbook_url: $._config.runbookBase + 'VLLMRawFirstTokenLateMedium.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than 2.5 s for their first token',
             },
           },
           {
@@ -114,7 +114,7 @@
             annotations: {
               description: '5 % of the requests wait longer in vLLM\'s queue than the threshold.',
               runbook_url: $._config.runbookBase + 'VLLMRawQueueTimeHigh.md',
-              summary: '5 % of the requests for {{ $labels.model_name }} wait longer than {{ $value | humanizeDuration }} in the queue',
+              summary: '5 % of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than {{ $value | humanizeDuration }} in the queue',
             },
           },
           {
@@ -126,9 +126,9 @@
               severity: 'page',
             },
             annotations: {
-              description: 'More than 5 % of the requests that ended did so with an error of the engine.',
+              description: '{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.',
               runbook_url: $._config.runbookBase + 'VLLMRawRequestsFailing.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} end with an error',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} end with an error',
             },
           },
         ],

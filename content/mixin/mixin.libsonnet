@@ -329,7 +329,7 @@
             annotations: {
               description: 'Half or more of the servers of this pool are failing, stalled or unreachable. Look at the condition of each server first.',
               runbook_url: $._config.runbookBase + 'VLLMPoolNotServing.md',
-              summary: 'The pool of {{ $labels.model_name }} does not serve its users',
+              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} does not serve its users{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -343,7 +343,7 @@
             annotations: {
               description: 'A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.',
               runbook_url: $._config.runbookBase + 'VLLMPoolDegraded.md',
-              summary: 'The pool of {{ $labels.model_name }} serves some of its users badly',
+              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} serves some of its users badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -357,7 +357,7 @@
             annotations: {
               description: 'This server is in no pool, so its users have no other. Look at its condition.',
               runbook_url: $._config.runbookBase + 'VLLMServerNotServing.md',
-              summary: '{{ $labels.instance }} does not serve {{ $labels.model_name }}',
+              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -371,7 +371,7 @@
             annotations: {
               description: 'One server of a pool does not serve. The others take its requests; the pool\'s alerts say whether users notice.',
               runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
-              summary: '{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}',
+              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -385,7 +385,7 @@
             annotations: {
               description: 'Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.',
               runbook_url: $._config.runbookBase + 'VLLMServerDegraded.md',
-              summary: '{{ $labels.instance }} serves {{ $labels.model_name }} badly',
+              summary: '{{ $labels.instance }} serves {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}} badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -396,9 +396,9 @@
               severity: 'ticket',
             },
             annotations: {
-              description: 'It served within the last hour, now no collector reports it, and the service has fewer servers than an hour ago.',
+              description: 'It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.',
               runbook_url: $._config.runbookBase + 'VLLMServerVanished.md',
-              summary: '{{ $labels.instance }} is not reported any more',
+              summary: '{{ $labels.instance }} is not reported any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -411,7 +411,7 @@
             annotations: {
               description: 'The number of servers that are reported is below vllm_config:servers:expected.',
               runbook_url: $._config.runbookBase + 'VLLMTooFewServers.md',
-              summary: '{{ $value }} servers are reported, fewer than there should be',
+              summary: 'Only {{ $value }} of the expected servers are reported',
             },
           },
           {
@@ -424,7 +424,7 @@
             annotations: {
               description: 'Metrics of this server arrive, but the processor does not diagnose it.',
               runbook_url: $._config.runbookBase + 'VLLMDiagnosisMissing.md',
-              summary: '{{ $labels.instance }} is read, but not diagnosed',
+              summary: '{{ $labels.instance }} is read, but not diagnosed{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -442,7 +442,7 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective, and the last five minutes are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnFast.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 2 % of the month\'s budget go in an hour',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 2 % of the month\'s budget go in an hour{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -455,7 +455,7 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective, and the last half hour is as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnMedium.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 5 % of the month\'s budget go in six hours',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 5 % of the month\'s budget go in six hours{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -473,7 +473,7 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnSlow.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 10 % of the month\'s budget go in a day',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 10 % of the month\'s budget go in a day{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -485,7 +485,7 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnLeak.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} will use up its budget before the month ends',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} will use up its budget before the month ends{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -497,7 +497,7 @@
             annotations: {
               description: 'More events of the last 30 days certainly missed the objective than the target allows.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetExhausted.md',
-              summary: 'The error budget of the objective {{ $labels.objective }} of {{ $labels.model_name }} is used up',
+              summary: 'The error budget of the objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is used up{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -514,9 +514,9 @@
               severity: 'page',
             },
             annotations: {
-              description: 'More than 5 % of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
+              description: '{{ $value | humanizePercentage }} of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayErrors.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} fail at the gateway',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} fail at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -530,7 +530,7 @@
             annotations: {
               description: 'The endpoint picker knows no server whose metrics are fresh.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayNoReadyEndpoints.md',
-              summary: 'The gateway has no ready endpoint in the pool {{ $labels.pool }}',
+              summary: 'The gateway has no ready endpoint in the pool {{ $labels.pool }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -544,7 +544,7 @@
             annotations: {
               description: 'The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayLatencyHigh.md',
-              summary: '1 % of the requests for {{ $labels.model_name }} take longer than {{ $value | humanizeDuration }} at the gateway',
+              summary: '1 % of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} take longer than {{ $value | humanizeDuration }} at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -557,7 +557,7 @@
             annotations: {
               description: 'The syncers of some servers have this adapter loaded, those of others have not.',
               runbook_url: $._config.runbookBase + 'VLLMLoRAAdapterNotLoaded.md',
-              summary: 'The LoRA adapter {{ $labels.adapter_name }} is loaded on {{ $value }} servers only',
+              summary: 'The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -575,7 +575,7 @@
             annotations: {
               description: 'No metrics of vLLM servers arrive, so no other alert of vLLM can fire.',
               runbook_url: $._config.runbookBase + 'VLLMCollectorSilent.md',
-              summary: 'No metrics of vLLM servers arrive',
+              summary: 'No metrics of vLLM servers arrive{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {

@@ -43,29 +43,29 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
-				Summary: "The pool of {{ $labels.model_name }} does not serve its users",
+				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users",
 			},
 			{
 				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
 					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3",
-				Summary: "The pool of {{ $labels.model_name }} serves some of its users badly",
+				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    serverSeverity + " >= 3 unless " + pooledSeverity,
-				Summary: "{{ $labels.instance }} does not serve {{ $labels.model_name }}",
+				Summary: "{{ $labels.instance }} does not serve " + model("its model"),
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr:    pooledSeverity + " >= 3",
-				Summary: "{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}",
+				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model"),
 			},
 			{
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				// A severity that alternates between 2 and 3 is not silent.
 				Expr:    serverSeverity + " >= 2 unless min_over_time(" + serverSeverity + "[2m]) >= 3",
-				Summary: "{{ $labels.instance }} serves {{ $labels.model_name }} badly",
+				Summary: "{{ $labels.instance }} serves " + model("its model") + " badly",
 			},
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
@@ -80,7 +80,7 @@ func diagnosisGroup(p parameters) Group {
 				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
 				Expr: "(count(" + byServer("vllm_diagnosis_severity or vllm_num_requests_running") + ") or vector(0))" +
 					" < on () max(vllm_config:servers:expected) and on () vllm_up",
-				Summary: "{{ $value }} servers are reported, fewer than there should be",
+				Summary: "Only {{ $value }} of the expected servers are reported",
 			},
 			{
 				Name: "VLLMDiagnosisMissing", Severity: Ticket, For: 15 * minute,

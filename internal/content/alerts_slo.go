@@ -33,12 +33,12 @@ func sloGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnFast", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burnAlert(p, "burnFast", "1h", "5m", "eventsFast"),
-				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 2 % of the month's budget go in an hour",
+				Summary: "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 2 % of the month's budget go in an hour",
 			},
 			{
 				Name: "VLLMBudgetBurnMedium", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burnAlert(p, "burnMedium", "6h", "30m", "eventsMedium"),
-				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 5 % of the month's budget go in six hours",
+				Summary: "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 5 % of the month's budget go in six hours",
 			},
 		},
 	}
@@ -52,17 +52,17 @@ func sloLongGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnSlow", Severity: Ticket,
 				Expr:    burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow") + observed(p, "1d"),
-				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 10 % of the month's budget go in a day",
+				Summary: "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 10 % of the month's budget go in a day",
 			},
 			{
 				Name: "VLLMBudgetBurnLeak", Severity: Ticket,
 				Expr:    burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak") + observed(p, "3d"),
-				Summary: "The objective {{ $labels.objective }} of {{ $labels.model_name }} will use up its budget before the month ends",
+				Summary: "The objective {{ $labels.objective }} of " + model("all models") + " will use up its budget before the month ends",
 			},
 			{
 				Name: "VLLMBudgetExhausted", Severity: Ticket,
 				Expr:    "vllm_slo:budget_remaining_upper:30d <= 0" + observed(p, "30d"),
-				Summary: "The error budget of the objective {{ $labels.objective }} of {{ $labels.model_name }} is used up",
+				Summary: "The error budget of the objective {{ $labels.objective }} of " + model("all models") + " is used up",
 			},
 		},
 	}

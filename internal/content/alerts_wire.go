@@ -39,26 +39,26 @@ func wireGroup(p parameters) Group {
 			{
 				Name: "VLLMRawFirstTokenLateFast", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burn("burnFast", "1h", "5m", 300, "eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 			},
 			{
 				Name: "VLLMRawFirstTokenLateMedium", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 			},
 			{
 				Name: "VLLMRawQueueTimeHigh", Severity: Ticket, For: 10 * minute, KeepFiringFor: 10 * minute,
 				Expr: "histogram_quantile(0.95, sum by (" + by + ", le) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > " +
 					p.number("rawQueueSeconds") + " and on (" + by + ") sum by (" + by + ") (rate(vllm:request_queue_time_seconds_count[5m])) * 300 >= " +
 					p.number("eventsFast"),
-				Summary: "5 % of the requests for {{ $labels.model_name }} wait longer than {{ $value | humanizeDuration }} in the queue",
+				Summary: "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
 			},
 			{
 				Name: "VLLMRawRequestsFailing", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
 				Expr: `sum by (` + by + `) (rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum by (` + by +
 					`) (rate(vllm:request_success_total[5m])) > 0) > ` + p.number("gatewayErrorRatio") +
 					` and on (` + by + `) sum by (` + by + `) (rate(vllm:request_success_total[5m])) * 300 >= ` + p.number("eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} end with an error",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
 			},
 		},
 	}

@@ -3,6 +3,7 @@ package content
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -41,9 +42,30 @@ func GroupsWith(values map[string]float64) []Group {
 			a := &groups[i].Alerts[j]
 			a.Set = groups[i].Set
 			words[a.Name].into(a)
+			a.Summary += where(a)
 		}
 	}
 	return groups
+}
+
+// where ends a summary with the namespace and the cluster, where these labels are known.
+func where(a *Alert) string {
+	const (
+		namespace = "{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{ end }}"
+		cluster   = "{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{ end }}"
+	)
+	switch {
+	case a.Name == "VLLMCollectorSilent":
+		return cluster
+	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
+		return "" // without these labels
+	}
+	return namespace + cluster
+}
+
+// model is the model in a summary. A server that was never read has none.
+func model(otherwise string) string {
+	return "{{ with $labels.model_name }}{{ . }}{{ else }}" + otherwise + "{{ end }}"
 }
 
 // runbook is the part of an alert that is for people.

@@ -2,7 +2,7 @@ package content
 
 var gatewayWords = map[string]runbook{
 	"VLLMGatewayErrors": {
-		description: "More than 5 % of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
+		description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
 		meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
 		impact:      "These users get an error.",
 		diagnosis: []Step{
@@ -68,7 +68,7 @@ var gatewayWords = map[string]runbook{
 			"Raise `--max-loras` or `--max-cpu-loras` if the server has no slot. Each slot takes GPU memory from the KV cache.",
 			"If the adapter was removed on purpose, restart the syncers that still show it.",
 		},
-		looksTheSame: "An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
+		looksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
 		notConclude:  "Do not conclude from the value 1 that the server has the adapter now: the value is the last action of the syncer.",
 		cannotFire:   "All servers lack the adapter, or there is only one server: a failed load has no series. A syncer that has loaded nothing at all has none either.",
 	},
@@ -88,10 +88,11 @@ var collectorWords = map[string]runbook{
 		mitigation: []string{
 			"Start the collector again. What it scraped before is in its queue, if the queue is on disk.",
 			"After a change of its configuration, go back to the last one; `otelcol-vllm validate` finds most mistakes.",
+			"If the cluster was given up on purpose, silence the alert for a day.",
 		},
 		looksTheSame: "No servers at all, where discovery is the only source of targets. Rules in the wrong spelling: the metric then has another name.",
 		notConclude:  "Do not conclude that the servers are down.",
-		cannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended; then its servers vanish (`VLLMServerVanished`).",
+		cannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended; then its servers vanish (`VLLMServerVanished`). Of several clusters one is seen only by its label `k8s_cluster_name`.",
 	},
 	"VLLMCollectorQueueFilling": {
 		description: "The collector reads more than its exporter can send.",

@@ -19,6 +19,8 @@ type expected struct {
 	// lingers is how long after to an alert may still fire or begin to fire: until queues
 	// are drained, and for keep_firing_for. 0 is twentyMinutes.
 	lingers time.Duration
+	// forgets is true where nothing ends, but the alert does after a while.
+	forgets bool
 }
 
 const (
@@ -158,6 +160,7 @@ func ofStories() map[string]expected {
 	at := func(fires map[string][]string) expected { return expected{fires: fires, from: onset, to: over} }
 	all := map[string]expected{
 		"healthy pool": nothing(),
+		"server drained": nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
 			with(poolDegraded, "two servers carry the load of three"),
 		"server lost with its collector": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
@@ -181,7 +184,7 @@ func ofStories() map[string]expected {
 	for _, name := range []string{"server removed", "server lost with its collector"} {
 		e := all[name]
 		// It is found by comparison with an hour ago, and forgotten after an hour.
-		e.from, e.to, e.late = leaves, leaves+time.Hour, 20*time.Minute
+		e.from, e.to, e.late, e.forgets = leaves, leaves+time.Hour, 20*time.Minute, true
 		all[name] = e
 	}
 	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling", "slow gateway"} {

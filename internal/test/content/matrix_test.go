@@ -82,9 +82,9 @@ func entries(t *testing.T) (all []entry) {
 		all = append(all, entry{story, want, []objective{{history.Latencies, 10 * time.Second, 0.95}}})
 	}
 	wanted = ofStories()
-	all := stories()
-	require.Len(t, all, len(wanted), "each story has an expectation")
-	for _, s := range all {
+	own := stories()
+	require.Len(t, own, len(wanted), "each story has an expectation")
+	for _, s := range own {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
 		all = append(all, entry{s, want, []objective{
@@ -236,6 +236,8 @@ func table(e *entry, byAlert map[string][]history.Firing) string {
 		switch {
 		case lasts:
 			ends = "fires at the end of the story"
+		case e.want.forgets:
+			ends = "by itself, " + short(last-first) + " after it fired"
 		case last < e.want.to:
 			ends = "before it is over"
 		}

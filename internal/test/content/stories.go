@@ -76,6 +76,17 @@ func stories() []*history.Story {
 			})
 			s.Length = leaves + 90*time.Minute
 		}),
+		// A rollout without a new pod yet, or a smaller number of replicas: Kubernetes deletes the
+		// pod, its process ends, and discovery removes it. Nothing is wrong.
+		story("server drained", func(s *history.Story) {
+			s.Servers = replicas(3, func(i int, s *history.Servers) {
+				if i == 1 {
+					s.Drains, s.Gone = leaves-2*time.Minute, leaves
+					s.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: (leaves - 100*time.Second).Seconds(), Until: (2 * leaves).Seconds()}}
+				}
+			})
+			s.Length = leaves + 90*time.Minute
+		}),
 		// The node dies with the sidecar that scrapes the server: nothing ends its series.
 		story("server lost with its collector", func(s *history.Story) {
 			s.Servers = replicas(3, func(i int, s *history.Servers) {

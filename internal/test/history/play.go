@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,6 +192,7 @@ func (c *running) start(at time.Duration) {
 		c.processor, next = p, p
 	}
 	passed, err := consumer.NewMetrics(func(ctx context.Context, metrics pmetric.Metrics) error {
+		c.drain(metrics)
 		c.remember(metrics)
 		return next.ConsumeMetrics(ctx, metrics)
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
@@ -252,6 +254,25 @@ func (c *running) stop() {
 		require.NoError(c.t, c.connector.Shutdown(c.t.Context()))
 	}
 	c.receivers, c.processor, c.connector = nil, nil, nil
+}
+
+// drain adds what the receiver reports of a pod that is being deleted. It reads that from
+// the API of Kubernetes, which the stories do not have.
+func (c *running) drain(metrics pmetric.Metrics) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		instance, _ := rm.Resource().Attributes().Get("service.instance.id")
+		for i := range c.story.Servers {
+			s := &c.story.Servers[i]
+			if s.Drains == 0 || time.Since(c.history.Begin) < s.Drains || !slices.Contains(s.hosts(), instance.AsString()) {
+				continue
+			}
+			m := rm.ScopeMetrics().At(0).Metrics().AppendEmpty()
+			m.SetName("vllm.pod.terminating")
+			p := m.SetEmptyGauge().DataPoints().AppendEmpty()
+			p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+			p.SetIntValue(1)
+		}
+	}
 }
 
 // remember keeps the newest batch of each server.
