@@ -327,7 +327,7 @@ fmt: $(GOLANGCI) ## Format the code
 	@$(GOLANGCI) fmt ./...
 
 .PHONY: generate
-generate: ## Regenerate the catalogue, its reference, and mdatagen's files
+generate: ## Rewrite all generated files: catalogue, reference, rules, dashboards, runbooks
 	$(say) 'go generate ./...'
 	@$(GO) generate ./...
 

@@ -1,7 +1,8 @@
 // Written by cmd/contentgen from internal/content. Do not edit: run "make generate".
 {
   _config+:: {
-    // Matchers for each series, for example 'job="vllm"'.
+    // Matchers for each series except the collector's own, for example 'k8s_cluster_name="prod"'. Servers, pools
+    // and the gateway must all have these labels: they have different jobs.
     selector: '',
     runbookBase: 'https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/',
     // The number of servers below which VLLMTooFewServers fires.
@@ -16,13 +17,13 @@
     burnLeak: 1,
     // The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.
     errorRatioAlways: 0.9,
-    // The fewest events in 5m for the alert on the burn over 1h and 5m.
+    // The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.
     eventsFast: 10,
-    // The fewest events in 30m for the alert on the burn over 6h and 30m.
+    // The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.
     eventsMedium: 30,
-    // The fewest events in 2h for the alert on the burn over 1d and 2h.
+    // The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.
     eventsSlow: 60,
-    // The fewest events in 6h for the alert on the burn over 3d and 6h.
+    // The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.
     eventsLeak: 100,
     // The share of a window of days that must have been observed before it counts.
     coverage: 0.25,
@@ -64,21 +65,21 @@
           },
           {
             alert: 'VLLMRawServerStalled',
-            expr: 'sum by (job, instance) (min_over_time(vllm:num_requests_running{%(selector)s}[5m])) > 0 and on (job, instance) sum by (job, instance) (increase(vllm:generation_tokens_total{%(selector)s}[5m])) == 0 and on (job, instance) sum by (job, instance) (increase(vllm:prompt_tokens_total{%(selector)s}[5m])) == 0' % $._config,
+            expr: 'sum by (job, instance, engine) (min_over_time(vllm:num_requests_running{%(selector)s}[5m])) > 0 and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total{%(selector)s}[5m])) == 0 and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total{%(selector)s}[5m])) == 0' % $._config,
             'for': '5m',
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
             },
             annotations: {
-              description: 'Requests run on this server, and it computed no token in five minutes.',
+              description: 'Requests run, and no token was computed in five minutes.',
               runbook_url: $._config.runbookBase + 'VLLMRawServerStalled.md',
-              summary: '{{ $labels.instance }} has running requests but makes no tokens',
+              summary: '{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{end}} has running requests but makes no tokens',
             },
           },
           {
             alert: 'VLLMRawFirstTokenLateFast',
-            expr: '1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[1h]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[1h])) > 0) > %(burnFast)g * (1 - %(rawFirstTokenTarget)g) and 1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[5m]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[5m])) > 0) > %(burnFast)g * (1 - %(rawFirstTokenTarget)g) and sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[5m])) * 300 >= %(eventsFast)g' % $._config,
+            expr: '1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[1h]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[1h])) > 0) > scalar(clamp_max(vector(%(burnFast)g * (1 - %(rawFirstTokenTarget)g)), %(errorRatioAlways)g)) and 1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[5m]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[5m])) > 0) > scalar(clamp_max(vector(%(burnFast)g * (1 - %(rawFirstTokenTarget)g)), %(errorRatioAlways)g)) and sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[5m])) * 300 >= %(eventsFast)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -86,12 +87,12 @@
             annotations: {
               description: 'In the last hour and in the last five minutes, far more requests than allowed waited longer than 2.5 s for their first token.',
               runbook_url: $._config.runbookBase + 'VLLMRawFirstTokenLateFast.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than 2.5 s for their first token',
             },
           },
           {
             alert: 'VLLMRawFirstTokenLateMedium',
-            expr: '1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[6h]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[6h])) > 0) > %(burnMedium)g * (1 - %(rawFirstTokenTarget)g) and 1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[30m]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[30m])) > 0) > %(burnMedium)g * (1 - %(rawFirstTokenTarget)g) and sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[30m])) * 1800 >= %(eventsMedium)g' % $._config,
+            expr: '1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[6h]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[6h])) > 0) > scalar(clamp_max(vector(%(burnMedium)g * (1 - %(rawFirstTokenTarget)g)), %(errorRatioAlways)g)) and 1 - sum by (job, model_name) ( rate(vllm:time_to_first_token_seconds_bucket{le="2.5",%(selector)s}[30m]) ) / (sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[30m])) > 0) > scalar(clamp_max(vector(%(burnMedium)g * (1 - %(rawFirstTokenTarget)g)), %(errorRatioAlways)g)) and sum by (job, model_name) (rate(vllm:time_to_first_token_seconds_count{%(selector)s}[30m])) * 1800 >= %(eventsMedium)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -99,7 +100,7 @@
             annotations: {
               description: 'In the last six hours and in the last 30 minutes, far more requests than allowed waited longer than 2.5 s for their first token.',
               runbook_url: $._config.runbookBase + 'VLLMRawFirstTokenLateMedium.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than 2.5 s for their first token',
             },
           },
           {
@@ -113,7 +114,7 @@
             annotations: {
               description: '5 % of the requests wait longer in vLLM\'s queue than the threshold.',
               runbook_url: $._config.runbookBase + 'VLLMRawQueueTimeHigh.md',
-              summary: '5 % of the requests for {{ $labels.model_name }} wait longer than {{ $value | humanizeDuration }} in the queue',
+              summary: '5 % of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} wait longer than {{ $value | humanizeDuration }} in the queue',
             },
           },
           {
@@ -125,9 +126,9 @@
               severity: 'page',
             },
             annotations: {
-              description: 'More than 5 % of the requests that ended did so with an error of the engine.',
+              description: '{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.',
               runbook_url: $._config.runbookBase + 'VLLMRawRequestsFailing.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} end with an error',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} end with an error',
             },
           },
         ],

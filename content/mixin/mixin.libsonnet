@@ -1,7 +1,8 @@
 // Written by cmd/contentgen from internal/content. Do not edit: run "make generate".
 {
   _config+:: {
-    // Matchers for each series, for example 'job="vllm"'.
+    // Matchers for each series except the collector's own, for example 'k8s_cluster_name="prod"'. Servers, pools
+    // and the gateway must all have these labels: they have different jobs.
     selector: '',
     runbookBase: 'https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/',
     // The number of servers below which VLLMTooFewServers fires.
@@ -16,13 +17,13 @@
     burnLeak: 1,
     // The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.
     errorRatioAlways: 0.9,
-    // The fewest events in 5m for the alert on the burn over 1h and 5m.
+    // The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.
     eventsFast: 10,
-    // The fewest events in 30m for the alert on the burn over 6h and 30m.
+    // The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.
     eventsMedium: 30,
-    // The fewest events in 2h for the alert on the burn over 1d and 2h.
+    // The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.
     eventsSlow: 60,
-    // The fewest events in 6h for the alert on the burn over 3d and 6h.
+    // The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.
     eventsLeak: 100,
     // The share of a window of days that must have been observed before it counts.
     coverage: 0.25,
@@ -42,7 +43,7 @@
   prometheusRules+:: {
     groups+: [
       {
-        name: 'vllm-diagnosis',
+        name: 'vllm-diagnosis.rules',
         rules: [
           {
             record: 'vllm_server:severity:max',
@@ -50,7 +51,7 @@
           },
           {
             record: 'vllm_server:severity_in_pool:max',
-            expr: 'vllm_server:severity:max and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or vllm_server:severity:max and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or vllm_server:severity:max and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
+            expr: 'vllm_server:severity:max and on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{%(selector)s} or vllm_server:severity:max and on (k8s_namespace_name, model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",%(selector)s} or vllm_server:severity:max and on (k8s_cluster_name, model_name) vllm_pool_diagnosis_severity{k8s_namespace_name="",%(selector)s} or vllm_server:severity:max and on (model_name) vllm_pool_diagnosis_severity{k8s_cluster_name="",k8s_namespace_name="",%(selector)s}' % $._config,
           },
           {
             record: 'vllm_config:servers:expected',
@@ -59,7 +60,7 @@
         ],
       },
       {
-        name: 'vllm-slo',
+        name: 'vllm-slo.rules',
         rules: [
           {
             record: 'vllm_slo:target:last1h',
@@ -124,6 +125,22 @@
           {
             record: 'vllm_slo:undecided:rate6h',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_undecided_total{%(selector)s}[6h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate2h',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[2h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate30m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[30m]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate5m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[5m]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:requests:rate6h',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[6h]) )' % $._config,
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate5m',
@@ -208,7 +225,7 @@
         ],
       },
       {
-        name: 'vllm-slo-long',
+        name: 'vllm-slo-long.rules',
         interval: '5m',
         rules: [
           {
@@ -282,7 +299,7 @@
         ],
       },
       {
-        name: 'vllm-gateway',
+        name: 'vllm-gateway.rules',
         rules: [
           {
             record: 'vllm_gateway:requests:rate5m',
@@ -312,12 +329,12 @@
             annotations: {
               description: 'Half or more of the servers of this pool are failing, stalled or unreachable. Look at the condition of each server first.',
               runbook_url: $._config.runbookBase + 'VLLMPoolNotServing.md',
-              summary: 'The pool of {{ $labels.model_name }} does not serve its users',
+              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} does not serve its users{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMPoolDegraded',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) == 2' % $._config,
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -326,7 +343,7 @@
             annotations: {
               description: 'A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.',
               runbook_url: $._config.runbookBase + 'VLLMPoolDegraded.md',
-              summary: 'The pool of {{ $labels.model_name }} serves some of its users badly',
+              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} serves some of its users badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -340,7 +357,7 @@
             annotations: {
               description: 'This server is in no pool, so its users have no other. Look at its condition.',
               runbook_url: $._config.runbookBase + 'VLLMServerNotServing.md',
-              summary: '{{ $labels.instance }} does not serve {{ $labels.model_name }}',
+              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -354,12 +371,12 @@
             annotations: {
               description: 'One server of a pool does not serve. The others take its requests; the pool\'s alerts say whether users notice.',
               runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
-              summary: '{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}',
+              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMServerDegraded',
-            expr: 'vllm_server:severity:max == 2' % $._config,
+            expr: 'vllm_server:severity:max >= 2 unless min_over_time(vllm_server:severity:max[2m]) >= 3' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -368,25 +385,25 @@
             annotations: {
               description: 'Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.',
               runbook_url: $._config.runbookBase + 'VLLMServerDegraded.md',
-              summary: '{{ $labels.instance }} serves {{ $labels.model_name }} badly',
+              summary: '{{ $labels.instance }} serves {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}} badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMServerVanished',
-            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( min_over_time(vllm_diagnosis_severity{%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) < count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) )' % $._config,
+            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( min_over_time(vllm_diagnosis_severity{%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) > ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) * 0 ) ) and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'ticket',
             },
             annotations: {
-              description: 'It served within the last hour, now no collector reports it, and the service has fewer servers than an hour ago.',
+              description: 'It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.',
               runbook_url: $._config.runbookBase + 'VLLMServerVanished.md',
-              summary: '{{ $labels.instance }} is not reported any more',
+              summary: '{{ $labels.instance }} is not reported any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMTooFewServers',
-            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () vllm_config:servers:expected and on () vllm_up{%(selector)s}' % $._config,
+            expr: '( count( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} or vllm_num_requests_running{%(selector)s} ) ) or vector(0) ) < on () max(vllm_config:servers:expected) and on () vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
@@ -394,7 +411,7 @@
             annotations: {
               description: 'The number of servers that are reported is below vllm_config:servers:expected.',
               runbook_url: $._config.runbookBase + 'VLLMTooFewServers.md',
-              summary: '{{ $value }} servers are reported, fewer than there should be',
+              summary: 'Only {{ $value }} of the expected servers are reported',
             },
           },
           {
@@ -407,7 +424,7 @@
             annotations: {
               description: 'Metrics of this server arrive, but the processor does not diagnose it.',
               runbook_url: $._config.runbookBase + 'VLLMDiagnosisMissing.md',
-              summary: '{{ $labels.instance }} is read, but not diagnosed',
+              summary: '{{ $labels.instance }} is read, but not diagnosed{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -417,7 +434,7 @@
         rules: [
           {
             alert: 'VLLMBudgetBurnFast',
-            expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate5m * 300 < %(eventsFast)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -425,12 +442,12 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective, and the last five minutes are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnFast.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 2 % of the month\'s budget go in an hour',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 2 % of the month\'s budget go in an hour{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMBudgetBurnMedium',
-            expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate30m * 1800 < %(eventsMedium)g' % $._config,
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
@@ -438,7 +455,7 @@
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective, and the last half hour is as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnMedium.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 5 % of the month\'s budget go in six hours',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 5 % of the month\'s budget go in six hours{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -449,26 +466,26 @@
         rules: [
           {
             alert: 'VLLMBudgetBurnSlow',
-            expr: 'vllm_slo:error_ratio_lower:rate1d > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate2h > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2h * 7200 >= %(eventsSlow)g and vllm_slo:coverage:1d >= %(coverage)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1d > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate2h > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2h * 7200 >= %(eventsSlow)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate2h * 7200 < %(eventsSlow)g and vllm_slo:coverage:1d >= %(coverage)g' % $._config,
             labels: {
               severity: 'ticket',
             },
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnSlow.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} is missed so often that 10 % of the month\'s budget go in a day',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 10 % of the month\'s budget go in a day{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMBudgetBurnLeak',
-            expr: 'vllm_slo:error_ratio_lower:rate3d > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate6h * 21600 >= %(eventsLeak)g and vllm_slo:coverage:3d >= %(coverage)g' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate3d > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate6h * 21600 >= %(eventsLeak)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate6h * 21600 < %(eventsLeak)g and vllm_slo:coverage:3d >= %(coverage)g' % $._config,
             labels: {
               severity: 'ticket',
             },
             annotations: {
               description: '{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetBurnLeak.md',
-              summary: 'The objective {{ $labels.objective }} of {{ $labels.model_name }} will use up its budget before the month ends',
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} will use up its budget before the month ends{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -480,7 +497,7 @@
             annotations: {
               description: 'More events of the last 30 days certainly missed the objective than the target allows.',
               runbook_url: $._config.runbookBase + 'VLLMBudgetExhausted.md',
-              summary: 'The error budget of the objective {{ $labels.objective }} of {{ $labels.model_name }} is used up',
+              summary: 'The error budget of the objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is used up{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -497,9 +514,9 @@
               severity: 'page',
             },
             annotations: {
-              description: 'More than 5 % of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
+              description: '{{ $value | humanizePercentage }} of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayErrors.md',
-              summary: '{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} fail at the gateway',
+              summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} fail at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -513,7 +530,7 @@
             annotations: {
               description: 'The endpoint picker knows no server whose metrics are fresh.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayNoReadyEndpoints.md',
-              summary: 'The gateway has no ready endpoint in the pool {{ $labels.pool }}',
+              summary: 'The gateway has no ready endpoint in the pool {{ $labels.pool }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -527,12 +544,12 @@
             annotations: {
               description: 'The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.',
               runbook_url: $._config.runbookBase + 'VLLMGatewayLatencyHigh.md',
-              summary: '1 % of the requests for {{ $labels.model_name }} take longer than {{ $value | humanizeDuration }} at the gateway',
+              summary: '1 % of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} take longer than {{ $value | humanizeDuration }} at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMLoRAAdapterNotLoaded',
-            expr: 'count by (k8s_cluster_name, k8s_namespace_name, job, adapter_name) ( inference_gateway_lora_adapter_status{%(selector)s} == 1 ) < on (k8s_cluster_name, k8s_namespace_name, job) group_left () count by (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job, instance) ( inference_gateway_lora_adapter_status{%(selector)s} ) )' % $._config,
+            expr: 'count by (k8s_cluster_name, k8s_namespace_name, job, adapter_name) ( max by (k8s_cluster_name, k8s_namespace_name, job, instance, adapter_name) ( inference_gateway_lora_adapter_status{%(selector)s} ) == 1 ) < on (k8s_cluster_name, k8s_namespace_name, job) group_left () count by (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job, instance) ( inference_gateway_lora_adapter_status{%(selector)s} ) )' % $._config,
             'for': '15m',
             labels: {
               severity: 'ticket',
@@ -540,7 +557,7 @@
             annotations: {
               description: 'The syncers of some servers have this adapter loaded, those of others have not.',
               runbook_url: $._config.runbookBase + 'VLLMLoRAAdapterNotLoaded.md',
-              summary: 'The LoRA adapter {{ $labels.adapter_name }} is loaded on {{ $value }} servers only',
+              summary: 'The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -550,7 +567,7 @@
         rules: [
           {
             alert: 'VLLMCollectorSilent',
-            expr: 'absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (vllm_up{%(selector)s} offset 1h) unless on (k8s_cluster_name) count by (k8s_cluster_name) (vllm_up{%(selector)s}) )' % $._config,
+            expr: 'absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} )' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',
@@ -558,12 +575,12 @@
             annotations: {
               description: 'No metrics of vLLM servers arrive, so no other alert of vLLM can fire.',
               runbook_url: $._config.runbookBase + 'VLLMCollectorSilent.md',
-              summary: 'No metrics of vLLM servers arrive',
+              summary: 'No metrics of vLLM servers arrive{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMCollectorQueueFilling',
-            expr: 'max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size{%(selector)s}) / ( max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity{%(selector)s}) > 0 ) > %(queueShare)g' % $._config,
+            expr: 'max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size) / (max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity) > 0) > %(queueShare)g' % $._config,
             'for': '15m',
             labels: {
               severity: 'ticket',
@@ -576,7 +593,7 @@
           },
           {
             alert: 'VLLMCollectorSendFailing',
-            expr: 'sum by (job, instance, exporter) ( rate(otelcol_exporter_send_failed_metric_points{%(selector)s}[5m]) ) > 0 or sum by (job, instance, exporter) ( rate(otelcol_exporter_enqueue_failed_metric_points{%(selector)s}[5m]) ) > 0' % $._config,
+            expr: 'sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0' % $._config,
             'for': '5m',
             keep_firing_for: '15m',
             labels: {

@@ -6,8 +6,9 @@ func collectorGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMCollectorSilent", Severity: Page, For: 10 * minute,
-				Expr: "absent(vllm_up) or on () (count by (k8s_cluster_name) (vllm_up offset 1h)" +
-					" unless on (k8s_cluster_name) count by (k8s_cluster_name) (vllm_up))",
+				// Of several clusters one may be silent; the page stays for a day.
+				Expr: `absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
+					" unless on (k8s_cluster_name) vllm_up)",
 				Summary: "No metrics of vLLM servers arrive",
 			},
 			{

@@ -5,6 +5,7 @@ package content
 const (
 	poolSeverity  = "vllm_pool_diagnosis_severity"
 	poolNamespace = poolSeverity + `{k8s_cluster_name=""}`
+	poolCluster   = poolSeverity + `{k8s_namespace_name=""}`
 	poolModel     = poolSeverity + `{k8s_cluster_name="", k8s_namespace_name=""}`
 )
 
@@ -27,12 +28,14 @@ func severityRecords() []Record {
 			Meaning: "The same, of the servers whose model has a pool.",
 			Expr: serverSeverity + " and on (" + poolLabels + ") " + poolSeverity +
 				" or " + serverSeverity + " and on (k8s_namespace_name, model_name) " + poolNamespace +
+				" or " + serverSeverity + " and on (k8s_cluster_name, model_name) " + poolCluster +
 				" or " + serverSeverity + " and on (model_name) " + poolModel,
 		},
 	}
 }
 
 func diagnosisGroup(p parameters) Group {
+	before := servers("vllm_diagnosis_severity offset 1h")
 	return Group{
 		Name: "vllm-diagnosis", Set: Stable,
 		Records: append(severityRecords(), serversExpected(p)),
@@ -40,42 +43,44 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
-				Summary: "The pool of {{ $labels.model_name }} does not serve its users",
+				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users",
 			},
 			{
 				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
-				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) == 2",
-				Summary: "The pool of {{ $labels.model_name }} serves some of its users badly",
+				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
+					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3",
+				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    serverSeverity + " >= 3 unless " + pooledSeverity,
-				Summary: "{{ $labels.instance }} does not serve {{ $labels.model_name }}",
+				Summary: "{{ $labels.instance }} does not serve " + model("its model"),
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr:    pooledSeverity + " >= 3",
-				Summary: "{{ $labels.instance }}, of a pool, does not serve {{ $labels.model_name }}",
+				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model"),
 			},
 			{
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
-				Expr:    serverSeverity + " == 2",
-				Summary: "{{ $labels.instance }} serves {{ $labels.model_name }} badly",
+				// A severity that alternates between 2 and 3 is not silent.
+				Expr:    serverSeverity + " >= 2 unless min_over_time(" + serverSeverity + "[2m]) >= 3",
+				Summary: "{{ $labels.instance }} serves " + model("its model") + " badly",
 			},
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
 				Expr: "min by (" + serverLabels + ") (min_over_time(vllm_diagnosis_severity[1h])) < 3" +
 					" unless on (" + serverLabels + ") vllm_diagnosis_severity" +
 					" unless on (" + serverLabels + ") max_over_time(vllm_diagnosis_condition{condition=\"draining\"}[1h]) == 1" +
-					" and on (" + jobLabels + ") (count by (" + jobLabels + ") (" + byServer("vllm_diagnosis_severity") + ")" +
-					" < count by (" + jobLabels + ") (" + byServer("vllm_diagnosis_severity offset 1h") + "))",
+					" and on (" + jobLabels + ") (" + before + " > (" + servers("vllm_diagnosis_severity") + " or " + before + " * 0))" +
+					" and on (k8s_cluster_name) vllm_up",
 				Summary: "{{ $labels.instance }} is not reported any more",
 			},
 			{
 				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
 				Expr: "(count(" + byServer("vllm_diagnosis_severity or vllm_num_requests_running") + ") or vector(0))" +
-					" < on () vllm_config:servers:expected and on () vllm_up",
-				Summary: "{{ $value }} servers are reported, fewer than there should be",
+					" < on () max(vllm_config:servers:expected) and on () vllm_up",
+				Summary: "Only {{ $value }} of the expected servers are reported",
 			},
 			{
 				Name: "VLLMDiagnosisMissing", Severity: Ticket, For: 15 * minute,
@@ -85,6 +90,9 @@ func diagnosisGroup(p parameters) Group {
 		},
 	}
 }
+
+// servers is the number of servers of each service.
+func servers(metric string) string { return "count by (" + jobLabels + ") (" + byServer(metric) + ")" }
 
 // byServer is the highest value of each server.
 func byServer(metric string) string { return "max by (" + serverLabels + ") (" + metric + ")" }

@@ -15,7 +15,8 @@ func wireGroup(p parameters) Group {
 			by, window, all)
 	}
 	burn := func(factor, long, short string, length int, events string) string {
-		limit := fmt.Sprintf("%s * (1 - %s)", p.number(factor), p.number("rawFirstTokenTarget"))
+		// As for our own objectives: where not even an outage reaches the factor, a share is enough.
+		limit := fmt.Sprintf("scalar(clamp_max(vector(%s * (1 - %s)), %s))", p.number(factor), p.number("rawFirstTokenTarget"), p.number("errorRatioAlways"))
 		return fmt.Sprintf("%s > %s and %s > %s and sum by (%s) (rate(%s[%s])) * %d >= %s",
 			late(long), limit, late(short), limit, by, all, short, length, p.number(events))
 	}
@@ -29,34 +30,35 @@ func wireGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMRawServerStalled", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
-				Expr: "sum by (job, instance) (min_over_time(vllm:num_requests_running[5m])) > 0" +
-					" and on (job, instance) sum by (job, instance) (increase(vllm:generation_tokens_total[5m])) == 0" +
-					" and on (job, instance) sum by (job, instance) (increase(vllm:prompt_tokens_total[5m])) == 0",
-				Summary: "{{ $labels.instance }} has running requests but makes no tokens",
+				// Of several engines one may stall; without the label engine it is the server.
+				Expr: "sum by (job, instance, engine) (min_over_time(vllm:num_requests_running[5m])) > 0" +
+					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
+					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
+				Summary: "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
 			},
 			{
 				Name: "VLLMRawFirstTokenLateFast", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burn("burnFast", "1h", "5m", 300, "eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 			},
 			{
 				Name: "VLLMRawFirstTokenLateMedium", Severity: Page, KeepFiringFor: 5 * minute,
 				Expr:    burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} wait longer than 2.5 s for their first token",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 			},
 			{
 				Name: "VLLMRawQueueTimeHigh", Severity: Ticket, For: 10 * minute, KeepFiringFor: 10 * minute,
 				Expr: "histogram_quantile(0.95, sum by (" + by + ", le) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > " +
 					p.number("rawQueueSeconds") + " and on (" + by + ") sum by (" + by + ") (rate(vllm:request_queue_time_seconds_count[5m])) * 300 >= " +
 					p.number("eventsFast"),
-				Summary: "5 % of the requests for {{ $labels.model_name }} wait longer than {{ $value | humanizeDuration }} in the queue",
+				Summary: "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
 			},
 			{
 				Name: "VLLMRawRequestsFailing", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
 				Expr: `sum by (` + by + `) (rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum by (` + by +
 					`) (rate(vllm:request_success_total[5m])) > 0) > ` + p.number("gatewayErrorRatio") +
 					` and on (` + by + `) sum by (` + by + `) (rate(vllm:request_success_total[5m])) * 300 >= ` + p.number("eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for {{ $labels.model_name }} end with an error",
+				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
 			},
 		},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // series is one series of a story. Its value is a function of the time since the begin; NaN means that
@@ -83,6 +84,13 @@ var epoch = time.Unix(1_700_000_000, 0).Truncate(time.Hour)
 
 func newPlayer(t *testing.T, names ...string) *player {
 	t.Helper()
+	return newPlayerOf(t, content.Groups(), names...)
+}
+
+// newPlayerOf takes the groups of these names.
+func newPlayerOf(t *testing.T, groups []content.Group, names ...string) *player {
+	t.Helper()
+	race.SkipSequential(t)
 	p := &player{T: t, storage: teststorage.New(t), at: map[string]int{}}
 	p.engine = promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 50_000_000, Timeout: time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
@@ -92,7 +100,7 @@ func newPlayer(t *testing.T, names ...string) *player {
 		QueryFunc:  rules.EngineQueryFunc(p.engine, p.storage), Context: t.Context(), Appendable: p.storage, Queryable: p.storage,
 	}
 	rules.NewManager(options) // it fills in what the groups need.
-	for _, g := range content.Groups() {
+	for _, g := range groups {
 		if !slices.Contains(names, g.Name) {
 			continue
 		}

@@ -2,6 +2,8 @@ package content
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -29,6 +31,13 @@ func sloRecords() []Record {
 				Expr: "sum by (" + objectiveLabels + ") (rate(" + part.metric + "[" + window + "]))",
 			})
 		}
+	}
+	for _, window := range slices.Sorted(maps.Keys(seconds)) {
+		records = append(records, Record{
+			Name: "vllm_slo:requests:rate" + window, Unit: "{request}/s",
+			Meaning: "Requests that got a first token, per second, over the servers of a model. Too few of them are no trend, however many tokens an objective counts.",
+			Expr:    "sum by (" + modelLabels + ") (rate(vllm_time_to_first_token_seconds_count[" + window + "]))",
+		})
 	}
 	for _, window := range sloWindows {
 		records = append(records, ratioRecords(window,

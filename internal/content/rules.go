@@ -3,6 +3,7 @@ package content
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -41,9 +42,30 @@ func GroupsWith(values map[string]float64) []Group {
 			a := &groups[i].Alerts[j]
 			a.Set = groups[i].Set
 			words[a.Name].into(a)
+			a.Summary += where(a)
 		}
 	}
 	return groups
+}
+
+// where ends a summary with the namespace and the cluster, where these labels are known.
+func where(a *Alert) string {
+	const (
+		namespace = "{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{ end }}"
+		cluster   = "{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{ end }}"
+	)
+	switch {
+	case a.Name == "VLLMCollectorSilent":
+		return cluster
+	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
+		return "" // without these labels
+	}
+	return namespace + cluster
+}
+
+// model is the model in a summary. A server that was never read has none.
+func model(otherwise string) string {
+	return "{{ with $labels.model_name }}{{ . }}{{ else }}" + otherwise + "{{ end }}"
 }
 
 // runbook is the part of an alert that is for people.
@@ -84,10 +106,10 @@ func Parameters() []Parameter {
 		{"burnSlow", "The burn rate over 1d and 2h that opens a ticket.", 3},
 		{"burnLeak", "The burn rate over 3d and 6h that opens a ticket.", 1},
 		{"errorRatioAlways", "The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.", 0.9},
-		{"eventsFast", "The fewest events in 5m for the alert on the burn over 1h and 5m.", 10},
-		{"eventsMedium", "The fewest events in 30m for the alert on the burn over 6h and 30m.", 30},
-		{"eventsSlow", "The fewest events in 2h for the alert on the burn over 1d and 2h.", 60},
-		{"eventsLeak", "The fewest events in 6h for the alert on the burn over 3d and 6h.", 100},
+		{"eventsFast", "The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.", 10},
+		{"eventsMedium", "The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.", 30},
+		{"eventsSlow", "The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.", 60},
+		{"eventsLeak", "The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.", 100},
 		{"coverage", "The share of a window of days that must have been observed before it counts.", 0.25},
 		{"gatewayErrorRatio", "The share of errors at the gateway that pages.", 0.05},
 		{"gatewayRequests", "The fewest requests in 5m for the alerts of the gateway.", 20},
@@ -117,7 +139,8 @@ const (
 	serverModelLabels = serverLabels + ", model_name"
 	poolLabels        = "k8s_cluster_name, k8s_namespace_name, model_name"
 	objectiveLabels   = "k8s_cluster_name, k8s_namespace_name, job, model_name, objective"
-	gatewayLabels     = "k8s_cluster_name, k8s_namespace_name, job, model_name"
+	modelLabels       = "k8s_cluster_name, k8s_namespace_name, job, model_name"
+	gatewayLabels     = modelLabels
 )
 
 const (

@@ -38,7 +38,7 @@ var diagnosisWords = map[string]runbook{
 		},
 		looksTheSame: "A pool with one server of many down has no cause: the condition of that server explains it.",
 		notConclude:  "Do not conclude that all servers are slow: the weight of a server is the number of its requests, and one busy server can be a fifth of them.",
-		cannotFire:   "As `VLLMPoolNotServing`. It is silent while the pool has severity 3.",
+		cannotFire:   "As `VLLMPoolNotServing`. It is silent after the pool has had severity 3 for two minutes.",
 	},
 	"VLLMServerNotServing": {
 		description: "This server is in no pool, so its users have no other. Look at its condition.",
@@ -51,7 +51,8 @@ var diagnosisWords = map[string]runbook{
 			{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
 		},
 		mitigation: []string{
-			"Restart the server if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
+			"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
+			"Start the server if its process ended, or restart it if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
 			"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
 			"Route the users to another server.",
 		},
@@ -78,7 +79,7 @@ var diagnosisWords = map[string]runbook{
 	},
 	"VLLMServerDegraded": {
 		description: "Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.",
-		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests.",
+		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 		impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 		diagnosis: []Step{
 			{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
@@ -92,22 +93,22 @@ var diagnosisWords = map[string]runbook{
 		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine.",
 	},
 	"VLLMServerVanished": {
-		description: "It served within the last hour, now no collector reports it, and the service has fewer servers than an hour ago.",
+		description: "It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.",
 		meaning:     "A server that served within the last hour has no series any more. It was not draining, and its service has fewer servers than an hour ago. So it is neither a rollout nor a pod that Kubernetes deleted in view of the collector.",
 		impact:      "The capacity is smaller. Nothing else reports a server that discovery does not list any more.",
 		diagnosis: []Step{
 			{Text: "See how many servers each service has.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
-			{Text: "See whether the pod exists: kubectl get pods. A pod without IP or with another label is no target."},
+			{Text: "See whether the pod exists: `kubectl get pods`. A pod without IP or with another label is no target."},
 			{Text: "See whether the receiver has fewer targets, or more than its limit.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 		},
 		mitigation: []string{
-			"If the server was removed on purpose, nothing: the alert ends within an hour.",
-			"Mend the discovery: labels, namespace, port, the permission to list pods.",
+			"If the server was removed on purpose, nothing: the alert ends an hour after it left.",
+			"Correct the discovery: labels, namespace, port, the permission to list pods.",
 			"Start the server again.",
 		},
 		looksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
 		notConclude:  "Do not conclude that the process died. The series end as well if discovery loses it.",
-		cannotFire:   "The last server of a service vanished (`VLLMTooFewServers` and `VLLMCollectorSilent` fire then), another server came in the same hour, or the server never served.",
+		cannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent` fires then), another server of the service came in the same hour, the server never served, or the collector saw that its pod was being deleted, which is what an autoscaler does, too. After an hour the alert ends although the server is still gone: set `vllm_config:servers:expected` for an alert that stays.",
 	},
 	"VLLMTooFewServers": {
 		description: "The number of servers that are reported is below vllm_config:servers:expected.",
@@ -116,10 +117,10 @@ var diagnosisWords = map[string]runbook{
 		diagnosis: []Step{
 			{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
 			{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
-			{Text: "Compare with the Deployment: kubectl get deployments."},
+			{Text: "Compare with the Deployment: `kubectl get deployments`."},
 		},
 		mitigation: []string{
-			"Start the missing servers, or mend the discovery.",
+			"Start the missing servers, or correct the discovery.",
 			"If the number was changed on purpose, change the rule, or `serversExpected` of the mixin.",
 		},
 		looksTheSame: "Discovery without permission to list pods: the servers run, and the collector does not know them.",

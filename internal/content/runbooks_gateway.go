@@ -2,7 +2,7 @@ package content
 
 var gatewayWords = map[string]runbook{
 	"VLLMGatewayErrors": {
-		description: "More than 5 % of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
+		description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
 		meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
 		impact:      "These users get an error.",
 		diagnosis: []Step{
@@ -14,7 +14,7 @@ var gatewayWords = map[string]runbook{
 		mitigation: []string{
 			"Refused for lack of room: add servers, or let less important requests go first. Clients that try again at once make it worse: send Retry-After.",
 			"Errors of model servers: follow the page of their condition.",
-			"Errors of clients: tell the client; for a wrong model name restore the name that was removed.",
+			"Errors of a client: inform its owner. If a model name was removed, restore it.",
 		},
 		looksTheSame: "One client with wrong requests looks like a fault of the service.",
 		notConclude:  "Do not conclude that the servers are well because there is no error_code ModelServerError: behind Envoy the picker of releases up to 1.5.0 does not see their errors.",
@@ -31,7 +31,7 @@ var gatewayWords = map[string]runbook{
 		},
 		mitigation: []string{
 			"Start servers if there are none.",
-			"Mend the selector, the port, or the network policy between the picker and the pods.",
+			"Correct the selector, the port, or the network policy between the picker and the pods.",
 		},
 		looksTheSame: "A pool that was scaled to zero on purpose.",
 		notConclude:  "Do not conclude that pods are not ready in the sense of Kubernetes: ready means here that the picker read their metrics within two seconds.",
@@ -64,12 +64,12 @@ var gatewayWords = map[string]runbook{
 			{Text: "See whether requests wait for it.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Adapters that wait"},
 		},
 		mitigation: []string{
-			"Mend the source of the adapter or the permission to read it; the syncer tries again.",
+			"Repair the source of the adapter, or the permission to read it; the syncer tries again.",
 			"Raise `--max-loras` or `--max-cpu-loras` if the server has no slot. Each slot takes GPU memory from the KV cache.",
 			"If the adapter was removed on purpose, restart the syncers that still show it.",
 		},
-		looksTheSame: "An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
-		notConclude:  "Do not conclude from 1 that the server has it now: it is the last action of the syncer.",
+		looksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
+		notConclude:  "Do not conclude from the value 1 that the server has the adapter now: the value is the last action of the syncer.",
 		cannotFire:   "All servers lack the adapter, or there is only one server: a failed load has no series. A syncer that has loaded nothing at all has none either.",
 	},
 }
@@ -77,8 +77,8 @@ var gatewayWords = map[string]runbook{
 var collectorWords = map[string]runbook{
 	"VLLMCollectorSilent": {
 		description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
-		meaning:     "There is no `vllm_up` for ten minutes, in all or in one cluster. A server that is down would have it with 0.",
-		impact:      "Nobody watches the servers. Users may be well or not.",
+		meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
+		impact:      "The servers are not monitored. Users may be served or not.",
 		diagnosis: []Step{
 			{Text: "See whether the collector runs, and read the end of its log."},
 			{Text: "See whether Prometheus can scrape it.", Query: `up{job=~".*otelcol.*"}`},
@@ -86,12 +86,13 @@ var collectorWords = map[string]runbook{
 			{Text: "See whether it can send.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Queue in use"},
 		},
 		mitigation: []string{
-			"Start the collector again. With a queue on disk nothing is lost that it had read.",
-			"After a change of its configuration, go back to the last one; otelcol-vllm validate finds most mistakes.",
+			"Start the collector again. What it scraped before is in its queue, if the queue is on disk.",
+			"After a change of its configuration, go back to the last one; `otelcol-vllm validate` finds most mistakes.",
+			"If the cluster was given up on purpose, silence the alert for a day.",
 		},
-		looksTheSame: "No servers at all, where discovery is the only source of targets. Another name of the metric: content in the wrong spelling.",
+		looksTheSame: "No servers at all, where discovery is the only source of targets. Rules in the wrong spelling: the metric then has another name.",
 		notConclude:  "Do not conclude that the servers are down.",
-		cannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended; then its servers vanish (`VLLMServerVanished`).",
+		cannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended; then its servers vanish (`VLLMServerVanished`). Of several clusters one is seen only by its label `k8s_cluster_name`.",
 	},
 	"VLLMCollectorQueueFilling": {
 		description: "The collector reads more than its exporter can send.",
@@ -102,13 +103,13 @@ var collectorWords = map[string]runbook{
 			{Text: "See whether requests fail: the log of the collector has the answer of the backend.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Points sent"},
 		},
 		mitigation: []string{
-			"Mend the backend, its address, or the credentials.",
+			"Repair the backend, its address, or the credentials.",
 			"Raise `sending_queue::num_consumers` if the backend answers slowly but well. It gets more requests at a time.",
 			"Raise `sending_queue::queue_size` for longer outages. It takes memory, or disk with `storage`.",
 		},
 		looksTheSame: "A backend that limits the rate: it answers 429 and the exporter waits.",
 		notConclude:  "Do not conclude that data is lost already: the queue keeps it.",
-		cannotFire:   "Nobody scrapes the collector's own telemetry (port 8888), or the exporter has no queue.",
+		cannotFire:   "Prometheus does not scrape the collector's own telemetry (port 8888), or the exporter has no queue.",
 	},
 	"VLLMCollectorSendFailing": {
 		description: "Points were dropped: the backend refused them, or the queue was full.",
@@ -125,6 +126,6 @@ var collectorWords = map[string]runbook{
 		},
 		looksTheSame: "A backend that refuses one metric of many: the others arrive.",
 		notConclude:  "Do not conclude that all data is lost.",
-		cannotFire:   "Nobody scrapes the collector's own telemetry. With `max_elapsed_time: 0` the exporter never gives up: then the queue fills. A collector whose telemetry is exported by OTLP has these names with `_total` or with dots: change the rule.",
+		cannotFire:   "Prometheus does not scrape the collector's own telemetry (port 8888). With `max_elapsed_time: 0` the exporter never gives up: then the queue fills. A collector whose telemetry is exported by OTLP has these names with `_total` or with dots: change the rule.",
 	},
 }

@@ -2,7 +2,7 @@ package content
 
 const (
 	rawLateQuery = `histogram_quantile(0.95, sum by (model_name, le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`
-	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact. A target below 93 % cannot reach 14.4 times its allowance, and one below 83 % not 6 times."
+	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact. Where a low target makes the factor unreachable, 90 % late requests are enough."
 	rawCannot    = "vLLM is not scraped under its own names, or fewer requests got a first token in the short window than the guard asks for. Requests that never get a first token are in no histogram."
 )
 
@@ -28,12 +28,12 @@ var wireWords = map[string]runbook{
 		mitigation:   []string{"Restart the server. Loading the model takes minutes.", "Route the users to another server."},
 		looksTheSame: "A server that is too busy to answer the scrape within its timeout.",
 		notConclude:  "Do not conclude that the engine is dead: only its metrics cannot be read.",
-		cannotFire:   "Discovery removed the target: then there is no `up`.",
+		cannotFire:   "Discovery removed the target: then there is no `up`. A server that is down for a day is forgotten.",
 	},
 	"VLLMRawServerStalled": {
-		description: "Requests run on this server, and it computed no token in five minutes.",
-		meaning:     "Requests are running all the time for five minutes, and neither prompt tokens nor generated tokens grow, for another five minutes.",
-		impact:      "Its users wait without end.",
+		description: "Requests run, and no token was computed in five minutes.",
+		meaning:     "Requests have been running on an engine for five minutes without a new prompt token or output token of it, and this lasts for five more minutes.",
+		impact:      "Its users wait until their own timeout.",
 		diagnosis: []Step{
 			{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Tokens"},
 			{Text: "Send one request of your own: some versions leave the gauge of running requests frozen."},
@@ -71,7 +71,7 @@ var wireWords = map[string]runbook{
 		cannotFire:   "Requests wait and none of them ends: then `VLLMRawServerStalled` fires. The first bucket ends at 0.3 s, so the p95 of an empty queue reads 0.285 s.",
 	},
 	"VLLMRawRequestsFailing": {
-		description: "More than 5 % of the requests that ended did so with an error of the engine.",
+		description: "{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.",
 		meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. The name of the metric says success, but it counts every end.",
 		impact:      "These users get an error or a truncated answer.",
 		diagnosis: []Step{

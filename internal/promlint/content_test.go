@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // shipped is an expression of the project's content.
@@ -93,6 +94,7 @@ func contentLinter(set string, to Spelling) *Linter {
 func harmless(f Finding) bool { return f.Code == CodeWithoutFor }
 
 func TestTheShippedContentHasNoFinding(t *testing.T) {
+	race.SkipSequential(t)
 	all := shippedContent(t)
 	for _, to := range []Spelling{Suffixed, Unsuffixed, Dotted} {
 		stable, wire := contentLinter(content.Stable, to), contentLinter(content.Wire, Wire)

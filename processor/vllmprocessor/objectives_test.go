@@ -354,7 +354,7 @@ func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	assert.Empty(t, got.values)
 	assert.Len(t, got.ended, len(emitted.values))
 	assert.Subset(t, got.ended, []string{"target{model_name=m,objective=ttft}", "threshold{model_name=m,objective=ttft}"},
-		"a limit without a server would be drawn for ever")
+		"a limit without a server would be drawn without end")
 
 	got = p.scrape(engines, "m", 9)
 	assert.Equal(t, 2.0, got.values[valid], "it continues within max_staleness")

@@ -109,7 +109,7 @@ func groups() []group {
 			},
 		}},
 		{"Objectives", []widget{
-			{title: "Attainment", kind: "timeseries", unit: fraction, about: "Over all servers. The truth is between both lines.", lines: []line{
+			{title: "Attainment", kind: "timeseries", unit: fraction, about: "Over all servers. The true value is between both lines.", lines: []line{
 				{formula: "(a + b) / c", alias: "at most", queries: []string{good, undecided, valid}},
 				{formula: "a / c", alias: "at least", queries: []string{good, undecided, valid}},
 			}},

@@ -42,7 +42,7 @@ const (
 const perServerBudget = "It is about each server and has no guard on traffic: see [Objectives](#objectives)."
 
 // burn is the lower of the certain burn rates over two windows, so it exceeds a factor only
-// where both do. IN may not stand beside a comma.
+// where both do. IN and a comma cannot be in one filter.
 func burn(long, short string) string {
 	return "max(last_5m):min:vllm.slo.burn_rate{bound:lower AND window IN (" + long + "," + short + ")}" + byObjective + " > PARAMETER"
 }
@@ -130,8 +130,8 @@ func Monitors() []Monitor {
 	}
 }
 
-// Unsaid has the alerts without a monitor, each with the reason.
-func Unsaid() map[string]string {
+// WithoutMonitor has the alerts without a monitor, each with the reason.
+func WithoutMonitor() map[string]string {
 	const notSent = "The example does not send the collector's own telemetry to Datadog."
 	return map[string]string{
 		"VLLMReplicaNotServing": "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",

@@ -26,7 +26,8 @@ func inhibitRules() []inhibitRule {
 	for _, pool := range []struct{ source, equal []string }{
 		{[]string{`k8s_namespace_name=""`, `k8s_cluster_name=""`}, []string{"model_name"}},
 		{[]string{`k8s_namespace_name!=""`, `k8s_cluster_name=""`}, []string{"k8s_namespace_name", "model_name"}},
-		{[]string{`k8s_cluster_name!=""`}, []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}},
+		{[]string{`k8s_namespace_name=""`, `k8s_cluster_name!=""`}, []string{"k8s_cluster_name", "model_name"}},
+		{[]string{`k8s_namespace_name!=""`, `k8s_cluster_name!=""`}, []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}},
 	} {
 		rules = append(rules, inhibitRule{
 			Source: append([]string{`alertname=~"VLLMPoolNotServing|VLLMPoolDegraded"`}, pool.source...),

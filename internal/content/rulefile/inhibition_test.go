@@ -74,6 +74,10 @@ func TestAnAlertOfAPoolMutesItsServersAndNoOthers(t *testing.T) {
 	east := pool("VLLMPoolNotServing", model.LabelSet{"k8s_namespace_name": "blue", "k8s_cluster_name": "east"})
 	assert.True(t, muted(t, server("VLLMReplicaNotServing", "blue", "m").Merge(model.LabelSet{"k8s_cluster_name": "east"}), east))
 	assert.False(t, muted(t, server("VLLMReplicaNotServing", "blue", "m").Merge(model.LabelSet{"k8s_cluster_name": "west"}), east))
+	// A pool by model and cluster.
+	west := pool("VLLMPoolDegraded", model.LabelSet{"k8s_cluster_name": "west"})
+	assert.True(t, muted(t, server("VLLMServerDegraded", "blue", "m").Merge(model.LabelSet{"k8s_cluster_name": "west"}), west))
+	assert.False(t, muted(t, server("VLLMServerDegraded", "blue", "m").Merge(model.LabelSet{"k8s_cluster_name": "east"}), west))
 	// A server that is in no pool pages whatever a pool does.
 	assert.False(t, muted(t, server("VLLMServerNotServing", "blue", "m"), byModel))
 	assert.False(t, muted(t, byModel, server("VLLMReplicaNotServing", "blue", "m")), "never the other way")

@@ -43,7 +43,8 @@ func MixinFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-// withSelector adds the place of the selector to each series that is not recorded by the rules.
+// withSelector adds the place of the selector to each series that is not recorded by the rules, and is
+// not of the collector's own telemetry, which has no labels of what it observes.
 func withSelector(groups []content.Group) error {
 	add := func(expr *string) error {
 		parsed, err := spelling.Parse(*expr)
@@ -51,7 +52,7 @@ func withSelector(groups []content.Group) error {
 			return err
 		}
 		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-			if s, is := node.(*parser.VectorSelector); is && !recorded(s.Name) {
+			if s, is := node.(*parser.VectorSelector); is && !recorded(s.Name) && !strings.HasPrefix(s.Name, "otelcol_") {
 				s.LabelMatchers = append(s.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, selectorLabel, "x"))
 			}
 			return nil
@@ -80,24 +81,29 @@ func recorded(name string) bool {
 	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":")
 }
 
+// recordsSuffix ends the names of a mixin's groups of recording rules.
+const recordsSuffix = ".rules"
+
 func mixin(groups []Group, fill *strings.Replacer) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(generatedBy, "#", "//", 1))
-	b.WriteString("{\n  _config+:: {\n    // Matchers for each series, for example 'job=\"vllm\"'.\n    selector: '',\n")
+	b.WriteString("{\n  _config+:: {\n    // Matchers for each series except the collector's own, for example 'k8s_cluster_name=\"prod\"'. Servers, pools\n    // and the gateway must all have these labels: they have different jobs.\n    selector: '',\n")
 	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(content.RunbookBase))
 	for _, p := range content.Parameters() {
 		fmt.Fprintf(&b, "    // %s\n    %s: %s,\n", p.Meaning, p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64))
 	}
 	b.WriteString("  },\n")
+	// Both may be written into one file, in which no group may be twice.
 	for _, kind := range []struct {
-		name string
-		has  func(Rule) bool
+		name, suffix string
+		has          func(Rule) bool
 	}{
-		{"prometheusRules", func(r Rule) bool { return r.Record != "" }},
-		{"prometheusAlerts", func(r Rule) bool { return r.Alert != "" }},
+		{"prometheusRules", recordsSuffix, func(r Rule) bool { return r.Record != "" }},
+		{"prometheusAlerts", "", func(r Rule) bool { return r.Alert != "" }},
 	} {
 		fmt.Fprintf(&b, "  %s+:: {\n    groups+: [\n", kind.name)
 		for _, g := range groups {
+			g.Name += kind.suffix
 			writeGroup(&b, g, kind.has, fill)
 		}
 		b.WriteString("    ],\n  },\n")

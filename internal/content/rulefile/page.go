@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -74,16 +75,34 @@ func alertSections(set string) string {
 	return b.String() + "\n"
 }
 
+// recordTable has one row for the series that differ only in their window.
 func recordTable() string {
 	var b strings.Builder
-	b.WriteString("| Series | Unit | Meaning |\n|---|---|---|\n")
+	b.WriteString("| Series | Windows | Unit | Meaning |\n|---|---|---|---|\n")
+	type row struct{ series, unit, meaning string }
+	var rows []row
+	windows := map[row][]string{}
 	for _, g := range content.Groups() {
 		for _, r := range g.Records {
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", r.Name, r.Unit, pageparts.Cell(r.Meaning))
+			name, window := r.Name, ""
+			if cut := strings.LastIndexByte(r.Name, ':'); windowed.MatchString(r.Name[cut+1:]) {
+				name, window = r.Name[:cut], "`"+r.Name[cut+1:]+"`"
+			}
+			series := row{name, r.Unit, pageparts.Cell(r.Meaning)}
+			if _, known := windows[series]; !known {
+				rows = append(rows, series)
+			}
+			windows[series] = append(windows[series], window)
 		}
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", r.series, strings.Join(windows[r], ", "), r.unit, r.meaning)
 	}
 	return b.String()
 }
+
+// windowed is the end of the name of a recorded series over a window.
+var windowed = regexp.MustCompile(`^(rate|last)?\d+[mhd]$`)
 
 func parameterTable() string {
 	var b strings.Builder

@@ -151,7 +151,7 @@ type step struct {
 	board, panel string
 }
 
-const aboutQueries = "The queries are for all servers: add matchers, for example `{instance=\"...\"}`.\n\n"
+const aboutQueries = "The queries are for all servers. Add matchers, for example `{model_name=\"...\"}` or `{instance=\"...\"}`. A sum over servers has no `instance`.\n\n"
 
 func diagnosisPart(steps []step) string {
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 )
 
 // The durations that a dashboard fills in are no PromQL. While an expression is parsed,
-// durations that nobody writes stand for them. They are no whole weeks, so
+// durations that no rule uses stand for them. They are no whole weeks, so
 // that they are printed as they were written.
 var (
 	hide   = strings.NewReplacer("$__rate_interval", "1111d", "$__range", "1112d", "$__interval", "1114d")

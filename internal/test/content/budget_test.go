@@ -139,7 +139,7 @@ func TestAlertsOnFastBurns(t *testing.T) {
 			model: "within the budget", target: 0.99, rate: steady(1), missed: steady(0.005),
 		},
 		{
-			// One request in ten minutes, all of them late: too few to wake somebody.
+			// One request in ten minutes, all of them late: too few for a page.
 			model: "idle night", target: 0.99, rate: steady(1.0 / 600), missed: between(from, from+time.Hour, 1), may: long,
 		},
 		{

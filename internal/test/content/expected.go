@@ -19,6 +19,8 @@ type expected struct {
 	// lingers is how long after to an alert may still fire or begin to fire: until queues
 	// are drained, and for keep_firing_for. 0 is twentyMinutes.
 	lingers time.Duration
+	// forgets is true where nothing ends, but the alert does after a while.
+	forgets bool
 }
 
 const (
@@ -67,7 +69,7 @@ func ofRawNames() map[string]expected {
 	}
 	return map[string]expected{
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "asleep": nothing(), "frozen-gauges": nothing(),
-		// Slower than usual, and still within the limits: without a baseline nobody knows.
+		// Slower than usual, and still within the limits: without a baseline it cannot be known.
 		"bandwidth-loss": nothing(), "front-end-starved": nothing(),
 		"unreachable": fires(rawDown, 10, 13, lone),
 		// It is gone for 74 s, and the rule waits for two minutes.
@@ -110,9 +112,9 @@ func ofScenarios() map[string]expected {
 	)
 	all := map[string]expected{
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "daily-ramp": nothing(),
-		// Slow for 16 s, which nobody has to be told.
+		// Slow for 16 s: too short for an alert.
 		"one-minute": nothing(),
-		// It sleeps because somebody put it to sleep; hardly a request comes.
+		// It was put to sleep on purpose; hardly a request comes.
 		"asleep": nothing(),
 		// There is nothing to serve.
 		"frozen-gauges": nothing(),
@@ -157,7 +159,8 @@ func ofScenarios() map[string]expected {
 func ofStories() map[string]expected {
 	at := func(fires map[string][]string) expected { return expected{fires: fires, from: onset, to: over} }
 	all := map[string]expected{
-		"healthy pool": nothing(),
+		"healthy pool":   nothing(),
+		"server drained": nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
 			with(poolDegraded, "two servers carry the load of three"),
 		"server lost with its collector": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
@@ -171,17 +174,19 @@ func ofStories() map[string]expected {
 		"gateway refuses requests":   at(map[string][]string{gatewayErrors: nil}),
 		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
 		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
-		"LoRA adapter lost":          at(map[string][]string{loraNotLoaded: nil}),
-		"LoRA adapter unloaded":      nothing(),
-		"collector silent":           at(map[string][]string{collectorSilent: nil}),
-		"processor missing":          {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
-		"queue filling":              at(map[string][]string{queueFilling: nil}),
-		"sending fails":              at(map[string][]string{sendFailing: nil}),
+		// Nothing is wrong with any server: only the pool has an alert.
+		"gateway holds requests back": at(map[string][]string{poolDegraded: nil}),
+		"LoRA adapter lost":           at(map[string][]string{loraNotLoaded: nil}),
+		"LoRA adapter unloaded":       nothing(),
+		"collector silent":            at(map[string][]string{collectorSilent: nil}),
+		"processor missing":           {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
+		"queue filling":               at(map[string][]string{queueFilling: nil}),
+		"sending fails":               at(map[string][]string{sendFailing: nil}),
 	}
 	for _, name := range []string{"server removed", "server lost with its collector"} {
 		e := all[name]
 		// It is found by comparison with an hour ago, and forgotten after an hour.
-		e.from, e.to, e.late = leaves, leaves+time.Hour, 20*time.Minute
+		e.from, e.to, e.late, e.forgets = leaves, leaves+time.Hour, 20*time.Minute, true
 		all[name] = e
 	}
 	for _, name := range []string{"LoRA adapter lost", "collector silent", "queue filling", "slow gateway"} {

@@ -70,6 +70,10 @@ func entries(t *testing.T) (all []entry) {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
 		story := history.FromScenario(&s)
+		if want.to > 0 && *flagMatrix {
+			// Nothing happens any more, and alerts end.
+			story.Length += 25 * time.Minute
+		}
 		// An objective about the whole latency leaves the baselines in charge of the first
 		// token and of the gaps, so that a scenario is judged as without objectives.
 		story.Processor = map[string]any{"objectives": []any{
@@ -78,9 +82,9 @@ func entries(t *testing.T) (all []entry) {
 		all = append(all, entry{story, want, []objective{{history.Latencies, 10 * time.Second, 0.95}}})
 	}
 	wanted = ofStories()
-	told := stories()
-	require.Len(t, told, len(wanted), "each story has an expectation")
-	for _, s := range told {
+	own := stories()
+	require.Len(t, own, len(wanted), "each story has an expectation")
+	for _, s := range own {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
 		all = append(all, entry{s, want, []objective{
@@ -112,7 +116,8 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || !*flagMatrix {
+	// A run of some stories writes nothing.
+	if t.Failed() || !*flagMatrix || slices.Contains(rows, "") {
 		return
 	}
 	page, err := os.ReadFile(alertsPage)
@@ -231,6 +236,8 @@ func table(e *entry, byAlert map[string][]history.Firing) string {
 		switch {
 		case lasts:
 			ends = "fires at the end of the story"
+		case e.want.forgets:
+			ends = "by itself, " + short(last-first) + " after it fired"
 		case last < e.want.to:
 			ends = "before it is over"
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// The times of the stories that examples/scenarios cannot tell: what happens begins at
+// The times of the stories that examples/scenarios cannot express: what happens begins at
 // onset and is over at the end.
 const (
 	onset    = 20 * time.Minute
@@ -55,7 +55,7 @@ func from(rate float64) func(at time.Duration) float64 {
 	return func(at time.Duration) float64 { return rate * max(0, min(at, over)-onset).Seconds() }
 }
 
-// stories are those that examples/scenarios cannot tell.
+// stories are those that examples/scenarios cannot express.
 func stories() []*history.Story {
 	story := func(name string, change func(s *history.Story)) *history.Story {
 		s := &history.Story{Name: name, Length: duration, Servers: replicas(1, nil), Own: history.Exporters(nil, nil)}
@@ -72,6 +72,17 @@ func stories() []*history.Story {
 			s.Servers = replicas(3, func(i int, s *history.Servers) {
 				if i == 1 {
 					s.Gone = leaves
+				}
+			})
+			s.Length = leaves + 90*time.Minute
+		}),
+		// A rollout without a new pod yet, or a smaller number of replicas: Kubernetes deletes the
+		// pod, its process ends, and discovery removes it. Nothing is wrong.
+		story("server drained", func(s *history.Story) {
+			s.Servers = replicas(3, func(i int, s *history.Servers) {
+				if i == 1 {
+					s.Drains, s.Gone = leaves-2*time.Minute, leaves
+					s.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: (leaves - 100*time.Second).Seconds(), Until: (2 * leaves).Seconds()}}
 				}
 			})
 			s.Length = leaves + 90*time.Minute
@@ -113,6 +124,11 @@ func stories() []*history.Story {
 		// It schedules nothing: all requests are refused.
 		story("no ready endpoints", func(s *history.Story) {
 			s.Gateway = picker(history.GatewayPhase{Refused: 12, Duration: 1500 * time.Millisecond})
+		}),
+		// Requests wait at the gateway while the servers have room.
+		story("gateway holds requests back", func(s *history.Story) {
+			s.Servers = replicas(3, nil)
+			s.Gateway = picker(history.GatewayPhase{Served: 12, Duration: 1500 * time.Millisecond, Ready: 3, Queued: 60})
 		}),
 		story("slow gateway", func(s *history.Story) {
 			s.Gateway = picker(history.GatewayPhase{Served: 12, Duration: 40 * time.Second, Ready: 3})

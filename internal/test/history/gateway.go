@@ -155,7 +155,7 @@ func (g *Gateway) page(at time.Duration) string {
 	return b.String()
 }
 
-// Syncer is a simulated syncer of LoRA adapters, beside one server.
+// Syncer is a simulated syncer of LoRA adapters, for one server.
 type Syncer struct {
 	// Adapters are the names of the adapters.
 	Adapters []string

@@ -52,6 +52,8 @@ type Servers struct {
 	// Silently is without the ends of their series, as if the collector ended with them.
 	Gone     time.Duration
 	Silently bool
+	// Drains is when Kubernetes begins to delete the pods; 0 is never.
+	Drains time.Duration
 }
 
 // hosts returns the addresses of the servers.
