@@ -172,6 +172,9 @@ type Panel struct {
 	Columns []Column
 	// Links are other pages about the same thing.
 	Links []Link
+	// Repeat is the variable of which each chosen value has a panel of its own. Where that is
+	// not possible, the values are in the names of the series.
+	Repeat string
 	// Min and Max are the limits of the axis; nil: automatic.
 	Min, Max *float64
 	// Body is the text of a Text panel, in Markdown.
@@ -187,6 +190,8 @@ type Query struct {
 	Legend string
 	// Instant asks for the newest value only.
 	Instant bool
+	// FillTo is the Legend of another query: the area down to it is filled.
+	FillTo string
 	// AsThreshold draws the result as a limit.
 	AsThreshold bool
 }
@@ -227,7 +232,15 @@ type Column struct {
 	// Board is the UID of the board that each value links to, with the variable of the same
 	// label set to it; empty if there is none.
 	Board, Variable string
+	// Sort orders the rows by this column.
+	Sort Order
 }
+
+// Order is the order of the rows of a table.
+type Order string
+
+// Descending has the highest value first.
+const Descending Order = "desc"
 
 // ValueColumn is the Label of the column that has the values of the query.
 const ValueColumn = "Value"

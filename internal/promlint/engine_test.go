@@ -40,7 +40,7 @@ func newOracle(t *testing.T, exprs map[Spelling][]string) *oracle {
 	o := &oracle{
 		db: teststorage.New(t),
 		engine: promql.NewEngine(promql.EngineOpts{
-			MaxSamples: 1e8, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}),
+			MaxSamples: 1e8, Timeout: time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
 			NoStepSubqueryIntervalFn: func(int64) int64 { return oracleStep.Milliseconds() },
 		}),
 	}
