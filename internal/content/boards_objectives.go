@@ -21,22 +21,20 @@ func objectiveOf(metric string, more ...string) string {
 	return selector(metric, objectiveMatchers, more)
 }
 
-// promises are the objectives that a board chooses, added up by labels.
-type promises struct{ matchers, by string }
+// promises are the objectives that a board chooses.
+type promises struct{ matchers string }
 
 var (
-	ofServers    = promises{engineMatchers, perObjective}
-	ofObjectives = promises{objectiveMatchers, perObjective}
-	// ofAllModels adds up all models that have an objective of the same name.
-	ofAllModels = promises{objectiveMatchers, "objective"}
+	ofServers    = promises{engineMatchers}
+	ofObjectives = promises{objectiveMatchers}
 )
 
 func (p promises) events(metric, window string) string {
-	return "sum by (" + p.by + ") (increase(" + selector(metric, p.matchers, nil) + "[" + window + "]))"
+	return "sum by (" + perObjective + ") (increase(" + selector(metric, p.matchers, nil) + "[" + window + "]))"
 }
 
 func (p promises) target() string {
-	return "max by (" + p.by + ") (" + selector("vllm_slo_target_ratio", p.matchers, nil) + ")"
+	return "max by (" + perObjective + ") (" + selector("vllm_slo_target_ratio", p.matchers, nil) + ")"
 }
 
 // attained is the share of the events of all servers that met an objective. What cannot be
@@ -119,11 +117,11 @@ func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
 			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1), Repeat: "objective",
-			About: fromSums + "Over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. Models that have an objective of this name are added up; choose a model to see it alone. The dashed line is the target, the strictest if there are several.",
+			About: fromSums + "Of the worst model that has an objective of this name, over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target, the strictest if there are several.",
 			Queries: []Query{
-				{Expr: ofAllModels.attained("5m", upper), Legend: "at most", FillTo: "at least"},
-				{Expr: ofAllModels.attained("5m", lower), Legend: "at least"},
-				{Expr: ofAllModels.target(), Legend: "target", AsThreshold: true},
+				{Expr: "min by (objective) (" + ofObjectives.attained("5m", upper) + ")", Legend: "at most", FillTo: "at least"},
+				{Expr: "min by (objective) (" + ofObjectives.attained("5m", lower) + ")", Legend: "at least"},
+				{Expr: "max by (objective) (" + ofObjectives.target() + ")", Legend: "target", AsThreshold: true},
 			},
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},

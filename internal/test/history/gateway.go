@@ -64,14 +64,20 @@ func (h *histogramOf) observe(value, weight float64) {
 	h.sum += weight * value
 }
 
-// write writes whole counts, as a real histogram has.
+// write writes whole counts, as a real histogram has. Each bucket is rounded for itself: the
+// difference of two rounded sums can fall, which would be a restart.
 func (h *histogramOf) write(b *strings.Builder, family, labels string) {
 	fmt.Fprintf(b, "# TYPE %s histogram\n", family)
+	const noise = 1e-6 // of adding up.
+	below, total := 0.0, 0.0
 	for i, bound := range h.bounds {
-		fmt.Fprintf(b, "%s_bucket{%s,le=\"%g\"} %.0f\n", family, labels, bound, math.Floor(h.buckets[i]))
+		total += math.Floor(h.buckets[i] - below + noise)
+		below = h.buckets[i]
+		fmt.Fprintf(b, "%s_bucket{%s,le=\"%g\"} %.0f\n", family, labels, bound, total)
 	}
+	total += math.Floor(h.count - below + noise)
 	fmt.Fprintf(b, "%s_bucket{%s,le=\"+Inf\"} %.0f\n%s_sum{%s} %g\n%s_count{%s} %.0f\n",
-		family, labels, math.Floor(h.count), family, labels, h.sum, family, labels, math.Floor(h.count))
+		family, labels, total, family, labels, h.sum, family, labels, total)
 }
 
 // phase returns the phase at a time.
