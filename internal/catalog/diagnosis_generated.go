@@ -168,7 +168,7 @@ var causes = []Cause{
 		Sentence: "The prefix cache evicts prompts that are needed again, so they are computed a second time.",
 		Signals:  []string{"kv_block_reuses_per_eviction", "computed_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []Step{
-			{Text: "Compare `vllm.prefix_cache.hit_ratio` with `vllm.kv_cache.utilization`.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-features", Panel: "The same of each engine"},
+			{Text: "Compare `vllm.prefix_cache.hit_ratio` with `vllm.kv_cache.utilization`.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-features", Panel: "Prefix cache hits of each engine"},
 			{Text: "With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: if blocks live shorter than the gap between uses, the cache thrashes.", Queries: []string{"rate(vllm_kv_block_lifetime_seconds_sum[15m]) / rate(vllm_kv_block_lifetime_seconds_count[15m])", "rate(vllm_kv_block_reuse_gap_seconds_sum[15m]) / rate(vllm_kv_block_reuse_gap_seconds_count[15m])"}},
 			{Text: "See whether requests with one prefix go to many servers: `vllm.pool.prefix_cache.hit_ratio`.", Queries: []string{"vllm_pool_prefix_cache_hit_ratio"}, Board: "vllm-pool", Panel: "Prompt tokens from a prefix cache"},
 		},
@@ -308,7 +308,7 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Look at `vllm.up` and at the start times of the counters: each new start time is a restart.", Queries: []string{"vllm_up", "resets(vllm_generation_tokens_total[1h]) > 0"}, Board: "vllm-engine", Panel: "Up"},
 			{Text: "Find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log."},
-			{Text: "Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "The same of each engine"},
+			{Text: "Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "Prefix cache hits of each engine"},
 		},
 		NotSeparable: "A crash, a rollout and an eviction look the same: the platform knows which it was. In the first minutes, more work and a cold cache look the same, too.",
 	},
@@ -318,10 +318,11 @@ var causes = []Cause{
 		Sentence: "The engine itself got slower: the same work takes longer than before.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
-			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower.", Board: "vllm-engine", Panel: "Engine"},
+			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower."},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the CPU of the host, and at what else runs on it."},
 			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time between tokens, p95"},
+			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Engine"},
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
 	},
@@ -345,7 +346,7 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_num_requests_waiting"}, Board: "vllm-pool", Panel: "Busiest server over the mean"},
 			{Text: "See whether the picker knows all servers and has fresh metrics of them: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.", Queries: []string{"inference_gateway_epp_flow_control_endpoint_stale", "inference_gateway_epp_endpoint_inflight_requests"}},
-			{Text: "See whether a long prefix or a session binds requests to one server: `vllm.prefix_cache.hit_ratio` of each.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "The same of each engine"},
+			{Text: "See whether a long prefix or a session binds requests to one server: `vllm.prefix_cache.hit_ratio` of each.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "Prefix cache hits of each engine"},
 		},
 		NotSeparable: "Servers that differ by design are uneven, too; put each kind into its own pool.",
 	},

@@ -41,16 +41,16 @@ func nearestTo(name string, fits func(*Metric) bool) (best int, nearest string) 
 		if !fits(&metrics[i]) {
 			continue
 		}
-		if d := editDistance(name, metrics[i].Name); best < 0 || d < best {
+		if d := EditDistance(name, metrics[i].Name); best < 0 || d < best {
 			best, nearest = d, metrics[i].Name
 		}
 	}
 	return best, nearest
 }
 
-// editDistance is the number of letters to insert, remove or change to get from a to b
+// EditDistance is the number of letters to insert, remove or change to get from a to b
 // (Levenshtein distance).
-func editDistance(a, b string) int {
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

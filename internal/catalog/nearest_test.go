@@ -18,7 +18,7 @@ func TestEditDistance(t *testing.T) {
 		{"flaw", "lawn", 2},
 		{"same", "same", 0},
 	} {
-		assert.Equal(t, c.want, editDistance(c.a, c.b), "%q %q", c.a, c.b)
+		assert.Equal(t, c.want, EditDistance(c.a, c.b), "%q %q", c.a, c.b)
 	}
 }
 

@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -106,7 +107,8 @@ func anyIsBad(color Color) []Threshold { return []Threshold{{0, Green}, {1, colo
 
 // changes marks the moments at which an engine or a pool got another condition.
 func changes() []Annotation {
-	begins := func(series string) string { return series + " == 1 unless " + series + " offset 1m == 1" }
+	// The interval is the time between two points, so that no change is between them.
+	begins := func(series string) string { return series + " == 1 unless " + series + " offset $__interval == 1" }
 	return []Annotation{
 		{
 			Name: "Engine conditions", Color: Orange,
@@ -123,9 +125,37 @@ func changes() []Annotation {
 
 func number(v float64) *float64 { return &v }
 
-// sized sets the size of panels that stand side by side.
+// highest and lowest keep as many series of a picture as can be told apart: those with the
+// highest or lowest mean over the chosen time. Each step of the picture has the same ones.
+func highest(by, series string) string { return chosenSeries("topk", "max", by, series) }
+func lowest(by, series string) string  { return chosenSeries("bottomk", "max", by, series) }
+
+func chosenSeries(choose, aggregate, by, series string) string {
+	all := aggregate + " by (" + by + ") "
+	return all + "(" + series + ") and " + choose + "(20, " + all + "(avg_over_time(" + series + "[$__range] @ end())))"
+}
+
+// highestRate is like highest for the rate of a counter.
+func highestRate(by, series string) string {
+	all := "sum by (" + by + ") "
+	return all + "(" + rate(series) + ") and topk(20, " + all + "(rate(" + series + "[$__range] @ end())))"
+}
+
+// shownOf says which series a panel shows if there are many.
+var shownOf = []struct{ function, says string }{
+	{" and topk(20,", " Of many, the 20 that are highest over the chosen time."},
+	{" and bottomk(20,", " Of many, the 20 that are lowest over the chosen time."},
+	{" and topk by (signal) (5,", " Of many engines, the 5 that are highest over the chosen time, for each signal."},
+}
+
+// sized sets the size of panels that stand side by side, and says which series they show.
 func sized(width, height int, panels ...Panel) []Panel {
 	for i := range panels {
+		for _, shown := range shownOf {
+			if slices.ContainsFunc(panels[i].Queries, func(q Query) bool { return strings.Contains(q.Expr, shown.function) }) {
+				panels[i].About += shown.says
+			}
+		}
 		if panels[i].Width == 0 {
 			panels[i].Width = width
 		}
@@ -166,5 +196,5 @@ const (
 
 const drawnByName = "The dashed lines are the thresholds of your objectives, recognised by their names: "
 
-// atOnce is a sum over the chosen servers of each model.
+// byModel is a sum over the chosen servers of each model.
 func byModel(series string) string { return "sum by (model_name) (" + series + ")" }

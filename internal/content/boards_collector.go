@@ -2,7 +2,9 @@ package content
 
 // collectorMatchers are the choices of the board about collectors. Their telemetry is
 // scraped from port 8888, so job and instance are those of that scrape.
-const collectorMatchers = `job=~"$job",instance=~"$instance"`
+// The names of the variables differ from those of servers: a link from another board must
+// not choose the collectors whose name is that of a server.
+const collectorMatchers = `job=~"$scrapejob",instance=~"$collector"`
 
 func own(metric string, more ...string) string { return selector(metric, collectorMatchers, more) }
 
@@ -14,8 +16,8 @@ func collectorBoard() Board {
 		Question: "Does the collector read all servers, and does everything arrive?",
 		Tags:     []string{"vllm"},
 		Variables: []Variable{
-			choice("job", "Job", "otelcol_process_uptime", "job"),
-			choice("instance", "Collector", `otelcol_process_uptime{job=~"$job"}`, "instance"),
+			choice("scrapejob", "Job", "otelcol_process_uptime", "job"),
+			choice("collector", "Collector", `otelcol_process_uptime{job=~"$scrapejob"}`, "instance"),
 		},
 		Rows: []Row{
 			{Title: "Is it well?", Panels: collectorPanels()},

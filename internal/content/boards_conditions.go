@@ -28,6 +28,13 @@ func conditionWords() []Mapping {
 	return words
 }
 
+// worstConditions are those of the engines that were worst for longest, so that the lines
+// can be told apart where there are hundreds of servers.
+func worstConditions(matchers string) string {
+	return conditionCode("vllm_diagnosis_condition", perEngine, matchers) +
+		" and topk(20, max by (" + perEngine + ") (avg_over_time(" + selector("vllm_diagnosis_severity", matchers, nil) + "[$__range] @ end())))"
+}
+
 // conditionCode is the present condition as a number, for a timeline with one line for each
 // engine or pool. Exactly one condition is 1 at a time, so the maximum is that one.
 func conditionCode(metric, by, matchers string) string {

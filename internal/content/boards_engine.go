@@ -24,8 +24,11 @@ const perEngine = "instance, engine, model_name"
 // ofEngine is a gauge of each engine. Where a server has several engines, its series
 // without the label engine is the value over all of them.
 func ofEngine(metric string, more ...string) string {
-	return "max by (" + perEngine + ") (" + engineOf(metric, more...) + ")"
+	return highest(perEngine, engineOf(metric, more...))
 }
+
+// leastOfEngine is the same where low values are the ones to look at.
+func leastOfEngine(metric string) string { return lowest(perEngine, engineOf(metric)) }
 
 func statePanels() []Panel {
 	return sized(24, 6,
@@ -33,13 +36,13 @@ func statePanels() []Panel {
 			Title: "Condition", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16,
 			About:   "The colour is the severity of the condition.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
-			Queries: one(conditionCode("vllm_diagnosis_condition", perEngine, engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Up", Kind: StateTimeline, Unit: "{state}", Mappings: upDown(), Width: 8,
 			About:   "Whether the last scrape could read the server.",
 			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
-			Queries: one("max by (instance) ("+server("vllm_up", notServers)+")", "{{instance}}"),
+			Queries: one(lowest("instance", server("vllm_up", notServers)), "{{instance}}"),
 		},
 		Panel{
 			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 16,
@@ -47,7 +50,7 @@ func statePanels() []Panel {
 			NoValue: "No cause is present, or no engine is known.",
 			Queries: now("max by (role, cause, detail, model_name, instance, engine) ("+engineOf("vllm_diagnosis_cause")+" == 1)", ""),
 			Columns: []Column{
-				{Label: "role", Title: "Role"},
+				{Label: "role", Title: "Role", Sort: Descending},
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "detail", Title: "Detail"},
 				{Label: "model_name", Title: "Model"},
@@ -65,13 +68,19 @@ func statePanels() []Panel {
 	)
 }
 
+func signalOf(metric, signals string) string {
+	series := engineOf(metric, `signal=~"`+signals+`"`)
+	const all = "max by (instance, engine, signal) ("
+	return all + series + ") and topk by (signal) (5, " + all + "avg_over_time(" + series + "[$__range] @ end())))"
+}
+
 func signalPanels() []Panel {
 	ratio := func(title, about, signals string) Panel {
 		return Panel{
 			Title: title, Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
 			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default.",
 			Queries: []Query{
-				{Expr: "max by (instance, engine, signal) (" + engineOf("vllm_diagnosis_signal_ratio", `signal=~"`+signals+`"`) + ")", Legend: "{{signal}} {{instance}} {{engine}}"},
+				{Expr: signalOf("vllm_diagnosis_signal_ratio", signals), Legend: "{{signal}} {{instance}} {{engine}}"},
 			},
 			NoValue: "Switch it on in the processor: `metrics: {vllm.diagnosis.signal_ratio: {enabled: true}}`.",
 		}
@@ -83,7 +92,7 @@ func signalPanels() []Panel {
 		Panel{
 			Title: "Signals of failures", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Shares of requests that were dropped, ended in errors or have corrupted output.",
-			Queries: one("max by (instance, engine, signal) ("+engineOf("vllm_diagnosis_signal", `signal=~"dropped_ratio|error_ratio|corrupted_ratio|objective_missed_ratio"`)+")",
+			Queries: one(signalOf("vllm_diagnosis_signal", "dropped_ratio|error_ratio|corrupted_ratio|objective_missed_ratio"),
 				"{{signal}} {{instance}} {{engine}}"),
 			NoValue: "Switch it on in the processor: `metrics: {vllm.diagnosis.signal: {enabled: true}}`.",
 		},
@@ -149,7 +158,7 @@ func timePanels() []Panel {
 		Panel{
 			Title: "Requests per server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
 			About:   "First tokens per second. Servers of one pool should get similar shares.",
-			Queries: one("sum by (instance, model_name) ("+rate(engineOf("vllm_time_to_first_token_seconds_count"))+")", "{{instance}} {{model_name}}"),
+			Queries: one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}"),
 			NoValue: "No server was read.",
 		},
 	)
@@ -172,7 +181,7 @@ func stepPanels() []Panel {
 		Panel{
 			Title: "Waiting, by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
-			Queries: one("sum by (instance, reason) ("+engineOf("vllm_num_requests_waiting_by_reason")+")", "{{reason}} {{instance}}"),
+			Queries: one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}"),
 			NoValue: "No reasons: the metric needs vLLM 0.20.",
 		},
 		Panel{
@@ -183,7 +192,7 @@ func stepPanels() []Panel {
 		Panel{
 			Title: "Generated tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About:   "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
-			Queries: one(ofEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Prompt tokens computed", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
@@ -204,7 +213,7 @@ func kvPanels() []Panel {
 		Panel{
 			Title: "Room for tokens", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About:   "Tokens that still fit.",
-			Queries: one(ofEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Preemptions per first token", Kind: TimeSeries, Unit: "{preemption}", Min: number(0),
@@ -226,12 +235,12 @@ func gpuPanels() []Panel {
 		}
 	}
 	return sized(8, 8,
-		gpu("GPU busy", "1", "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.", "max by (Hostname, gpu) (DCGM_FI_DEV_GPU_UTIL) / 100"),
-		gpu("GPU memory in use", "By", "vLLM reserves it at its start, so it says nothing about load.", "max by (Hostname, gpu) (DCGM_FI_DEV_FB_USED) * 1048576"),
-		gpu("GPU power", "W", "A GPU at its limit reduces its clock.", "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)"),
-		gpu("GPU clock", "Hz", "Streaming multiprocessors. A clock that falls under load is the usual reason for slow steps.", "max by (Hostname, gpu) (DCGM_FI_DEV_SM_CLOCK) * 1000000"),
-		gpu("GPU temperature", "Cel", "Near its limit the GPU throttles.", "max by (Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP)"),
-		gpu("GPU throttled by heat", "1", "Share of the time in which heat reduced the clock. dcgm-exporter reports it only if its list of counters has it.", "max by (Hostname, gpu) (rate(DCGM_FI_DEV_THERMAL_VIOLATION[$__rate_interval])) / 1e6"),
-		gpu("GPU errors", "{error}", "The last XID error of each GPU; 0 is none. NVIDIA's list says what each number means.", "max by (Hostname, gpu) (DCGM_FI_DEV_XID_ERRORS)"),
+		gpu("GPU busy", "1", "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.", "("+highest("Hostname, gpu", "DCGM_FI_DEV_GPU_UTIL")+") / 100"),
+		gpu("GPU memory in use", "By", "vLLM reserves it at its start, so it says nothing about load.", "("+highest("Hostname, gpu", "DCGM_FI_DEV_FB_USED")+") * 1048576"),
+		gpu("GPU power", "W", "A GPU at its limit reduces its clock.", highest("Hostname, gpu", "DCGM_FI_DEV_POWER_USAGE")),
+		gpu("GPU clock", "Hz", "Streaming multiprocessors. A clock that falls under load is the usual reason for slow steps.", "("+lowest("Hostname, gpu", "DCGM_FI_DEV_SM_CLOCK")+") * 1000000"),
+		gpu("GPU temperature", "Cel", "Near its limit the GPU throttles.", highest("Hostname, gpu", "DCGM_FI_DEV_GPU_TEMP")),
+		gpu("GPU throttled by heat", "1", "Share of the time in which heat reduced the clock. dcgm-exporter reports it only if its list of counters has it.", "("+highestRate("Hostname, gpu", "DCGM_FI_DEV_THERMAL_VIOLATION")+") / 1e6"),
+		gpu("GPU errors", "{error}", "The last XID error of each GPU; 0 is none. NVIDIA's list says what each number means.", highest("Hostname, gpu", "DCGM_FI_DEV_XID_ERRORS")),
 	)
 }

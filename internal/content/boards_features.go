@@ -37,9 +37,9 @@ func prefixPanels() []Panel {
 			Queries: shareOver("vllm_prefix_cache_hits_total", "vllm_prefix_cache_queries_total"),
 		},
 		Panel{
-			Title: "The same of each engine", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Prefix cache hits of each engine", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "An engine that differs from the others gets other prompts.",
-			Queries: ofEngineQuery("vllm_prefix_cache_hit_ratio"),
+			Queries: one(leastOfEngine("vllm_prefix_cache_hit_ratio"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Prompt tokens by source", Kind: TimeSeries, Unit: "{token}/s", Min: number(0), Stacked: true,
@@ -72,7 +72,7 @@ func speculationPanels() []Panel {
 		Panel{
 			Title: "Tokens per step with a draft", Kind: TimeSeries, Unit: "{token}", Min: number(1),
 			About:   "1 is no gain.",
-			Queries: ofEngineQuery("vllm_spec_decode_mean_acceptance_length"),
+			Queries: one(leastOfEngine("vllm_spec_decode_mean_acceptance_length"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Accepted by position", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
@@ -98,9 +98,12 @@ func loraPanels() []Panel {
 		},
 		Panel{
 			Title: "Slots for adapters", Kind: TimeSeries, Unit: "{adapter}", Min: number(0),
-			About:   "How many adapters can run at once on each server (`--max-loras`).",
+			About:   "How many adapters can run at once on a server (`--max-loras`): the servers with the most and the fewest.",
 			NoValue: "LoRA is off.",
-			Queries: one("max by (instance) ("+server("vllm_lora_max_adapters")+")", "{{instance}}"),
+			Queries: []Query{
+				{Expr: "max(" + server("vllm_lora_max_adapters") + ")", Legend: "most"},
+				{Expr: "min(" + server("vllm_lora_max_adapters") + ")", Legend: "fewest"},
+			},
 		},
 		Panel{
 			Title: "Adapters of the syncer", Kind: StateTimeline, Unit: "{state}", Width: 24, Height: 6,
@@ -124,7 +127,7 @@ func connectorPanels() []Panel {
 			Title: "Failed transfers (NIXL)", Kind: TimeSeries, Unit: "{transfer}/s", Min: number(0),
 			About:   "After a failed transfer the prompt is computed again.",
 			NoValue: "The connector is not NIXL.",
-			Queries: one("sum by (instance) ("+rate(engineOf("vllm_nixl_num_failed_transfers_total"))+")", "{{instance}}"),
+			Queries: one(highestRate("instance", engineOf("vllm_nixl_num_failed_transfers_total")), "{{instance}}"),
 		},
 		Panel{
 			Title: "Time of a transfer, p95 (NIXL)", Kind: TimeSeries, Unit: "s", Min: number(0),
@@ -150,7 +153,7 @@ func offloadPanels() []Panel {
 			Title: "Offloading cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "The fullest engine of each server.",
 			NoValue: "No offloading connector.",
-			Queries: one("max by (instance, model_name) ("+engineOf("vllm_kv_offload_cpu_cache_utilization_ratio")+")", "{{instance}} {{model_name}}"),
+			Queries: one(highest("instance, model_name", engineOf("vllm_kv_offload_cpu_cache_utilization_ratio")), "{{instance}} {{model_name}}"),
 		},
 	)
 }
@@ -187,7 +190,7 @@ func sleepPanels() []Panel {
 			Title: "Awake", Kind: StateTimeline, Unit: "{state}", Mappings: []Mapping{{0, "asleep", Grey}, {1, "awake", Green}},
 			About:   "An engine that sleeps serves nothing until it is woken.",
 			NoValue: "The metric needs vLLM 0.11.1.",
-			Queries: one("max by ("+perEngine+") ("+engineOf("vllm_engine_sleep_state", `sleep_state="awake"`)+")", "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(lowest(perEngine, engineOf("vllm_engine_sleep_state", `sleep_state="awake"`)), "{{instance}} {{engine}} {{model_name}}"),
 		},
 	)
 }

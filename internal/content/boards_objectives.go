@@ -8,35 +8,56 @@ const (
 	upper bound = "upper"
 )
 
-const perObjective = "k8s_cluster_name, k8s_namespace_name, job, model_name, objective"
+const (
+	perObjective = "k8s_cluster_name, k8s_namespace_name, job, model_name, objective"
+	// The same model can be there in several namespaces.
+	objectiveLegend = "{{objective}} {{model_name}} {{job}} {{k8s_namespace_name}} {{k8s_cluster_name}}"
+)
 
-func eventsOf(metric, window string) string {
-	return "sum by (" + perObjective + ") (increase(" + engineOf(metric) + "[" + window + "]))"
+// objectiveMatchers are the choices of the board of objectives.
+const objectiveMatchers = engineMatchers + `,objective=~"$objective"`
+
+func objectiveOf(metric string, more ...string) string {
+	return selector(metric, objectiveMatchers, more)
 }
 
-func target() string {
-	return "max by (" + perObjective + ") (" + engineOf("vllm_slo_target_ratio") + ")"
+// promises are the objectives that a board chooses, added up by labels.
+type promises struct{ matchers, by string }
+
+var (
+	ofServers    = promises{engineMatchers, perObjective}
+	ofObjectives = promises{objectiveMatchers, perObjective}
+	// ofAllModels adds up all models that have an objective of the same name.
+	ofAllModels = promises{objectiveMatchers, "objective"}
+)
+
+func (p promises) events(metric, window string) string {
+	return "sum by (" + p.by + ") (increase(" + selector(metric, p.matchers, nil) + "[" + window + "]))"
+}
+
+func (p promises) target() string {
+	return "max by (" + p.by + ") (" + selector("vllm_slo_target_ratio", p.matchers, nil) + ")"
 }
 
 // attained is the share of the events of all servers that met an objective. What cannot be
 // decided is bad at the lower end and good at the upper end.
-func attained(window string, end bound) string {
-	good := eventsOf("vllm_slo_good_total", window)
+func (p promises) attained(window string, end bound) string {
+	good := p.events("vllm_slo_good_total", window)
 	if end == upper {
-		good = "(" + good + " + " + eventsOf("vllm_slo_undecided_total", window) + ")"
+		good = "(" + good + " + " + p.events("vllm_slo_undecided_total", window) + ")"
 	}
-	return good + " / (" + eventsOf("vllm_slo_valid_total", window) + " > 0)"
+	return good + " / (" + p.events("vllm_slo_valid_total", window) + " > 0)"
 }
 
 // burn is how many times faster than allowed the error budget was used. Its lower end is
 // what is certain: it comes from the upper end of what was attained.
-func burn(window string, end bound) string {
-	return "(1 - " + attained(window, opposite(end)) + ") / (1 - " + target() + ")"
+func (p promises) burn(window string, end bound) string {
+	return "(1 - " + p.attained(window, opposite(end)) + ") / (1 - " + p.target() + ")"
 }
 
 // budget is the share of the error budget of a window that is left.
-func budget(window string, end bound) string {
-	return "1 - (" + burn(window, opposite(end)) + ")"
+func (p promises) budget(window string, end bound) string {
+	return "1 - (" + p.burn(window, opposite(end)) + ")"
 }
 
 func opposite(end bound) bound {
@@ -51,7 +72,11 @@ func objectives() Board {
 	return Board{
 		UID: "vllm-objectives", Title: "vLLM objectives", Set: "stable",
 		Question: "Are the objectives met, and how much error budget is left?",
-		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Tags:     []string{"vllm"}, Annotations: changes(),
+		Variables: append(serverVariables(),
+			// Values of the whole chosen time are offered, so that one is there while the server is down.
+			choice("objective", "Objective", engineOf("vllm_slo_target_ratio"), "objective"),
+		),
 		Rows: []Row{
 			{Title: "Now", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
 			{Title: "Attainment", Needs: "objectives in the processor vllm", Panels: attainmentPanels()},
@@ -68,17 +93,17 @@ func budgetPanels() []Panel {
 		Panel{
 			Title: "Budget left, at least", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
-			Queries: now(budget("30d", lower), "{{objective}} {{model_name}}"),
+			Queries: now(ofObjectives.budget("30d", lower), objectiveLegend),
 		},
 		Panel{
 			Title: "Certain burn of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % it is at most 10.",
-			Queries: now(burn("1h", lower), "{{objective}} {{model_name}}"),
+			Queries: now(ofObjectives.burn("1h", lower), objectiveLegend),
 		},
 		Panel{
 			Title: "What is promised", Kind: Table, Unit: "s", Width: 24, Height: 8,
 			About:   "The threshold of each objective, from the configuration of the processor.",
-			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+engineOf("vllm_slo_threshold_seconds")+")", ""),
+			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+objectiveOf("vllm_slo_threshold_seconds")+")", ""),
 			Columns: []Column{
 				{Label: "objective", Title: "Objective"},
 				{Label: "model_name", Title: "Model"},
@@ -93,13 +118,19 @@ func budgetPanels() []Panel {
 func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
-			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1),
-			About: fromSums + "Over the last 5 minutes, as a band: the truth is between at least and at most. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target.",
+			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1), Repeat: "objective",
+			About: fromSums + "Over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. Models that have an objective of this name are added up; choose a model to see it alone. The dashed line is the target, the strictest if there are several.",
 			Queries: []Query{
-				{Expr: attained("5m", upper), Legend: "at most {{objective}} {{model_name}}"},
-				{Expr: attained("5m", lower), Legend: "at least {{objective}} {{model_name}}"},
-				{Expr: "max by (objective, model_name) (" + engineOf("vllm_slo_target_ratio") + ")", Legend: "target {{objective}} {{model_name}}", AsThreshold: true},
+				{Expr: ofAllModels.attained("5m", upper), Legend: "at most", FillTo: "at least"},
+				{Expr: ofAllModels.attained("5m", lower), Legend: "at least"},
+				{Expr: ofAllModels.target(), Legend: "target", AsThreshold: true},
 			},
+			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
+		},
+		Panel{
+			Title: "Attainment of each model, at least", Kind: TimeSeries, Unit: "1", Max: number(1), Height: 9,
+			About:   fromSums + "Over the last 5 minutes. What cannot be decided counts as bad.",
+			Queries: one(ofObjectives.attained("5m", lower), objectiveLegend),
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},
 		Panel{
@@ -111,20 +142,20 @@ func attainmentPanels() []Panel {
 			Title: "Attainment of the worst server", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
 			About: "Of each objective, over the window of the processor, at least. The sum over many servers hides a single bad one.",
 			Queries: []Query{
-				{Expr: "min by (objective, model_name) (" + engineOf("vllm_slo_attainment_ratio", `bound="lower"`) + ")", Legend: "{{objective}} {{model_name}}"},
+				{Expr: "min by (objective, model_name) (" + objectiveOf("vllm_slo_attainment_ratio", `bound="lower"`) + ")", Legend: "{{objective}} {{model_name}}"},
 			},
 		},
 	)
 }
 
 func burnPanels() []Panel {
-	return sized(12, 8,
+	return sized(24, 11,
 		Panel{
 			Title: "Fast burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
 			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
 			Queries: []Query{
-				{Expr: burn("1h", lower), Legend: "1h {{objective}} {{model_name}}"},
-				{Expr: burn("5m", lower), Legend: "5m {{objective}} {{model_name}}"},
+				{Expr: ofObjectives.burn("1h", lower), Legend: "1h " + objectiveLegend},
+				{Expr: ofObjectives.burn("5m", lower), Legend: "5m " + objectiveLegend},
 				{Expr: "vector(14.4)", Legend: "page", AsThreshold: true},
 			},
 			NoValue: "No traffic, or no `objectives` in the processor vllm.",
@@ -133,8 +164,8 @@ func burnPanels() []Panel {
 			Title: "Slow burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
 			About: fromSums + "A page needs more than 6 over six hours and over 30 minutes at once.",
 			Queries: []Query{
-				{Expr: burn("6h", lower), Legend: "6h {{objective}} {{model_name}}"},
-				{Expr: burn("30m", lower), Legend: "30m {{objective}} {{model_name}}"},
+				{Expr: ofObjectives.burn("6h", lower), Legend: "6h " + objectiveLegend},
+				{Expr: ofObjectives.burn("30m", lower), Legend: "30m " + objectiveLegend},
 				{Expr: "vector(6)", Legend: "page", AsThreshold: true},
 			},
 			NoValue: "No traffic, or no `objectives` in the processor vllm.",
@@ -147,19 +178,19 @@ func coveragePanels() []Panel {
 		Panel{
 			Title: "Events", Kind: TimeSeries, Unit: "{event}/s", Min: number(0),
 			About:   "How many events the shares are made of: with few, a share jumps.",
-			Queries: one("sum by (objective, model_name) ("+rate(engineOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
+			Queries: one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Undecided", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
-			Queries: one(eventsOf("vllm_slo_undecided_total", "1h")+" / ("+eventsOf("vllm_slo_valid_total", "1h")+" > 0)",
-				"{{objective}} {{model_name}}"),
+			Queries: one(ofObjectives.events("vllm_slo_undecided_total", "1h")+" / ("+ofObjectives.events("vllm_slo_valid_total", "1h")+" > 0)",
+				objectiveLegend),
 			NoValue: "No traffic in this hour, or no `objectives` in the processor vllm.",
 		},
 		Panel{
 			Title: "Coverage of the least observed server", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
-			Queries: one("min by (objective, window) ("+engineOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
+			Queries: one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
 		},
 	)
 }

@@ -28,7 +28,7 @@ func wellPanels() []Panel {
 		},
 		Panel{
 			Title: "Worst severity of a pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
-			About:   "A pool is at 3 while none of its servers serves.",
+			About:   "A pool is at 3 while half or more of its servers do not serve.",
 			Queries: now("max("+poolOf("vllm_pool_diagnosis_severity")+")", "worst"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
 		},
@@ -47,13 +47,13 @@ func wellPanels() []Panel {
 		Panel{
 			Title: "Least budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   "The error budget of 30 days of the objective that has least of it, from sums over all servers, so that it outlives a pod. What cannot be decided counts as bad. While less than 30 days were observed, it covers the time that was.",
-			Queries: now("min("+budget("30d", lower)+")", "left"),
+			Queries: now("min("+ofServers.budget("30d", lower)+")", "left"),
 			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
 		},
 		Panel{
 			Title: "Fastest burn", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   "How many times faster than allowed the budget was certainly used in the last hour. At 14.4 a budget of 30 days lasts two days.",
-			Queries: now("max("+burn("1h", lower)+")", "burn"),
+			Queries: now("max("+ofServers.burn("1h", lower)+")", "burn"),
 			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
 		},
 	)
@@ -65,7 +65,7 @@ func whenPanels() []Panel {
 			Title: "Condition of each engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(),
 			About:   "One line for each engine. The colour is the severity of the condition.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
-			Queries: one(conditionCode("vllm_diagnosis_condition", "instance, engine, model_name", engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
 		},
 		Panel{
@@ -76,13 +76,13 @@ func whenPanels() []Panel {
 		},
 		Panel{
 			Title: "Time at warning or page", Kind: Table, Unit: "s", Width: 8, Height: 5,
-			About:   "How long each engine was at severity 2 or 3 within the chosen time, counted by the minute.",
+			About:   "How long the worst engine of each server was at severity 2 or 3 within the chosen time, counted by the minute.",
 			NoValue: "No engine was at warning or page in this time, or no engine is known.",
-			Queries: now("sum by (instance, model_name) (sum_over_time(("+engineOf("vllm_diagnosis_severity")+" >= bool 2)[$__range:1m])) * 60 > 0", ""),
+			Queries: now("max by (instance, model_name) (sum_over_time(("+engineOf("vllm_diagnosis_severity")+" >= bool 2)[$__range:1m])) * 60 > 0", ""),
 			Columns: []Column{
 				{Label: "model_name", Title: "Model"},
 				{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
-				{Label: ValueColumn, Title: "Time"},
+				{Label: ValueColumn, Title: "Time", Sort: Descending},
 			},
 		},
 	)
@@ -96,7 +96,7 @@ func whyPanels() []Panel {
 			NoValue: "No cause is present, or no engine is known.",
 			Queries: now("max by (role, cause, detail, model_name, instance, engine, k8s_pod_name) ("+engineOf("vllm_diagnosis_cause")+" == 1)", ""),
 			Columns: []Column{
-				{Label: "role", Title: "Role"},
+				{Label: "role", Title: "Role", Sort: Descending},
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "detail", Title: "Detail"},
 				{Label: "model_name", Title: "Model"},
@@ -115,7 +115,7 @@ func whyPanels() []Panel {
 			NoValue: "No cause is present, or no pool is known: `pool` in the processor vllm makes them.",
 			Queries: now("max by (role, cause, detail, model_name, k8s_namespace_name) ("+poolOf("vllm_pool_diagnosis_cause")+" == 1)", ""),
 			Columns: []Column{
-				{Label: "role", Title: "Role"},
+				{Label: "role", Title: "Role", Sort: Descending},
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "detail", Title: "Detail"},
 				{Label: "model_name", Title: "Model"},
@@ -201,7 +201,7 @@ func waitingPanels() []Panel {
 			Title: "Wait of a request that arrives now", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "Of each server's worst engine. It is live, while the queue time is known only when requests end.",
 			NoValue: "No request got its first token in this time, so the wait is not known.",
-			Queries: one("max by (instance, model_name) ("+engineOf("vllm_request_queue_wait_estimate_seconds")+")", "{{instance}} {{model_name}}"),
+			Queries: one(highest("instance, model_name", engineOf("vllm_request_queue_wait_estimate_seconds")), "{{instance}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Time in the queue", Kind: TimeSeries, Unit: "s", Min: number(0),

@@ -11,7 +11,7 @@ func pool() Board {
 		),
 		Annotations: []Annotation{{
 			Name: "Pool conditions", Color: Orange,
-			Expr: poolOf("vllm_pool_diagnosis_condition") + " == 1 unless " + poolOf("vllm_pool_diagnosis_condition") + " offset 1m == 1",
+			Expr: poolOf("vllm_pool_diagnosis_condition") + " == 1 unless " + poolOf("vllm_pool_diagnosis_condition") + " offset $__interval == 1",
 			Text: "{{model_name}}: {{condition}}",
 		}},
 		Rows: []Row{
@@ -19,6 +19,7 @@ func pool() Board {
 			{Title: "Load of the pool", Needs: "pool in the processor vllm", Panels: poolLoadPanels()},
 			{Title: "Balance", Needs: "pool in the processor vllm, two servers", Panels: balancePanels()},
 			{Title: "Gateway", Needs: "an inference gateway as a target of the receiver", Panels: gatewayPanels()},
+			{Title: "Each picker of the gateway", Needs: "the processor vllm behind the receiver that reads the gateway", Panels: pickerPanels()},
 			{Title: "Queue of the gateway", Collapsed: true, Needs: "flow control in the endpoint picker", Panels: flowPanels()},
 			{Title: "Scheduling", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: schedulingPanels()},
 		},
@@ -49,7 +50,7 @@ func poolStatePanels() []Panel {
 			NoValue: "No cause is present, or no pool is known: `pool` in the processor vllm makes them.",
 			Queries: now("max by (role, cause, model_name) ("+poolOf("vllm_pool_diagnosis_cause")+" == 1)", ""),
 			Columns: []Column{
-				{Label: "role", Title: "Role"},
+				{Label: "role", Title: "Role", Sort: Descending},
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "model_name", Title: "Model"},
 			},
@@ -122,7 +123,7 @@ func balancePanels() []Panel {
 	)
 }
 
-const gatewayNeeds = "No gateway: name the endpoint picker's metrics page under `targets` of the receiver vllm, or discover it. "
+const gatewayNeeds = "No gateway in the chosen namespaces: name the endpoint picker's metrics page under `targets` of the receiver vllm, or discover it. "
 
 // gatewayErrors is the share of the requests to the gateway that failed. Refused requests
 // are only among the errors; what a server answered with an error is in both.
@@ -188,6 +189,58 @@ func gatewayPanels() []Panel {
 	)
 }
 
+// pickerPanels show what the processor derives for each picker. Shares and percentiles of
+// several pickers cannot be added up, so each is a line.
+func pickerPanels() []Panel {
+	const picker = "instance"
+	worst := func(metric string, more ...string) string { return highest(picker, gatewayOf(metric, more...)) }
+	whole := func(metric string) []Query { return one(worst(metric, `model_name=""`), "{{instance}}") }
+	p95 := func(metric string) []Query {
+		return one(worst(metric, `model_name=""`, `quantile="0.95"`), "{{instance}}")
+	}
+	return sized(8, 8,
+		Panel{
+			Title: "Failed requests of each picker", Kind: TimeSeries, Unit: "1", Min: number(0),
+			About:   "With those that were refused before their model was known.",
+			Queries: whole("inference_gateway_epp_request_error_ratio"),
+			NoValue: gatewayNeeds + "Or no request came in this time.",
+		},
+		Panel{
+			Title: "Refused for lack of room", Kind: TimeSeries, Unit: "1", Min: number(0),
+			About:   "They are among the failed requests.",
+			Queries: whole("inference_gateway_epp_request_shed_ratio"),
+			NoValue: gatewayNeeds + "Or no request came in this time.",
+		},
+		Panel{
+			Title: "Duration at each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "From the request to the end of its answer.",
+			Queries: p95("inference_gateway_epp_request_duration_quantile_seconds"),
+			NoValue: gatewayNeeds + "Or no request ended in this time.",
+		},
+		Panel{
+			Title: "Time to first token at each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "What clients wait for: the queue of the picker, the network and the server.",
+			Queries: p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds"),
+			NoValue: gatewayNeeds + "The metric needs llm-d-router 0.9, or the plug-in that predicts latency.",
+		},
+		Panel{
+			Title: "Wait in the queue of each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About:   "Of requests that were then sent to a server.",
+			Queries: p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds"),
+			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
+		},
+		Panel{
+			Title: "Tokens of a request", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			About: "Means of each picker.",
+			Queries: []Query{
+				{Expr: worst("inference_gateway_epp_request_input_tokens_mean", `model_name=""`), Legend: "prompt {{instance}}"},
+				{Expr: worst("inference_gateway_epp_request_output_tokens_mean", `model_name=""`), Legend: "answer {{instance}}"},
+			},
+			NoValue: gatewayNeeds + "Or no answer contained its usage in this time.",
+		},
+	)
+}
+
 func flowPanels() []Panel {
 	return sized(8, 8,
 		Panel{
@@ -229,7 +282,7 @@ func schedulingPanels() []Panel {
 		Panel{
 			Title: "Queue of each endpoint", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "Waiting requests as the picker sees them.",
-			Queries: one("max by (pool, endpoint) ("+gatewayOf("inference_gateway_pool_endpoint_queue_size")+")", "{{endpoint}} {{pool}}"),
+			Queries: one(highest("pool, endpoint", gatewayOf("inference_gateway_pool_endpoint_queue_size")), "{{endpoint}} {{pool}}"),
 			NoValue: gatewayNeeds,
 		},
 	)

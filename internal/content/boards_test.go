@@ -114,6 +114,8 @@ func belongs(metric, label string) bool {
 	switch label {
 	case "k8s_cluster_name", "k8s_namespace_name":
 		return true
+	case "objective":
+		return slices.Contains(m.Attributes, label)
 	case "model_name":
 		return slices.Contains(m.Attributes, label) && !strings.HasPrefix(m.Name, "inference_gateway.")
 	default:
@@ -172,6 +174,55 @@ func TestVariablesAreUsedAndExist(t *testing.T) {
 	}
 }
 
+// A link between boards carries the choices by their names. A name that means servers on one
+// board and collectors on another would empty the second one.
+func TestAVariableMeansTheSameOnEachBoard(t *testing.T) {
+	first := map[string]string{}
+	for _, b := range content.Boards() {
+		if b.Set != "stable" {
+			continue
+		}
+		for _, v := range b.Variables {
+			expr, err := spelling.Parse(v.Metric)
+			require.NoError(t, err)
+			program, _, _ := strings.Cut(selectors(expr)[0].Name, "_")
+			meaning := v.Label + ": " + v.LabelName + " of " + program
+			if first[v.Name] == "" {
+				first[v.Name] = meaning
+			}
+			assert.Equal(t, first[v.Name], meaning, "%s: $%s", b.UID, v.Name)
+		}
+	}
+}
+
+// Two hundred lines in a picture cannot be told apart. A picture with a line for each server
+// shows a number of them, the same ones at each step.
+func TestPicturesOfManyServersStayLegible(t *testing.T) {
+	checked := 0
+	perServer := regexp.MustCompile(`\{\{(instance|endpoint|Hostname)\}\}`)
+	eachQuery(t, func(b content.Board, p content.Panel, q content.Query, expr parser.Expr) {
+		if b.UID == "vllm-collector" || q.AsThreshold || !perServer.MatchString(q.Legend) || p.Title == "Why a scrape failed" {
+			return
+		}
+		limited := false
+		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+			a, is := node.(*parser.AggregateExpr)
+			if !is || a.Op != parser.TOPK && a.Op != parser.BOTTOMK {
+				return nil
+			}
+			for _, s := range selectors(a) {
+				limited = true
+				assert.Equal(t, parser.ItemType(parser.END), s.StartOrEnd, "%s / %s: the series change with each step", b.UID, p.Title)
+			}
+			return nil
+		})
+		checked++
+		assert.True(t, limited, "%s / %s: a line for each of %s", b.UID, p.Title, q.Legend)
+		assert.Regexp(t, `Of many.* the (20|5) that are`, p.About, "%s / %s", b.UID, p.Title)
+	})
+	assert.Greater(t, checked, 40)
+}
+
 // The values of choices of servers come from a metric that stays while a server is down.
 func TestServersThatAreDownCanBeChosen(t *testing.T) {
 	for _, b := range content.Boards() {
@@ -182,10 +233,14 @@ func TestServersThatAreDownCanBeChosen(t *testing.T) {
 			expr, err := spelling.Parse(v.Metric)
 			require.NoError(t, err)
 			name := selectors(expr)[0].Name
-			if v.Name == "model" {
+			switch v.Name {
+			case "objective":
+				// Only a server that was read has objectives. Grafana offers the values of the whole chosen time.
+				assert.Equal(t, "vllm_slo_target_ratio", name)
+			case "model":
 				// The severity stays while the engine is known, and a pool while it has servers.
 				assert.Contains(t, []string{"vllm_diagnosis_severity", "vllm_pool_replicas"}, name)
-			} else {
+			default:
 				assert.Equal(t, "vllm_up", name, "%s: $%s", b.UID, v.Name)
 			}
 		}
@@ -208,7 +263,7 @@ func TestNoMeansOfMeans(t *testing.T) {
 			for _, s := range selectors(a.Expr) {
 				m, suffix, known := spelling.Metric(s.Name)
 				if known && m.Kind == catalog.KindGauge && suffix == "" {
-					assert.False(t, m.Unit == "1" || m.Unit == "s", "%s / %s: the sum of %s over series", b.UID, p.Title, m.Name)
+					assert.False(t, slices.Contains([]string{"1", "s", "{level}"}, m.Unit), "%s / %s: the sum of %s over series", b.UID, p.Title, m.Name)
 				}
 			}
 			return nil

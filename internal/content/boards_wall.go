@@ -9,7 +9,7 @@ func wall() Board {
 		Variables: append(scopeVariables(),
 			choice("model", "Model", `vllm_diagnosis_severity{`+scopeMatchers+`}`, "model_name"),
 		),
-		Rows: []Row{{Title: "Now", Panels: wallPanels()}, {Title: "Today", Panels: wallTimelines()}},
+		Rows: []Row{{Title: "Now", Panels: wallPanels()}, {Title: "Since when?", Panels: wallTimelines()}},
 	}
 }
 
@@ -43,7 +43,7 @@ func wallPanels() []Panel {
 			Columns: []Column{
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "model_name", Title: "Model"},
-				{Label: ValueColumn, Title: "Engines"},
+				{Label: ValueColumn, Title: "Engines", Sort: Descending},
 			},
 		},
 	)

@@ -146,7 +146,7 @@ func wireDiagnosisPanels() []Panel {
 			Title: "Condition of each engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 14,
 			About:   "One line for each engine. The colour is the severity of the condition.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
-			Queries: one(conditionCode("vllm_diagnosis_condition", perEngine, wireEngine), "{{instance}} {{engine}} {{model_name}}"),
+			Queries: one(worstConditions(wireEngine), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 10,
@@ -154,7 +154,7 @@ func wireDiagnosisPanels() []Panel {
 			NoValue: "No cause is present, or no engine is known.",
 			Queries: now("max by (role, cause, detail, model_name, instance) ("+raw("vllm_diagnosis_cause")+" == 1)", ""),
 			Columns: []Column{
-				{Label: "role", Title: "Role"},
+				{Label: "role", Title: "Role", Sort: Descending},
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "detail", Title: "Detail"},
 				{Label: "model_name", Title: "Model"},

@@ -29,7 +29,6 @@ type Record struct {
 	// Meaning is one sentence for the documentation.
 	Meaning string
 	Expr    string
-	Labels  map[string]string
 	// Unit is the UCUM unit of the result.
 	Unit string
 }
@@ -55,8 +54,6 @@ type Alert struct {
 	For time.Duration
 	// KeepFiringFor is how long the alert stays after the expression stopped to hold.
 	KeepFiringFor time.Duration
-	// Labels are labels besides severity.
-	Labels map[string]string
 	// Summary is one line that names what is affected, as a template of Prometheus.
 	Summary string
 	// Description is what happens to users and what to do first, as a template.
@@ -175,6 +172,9 @@ type Panel struct {
 	Columns []Column
 	// Links are other pages about the same thing.
 	Links []Link
+	// Repeat is the variable of which each chosen value has a panel of its own. Where that is
+	// not possible, the values are in the names of the series.
+	Repeat string
 	// Min and Max are the limits of the axis; nil: automatic.
 	Min, Max *float64
 	// Body is the text of a Text panel, in Markdown.
@@ -190,6 +190,8 @@ type Query struct {
 	Legend string
 	// Instant asks for the newest value only.
 	Instant bool
+	// FillTo is the Legend of another query: the area down to it is filled.
+	FillTo string
 	// AsThreshold draws the result as a limit.
 	AsThreshold bool
 }
@@ -230,7 +232,15 @@ type Column struct {
 	// Board is the UID of the board that each value links to, with the variable of the same
 	// label set to it; empty if there is none.
 	Board, Variable string
+	// Sort orders the rows by this column.
+	Sort Order
 }
+
+// Order is the order of the rows of a table.
+type Order string
+
+// Descending has the highest value first.
+const Descending Order = "desc"
 
 // ValueColumn is the Label of the column that has the values of the query.
 const ValueColumn = "Value"

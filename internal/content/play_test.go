@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // series is one series of a story. Its value is a function of the time since the begin; NaN means that
@@ -89,6 +90,7 @@ func newPlayer(t *testing.T, names ...string) *player {
 // newPlayerOf takes the groups of these names.
 func newPlayerOf(t *testing.T, groups []content.Group, names ...string) *player {
 	t.Helper()
+	race.SkipSequential(t)
 	p := &player{T: t, storage: teststorage.New(t), at: map[string]int{}}
 	p.engine = promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 50_000_000, Timeout: time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
@@ -118,7 +120,7 @@ func (p *player) rules(g *content.Group) (all []rules.Rule) {
 		return e
 	}
 	for _, r := range g.Records {
-		all = append(all, rules.NewRecordingRule(r.Name, parsed(r.Expr), labels.FromMap(r.Labels)))
+		all = append(all, rules.NewRecordingRule(r.Name, parsed(r.Expr), labels.EmptyLabels()))
 	}
 	for i := range g.Alerts {
 		a := &g.Alerts[i]

@@ -51,7 +51,8 @@ var diagnosisWords = map[string]runbook{
 			{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
 		},
 		mitigation: []string{
-			"Restart the server if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
+			"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
+			"Start the server if its process ended, or restart it if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
 			"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
 			"Route the users to another server.",
 		},
@@ -97,7 +98,7 @@ var diagnosisWords = map[string]runbook{
 		impact:      "The capacity is smaller. Nothing else reports a server that discovery does not list any more.",
 		diagnosis: []Step{
 			{Text: "See how many servers each service has.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
-			{Text: "See whether the pod exists: kubectl get pods. A pod without IP or with another label is no target."},
+			{Text: "See whether the pod exists: `kubectl get pods`. A pod without IP or with another label is no target."},
 			{Text: "See whether the receiver has fewer targets, or more than its limit.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 		},
 		mitigation: []string{
@@ -116,7 +117,7 @@ var diagnosisWords = map[string]runbook{
 		diagnosis: []Step{
 			{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
 			{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
-			{Text: "Compare with the Deployment: kubectl get deployments."},
+			{Text: "Compare with the Deployment: `kubectl get deployments`."},
 		},
 		mitigation: []string{
 			"Start the missing servers, or correct the discovery.",

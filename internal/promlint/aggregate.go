@@ -32,7 +32,11 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 			}
 		}
 		return s
-	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
+	case parser.TOPK, parser.BOTTOMK:
+		// The order is by the value, also where "and" drops the value afterwards.
+		c.checkLifetime(&s)
+		return s
+	case parser.LIMITK, parser.LIMIT_RATIO:
 		return s
 	case parser.SUM, parser.AVG:
 		c.checkFilterAsNumber(&s, e.Op.String())

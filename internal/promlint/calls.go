@@ -73,6 +73,9 @@ func (c *checker) call(e *parser.Call) shape {
 	if strings.HasSuffix(name, "_over_time") {
 		return c.overTime(e)
 	}
+	if strings.HasPrefix(name, "histogram_") {
+		return c.histogramCall(e)
+	}
 	return c.otherCall(e)
 }
 

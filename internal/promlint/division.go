@@ -39,7 +39,7 @@ func (c *checker) checkDivision(e *parser.BinaryExpr, left, right *shape) {
 		}
 		return
 	}
-	if right.positive || right.constant || right.typ == typUnknown && !right.scalar || right.absent {
+	if right.positive || right.constant || right.typ == typUnknown && !right.scalar || right.absent || memory(e.RHS, right) {
 		return
 	}
 	for _, guards := range c.guards {
@@ -57,6 +57,12 @@ func (c *checker) checkDivision(e *parser.BinaryExpr, left, right *shape) {
 	}
 	c.report(CodeDivision, Warning, e,
 		"The divisor can be 0 while the dividend is not: the result is then infinite. Write (%s > 0) as the divisor, or clamp_min.", divisor)
+}
+
+// memory reports whether an expression adds up used and free memory: that is its size.
+func memory(expr parser.Expr, s *shape) bool {
+	e, is := inner(expr).(*parser.BinaryExpr)
+	return is && e.Op == parser.ADD && s.typ == typGauge && s.unit.known && s.unit.bytes == 1 && s.unit.seconds == 0
 }
 
 // subtracts reports whether an expression is a difference: it can be 0 with any traffic.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // What the linter infers is compared with what Prometheus's engine computes from series of
@@ -39,7 +40,7 @@ func newOracle(t *testing.T, exprs map[Spelling][]string) *oracle {
 	o := &oracle{
 		db: teststorage.New(t),
 		engine: promql.NewEngine(promql.EngineOpts{
-			MaxSamples: 1e8, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}),
+			MaxSamples: 1e8, Timeout: time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
 			NoStepSubqueryIntervalFn: func(int64) int64 { return oracleStep.Milliseconds() },
 		}),
 	}
@@ -184,6 +185,7 @@ func (o *oracle) vector(t *testing.T, expr string) (promql.Vector, error) {
 }
 
 func TestWhatTheLinterInfersIsWhatTheEngineComputes(t *testing.T) {
+	race.SkipSequential(t)
 	type expression struct {
 		where, expr string
 		spelling    Spelling

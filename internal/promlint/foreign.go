@@ -141,6 +141,8 @@ func (c *checker) shapeOf(e entry) shape {
 		if all := catalog.Bounds(e.metric.Name); len(all) > 0 {
 			s.limit = all[len(all)-1]
 		}
+	case partWhole:
+		s.native, s.bounds, s.unit = true, s.unit, one
 	case partCount:
 		s.unit = one
 	case partTotal, partSum:

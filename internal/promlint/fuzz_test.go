@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // Whatever is parsed, the linter returns, soon, and each finding is about a part of the
@@ -68,6 +69,7 @@ func FuzzRecord(f *testing.F) {
 }
 
 func TestLongAndDeepExpressionsAreBounded(t *testing.T) {
+	race.SkipSequential(t)
 	l := New(Options{Strict: true})
 	long := strings.Repeat("vllm_up + ", 20_000) + "vllm_up"
 	assert.Equal(t, []Code{CodeSyntax}, codes(l.Expr(long, Context{Kind: Panel})))

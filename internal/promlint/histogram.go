@@ -2,6 +2,7 @@ package promlint
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,19 +12,51 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
+// histogramCall returns the shape of a function of native histograms.
+func (c *checker) histogramCall(e *parser.Call) shape {
+	defer c.expectHistograms(true)()
+	return c.otherCall(e)
+}
+
+// expectHistograms allows selectors of native histograms, which have the name of the whole
+// histogram, until the returned function is called.
+func (c *checker) expectHistograms(expected bool) func() {
+	before := c.native
+	c.native = expected
+	return func() { c.native = before }
+}
+
+// mentionsLe reports whether an expression has the label of buckets, which native histograms
+// do not have.
+func mentionsLe(expr parser.Expr) bool {
+	found := false
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			found = found || !n.Without && slices.Contains(n.Grouping, "le")
+		case *parser.VectorSelector:
+			found = found || slices.ContainsFunc(n.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "le" })
+		}
+		return nil
+	})
+	return found
+}
+
 // quantile returns the shape of histogram_quantile.
 func (c *checker) quantile(e *parser.Call) shape {
 	q := c.infer(e.Args[0])
 	if q.literal != nil && (*q.literal < 0 || *q.literal > 1 || math.IsNaN(*q.literal)) {
 		c.report(CodeQuantileRange, Error, e.Args[0], "The quantile %v is not between 0 and 1. The 99th percentile is 0.99.", *q.literal)
 	}
+	restore := c.expectHistograms(!mentionsLe(e.Args[1]))
 	s := c.infer(e.Args[1])
+	restore()
 	switch {
 	case s.bucket && !s.leLost && s.fixed["le"]:
 		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs all buckets, and the matcher of le selects one. Remove the matcher.")
 	case s.bucket && s.leLost:
 		c.report(CodeQuantileWithoutLe, Error, e, "The aggregation removes le, without which there are no buckets. Add le to its labels.")
-	case !s.bucket && s.typ != typUnknown:
+	case !s.bucket && !s.native && s.typ != typUnknown:
 		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs the buckets of a histogram, a series that ends in _bucket.")
 	case s.raw != nil:
 		c.report(CodeQuantileLifetime, Error, e, "Without rate the quantile covers the whole life of the servers. Write rate(...[5m]) around the buckets.")
@@ -32,6 +65,7 @@ func (c *checker) quantile(e *parser.Call) shape {
 	s.labels = s.labels.without("le")
 	delete(s.ident, "le")
 	s.unit, s.bounds, s.bucket, s.leLost, s.class, s.typ = s.bounds, unit{}, false, false, classQuantile, typGauge
+	s.native = false
 	s.positive, s.constant, s.filter = false, false, nil
 	return s
 }

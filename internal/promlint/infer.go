@@ -101,7 +101,11 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		s.metrics[name] = true
 		return s, true
 	}
-	if e, known := c.linter.names.byName[name]; known {
+	e, known := c.linter.names.byName[name]
+	if m, whole := c.linter.names.bare[name]; whole && c.native {
+		e, known = entry{metric: m, part: partWhole}, true
+	}
+	if known {
 		if node != nil {
 			c.checkRemoved(node, name, e)
 			c.checkOldName(node, name, e)
@@ -114,6 +118,9 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		return s, true
 	}
 	f, known := c.foreignOf(name)
+	if _, whole := c.linter.foreign[name+"_bucket"]; whole && c.native {
+		return shape{}, false
+	}
 	if !known {
 		if node != nil {
 			c.checkUnknown(node, name)

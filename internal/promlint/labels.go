@@ -77,7 +77,7 @@ func (c *checker) unknownLabel(node, from parser.Node, label string, s *shape, e
 func nearestOf(word string, among []string) string {
 	best, distance := "", max(2, len(word)/3)+1
 	for _, candidate := range among {
-		if d := editDistance(word, candidate); d < distance {
+		if d := catalog.EditDistance(word, candidate); d < distance {
 			best, distance = candidate, d
 		}
 		if (strings.HasPrefix(candidate, word+"_") || strings.HasPrefix(word, candidate+"_")) && best == "" {

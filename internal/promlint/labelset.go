@@ -61,6 +61,11 @@ func (s labelSet) only(labels []string, deployment map[string]bool) labelSet {
 	for label := range s.own {
 		kept.gone[label] = true
 	}
+	for label := range deployment {
+		if s.deployment {
+			kept.gone[label] = true
+		}
+	}
 	maps.Copy(kept.gone, s.gone)
 	for _, label := range labels {
 		if s.has(label, deployment) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // A mutant is a copy of an expression with one mistake.
@@ -338,6 +339,7 @@ func excused(l *Linter, s shipped, m mutant) string {
 }
 
 func TestEachMutantOfTheShippedContentIsFound(t *testing.T) {
+	race.SkipSequential(t)
 	start := time.Now()
 	stable, wire := contentLinter(content.Stable, Suffixed), contentLinter(content.Wire, Wire)
 	found, total, same := map[string]int{}, map[string]int{}, map[string]int{}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // part is what a name stands for within a metric.
@@ -20,6 +21,7 @@ const (
 	partBucket             // The buckets of a histogram.
 	partSum                // The sum of a histogram or summary.
 	partCount              // The count of a histogram or summary.
+	partWhole              // A native histogram.
 )
 
 // entry is what a name means.
@@ -40,13 +42,13 @@ type names struct {
 
 var allNames = sync.OnceValue(func() map[Spelling]*names {
 	all := map[Spelling]*names{}
-	for _, spelling := range []Spelling{Suffixed, Unsuffixed, Dotted, Wire} {
-		n := &names{spelling: spelling, byName: map[string]entry{}, bare: map[string]*catalog.Metric{}}
+	for _, s := range []Spelling{Suffixed, Unsuffixed, Dotted, Wire} {
+		n := &names{spelling: s, byName: map[string]entry{}, bare: map[string]*catalog.Metric{}}
 		metrics := catalog.All()
 		for i := range metrics {
 			n.add(&metrics[i])
 		}
-		all[spelling] = n
+		all[s] = n
 	}
 	return all
 })
@@ -56,18 +58,6 @@ func namesOf(s Spelling) *names {
 		return n
 	}
 	return allNames()[Suffixed]
-}
-
-var metricTypes = map[catalog.Kind]otlptranslator.MetricType{
-	catalog.KindGauge: otlptranslator.MetricTypeGauge, catalog.KindSum: otlptranslator.MetricTypeMonotonicCounter,
-	catalog.KindHistogram: otlptranslator.MetricTypeHistogram, catalog.KindSummary: otlptranslator.MetricTypeSummary,
-}
-
-var strategies = map[Spelling]otlptranslator.TranslationStrategyOption{
-	Suffixed:   otlptranslator.UnderscoreEscapingWithSuffixes,
-	Unsuffixed: otlptranslator.UnderscoreEscapingWithoutSuffixes,
-	Dotted:     otlptranslator.NoTranslation,
-	Wire:       otlptranslator.UnderscoreEscapingWithSuffixes,
 }
 
 func (n *names) add(m *catalog.Metric) {
@@ -82,8 +72,11 @@ func (n *names) add(m *catalog.Metric) {
 		}
 		// With "naming: wire" of the receiver, what the project itself computes keeps its name.
 	}
-	namer := otlptranslator.NewMetricNamer("", strategies[n.spelling])
-	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: metricTypes[m.Kind]})
+	to := spelling.Spelling(n.spelling)
+	if n.spelling == Wire {
+		to = spelling.Suffixed
+	}
+	name, err := spelling.Name(m, to)
 	if err != nil {
 		return
 	}
@@ -170,33 +163,12 @@ func (l *Linter) nearest(name string) string {
 		if abs(len(candidate)-len(name)) > distance {
 			continue
 		}
-		d := editDistance(name, candidate)
+		d := catalog.EditDistance(name, candidate)
 		if d < distance || d == distance && best != "" && candidate < best {
 			best, distance = candidate, d
 		}
 	}
 	return best
-}
-
-// editDistance is the number of letters to insert, remove or change.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func abs(n int) int { return max(n, -n) }

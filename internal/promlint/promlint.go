@@ -210,6 +210,8 @@ type checker struct {
 	findings []Finding
 	// variables are the places where a variable of Grafana was replaced by a stand-in.
 	variables map[int]bool
+	// native is true within the argument of a function of native histograms.
+	native bool
 	// guards are the metrics that an enclosing "and" requires to be positive.
 	guards []map[string]bool
 	// required are the results of guardsOf: without them, deep expressions take long.

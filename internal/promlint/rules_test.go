@@ -88,6 +88,10 @@ var examples = []example{
 		good: `sum without (finished_reason) (vllm_request_finished_ratio{finished_reason!="stop"})`,
 	},
 	{
+		code: CodeCounterWithoutRate, bad: `vllm_num_requests_waiting and on (instance) topk(5, vllm_prompt_tokens_total)`,
+		good: `vllm_num_requests_waiting and on (instance) topk(5, rate(vllm_prompt_tokens_total[5m]))`,
+	},
+	{
 		code: CodeLifetimeRatio, bad: `vllm_prefix_cache_hits_total / vllm_prefix_cache_queries_total`,
 		good: `rate(vllm_prefix_cache_hits_total[5m]) / (rate(vllm_prefix_cache_queries_total[5m]) > 0)`,
 	},

@@ -63,6 +63,8 @@ type shape struct {
 	// the bounds.
 	leLost bool
 	bounds unit
+	// native is true for native histograms.
+	native bool
 	// raw is the selector of a counter whose value is used without rate.
 	raw parser.Node
 	// scalar is true for numbers; literal is the number if it is known.

@@ -12,7 +12,10 @@ var variable = regexp.MustCompile(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|\[\[[A-Z
 
 var labelList = regexp.MustCompile(`(?i)\b(by|without|on|ignoring|group_left|group_right)\s*\([^()]*$`)
 
-var expressions = parser.NewParser(parser.Options{})
+// Servers may have switched on what is experimental.
+var expressions = parser.NewParser(parser.Options{
+	EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true,
+})
 
 // parse parses an expression of which the variables outside of strings are replaced by
 // stand-ins of the same length, so that places stay right.

@@ -245,6 +245,9 @@ var pickerWays = map[string]func(t *testing.T, w *pickerWorld, scrapes []answer)
 	"our receiver, naming wire": func(t *testing.T, _ *pickerWorld, scrapes []answer) []pmetric.Metrics {
 		return received(t, scrapes, vllmreceiver.NamingWire)
 	},
+	"the Prometheus receiver": func(t *testing.T, _ *pickerWorld, scrapes []answer) []pmetric.Metrics {
+		return prometheusReceived(t, scrapes)
+	},
 	// It has no times of starts and no ends.
 	"the names of the wire": func(t *testing.T, _ *pickerWorld, scrapes []answer) (batches []pmetric.Metrics) {
 		for _, s := range scrapes {

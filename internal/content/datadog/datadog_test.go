@@ -25,7 +25,7 @@ func TestEveryAlertHasAMonitorOrAReason(t *testing.T) {
 	for _, m := range Monitors() {
 		said[m.Alert]++
 	}
-	for alert, reason := range Unsaid() {
+	for alert, reason := range WithoutMonitor() {
 		said[alert]++
 		assert.NotEmpty(t, reason, alert)
 	}

@@ -53,7 +53,7 @@ func Parts() map[string]map[string]string {
 			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s |\n", a.Name, m.Differs)
 			continue
 		}
-		fmt.Fprintf(&table, "| %s | none | %s |\n", a.Name, Unsaid()[a.Name])
+		fmt.Fprintf(&table, "| %s | none | %s |\n", a.Name, WithoutMonitor()[a.Name])
 	}
 	return map[string]map[string]string{dir + "README.md": {"monitors": table.String()}}
 }

@@ -79,9 +79,10 @@ func Monitors() []Monitor {
 		},
 		{
 			Alert: "VLLMTooFewServers", MissingData: notify, Parameter: "serversExpected",
-			Query:   "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
-			Text:    "{{value}} servers are reported, fewer than there should be.",
-			Differs: "Set the number in the query and in the threshold.",
+			Query: "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
+			Text:  "{{value}} servers are reported, fewer than there should be.",
+			Differs: "Set the number in the query and in the threshold. It counts only servers with a diagnosis, so it also fires " +
+				"where the processor is missing.",
 		},
 		{
 			Alert: "VLLMBudgetBurnFast", MissingData: resolve, Parameter: "burnFast",
@@ -115,9 +116,10 @@ func Monitors() []Monitor {
 		},
 		{
 			Alert: "VLLMGatewayLatencyHigh", MissingData: resolve, Parameter: "gatewayLatencySeconds",
-			Query:   "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
-			Text:    "1 % of the requests for " + model + " take longer than {{value}} s at the gateway.",
-			Differs: "It is the slowest replica of the picker, not all of them together, and has no guard on traffic.",
+			Query: "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
+			Text:  "1 % of the requests for " + model + " take longer than {{value}} s at the gateway.",
+			Differs: "It is the slowest replica of the picker, not all of them together, and has no guard on traffic. " +
+				"The group without a model is the whole picker.",
 		},
 		{
 			Alert: "VLLMCollectorSilent", MissingData: notify,
@@ -128,8 +130,8 @@ func Monitors() []Monitor {
 	}
 }
 
-// Unsaid has the alerts without a monitor, each with the reason.
-func Unsaid() map[string]string {
+// WithoutMonitor has the alerts without a monitor, each with the reason.
+func WithoutMonitor() map[string]string {
 	const notSent = "The example does not send the collector's own telemetry to Datadog."
 	return map[string]string{
 		"VLLMReplicaNotServing": "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",

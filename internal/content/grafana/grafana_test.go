@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,19 +44,27 @@ type dashboard struct {
 type drawn struct {
 	ID                       int
 	Type, Title, Description string
+	Repeat                   string
 	Collapsed                bool
 	Panels                   []drawn
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               struct{ Type, UID string }
 	Targets                  []struct {
-		RefID, Expr, Format string
-		Instant             bool
+		RefID, Expr, Format, LegendFormat string
+		Instant                           bool
 	}
-	Links       []struct{ Title, URL string }
+	Links   []struct{ Title, URL string }
+	Options struct {
+		SortBy []struct {
+			DisplayName string
+			Desc        bool
+		}
+	}
 	FieldConfig struct {
 		Defaults struct {
 			Unit, NoValue string
 			Color         struct{ Mode string }
+			Custom        struct{ ShowPoints string }
 			Thresholds    struct {
 				Steps []struct {
 					Color string
@@ -64,7 +73,7 @@ type drawn struct {
 			}
 		}
 		Overrides []struct {
-			Matcher    struct{ Options string }
+			Matcher    struct{ ID, Options string }
 			Properties []struct {
 				ID    string
 				Value any
@@ -73,10 +82,12 @@ type drawn struct {
 	}
 }
 
+var written = sync.OnceValues(grafana.Files)
+
 // all returns every dashboard by its path.
 func all(t *testing.T) map[string]dashboard {
 	t.Helper()
-	files, err := grafana.Files()
+	files, err := written()
 	require.NoError(t, err)
 	boards := map[string]dashboard{}
 	for name, text := range files {
@@ -256,6 +267,83 @@ func TestLinksKeepWhatWasChosen(t *testing.T) {
 	assert.Greater(t, internal, 10)
 }
 
+// Grafana writes the text for missing values also into each empty cell of a table. "No cause is
+// present" beside a cause is false.
+func TestEmptyCellsDoNotSayThatNothingIsThere(t *testing.T) {
+	cells := 0
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			if p.Type != "table" {
+				continue
+			}
+			titles := map[string]bool{}
+			for _, o := range p.FieldConfig.Overrides {
+				for _, property := range o.Properties {
+					if property.ID == "noValue" {
+						cells++
+						titles[o.Matcher.Options] = true
+						assert.Equal(t, "-", property.Value, "%s: %s", name, p.Title)
+					}
+				}
+			}
+			for _, s := range p.Options.SortBy {
+				assert.True(t, titles[s.DisplayName] && s.Desc, "%s: %s", name, p.Title)
+			}
+			b, _ := content.BoardByUID(d.UID)
+			for _, row := range b.Rows {
+				for _, drawn := range row.Panels {
+					for _, c := range drawn.Columns {
+						assert.True(t, drawn.Title != p.Title || titles[c.Title], "%s: %s: %s", name, p.Title, c.Title)
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, cells, 50)
+}
+
+// The attainment is between two bounds. Grafana fills down to a series by its whole name, so
+// each objective has a panel, and the name has no label.
+func TestTheAttainmentIsABand(t *testing.T) {
+	bands := 0
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			for _, o := range p.FieldConfig.Overrides {
+				for _, property := range o.Properties {
+					if property.ID != "custom.fillBelowTo" {
+						continue
+					}
+					bands++
+					assert.Equal(t, "byFrameRefID", o.Matcher.ID)
+					down := 0
+					for _, target := range p.Targets {
+						assert.NotContains(t, target.LegendFormat, "{{", "%s: %s", name, p.Title)
+						assert.True(t, target.RefID != o.Matcher.Options || target.LegendFormat == "at most", "%s: %s", name, p.Title)
+						if target.LegendFormat == property.Value {
+							down++
+						}
+					}
+					assert.Equal(t, 1, down, "%s: %s is filled down to %s", name, p.Title, property.Value)
+					assert.Equal(t, "objective", p.Repeat, name)
+					assert.Contains(t, p.Title, "$"+p.Repeat, "%s: which one is it?", name)
+				}
+			}
+		}
+	}
+	assert.Equal(t, 3, bands, "one in each spelling")
+}
+
+// A value between two gaps is a point and no line. Without points it would look like no data.
+func TestSingleValuesAreDrawn(t *testing.T) {
+	for name, d := range all(t) {
+		for _, p := range flat(d) {
+			if p.Type == "timeseries" {
+				assert.Equal(t, "auto", p.FieldConfig.Defaults.Custom.ShowPoints, "%s: %s", name, p.Title)
+			}
+		}
+	}
+}
+
 // Events are marked where a condition begins.
 func TestBoardsMarkChanges(t *testing.T) {
 	boards := all(t)
@@ -263,6 +351,11 @@ func TestBoardsMarkChanges(t *testing.T) {
 		d := boards["content/grafana/suffixed/"+uid+".json"]
 		require.Greater(t, len(d.Annotations.List), 1, uid)
 		assert.Contains(t, d.Annotations.List[1].Target.Expr, "diagnosis_condition")
+		for _, a := range d.Annotations.List[1:] {
+			// Over a week Grafana asks for a point in ten minutes: what began between two points and
+			// more than a minute before the second one would have no mark.
+			assert.Contains(t, a.Target.Expr, "offset $__interval", uid)
+		}
 		// Grafana's types know the texts "on" and "off", its code takes any text for true: then the
 		// events would be in 1970, because their value is 1.
 		assert.Nil(t, d.Annotations.List[1].UseValueForTime)

@@ -23,7 +23,11 @@ func panel(p content.Panel, b content.Board) object {
 		targets = append(targets, target(p, q, refID(i)))
 	}
 	drawn["targets"] = targets
-	overrides := thresholdLines(p)
+	if p.Repeat != "" {
+		drawn["title"] = p.Title + ": $" + p.Repeat
+		drawn["repeat"], drawn["repeatDirection"], drawn["maxPerRow"] = p.Repeat, "h", 3
+	}
+	overrides := append(thresholdLines(p), bands(p)...)
 	switch p.Kind {
 	case content.TimeSeries:
 		drawn["options"] = object{
@@ -44,14 +48,14 @@ func panel(p content.Panel, b content.Board) object {
 		}
 	case content.StateTimeline:
 		drawn["options"] = object{
-			"mergeValues": true, "showValue": "auto", "alignValue": "left", "rowHeight": 0.85,
+			"mergeValues": true, "showValue": "auto", "alignValue": "left", "rowHeight": 0.85, "perPage": 20,
 			"legend":  object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
 			"tooltip": object{"mode": "single", "sort": "none"},
 		}
 	case content.Table:
-		drawn["options"] = object{"showHeader": true, "cellHeight": "sm"}
+		drawn["options"] = object{"showHeader": true, "cellHeight": "sm", "sortBy": sorted(p)}
 		drawn["transformations"] = organized(p)
-		overrides = columnLinks(p, b)
+		overrides = columnSettings(p, b)
 	}
 	drawn["fieldConfig"] = object{"defaults": defaults(p), "overrides": overrides}
 	return drawn
@@ -94,7 +98,7 @@ func defaults(p content.Panel) object {
 	switch p.Kind {
 	case content.TimeSeries:
 		custom := object{
-			"drawStyle": "line", "lineWidth": 1, "fillOpacity": 0, "showPoints": "never", "lineInterpolation": "linear",
+			"drawStyle": "line", "lineWidth": 1, "fillOpacity": 0, "showPoints": "auto", "lineInterpolation": "linear",
 			"spanNulls": false, "axisSoftMin": 0, "axisPlacement": "auto", "scaleDistribution": object{"type": "linear"},
 			"stacking": object{"mode": "none", "group": "A"}, "thresholdsStyle": object{"mode": "off"},
 		}
@@ -157,6 +161,24 @@ func thresholdLines(p content.Panel) []any {
 	return list
 }
 
+// bands fill the area between two series. Grafana finds the lower one by its name, which is
+// why a name in it must not depend on labels.
+func bands(p content.Panel) []any {
+	list := []any{}
+	for i, q := range p.Queries {
+		if q.FillTo != "" {
+			list = append(list, object{
+				"matcher": object{"id": "byFrameRefID", "options": refID(i)},
+				"properties": []any{
+					object{"id": "custom.fillBelowTo", "value": q.FillTo},
+					object{"id": "custom.fillOpacity", "value": 35},
+				},
+			})
+		}
+	}
+	return list
+}
+
 // organized orders and names the columns of a table and hides all others.
 func organized(p content.Panel) []any {
 	order, names, keep := object{}, object{}, []string{}
@@ -170,23 +192,33 @@ func organized(p content.Panel) []any {
 	}
 }
 
-// columnLinks makes the values of columns links.
-func columnLinks(p content.Panel, b content.Board) []any {
+func sorted(p content.Panel) []any {
 	list := []any{}
 	for _, c := range p.Columns {
+		if c.Sort == content.Descending {
+			list = append(list, object{"displayName": c.Title, "desc": true})
+		}
+	}
+	return list
+}
+
+// columnSettings makes the values of columns links. Grafana writes the text for missing values
+// also into each empty cell, where it would be false.
+func columnSettings(p content.Panel, b content.Board) []any {
+	list := []any{}
+	for _, c := range p.Columns {
+		properties := []any{object{"id": "noValue", "value": "-"}}
 		var link object
 		switch {
 		case c.Runbook:
 			link = object{"title": "Runbook", "url": content.RunbookURL("${__value.text}"), "targetBlank": true}
 		case c.Board != "":
 			link = object{"title": "Details", "url": boardURL(c.Board, b, c.Variable), "targetBlank": false}
-		default:
-			continue
 		}
-		list = append(list, object{
-			"matcher":    object{"id": "byName", "options": c.Title},
-			"properties": []any{object{"id": "links", "value": []any{link}}},
-		})
+		if link != nil {
+			properties = append(properties, object{"id": "links", "value": []any{link}})
+		}
+		list = append(list, object{"matcher": object{"id": "byName", "options": c.Title}, "properties": properties})
 	}
 	return list
 }

@@ -140,7 +140,7 @@ func panel(p content.Panel, b content.Board) object {
 	for _, q := range p.Queries {
 		spec := object{"query": q.Expr}
 		if q.Legend != "" {
-			spec["seriesNameFormat"] = q.Legend
+			spec["seriesNameFormat"] = legend(p, q, b)
 		}
 		if p.Kind == content.StateTimeline {
 			// Each point is a cell with a border; narrow cells are nothing but borders.
@@ -160,6 +160,16 @@ func panel(p content.Panel, b content.Board) object {
 	return object{"kind": "Panel", "spec": spec}
 }
 
+// legend has the labels of which Perses cannot make a panel each.
+func legend(p content.Panel, q content.Query, b content.Board) string {
+	for _, v := range b.Variables {
+		if v.Name == p.Repeat {
+			return q.Legend + " {{" + v.LabelName + "}}"
+		}
+	}
+	return q.Legend
+}
+
 func plugin(p content.Panel) object {
 	switch p.Kind {
 	case content.Stat:
@@ -169,9 +179,7 @@ func plugin(p content.Panel) object {
 			// allows, and what is too wide is cut off.
 			spec["valueFontSize"] = 24
 		}
-		if len(p.Thresholds) > 0 {
-			spec["thresholds"] = thresholds(p)
-		}
+		spec["thresholds"] = thresholds(p)
 		if len(p.Mappings) > 0 {
 			spec["mappings"] = mappings(p)
 		}
@@ -215,7 +223,7 @@ func timeSeries(p content.Panel) object {
 	for i, q := range p.Queries {
 		if q.AsThreshold {
 			settings = append(settings, object{
-				"queryIndex": i, "colorMode": "fixed-single", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
+				"queryIndex": i, "colorMode": "fixed", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
 			})
 		}
 	}
@@ -225,8 +233,12 @@ func timeSeries(p content.Panel) object {
 	return spec
 }
 
+// neutral is the colour of a value without a judgement.
+const neutral = "#52627A"
+
 func thresholds(p content.Panel) object {
-	spec := object{"mode": "absolute", "steps": []any{}}
+	// Without a default Perses draws values green.
+	spec := object{"mode": "absolute", "defaultColor": neutral, "steps": []any{}}
 	steps := []any{}
 	for i, t := range p.Thresholds {
 		if i == 0 {
@@ -261,6 +273,9 @@ func columns(p content.Panel) []any {
 			settings["format"] = format(p)
 		}
 		settings["name"] = name
+		if c.Sort != "" {
+			settings["sort"] = string(c.Sort)
+		}
 		list = append(list, settings)
 	}
 	list = append(list, object{"name": "timestamp", "hide": true})

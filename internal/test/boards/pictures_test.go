@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ var (
 
 func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
+		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{}),
 	})
 }
 
@@ -37,24 +38,34 @@ func TestPictures(t *testing.T) {
 	if *page == "" {
 		t.Skip("make boards draws the pictures")
 	}
-	stable := recorded(t, pictureStory())
-	s := newSite(*page, *source, NewAPI(stable.DB, stable.Engine, drawnEnd))
-	server := httptest.NewServer(s)
-	defer server.Close()
 	b, err := startBrowser(t.Context(), *chromium)
 	require.NoError(t, err)
 	defer b.stop()
-	files, err := filepath.Glob(filepath.Join(*source, "suffixed", "*.json"))
+	wired := pictureStory()
+	wired.Wire = true
+	drawn := drawBoards(t, b, "suffixed", pictureStory()) + drawBoards(t, b, "wire", wired)
+	require.Positive(t, drawn, "there is no such dashboard")
+}
+
+// drawBoards draws the boards of a folder from a story.
+func drawBoards(t *testing.T, b *browser, folder string, story *history.Story) int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(*source, folder, "*.json"))
 	require.NoError(t, err)
-	require.NotEmpty(t, files, "there is no dashboard")
+	require.NotEmpty(t, files, "there is no dashboard in %s", folder)
+	files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(filepath.Base(f), *only) })
+	if len(files) == 0 {
+		return 0
+	}
+	store := recorded(t, story)
+	s := newSite(*page, *source, NewAPI(store.DB, store.Engine, drawnEnd))
+	server := httptest.NewServer(s)
+	defer server.Close()
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".json")
-		if !strings.Contains(name, *only) {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			what := shot{
-				file: "suffixed/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd,
+				file: folder + "/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd,
 				width: 1400,
 			}
 			switch name {
@@ -81,6 +92,7 @@ func TestPictures(t *testing.T) {
 			}
 		})
 	}
+	return len(files)
 }
 
 // write writes a picture of a size that a repository can bear.

@@ -43,7 +43,7 @@ func eachRunbook(t *testing.T, faulty, wired *history.History) {
 		for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
 			queries++
 			query := filled(strings.TrimSpace(match[1]), nil)
-			n := values(t, name, target{Expr: query}, data{h.Stores[0], h.Begin.Add(history.IncidentFrom), h.Begin.Add(history.IncidentFrom + 12*time.Minute)})
+			n := values(t, name, target{Expr: query}, data{h.Stores[0], h.Begin.Add(history.IncidentFrom), h.Begin.Add(incidentSeen)})
 			about := strings.Join(strings.Fields(query), " ")
 			if comparison.MatchString(about) {
 				continue

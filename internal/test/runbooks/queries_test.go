@@ -121,11 +121,12 @@ func TestTheQueriesOfTheRunbooksShowTheIncident(t *testing.T) {
 			story := history.FromScenario(&s)
 			// Without objectives, every latency is compared with what is usual.
 			story.Processor = map[string]any{"objectives": []any{}}
-			h := history.Play(t, story, history.Suffixed)
 			during := incident.during
 			if during == 0 {
 				during = 16 * time.Minute
 			}
+			story.Length = during
+			h := history.Play(t, story, history.Suffixed)
 			all := queries(t, incident.runbook)
 			require.NotEmpty(t, all)
 			// sum adds up what a query shows at a time.

@@ -1,0 +1,43 @@
+package docs
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var prometheusKey = regexp.MustCompile(`(?m)^(scrape_configs|rule_files|otlp|alerting):`)
+
+// Prometheus accepts what the first pages print for it, and the rules that it loads in a
+// checkout exist.
+func TestPrometheusAcceptsTheConfigurationsOfTheFirstPages(t *testing.T) {
+	rules := 0
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "start", "*.md"))
+	require.NoError(t, err)
+	for _, path := range append(pages, filepath.Join(root, "docs", "alerts.md")) {
+		page, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		for _, block := range yamlBlock.FindAllStringSubmatch(read(t, page), -1) {
+			if !prometheusKey.MatchString(block[1]) {
+				continue
+			}
+			loaded, err := config.Load(block[1], promslog.NewNopLogger())
+			require.NoError(t, err, "%s: %s", page, block[1])
+			for _, pattern := range loaded.RuleFiles {
+				found, err := filepath.Glob(filepath.Join(root, pattern))
+				require.NoError(t, err)
+				assert.NotEmpty(t, found, "%s: %s", page, pattern)
+				rules += len(found)
+			}
+			for _, job := range loaded.ScrapeConfigs {
+				assert.Equal(t, job.JobName == "otelcol-vllm", job.HonorLabels, "%s: only the collector's page of servers has their job and instance", page)
+			}
+		}
+	}
+	assert.Positive(t, rules)
+}
