@@ -90,7 +90,7 @@ var diagnosisWords = map[string]runbook{
 		mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
 		looksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",
 		notConclude:  "Do not conclude that more servers help. They help if requests wait; they do not if each step is slow.",
-		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine.",
+		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine. A server that restarts again and again is seen if it restarts every two and a half minutes or more often, or is gone for a minute each time; one that restarts every four minutes and is back within one has no alert.",
 	},
 	"VLLMServerVanished": {
 		description: "It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.",

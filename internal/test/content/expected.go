@@ -171,9 +171,12 @@ func ofStories() map[string]expected {
 		"one of three replicas down": at(map[string][]string{poolDegraded: nil, replicaNotServing: {"chat-b-0:8000"}}),
 		"one of three replicas slow": at(map[string][]string{poolDegraded: nil, serverDegraded: {"chat-b-0:8000"}}),
 		"lone server down":           at(map[string][]string{serverNotServing: {"chat-a-0:8000"}}),
-		"gateway refuses requests":   at(map[string][]string{gatewayErrors: nil}),
-		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
-		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
+		"lone server crashes again and again": {either: []string{serverNotServing, serverDegraded}, from: onset, to: over, may: map[string]string{
+			serverNotServing: "it is unreachable again and again", serverDegraded: "it loses its requests again and again",
+		}},
+		"gateway refuses requests": at(map[string][]string{gatewayErrors: nil}),
+		"no ready endpoints":       at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
+		"slow gateway":             at(map[string][]string{gatewayLatency: nil}),
 		// Nothing is wrong with any server: only the pool has an alert.
 		"gateway holds requests back": at(map[string][]string{poolDegraded: nil}),
 		"LoRA adapter lost":           at(map[string][]string{loraNotLoaded: nil}),

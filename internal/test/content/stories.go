@@ -117,6 +117,13 @@ func stories() []*history.Story {
 			})
 		}),
 		story("lone server down", func(s *history.Story) { away(&s.Servers[0]) }),
+		// A crash loop with a fast start: it is never gone for a minute.
+		story("lone server crashes again and again", func(s *history.Story) {
+			for at := onset; at < over; at += 150 * time.Second {
+				s.Servers[0].Config.Faults = append(s.Servers[0].Config.Faults,
+					vllmsim.Fault{Kind: vllmsim.FaultRestart, At: at.Seconds(), Until: (at + 45*time.Second).Seconds()})
+			}
+		}),
 		// The picker refuses 3 of 15 requests: 20 %.
 		story("gateway refuses requests", func(s *history.Story) {
 			s.Gateway = picker(history.GatewayPhase{Served: 12, Refused: 3, Duration: 1500 * time.Millisecond, Ready: 3, Queued: 20})
