@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // part is what a name stands for within a metric.
@@ -41,13 +42,13 @@ type names struct {
 
 var allNames = sync.OnceValue(func() map[Spelling]*names {
 	all := map[Spelling]*names{}
-	for _, spelling := range []Spelling{Suffixed, Unsuffixed, Dotted, Wire} {
-		n := &names{spelling: spelling, byName: map[string]entry{}, bare: map[string]*catalog.Metric{}}
+	for _, s := range []Spelling{Suffixed, Unsuffixed, Dotted, Wire} {
+		n := &names{spelling: s, byName: map[string]entry{}, bare: map[string]*catalog.Metric{}}
 		metrics := catalog.All()
 		for i := range metrics {
 			n.add(&metrics[i])
 		}
-		all[spelling] = n
+		all[s] = n
 	}
 	return all
 })
@@ -57,18 +58,6 @@ func namesOf(s Spelling) *names {
 		return n
 	}
 	return allNames()[Suffixed]
-}
-
-var metricTypes = map[catalog.Kind]otlptranslator.MetricType{
-	catalog.KindGauge: otlptranslator.MetricTypeGauge, catalog.KindSum: otlptranslator.MetricTypeMonotonicCounter,
-	catalog.KindHistogram: otlptranslator.MetricTypeHistogram, catalog.KindSummary: otlptranslator.MetricTypeSummary,
-}
-
-var strategies = map[Spelling]otlptranslator.TranslationStrategyOption{
-	Suffixed:   otlptranslator.UnderscoreEscapingWithSuffixes,
-	Unsuffixed: otlptranslator.UnderscoreEscapingWithoutSuffixes,
-	Dotted:     otlptranslator.NoTranslation,
-	Wire:       otlptranslator.UnderscoreEscapingWithSuffixes,
 }
 
 func (n *names) add(m *catalog.Metric) {
@@ -83,8 +72,11 @@ func (n *names) add(m *catalog.Metric) {
 		}
 		// With "naming: wire" of the receiver, what the project itself computes keeps its name.
 	}
-	namer := otlptranslator.NewMetricNamer("", strategies[n.spelling])
-	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: metricTypes[m.Kind]})
+	to := spelling.Spelling(n.spelling)
+	if n.spelling == Wire {
+		to = spelling.Suffixed
+	}
+	name, err := spelling.Name(m, to)
 	if err != nil {
 		return
 	}

@@ -84,7 +84,7 @@ func TestTheAttributesOfOurResourcesAreInTheTable(t *testing.T) {
 	}
 }
 
-// The package of spellings, written by another hand, agrees about each name.
+// Each name of the catalogue is known in each spelling, and labels are spelled as in the content.
 func TestNamesAreThoseOfThePackageOfSpellings(t *testing.T) {
 	for _, to := range spelling.All() {
 		names := namesOf(Spelling(to))

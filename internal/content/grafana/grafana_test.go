@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,10 +82,12 @@ type drawn struct {
 	}
 }
 
+var written = sync.OnceValues(grafana.Files)
+
 // all returns every dashboard by its path.
 func all(t *testing.T) map[string]dashboard {
 	t.Helper()
-	files, err := grafana.Files()
+	files, err := written()
 	require.NoError(t, err)
 	boards := map[string]dashboard{}
 	for name, text := range files {

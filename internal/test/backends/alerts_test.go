@@ -5,6 +5,8 @@ package backends
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -77,17 +79,20 @@ func broken(t *testing.T, addr string) (errors []string) {
 
 // Two servers behind the collector of the quick start, read by a Prometheus with the
 // example's scrape configuration and the shipped alerts. One server dies: the alert fires
-// with its name only.
+// with its name only, and ends when the server is back.
 func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	t.Parallel()
-	serve := func() *httptest.Server {
+	serve := func(address string) *httptest.Server {
 		simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000})
 		require.NoError(t, err)
-		server := httptest.NewServer(&moving{simulated: simulated})
+		listener, err := net.Listen("tcp", address)
+		require.NoError(t, err)
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: &moving{simulated: simulated}, ReadHeaderTimeout: time.Minute}}
+		server.Start()
 		t.Cleanup(server.Close)
 		return server
 	}
-	healthy, dying := serve(), serve()
+	healthy, dying := serve("127.0.0.1:0"), serve("127.0.0.1:0")
 	exporter := collector.FreeAddr(t)
 	example, err := os.ReadFile(filepath.Join(root, "examples", "prometheus", "prometheus.yml"))
 	require.NoError(t, err)
@@ -117,16 +122,20 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	c.WaitFor(t, "both servers in Prometheus", func() bool { return alive(addr) == 2 })
 	assert.Empty(t, firing(t, addr, "VLLMServerNotServing"))
 
+	name := strings.TrimPrefix(dying.URL, "http://")
 	dying.CloseClientConnections()
 	dying.Close()
 	c.WaitFor(t, "the alert", func() bool { return len(firing(t, addr, "VLLMServerNotServing")) > 0 })
 	for range 20 {
-		assert.Equal(t, []string{strings.TrimPrefix(dying.URL, "http://")}, firing(t, addr, "VLLMServerNotServing"))
+		assert.Equal(t, []string{name}, firing(t, addr, "VLLMServerNotServing"))
 	}
 	assert.Empty(t, broken(t, addr), "every rule can be evaluated with two servers")
 
 	c.WaitFor(t, "the alert of the other Prometheus", func() bool { return len(firing(t, mixed, "VLLMServerNotServing")) > 0 })
 	assert.Equal(t, []string{exporter}, firing(t, mixed, "VLLMServerNotServing"), "without honor_labels the alert names the collector")
+
+	serve(name)
+	c.WaitFor(t, "the end of the alert", func() bool { return len(firing(t, addr, "VLLMServerNotServing")) == 0 })
 	c.Stop(t)
 	prometheus.Stop(t)
 	mixing.Stop(t)

@@ -159,7 +159,7 @@ func ofScenarios() map[string]expected {
 func ofStories() map[string]expected {
 	at := func(fires map[string][]string) expected { return expected{fires: fires, from: onset, to: over} }
 	all := map[string]expected{
-		"healthy pool": nothing(),
+		"healthy pool":   nothing(),
 		"server drained": nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed": at(map[string][]string{serverVanished: {"chat-b-0:8000"}}).
 			with(poolDegraded, "two servers carry the load of three"),
@@ -174,12 +174,14 @@ func ofStories() map[string]expected {
 		"gateway refuses requests":   at(map[string][]string{gatewayErrors: nil}),
 		"no ready endpoints":         at(map[string][]string{noReadyEndpoints: nil, gatewayErrors: nil}),
 		"slow gateway":               at(map[string][]string{gatewayLatency: nil}),
-		"LoRA adapter lost":          at(map[string][]string{loraNotLoaded: nil}),
-		"LoRA adapter unloaded":      nothing(),
-		"collector silent":           at(map[string][]string{collectorSilent: nil}),
-		"processor missing":          {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
-		"queue filling":              at(map[string][]string{queueFilling: nil}),
-		"sending fails":              at(map[string][]string{sendFailing: nil}),
+		// Nothing is wrong with any server: only the pool has an alert.
+		"gateway holds requests back": at(map[string][]string{poolDegraded: nil}),
+		"LoRA adapter lost":           at(map[string][]string{loraNotLoaded: nil}),
+		"LoRA adapter unloaded":       nothing(),
+		"collector silent":            at(map[string][]string{collectorSilent: nil}),
+		"processor missing":           {fires: map[string][]string{diagnosisMissing: {"chat-a-0:8000"}}, to: duration},
+		"queue filling":               at(map[string][]string{queueFilling: nil}),
+		"sending fails":               at(map[string][]string{sendFailing: nil}),
 	}
 	for _, name := range []string{"server removed", "server lost with its collector"} {
 		e := all[name]

@@ -125,6 +125,11 @@ func stories() []*history.Story {
 		story("no ready endpoints", func(s *history.Story) {
 			s.Gateway = picker(history.GatewayPhase{Refused: 12, Duration: 1500 * time.Millisecond})
 		}),
+		// Requests wait at the gateway while the servers have room.
+		story("gateway holds requests back", func(s *history.Story) {
+			s.Servers = replicas(3, nil)
+			s.Gateway = picker(history.GatewayPhase{Served: 12, Duration: 1500 * time.Millisecond, Ready: 3, Queued: 60})
+		}),
 		story("slow gateway", func(s *history.Story) {
 			s.Gateway = picker(history.GatewayPhase{Served: 12, Duration: 40 * time.Second, Ready: 3})
 		}),

@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,6 +60,45 @@ func TestTheDashboardsHaveWhatGuidesAskFor(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[int]int{2: 11, 3: 6}, rows, "eleven panels and six questions")
+}
+
+// The page says of each example for a Prometheus whether it puts attributes on series.
+func TestThePageSaysWhichExamplesPromote(t *testing.T) {
+	page := read(t, "docs/start/dashboards.md")
+	_, without, found := strings.Cut(page, "<!-- not promoted -->\n")
+	require.True(t, found)
+	without, _, _ = strings.Cut(without, "\n\n")
+	root := filepath.Join("..", "..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "examples", "*.yaml"))
+	require.NoError(t, err)
+	backends, err := filepath.Glob(filepath.Join(root, "examples", "backends", "*.yaml"))
+	require.NoError(t, err)
+	named := 0
+	for _, file := range append(files, backends...) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var config struct {
+			Processors map[string]any
+			Exporters  map[string]struct {
+				Conversion struct{ Enabled bool } `yaml:"resource_to_telemetry_conversion"`
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &config), file)
+		promotes, prometheus := config.Processors["transform/labels"] != nil, false
+		for name, exporter := range config.Exporters {
+			kind, _, _ := strings.Cut(name, "/")
+			prometheus = prometheus || slices.Contains([]string{"prometheus", "prometheus_remote_write", "googlemanagedprometheus"}, kind)
+			promotes = promotes || exporter.Conversion.Enabled
+		}
+		if !prometheus {
+			continue
+		}
+		named++
+		path := strings.TrimPrefix(filepath.ToSlash(file), "../../../")
+		assert.Contains(t, page, "(../../"+path+")", "the page does not say what %s does", path)
+		assert.Equal(t, !promotes, strings.Contains(without, "(../../"+path+")"), "%s promotes: %t", path, promotes)
+	}
+	assert.Greater(t, named, 8)
 }
 
 // The attributes that the first page names, those that its configuration promotes, and

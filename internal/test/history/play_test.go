@@ -91,6 +91,7 @@ func TestTheStrategiesHaveTheSamePoints(t *testing.T) {
 // A server that is removed ends its series at once. One that is lost with its collector
 // leaves them, until Prometheus no longer looks back so far.
 func TestServersLeave(t *testing.T) {
+	race.SkipSequential(t)
 	gone := 5 * time.Minute
 	removed, lost := calm("removed", 2), calm("lost", 2)
 	removed.Gone, lost.Gone, lost.Silently = gone, gone, true
@@ -104,6 +105,7 @@ func TestServersLeave(t *testing.T) {
 
 // A collector that is away leaves nothing, and then goes on.
 func TestTheCollectorIsAway(t *testing.T) {
+	race.SkipSequential(t)
 	s := &Story{Length: 30 * time.Minute, Servers: []Servers{calm("chat", 2)}, Away: []Span{{10 * time.Minute, 20 * time.Minute}}}
 	h := Play(t, s, Suffixed)
 	for at, want := range map[time.Duration]int{9 * time.Minute: 1, 16 * time.Minute: 0, 21 * time.Minute: 1} {
@@ -114,6 +116,7 @@ func TestTheCollectorIsAway(t *testing.T) {
 
 // With naming wire the storage has vLLM's own names, and those of the processor.
 func TestWireNames(t *testing.T) {
+	race.SkipSequential(t)
 	h := Play(t, &Story{Length: 5 * time.Minute, Servers: []Servers{calm("chat", 2)}, Wire: true}, Suffixed)
 	for _, series := range []string{"vllm:num_requests_running", `vllm:time_to_first_token_seconds_bucket{le="2.5"}`, "vllm:prompt_tokens_total", "vllm_diagnosis_severity"} {
 		assert.Equal(t, 1, count(t, h.Stores[0], series, h.End), series)
@@ -124,6 +127,7 @@ func TestWireNames(t *testing.T) {
 // A server that does not answer is at 0, and the rule engine waits, fires and holds as
 // the rule says.
 func TestRulesFireWhenTheyMust(t *testing.T) {
+	race.SkipSequential(t)
 	servers := calm("chat", 2)
 	servers.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: 600, Until: 900}}
 	h := Play(t, &Story{Length: 25 * time.Minute, Servers: []Servers{servers, calm("calm", 2)}}, Suffixed)
@@ -154,6 +158,7 @@ groups:
 
 // The gateway's page has the numbers of its phases.
 func TestTheGatewayCounts(t *testing.T) {
+	race.SkipSequential(t)
 	g := &Gateway{Model: "m", Pool: "p", Phases: []GatewayPhase{
 		{Served: 10, Duration: time.Second, Ready: 3},
 		{From: 5 * time.Minute, Served: 4, Refused: 6, Failed: 1, Duration: time.Second, Ready: 1, Queued: 8},
