@@ -318,10 +318,11 @@ var causes = []Cause{
 		Sentence: "The engine itself got slower: the same work takes longer than before.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
-			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower. The panel needs the metric `vllm.diagnosis.signal_ratio`, which is off by default.", Board: "vllm-engine", Panel: "Engine"},
+			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower."},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the CPU of the host, and at what else runs on it."},
 			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time between tokens, p95"},
+			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Engine"},
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
 	},

@@ -119,7 +119,7 @@ func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
 			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1), Repeat: "objective",
-			About: fromSums + "Over the last 5 minutes, as a band: the truth is between at least and at most. The band is a line if the threshold is a bound of the histogram's buckets. Models that have an objective of this name are added up; choose a model to see it alone. The dashed line is the target, the strictest if there are several.",
+			About: fromSums + "Over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. Models that have an objective of this name are added up; choose a model to see it alone. The dashed line is the target, the strictest if there are several.",
 			Queries: []Query{
 				{Expr: ofAllModels.attained("5m", upper), Legend: "at most", FillTo: "at least"},
 				{Expr: ofAllModels.attained("5m", lower), Legend: "at least"},

@@ -29,7 +29,6 @@ type Record struct {
 	// Meaning is one sentence for the documentation.
 	Meaning string
 	Expr    string
-	Labels  map[string]string
 	// Unit is the UCUM unit of the result.
 	Unit string
 }
@@ -55,8 +54,6 @@ type Alert struct {
 	For time.Duration
 	// KeepFiringFor is how long the alert stays after the expression stopped to hold.
 	KeepFiringFor time.Duration
-	// Labels are labels besides severity.
-	Labels map[string]string
 	// Summary is one line that names what is affected, as a template of Prometheus.
 	Summary string
 	// Description is what happens to users and what to do first, as a template.

@@ -120,7 +120,7 @@ func (p *player) rules(g *content.Group) (all []rules.Rule) {
 		return e
 	}
 	for _, r := range g.Records {
-		all = append(all, rules.NewRecordingRule(r.Name, parsed(r.Expr), labels.FromMap(r.Labels)))
+		all = append(all, rules.NewRecordingRule(r.Name, parsed(r.Expr), labels.EmptyLabels()))
 	}
 	for i := range g.Alerts {
 		a := &g.Alerts[i]

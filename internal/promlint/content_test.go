@@ -25,12 +25,12 @@ func shippedContent(t *testing.T) []shipped {
 	var all []shipped
 	for _, group := range content.Groups() {
 		for _, r := range group.Records {
-			all = append(all, shipped{group.Name + "/" + r.Name, r.Expr, group.Set, Context{Kind: Record, Name: r.Name, Unit: r.Unit, Labels: r.Labels}})
+			all = append(all, shipped{group.Name + "/" + r.Name, r.Expr, group.Set, Context{Kind: Record, Name: r.Name, Unit: r.Unit}})
 		}
 		for i := range group.Alerts {
 			a := &group.Alerts[i]
 			all = append(all, shipped{group.Name + "/" + a.Name, a.Expr, group.Set, Context{
-				Kind: Alert, Name: a.Name, For: a.For, Labels: a.Labels, Templates: []string{a.Summary, a.Description},
+				Kind: Alert, Name: a.Name, For: a.For, Templates: []string{a.Summary, a.Description},
 			}})
 			for _, step := range a.Diagnosis {
 				if step.Query != "" {
@@ -84,7 +84,7 @@ func contentLinter(set string, to Spelling) *Linter {
 			if to == Unsuffixed || to == Dotted {
 				expr, _ = spelling.Expr(expr, spelling.Spelling(to))
 			}
-			l.Record(r.Name, expr, r.Unit, r.Labels)
+			l.Record(r.Name, expr, r.Unit, nil)
 		}
 	}
 	return l

@@ -79,8 +79,8 @@ func Monitors() []Monitor {
 		},
 		{
 			Alert: "VLLMTooFewServers", MissingData: notify, Parameter: "serversExpected",
-			Query:   "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
-			Text:    "{{value}} servers are reported, fewer than there should be.",
+			Query: "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
+			Text:  "{{value}} servers are reported, fewer than there should be.",
 			Differs: "Set the number in the query and in the threshold. It counts only servers with a diagnosis, so it also fires " +
 				"where the processor is missing.",
 		},
@@ -116,8 +116,8 @@ func Monitors() []Monitor {
 		},
 		{
 			Alert: "VLLMGatewayLatencyHigh", MissingData: resolve, Parameter: "gatewayLatencySeconds",
-			Query:   "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
-			Text:    "1 % of the requests for " + model + " take longer than {{value}} s at the gateway.",
+			Query: "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
+			Text:  "1 % of the requests for " + model + " take longer than {{value}} s at the gateway.",
 			Differs: "It is the slowest replica of the picker, not all of them together, and has no guard on traffic. " +
 				"The group without a model is the whole picker.",
 		},

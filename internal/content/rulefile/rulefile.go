@@ -77,7 +77,7 @@ func Groups(groups []content.Group, set string, to spelling.Spelling) ([]Group, 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}
-			out.Rules = append(out.Rules, Rule{Record: r.Name, Expr: expr, Labels: r.Labels})
+			out.Rules = append(out.Rules, Rule{Record: r.Name, Expr: expr})
 		}
 		for j := range g.Alerts {
 			rule, err := alert(&g.Alerts[j], to)
@@ -100,7 +100,6 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
 		Annotations: map[string]string{"summary": spelling.Template(a.Summary, to), "runbook_url": a.RunbookURL()},
 	}
-	maps.Copy(rule.Labels, a.Labels)
 	if a.Description != "" {
 		rule.Annotations["description"] = spelling.Template(a.Description, to)
 	}

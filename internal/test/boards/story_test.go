@@ -96,7 +96,7 @@ func ownTelemetry(at time.Duration) []history.Sample {
 }
 
 // moved copies all series of a storage into an empty one, with other times.
-func moved(t *testing.T, from *history.Store, to *history.Store, by time.Duration) {
+func moved(t *testing.T, from, to *history.Store, by time.Duration) {
 	t.Helper()
 	querier, err := from.DB.Querier(0, 1<<62)
 	require.NoError(t, err)

@@ -30,7 +30,8 @@ func (o *Objective) Unreachable() string {
 	// Rounded up, because the burn rate must exceed the factor.
 	enough := math.Ceil((1-1/alertFactors[0])*1e4) / 1e4
 	return fmt.Sprintf("objective %q: with the target %s the burn rate is at most %s, even if every request is too slow, "+
-		"so an alert on a burn rate above %s can never fire; write a target of at least %s, or let your alerts compare with a lower burn rate",
+		"so an alert on a burn rate above %s can never fire; write a target of at least %s, let your alerts compare with a lower burn rate, "+
+		"or use the rules in content/rules, which fire with any target",
 		o.Name, number(o.Target), strconv.FormatFloat(o.HighestBurn(), 'g', 3, 64), strings.Join(never, " or "), number(enough))
 }
 

@@ -12,7 +12,8 @@ import (
 
 func TestATargetThatMakesAnAlertUnreachableIsNamed(t *testing.T) {
 	t.Parallel()
-	const ending = " can never fire; write a target of at least 0.9306, or let your alerts compare with a lower burn rate"
+	const ending = " can never fire; write a target of at least 0.9306, let your alerts compare with a lower burn rate, " +
+		"or use the rules in content/rules, which fire with any target"
 	for _, c := range []struct {
 		target float64
 		want   string

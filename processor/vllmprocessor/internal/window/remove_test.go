@@ -216,3 +216,44 @@ func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
 	assert.Zero(t, r.Series())
 	assert.Empty(t, r.groups)
 }
+
+// Clients make up names of models, hundreds a minute. The whole picker lasts, and keeps none
+// of the names that are gone.
+func TestModelsOfAPickerThatChurnLeaveTheWhole(t *testing.T) {
+	r := fresh()
+	page := func(at time.Duration, models ...string) *collect.Batch {
+		b := &collect.Batch{Time: int64(time.Hour + at)}
+		for i, model := range models {
+			b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{
+				{Name: "model_name", Value: model}, {Name: "pod", Value: "a"}, {Name: "target_model_name", Value: model},
+			}))
+			b.Samples = append(b.Samples, collect.Sample{Input: collect.PickerErrors, Group: i, Value: 1})
+		}
+		return b
+	}
+	numbers := map[int]bool{}
+	for minute := range 60 {
+		models := []string{"real"}
+		for i := range 100 {
+			models = append(models, fmt.Sprint(minute, "-", i))
+		}
+		r.Observe(page(time.Duration(minute)*time.Minute, models...), math.MaxInt)
+		r.Trim()
+		for up, status := range r.Rollups() {
+			numbers[up.Number] = true
+			assert.True(t, up.Picker)
+			assert.Equal(t, []collect.Attribute{{Name: "pod", Value: "a"}}, up.Attributes)
+			assert.LessOrEqual(t, len(up.groups), 700)
+			assert.Equal(t, map[bool]Status{true: Present, false: Pending}[minute == 0], status)
+		}
+	}
+	assert.Equal(t, map[int]bool{0: true}, numbers)
+	r.Observe(&collect.Batch{
+		Time:   int64(3 * time.Hour),
+		Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{{Input: collect.PickerErrors, Value: 1}},
+	}, math.MaxInt)
+	r.Trim()
+	require.Len(t, r.rollups, 1, "that of the only group that is left")
+	assert.Empty(t, r.rollups[0].Attributes)
+	assert.Len(t, r.rollupOf, 1)
+}
