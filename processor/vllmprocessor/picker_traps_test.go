@@ -71,8 +71,11 @@ func TestTheShareOfErrorsOfAPicker(t *testing.T) {
 			[]string{"food 10"}, []string{"food 20"}, values{"food": 0, "all": 0}, values{"food": 0, "all": 0}, values{"food": 10},
 		},
 		"refused requests are not among the requests": {
-			[]string{"food 10", "food ResourceExhausted 5"}, []string{"food 16", "food ResourceExhausted 9"},
-			values{"food": 0.4, "all": 0.4}, values{"food": 0.4, "all": 0.4}, values{"food": 10},
+			[]string{"food 10", "food ResourceExhausted 5"},
+			[]string{"food 16", "food ResourceExhausted 9"},
+			values{"food": 0.4, "all": 0.4},
+			values{"food": 0.4, "all": 0.4},
+			values{"food": 10},
 		},
 		"everything is refused": {
 			[]string{"food 10"}, []string{"food 10", "food ResourceExhausted 7"}, values{"food": 1, "all": 1}, values{"food": 1, "all": 1}, values{"food": 7},
@@ -81,28 +84,43 @@ func TestTheShareOfErrorsOfAPicker(t *testing.T) {
 			[]string{"food NotFound 2"}, []string{"food NotFound 6"}, values{"food": 1, "all": 1}, values{"food": 0, "all": 0}, values{"food": 4},
 		},
 		"a server's error is in both": {
-			[]string{"food 10", "food ModelServerError 1"}, []string{"food 20", "food ModelServerError 6"},
-			values{"food": 0.5, "all": 0.5}, values{"food": 0, "all": 0}, values{"food": 10},
+			[]string{"food 10", "food ModelServerError 1"},
+			[]string{"food 20", "food ModelServerError 6"},
+			values{"food": 0.5, "all": 0.5},
+			values{"food": 0, "all": 0},
+			values{"food": 10},
 		},
 		"the errors of requests before the window": {
-			[]string{"food 10", "food ModelServerError 1"}, []string{"food 12", "food ModelServerError 6"},
-			values{"food": 1, "all": 1}, values{"food": 0, "all": 0}, values{"food": 5},
+			[]string{"food 10", "food ModelServerError 1"},
+			[]string{"food 12", "food ModelServerError 6"},
+			values{"food": 1, "all": 1},
+			values{"food": 0, "all": 0},
+			values{"food": 5},
 		},
 		"refused before the model was known": {
-			[]string{"food 10", "- BadRequest 1"}, []string{"food 16", "- BadRequest 5"},
-			values{"food": 0, "all": 0.4}, values{"food": 0, "all": 0}, values{"food": 6, "all": 4},
+			[]string{"food 10", "- BadRequest 1"},
+			[]string{"food 16", "- BadRequest 5"},
+			values{"food": 0, "all": 0.4},
+			values{"food": 0, "all": 0},
+			values{"food": 6, "all": 4},
 		},
 		"a model appears": {
-			[]string{"food 10"}, []string{"food 10", "new 3", "new Internal 1"},
-			values{"new": 0.25, "all": 0.25}, values{"new": 0, "all": 0}, values{"food": 0, "new": 4},
+			[]string{"food 10"},
+			[]string{"food 10", "new 3", "new Internal 1"},
+			values{"new": 0.25, "all": 0.25},
+			values{"new": 0, "all": 0},
+			values{"food": 0, "new": 4},
 		},
 		"no traffic": {
 			[]string{"food 10", "food Internal 3"}, []string{"food 10", "food Internal 3"}, values{}, values{}, values{"food": 0},
 		},
 		// The target b has grown past its old value, so only a shows the restart.
 		"a restart": {
-			[]string{"a 100", "b 3"}, []string{"a 5", "b 4", "b Unknown 1"},
-			values{"a": 0, "b": 0.2, "all": 0.1}, values{"a": 0, "b": 0, "all": 0}, values{"a": 5, "b": 5},
+			[]string{"a 100", "b 3"},
+			[]string{"a 5", "b 4", "b Unknown 1"},
+			values{"a": 0, "b": 0.2, "all": 0.1},
+			values{"a": 0, "b": 0, "all": 0},
+			values{"a": 5, "b": 5},
 		},
 		"after a restart everything is refused": {
 			[]string{"a 100", "a Unknown 8"}, []string{"a Unknown 4"}, nil, nil, nil, // pending: the requests may follow

@@ -101,8 +101,8 @@ type Resource struct {
 	// nextGroup and nextRollup are the next numbers to assign. No number is assigned
 	// twice.
 	nextGroup, nextRollup int
-	rollupOf map[rollupKey]*Rollup
-	engines  map[string]*engine
+	rollupOf              map[rollupKey]*Rollup
+	engines               map[string]*engine
 	// existed are removed groups, with their numbers.
 	existed       existed
 	series, units int
