@@ -240,16 +240,20 @@ func derivePicker(t *testing.T, batches []pmetric.Metrics, change func(*Config))
 // ways are how the pages of a picker reach the processor.
 var pickerWays = map[string]func(t *testing.T, w *pickerWorld, scrapes []answer) []pmetric.Metrics{
 	"our receiver": func(t *testing.T, _ *pickerWorld, scrapes []answer) []pmetric.Metrics {
+		t.Helper()
 		return received(t, scrapes, vllmreceiver.NamingCanonical)
 	},
 	"our receiver, naming wire": func(t *testing.T, _ *pickerWorld, scrapes []answer) []pmetric.Metrics {
+		t.Helper()
 		return received(t, scrapes, vllmreceiver.NamingWire)
 	},
 	"the Prometheus receiver": func(t *testing.T, _ *pickerWorld, scrapes []answer) []pmetric.Metrics {
+		t.Helper()
 		return prometheusReceived(t, scrapes)
 	},
 	// It has no times of starts and no ends.
 	"the names of the wire": func(t *testing.T, _ *pickerWorld, scrapes []answer) (batches []pmetric.Metrics) {
+		t.Helper()
 		for _, s := range scrapes {
 			batches = append(batches, wirePoints(t, s.body, s.at))
 		}
