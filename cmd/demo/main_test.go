@@ -168,8 +168,10 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 	quiet, _, _ = strings.Cut(quiet, "are over")
 	assert.LessOrEqual(t, strings.Count(quiet, "\n"), 4, "afterwards it is quiet: %s", quiet)
 
-	for _, file := range regexp.MustCompile(`docs/\S+\.md`).FindAllString(out.String()[strings.Index(out.String(), "Look at:"):], -1) {
-		assert.FileExists(t, filepath.Join("../..", file))
+	_, look, found := strings.Cut(out.String(), "Look at:")
+	assert.True(t, found)
+	for _, file := range regexp.MustCompile(`docs/\S+\.md`).FindAllString(look, -1) {
+		assert.FileExists(t, filepath.Join("..", "..", file))
 	}
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))

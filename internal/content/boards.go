@@ -63,9 +63,10 @@ func selector(metric, matchers string, more []string) string {
 // rate is the increase per second of a counter or of a part of a histogram.
 func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }
 
-// quantileBy is a quantile over all servers: of their buckets together, never of quantiles.
-func quantileBy(q float64, bucket, by string) string {
-	return fmt.Sprintf("histogram_quantile(%g, sum by (le, %s) (%s))", q, by, rate(engineOf(bucket)))
+// quantileOf is a quantile of each model over all servers: of their buckets together, never of
+// quantiles.
+func quantileOf(q float64, bucket string) string {
+	return fmt.Sprintf("histogram_quantile(%g, sum by (le, model_name) (%s))", q, rate(engineOf(bucket)))
 }
 
 // The choices of the boards about servers. Their values come from vllm_up, which stays at 0
@@ -150,20 +151,22 @@ var shownOf = []struct{ function, says string }{
 
 // sized sets the size of panels that stand side by side, and says which series they show.
 func sized(width, height int, panels ...Panel) []Panel {
-	for i := range panels {
+	out := make([]Panel, 0, len(panels))
+	for _, p := range panels {
 		for _, shown := range shownOf {
-			if slices.ContainsFunc(panels[i].Queries, func(q Query) bool { return strings.Contains(q.Expr, shown.function) }) {
-				panels[i].About += shown.says
+			if slices.ContainsFunc(p.Queries, func(q Query) bool { return strings.Contains(q.Expr, shown.function) }) {
+				p.About += shown.says
 			}
 		}
-		if panels[i].Width == 0 {
-			panels[i].Width = width
+		if p.Width == 0 {
+			p.Width = width
 		}
-		if panels[i].Height == 0 {
-			panels[i].Height = height
+		if p.Height == 0 {
+			p.Height = height
 		}
+		out = append(out, p)
 	}
-	return panels
+	return out
 }
 
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
@@ -174,8 +177,8 @@ func now(expr, legend string) []Query { return []Query{{Expr: expr, Legend: lege
 // model, and the thresholds of the objectives whose names match.
 func percentiles(bucket, objectiveNames string) []Query {
 	queries := []Query{
-		{Expr: quantileBy(0.95, bucket, "model_name"), Legend: "p95 {{model_name}}"},
-		{Expr: quantileBy(0.99, bucket, "model_name"), Legend: "p99 {{model_name}}"},
+		{Expr: quantileOf(0.95, bucket), Legend: "p95 {{model_name}}"},
+		{Expr: quantileOf(0.99, bucket), Legend: "p99 {{model_name}}"},
 	}
 	if objectiveNames != "" {
 		queries = append(queries, Query{

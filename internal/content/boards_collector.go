@@ -6,7 +6,7 @@ package content
 // not choose the collectors whose name is that of a server.
 const collectorMatchers = `job=~"$scrapejob",instance=~"$collector"`
 
-func own(metric string, more ...string) string { return selector(metric, collectorMatchers, more) }
+func own(metric string) string { return selector(metric, collectorMatchers, nil) }
 
 // collectorBoard answers whether the collector reads, computes and delivers. Its metrics have
 // the names of the page on port 8888; see docs/start/dashboards.md.

@@ -133,7 +133,7 @@ func connectorPanels() []Panel {
 			Title: "Time of a transfer, p95 (NIXL)", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "Over all chosen servers.",
 			NoValue: "The connector is not NIXL, or nothing was transferred.",
-			Queries: one(quantileBy(0.95, "vllm_nixl_xfer_time_seconds_bucket", "model_name"), "{{model_name}}"),
+			Queries: one(quantileOf(0.95, "vllm_nixl_xfer_time_seconds_bucket"), "{{model_name}}"),
 		},
 	)
 }

@@ -246,8 +246,8 @@ func workPanels() []Panel {
 			Title: "Length of prompts", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Percentiles over all chosen servers. Longer prompts need more prefill: a later first token need not be a fault.",
 			Queries: []Query{
-				{Expr: quantileBy(0.5, "vllm_request_prompt_tokens_bucket", "model_name"), Legend: "p50 {{model_name}}"},
-				{Expr: quantileBy(0.95, "vllm_request_prompt_tokens_bucket", "model_name"), Legend: "p95 {{model_name}}"},
+				{Expr: quantileOf(0.5, "vllm_request_prompt_tokens_bucket"), Legend: "p50 {{model_name}}"},
+				{Expr: quantileOf(0.95, "vllm_request_prompt_tokens_bucket"), Legend: "p95 {{model_name}}"},
 			},
 			NoValue: "No request ended in this time.",
 		},
@@ -255,8 +255,8 @@ func workPanels() []Panel {
 			Title: "Length of answers", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Percentiles over all chosen servers. Longer answers hold their place in the batch and in the KV cache for longer.",
 			Queries: []Query{
-				{Expr: quantileBy(0.5, "vllm_request_generation_tokens_bucket", "model_name"), Legend: "p50 {{model_name}}"},
-				{Expr: quantileBy(0.95, "vllm_request_generation_tokens_bucket", "model_name"), Legend: "p95 {{model_name}}"},
+				{Expr: quantileOf(0.5, "vllm_request_generation_tokens_bucket"), Legend: "p50 {{model_name}}"},
+				{Expr: quantileOf(0.95, "vllm_request_generation_tokens_bucket"), Legend: "p95 {{model_name}}"},
 			},
 			NoValue: "No request ended in this time.",
 		},

@@ -26,7 +26,7 @@ const (
 	wireEngine = wireServer + `,model_name=~"$model"`
 )
 
-func raw(metric string, more ...string) string { return selector(metric, wireEngine, more) }
+func raw(metric string) string { return selector(metric, wireEngine, nil) }
 
 func rawPercentiles(histogram string) []Query {
 	quantile := func(q, name string) Query {

@@ -94,6 +94,7 @@ func TestAVanishedServerIsReported(t *testing.T) {
 	a, b := severity("a", "m", 0, ""), severity("b", "m", 0, "")
 	up := constant(`vllm_up{job="vllm",instance="b"}`, 1)
 	gone := func(t *testing.T, story ...series) []firing {
+		t.Helper()
 		return newPlayer(t, "vllm-diagnosis").play(2*hour, minute, append(story, up)...)
 	}
 	t.Run("one of two", func(t *testing.T) {

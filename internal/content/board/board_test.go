@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,7 +102,7 @@ func TestTheFilesUseTheNamesThatPrometheusStores(t *testing.T) {
 			}
 			name := s.Name
 			for _, m := range s.LabelMatchers {
-				if m.Name == labels.MetricName {
+				if m.Name == model.MetricNameLabel {
 					name = m.Value
 				}
 				if folder == "dotted" {
@@ -126,9 +126,9 @@ func TestTheFilesUseTheNamesThatPrometheusStores(t *testing.T) {
 			if folder == "wire" || path.Ext(file) != ".json" {
 				continue // the names of the servers themselves; see the test of their families.
 			}
-			var any any
-			require.NoError(t, json.Unmarshal(text, &any))
-			walk(any, func(key, value string) {
+			var decoded any
+			require.NoError(t, json.Unmarshal(text, &decoded))
+			walk(decoded, func(key, value string) {
 				if key == "expr" || key == "query" && strings.Contains(file, "/perses/") {
 					check(file, folder, value)
 				}

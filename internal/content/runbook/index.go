@@ -32,14 +32,14 @@ func index(alerts []*content.Alert) []byte {
 	for _, set := range []struct{ name, title string }{
 		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},
 	} {
-		rows := ""
+		var rows strings.Builder
 		for _, a := range alerts {
 			if a.Set == set.name || a.Set == "" && set.name == "stable" {
-				rows += fmt.Sprintf("| [%s](%s.md) | %s | %s |\n", a.Name, a.Name, a.Severity, pageparts.Cell(firstSentence(a.Meaning)))
+				fmt.Fprintf(&rows, "| [%s](%s.md) | %s | %s |\n", a.Name, a.Name, a.Severity, pageparts.Cell(firstSentence(a.Meaning)))
 			}
 		}
-		if rows != "" {
-			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity | Meaning |\n|---|---|---|\n%s", set.title, rows)
+		if rows.Len() > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity | Meaning |\n|---|---|---|\n%s", set.title, &rows)
 		}
 	}
 	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning | First step |\n|---|---|---|---|\n")

@@ -202,16 +202,16 @@ func flagTable(text string) string {
 	for _, match := range flagName.FindAllStringSubmatch(text, -1) {
 		named = append(named, match[1])
 	}
-	rows := ""
+	var rows strings.Builder
 	for _, f := range catalog.Flags() {
 		if slices.Contains(named, f.Name) {
-			rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))
+			fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))
 		}
 	}
-	if rows == "" {
+	if rows.Len() == 0 {
 		return ""
 	}
-	return "| Flag of vLLM | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|\n" + rows + "\n"
+	return "| Flag of vLLM | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|\n" + rows.String() + "\n"
 }
 
 // alertsPart links to the alerts that lead to the statement.

@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,7 @@ func TestTheRunbooksAreCurrentAndComplete(t *testing.T) {
 	for path, page := range files {
 		onDisk, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
-		assert.True(t, string(onDisk) == string(page), "%s is out of date: run make generate", path)
+		assert.True(t, bytes.Equal(onDisk, page), "%s is out of date: run make generate", path)
 		want = append(want, strings.TrimSuffix(filepath.Base(path), ".md"))
 	}
 	var have []string

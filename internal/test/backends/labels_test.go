@@ -168,7 +168,7 @@ func translatedLabels(t *testing.T, p point, promoted []string) map[string]strin
 	return set.At().Labels().Map()
 }
 
-var otlpSettings = regexp.MustCompile(`(?m)^#   (otlp: \{promote_resource_attributes: .*\})$`)
+var otlpSettings = regexp.MustCompile(`(?m)^# {3}(otlp: \{promote_resource_attributes: .*\})$`)
 
 // promotedInComment is what the header of the file says to put into prometheus.yml.
 func promotedInComment(t *testing.T) []string {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -45,7 +46,7 @@ func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := filepath.Join(unpacked, "usr/lib/chromium/chromium-headless-shell")
+	program := filepath.Join(unpacked, "usr", "lib", "chromium", "chromium-headless-shell")
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("there is no Chromium, run make chromium: %w", err)
 	}
@@ -65,14 +66,15 @@ func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	libraries, err := filepath.Glob(filepath.Join(unpacked, "usr/lib/*-linux-gnu"))
+	libraries, err := filepath.Glob(filepath.Join(unpacked, "usr", "lib", "*-linux-gnu"))
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(unpacked, "usr/lib")
+	folders := []string{filepath.Join(unpacked, "usr", "lib")}
 	for _, l := range libraries {
-		path += ":" + l + ":" + filepath.Join(l, "pulseaudio")
+		folders = append(folders, l, filepath.Join(l, "pulseaudio"))
 	}
+	path := strings.Join(folders, ":")
 	// #nosec G204 -- the program is the one that the Makefile unpacked.
 	process := exec.CommandContext(ctx, program, "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
 		"--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", "--disable-background-networking",

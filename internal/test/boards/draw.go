@@ -163,7 +163,8 @@ func (b *browser) wait(ctx context.Context, s *site) error {
 		if err := b.evaluate(ctx, settled, &ready); err != nil {
 			return err
 		}
-		if still++; !ready || !s.quiet(time.Second) {
+		still++
+		if !ready || !s.quiet(time.Second) {
 			still = 0
 		}
 	}

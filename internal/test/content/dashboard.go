@@ -59,7 +59,7 @@ func (v variable) definition(t *testing.T) string {
 }
 
 // dashboards reads the shipped files of a spelling.
-func dashboards(t *testing.T, root, spelling string) (all []dashboard) {
+func dashboards(t *testing.T, spelling string) (all []dashboard) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "content", "grafana", spelling, "*.json"))
 	require.NoError(t, err)

@@ -1,6 +1,9 @@
 package content
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // expected is what must happen in a story, from what the story does: the truth.
 type expected struct {
@@ -64,20 +67,20 @@ const (
 
 // ofRawNames is what must happen without our processor.
 func ofRawNames() map[string]expected {
-	fires := func(alert string, from, to time.Duration, servers ...string) expected {
-		return expected{fires: map[string][]string{alert: servers}, from: from * time.Minute, to: to * time.Minute, late: 15 * time.Minute}
+	fires := func(alert string, to time.Duration, servers ...string) expected {
+		return expected{fires: map[string][]string{alert: servers}, from: 10 * time.Minute, to: to * time.Minute, late: 15 * time.Minute}
 	}
 	return map[string]expected{
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "asleep": nothing(), "frozen-gauges": nothing(),
 		// Slower than usual, and still within the limits: without a baseline it cannot be known.
 		"bandwidth-loss": nothing(), "front-end-starved": nothing(),
-		"unreachable": fires(rawDown, 10, 13, lone),
+		"unreachable": fires(rawDown, 13, lone),
 		// It is gone for 74 s, and the rule waits for two minutes.
 		"restart":  nothing(),
-		"erroring": fires(rawFailing, 10, 20),
-		"overload": fires(rawQueue, 10, 20),
+		"erroring": fires(rawFailing, 20),
+		"overload": fires(rawQueue, 20),
 		// Three minutes are less than the window of the rule on stalls. What waited is late.
-		"long stalled": fires(rawStalled, 10, 25, lone).with(rawQueue, "the requests that waited for the stall end together"),
+		"long stalled": fires(rawStalled, 25, lone).with(rawQueue, "the requests that waited for the stall end together"),
 		"stalled":      nothing().with(rawQueue, "the requests that waited for the stall end together"),
 	}
 }
@@ -95,9 +98,7 @@ func nothing() expected { return expected{} }
 // with adds an alert that is right either way.
 func (e expected) with(alert, reason string) expected {
 	may := map[string]string{alert: reason}
-	for name, why := range e.may {
-		may[name] = why
-	}
+	maps.Copy(may, e.may)
 	e.may = may
 	return e
 }

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -28,7 +27,7 @@ type data struct {
 func filledPanels(t *testing.T, spelling string, all ...data) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, d := range dashboards(t, root, spelling) {
+	for _, d := range dashboards(t, spelling) {
 		for _, p := range d.all() {
 			name := d.UID + ": " + p.Title
 			for _, one := range p.Targets {
@@ -136,7 +135,7 @@ func check(t *testing.T, spelling string, got map[string]bool) {
 // A panel without data says what it needs.
 func TestEveryPanelSaysWhatItNeeds(t *testing.T) {
 	for _, spelling := range []string{"suffixed", "unsuffixed", "dotted", "wire"} {
-		for _, d := range dashboards(t, root, spelling) {
+		for _, d := range dashboards(t, spelling) {
 			for _, p := range d.all() {
 				assert.NotEmpty(t, p.FieldConfig.Defaults.NoValue, "%s, %s: %s", spelling, d.UID, p.Title)
 			}
@@ -151,7 +150,7 @@ var labelValues = regexp.MustCompile(`^label_values\((.*),\s*(.*)\)$`)
 func eachVariable(t *testing.T, h *history.History) {
 	t.Helper()
 	at := h.Begin.Add(history.IncidentFrom + 8*time.Minute)
-	for _, d := range dashboards(t, root, "suffixed") {
+	for _, d := range dashboards(t, "suffixed") {
 		chosen := map[string]string{}
 		for _, v := range d.Templating.List {
 			if v.Type != "query" {
@@ -178,7 +177,7 @@ func eachVariable(t *testing.T, h *history.History) {
 				vector, err := h.Stores[0].Instant(t.Context(), filled(parts[1], nil), at)
 				require.NoError(t, err)
 				assert.True(t, slices.ContainsFunc(vector, func(s sample) bool { return s.Metric.Get("instance") == "chat-b-0:8000" }),
-					"%s: a server that is down can be chosen: %s", d.UID, fmt.Sprint(vector))
+					"%s: a server that is down can be chosen: %s", d.UID, vector.String())
 			}
 		}
 	}
@@ -215,7 +214,7 @@ func panelsShowTheTruth(t *testing.T, h *history.History) {
 	p95 := waits[int(0.95*float64(len(waits)))]
 	mean := func(board, title, legend string) float64 {
 		t.Helper()
-		for _, d := range dashboards(t, root, "suffixed") {
+		for _, d := range dashboards(t, "suffixed") {
 			for _, p := range d.all() {
 				if d.UID != board || p.Title != title {
 					continue

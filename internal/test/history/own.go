@@ -68,7 +68,7 @@ func ownSeries(name string, attributes attribute.Set, more ...string) string {
 	underscores := strings.NewReplacer(".", "_")
 	labels := []string{`job="otelcol-vllm"`, `instance="collector-a:8888"`}
 	for _, kv := range attributes.ToSlice() {
-		labels = append(labels, underscores.Replace(string(kv.Key))+"="+quote(kv.Value.Emit()))
+		labels = append(labels, underscores.Replace(string(kv.Key))+"="+quote(kv.Value.String()))
 	}
 	return underscores.Replace(name) + "{" + strings.Join(append(labels, more...), ",") + "}"
 }

@@ -33,23 +33,23 @@ func (f Firing) String() string {
 // Rules evaluates rule files over the whole story with Prometheus's rule engine, and
 // stores the results. Groups without an interval are evaluated every 15 s. A rule that
 // cannot be evaluated, or a template that cannot be expanded, fails the test.
-func (s *Store) Rules(t testing.TB, begin, end time.Time, files ...string) []Firing {
-	t.Helper()
-	return s.RulesEvery(t, begin, end, 15*time.Second, files...)
+func (s *Store) Rules(tb testing.TB, begin, end time.Time, files ...string) []Firing {
+	tb.Helper()
+	return s.RulesEvery(tb, begin, end, 15*time.Second, files...)
 }
 
 // RulesEvery is Rules with another interval of groups that have none.
-func (s *Store) RulesEvery(t testing.TB, begin, end time.Time, step time.Duration, files ...string) []Firing {
-	t.Helper()
+func (s *Store) RulesEvery(tb testing.TB, begin, end time.Time, step time.Duration, files ...string) []Firing {
+	tb.Helper()
 	manager := rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: model.UTF8Validation,
 		QueryFunc:            rules.EngineQueryFunc(s.Engine, s.DB),
 		NotifyFunc:           func(context.Context, string, ...*rules.Alert) {},
-		Context:              t.Context(), Appendable: s.DB, Queryable: s.DB, Logger: promslog.NewNopLogger(),
+		Context:              tb.Context(), Appendable: s.DB, Queryable: s.DB, Logger: promslog.NewNopLogger(),
 		Parser: parser.NewParser(parser.Options{}),
 	})
 	loaded, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, files...)
-	require.Empty(t, errs)
+	require.Empty(tb, errs)
 	var groups []*rules.Group
 	for _, group := range loaded {
 		groups = append(groups, group)
@@ -68,12 +68,12 @@ func (s *Store) RulesEvery(t testing.TB, begin, end time.Time, step time.Duratio
 			if at.Sub(begin)%group.Interval() != 0 {
 				continue
 			}
-			group.Eval(t.Context(), at)
+			group.Eval(tb.Context(), at)
 			for _, rule := range group.Rules() {
-				require.NoError(t, rule.LastError(), "%s at %s", rule.Name(), at.Sub(begin))
+				require.NoError(tb, rule.LastError(), "%s at %s", rule.Name(), at.Sub(begin))
 			}
 			for _, rule := range group.AlertingRules() {
-				w.see(t, rule, at.Sub(begin))
+				w.see(tb, rule, at.Sub(begin))
 			}
 		}
 	}
@@ -93,8 +93,8 @@ type watch struct {
 	open map[*rules.AlertingRule]map[string]int
 }
 
-func (w *watch) see(t testing.TB, rule *rules.AlertingRule, at time.Duration) {
-	t.Helper()
+func (w *watch) see(tb testing.TB, rule *rules.AlertingRule, at time.Duration) {
+	tb.Helper()
 	open := w.open[rule]
 	if open == nil {
 		open = map[string]int{}
@@ -103,8 +103,8 @@ func (w *watch) see(t testing.TB, rule *rules.AlertingRule, at time.Duration) {
 	fires := map[string]bool{}
 	for _, alert := range rule.ActiveAlerts() {
 		alert.Annotations.Range(func(l labels.Label) {
-			require.NotContains(t, l.Value, "error expanding template", rule.Name())
-			require.NotContains(t, l.Value, "<no value>", rule.Name())
+			require.NotContains(tb, l.Value, "error expanding template", rule.Name())
+			require.NotContains(tb, l.Value, "<no value>", rule.Name())
 		})
 		if alert.State != rules.StateFiring {
 			continue

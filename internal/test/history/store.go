@@ -53,18 +53,18 @@ type Store struct {
 const lookback = 5 * time.Minute
 
 // NewStore returns an empty storage, which is closed at the end of the test.
-func NewStore(t testing.TB, strategy Strategy) *Store {
-	t.Helper()
+func NewStore(tb testing.TB, strategy Strategy) *Store {
+	tb.Helper()
 	options := tsdb.DefaultOptions()
 	// All stays in memory: there is no log, and the head is never cut.
 	options.WALSegmentSize = -1
 	options.MinBlockDuration = int64(365 * 24 * time.Hour / time.Millisecond)
 	options.MaxBlockDuration = options.MinBlockDuration
 	options.RetentionDuration = 10 * options.MinBlockDuration
-	db, err := tsdb.Open(t.TempDir(), nil, nil, options, tsdb.NewDBStats())
-	require.NoError(t, err)
+	db, err := tsdb.Open(tb.TempDir(), nil, nil, options, tsdb.NewDBStats())
+	require.NoError(tb, err)
 	db.DisableCompactions()
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
 	return &Store{
 		Strategy: strategy, DB: db, known: map[string]labels.Labels{},
 		Engine: promql.NewEngine(promql.EngineOpts{

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
@@ -100,9 +101,7 @@ func (s *Story) settings() map[string]any {
 	if s.several() {
 		out["pool"] = map[string]any{}
 	}
-	for key, value := range s.Processor {
-		out[key] = value
-	}
+	maps.Copy(out, s.Processor)
 	return out
 }
 
