@@ -126,7 +126,7 @@ func changes() []Annotation {
 
 func number(v float64) *float64 { return &v }
 
-// highest and lowest keep as many series of a picture as can be told apart: those with the
+// highest and lowest keep as many series of a picture as can be distinguished: those with the
 // highest or lowest mean over the chosen time. Each step of the picture has the same ones.
 func highest(by, series string) string { return chosenSeries("topk", "max", by, series) }
 func lowest(by, series string) string  { return chosenSeries("bottomk", "max", by, series) }

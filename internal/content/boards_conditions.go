@@ -29,7 +29,7 @@ func conditionWords() []Mapping {
 }
 
 // worstConditions are those of the engines that were worst for longest, so that the lines
-// can be told apart where there are hundreds of servers.
+// can be distinguished where there are hundreds of servers.
 func worstConditions(matchers string) string {
 	return conditionCode("vllm_diagnosis_condition", perEngine, matchers) +
 		" and topk(20, max by (" + perEngine + ") (avg_over_time(" + selector("vllm_diagnosis_severity", matchers, nil) + "[$__range] @ end())))"

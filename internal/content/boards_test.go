@@ -195,7 +195,7 @@ func TestAVariableMeansTheSameOnEachBoard(t *testing.T) {
 	}
 }
 
-// Two hundred lines in a picture cannot be told apart. A picture with a line for each server
+// Two hundred lines in a picture cannot be distinguished. A picture with a line for each server
 // shows a number of them, the same ones at each step.
 func TestPicturesOfManyServersStayLegible(t *testing.T) {
 	checked := 0

@@ -26,7 +26,7 @@ func TestOneSilentClusterOfTwoPagesUntilItIsBack(t *testing.T) {
 	}
 }
 
-// A service of which no server is left has nobody else who reports it. Other services still have
+// A service of which no server is left has no other series that reports it. Other services still have
 // servers, so that neither the collector is silent nor are there too few in all.
 func TestTheLastServerOfAServiceVanishes(t *testing.T) {
 	const end = 90 * minute
