@@ -44,6 +44,13 @@ var forbidden = map[string][]edge{
 		{"processor/vllmprocessor", "./internal/test/kubeapi"},
 		{"connector/vllmdiagnosisconnector", "./internal/vllmsim"},
 		{"extension/extensioncheck", "./internal/test/captures"},
+		{"receiver/vllmreceiver", "./internal/content"},
+	},
+	"content": {
+		{"internal/content", "./internal/vllmsim"},
+		{"internal/content/grafana", "./processor/vllmprocessor"},
+		{"internal/promlint", "./receiver/vllmreceiver"},
+		{"internal/pageparts", "./internal/vllmsim"},
 	},
 	"component-receiver":  {{"receiver/vllmreceiver", "./processor/vllmprocessor"}, {"receiver/vllmreceiver", "./cmd/sub"}},
 	"component-processor": {{"processor/vllmprocessor", "./connector/vllmdiagnosisconnector"}, {"processor/vllmprocessor", "./cmd/sub"}},
