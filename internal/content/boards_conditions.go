@@ -45,3 +45,27 @@ func conditionCode(metric, by, matchers string) string {
 	}
 	return "max by (" + by + ") (" + strings.Join(terms, " or ") + ")"
 }
+
+// What a table of causes says where it is empty.
+const (
+	noCauseOfEngine = "No cause is present, or no engine is known."
+	noCauseOfPool   = "No cause is present, or no pool is known: `pool` in the processor vllm makes them."
+)
+
+// causesTable completes a table of the present causes, the primary one first. series has a
+// series for each cause. A row shows its role, the cause with a link to its runbook, and the
+// labels of more.
+func causesTable(p Panel, series string, more ...Column) Panel {
+	p.Kind, p.Unit = Table, "{state}"
+	p.Columns = append([]Column{
+		{Label: "role", Title: "Role", Sort: Descending},
+		{Label: "cause", Title: "Cause", Runbook: true},
+	}, more...)
+	var by []string
+	for _, c := range p.Columns {
+		by = append(by, c.Label)
+	}
+	p.Queries = now("max by ("+strings.Join(by, ", ")+") ("+series+" == 1)", "")
+	p.Links = append(p.Links, Link{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"})
+	return p
+}

@@ -90,42 +90,26 @@ func whenPanels() []Panel {
 
 func whyPanels() []Panel {
 	return sized(24, 7,
-		Panel{
-			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 15,
+		causesTable(Panel{Title: "Causes now", Width: 15,
 			About:   "Begin with the primary cause. Each cause is a link to its runbook, each server to its signals. A notice does no harm.",
-			NoValue: "No cause is present, or no engine is known.",
-			Queries: now("max by (role, cause, detail, model_name, instance, engine, k8s_pod_name) ("+engineOf("vllm_diagnosis_cause")+" == 1)", ""),
-			Columns: []Column{
-				{Label: "role", Title: "Role", Sort: Descending},
-				{Label: "cause", Title: "Cause", Runbook: true},
-				{Label: "detail", Title: "Detail"},
-				{Label: "model_name", Title: "Model"},
-				{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
-				{Label: "engine", Title: "Engine"},
-				{Label: "k8s_pod_name", Title: "Pod"},
-			},
-			Links: []Link{
-				{Title: "Engine", Board: "vllm-engine"},
-				{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"},
-			},
-		},
-		Panel{
-			Title: "Causes of pools now", Kind: Table, Unit: "{state}", Width: 9,
+			NoValue: noCauseOfEngine,
+			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
+		}, engineOf("vllm_diagnosis_cause"),
+			Column{Label: "detail", Title: "Detail"},
+			Column{Label: "model_name", Title: "Model"},
+			Column{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
+			Column{Label: "engine", Title: "Engine"},
+			Column{Label: "k8s_pod_name", Title: "Pod"},
+		),
+		causesTable(Panel{Title: "Causes of pools now", Width: 9,
 			About:   "Each cause is a link to its runbook.",
-			NoValue: "No cause is present, or no pool is known: `pool` in the processor vllm makes them.",
-			Queries: now("max by (role, cause, detail, model_name, k8s_namespace_name) ("+poolOf("vllm_pool_diagnosis_cause")+" == 1)", ""),
-			Columns: []Column{
-				{Label: "role", Title: "Role", Sort: Descending},
-				{Label: "cause", Title: "Cause", Runbook: true},
-				{Label: "detail", Title: "Detail"},
-				{Label: "model_name", Title: "Model"},
-				{Label: "k8s_namespace_name", Title: "Namespace"},
-			},
-			Links: []Link{
-				{Title: "Pool and gateway", Board: "vllm-pool"},
-				{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"},
-			},
-		},
+			NoValue: noCauseOfPool,
+			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
+		}, poolOf("vllm_pool_diagnosis_cause"),
+			Column{Label: "detail", Title: "Detail"},
+			Column{Label: "model_name", Title: "Model"},
+			Column{Label: "k8s_namespace_name", Title: "Namespace"},
+		),
 	)
 }
 

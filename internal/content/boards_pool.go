@@ -44,18 +44,12 @@ func poolStatePanels() []Panel {
 			About:   "Servers that the processor has seen within its `max_staleness`.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_replicas")+")", "{{model_name}} {{k8s_namespace_name}}"),
 		},
-		Panel{
-			Title: "Causes now", Kind: Table, Unit: "{state}",
+		causesTable(Panel{Title: "Causes now",
 			About:   "Each cause is a link to its runbook.",
-			NoValue: "No cause is present, or no pool is known: `pool` in the processor vllm makes them.",
-			Queries: now("max by (role, cause, model_name) ("+poolOf("vllm_pool_diagnosis_cause")+" == 1)", ""),
-			Columns: []Column{
-				{Label: "role", Title: "Role", Sort: Descending},
-				{Label: "cause", Title: "Cause", Runbook: true},
-				{Label: "model_name", Title: "Model"},
-			},
-			Links: []Link{{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
-		},
+			NoValue: noCauseOfPool,
+		}, poolOf("vllm_pool_diagnosis_cause"),
+			Column{Label: "model_name", Title: "Model"},
+		),
 	)
 }
 

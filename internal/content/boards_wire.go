@@ -148,19 +148,13 @@ func wireDiagnosisPanels() []Panel {
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
 			Queries: one(worstConditions(wireEngine), "{{instance}} {{engine}} {{model_name}}"),
 		},
-		Panel{
-			Title: "Causes now", Kind: Table, Unit: "{state}", Width: 10,
+		causesTable(Panel{Title: "Causes now", Width: 10,
 			About:   "Each cause is a link to its runbook.",
-			NoValue: "No cause is present, or no engine is known.",
-			Queries: now("max by (role, cause, detail, model_name, instance) ("+raw("vllm_diagnosis_cause")+" == 1)", ""),
-			Columns: []Column{
-				{Label: "role", Title: "Role", Sort: Descending},
-				{Label: "cause", Title: "Cause", Runbook: true},
-				{Label: "detail", Title: "Detail"},
-				{Label: "model_name", Title: "Model"},
-				{Label: "instance", Title: "Server"},
-			},
-			Links: []Link{{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
-		},
+			NoValue: noCauseOfEngine,
+		}, raw("vllm_diagnosis_cause"),
+			Column{Label: "detail", Title: "Detail"},
+			Column{Label: "model_name", Title: "Model"},
+			Column{Label: "instance", Title: "Server"},
+		),
 	)
 }
