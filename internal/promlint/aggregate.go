@@ -54,20 +54,7 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 
 // removedIdent returns the identifying labels that an aggregation removes.
 func (c *checker) removedIdent(e *parser.AggregateExpr, s *shape) []string {
-	if !e.Without {
-		kept := map[string]bool{}
-		for _, label := range e.Grouping {
-			kept[label] = true
-		}
-		return s.missing(kept, c.linter.labels)
-	}
-	var all []string
-	for _, label := range e.Grouping {
-		if s.ident[label] {
-			all = append(all, label)
-		}
-	}
-	return all
+	return s.lost(e.Grouping, !e.Without, c.linter.labels)
 }
 
 // checkJudged reports sums and averages of ratios, means and quantiles.

@@ -124,21 +124,9 @@ func (c *checker) matchingMissing(e *parser.BinaryExpr, s *shape) []string {
 	if s.ident == nil || s.scalar {
 		return nil
 	}
-	if m.On {
-		on := map[string]bool{}
-		for _, label := range m.MatchingLabels {
-			on[label] = true
-		}
-		return s.missing(on, c.linter.labels)
-	}
-	var all []string
-	for _, label := range m.MatchingLabels {
-		if s.ident[label] {
-			all = append(all, label)
-		}
-	}
-	slices.Sort(all)
-	return all
+	lost := s.lost(m.MatchingLabels, m.On, c.linter.labels)
+	slices.Sort(lost)
+	return lost
 }
 
 func (c *checker) checkOneToOne(e *parser.BinaryExpr, left, right *shape) {

@@ -149,6 +149,25 @@ func (s *shape) missing(labels, deployment map[string]bool) []string {
 	return all
 }
 
+// lost returns the identifying labels that do not survive where only these labels are kept,
+// or where these are removed, in their order.
+func (s *shape) lost(labels []string, kept bool, deployment map[string]bool) []string {
+	if kept {
+		left := map[string]bool{}
+		for _, label := range labels {
+			left[label] = true
+		}
+		return s.missing(left, deployment)
+	}
+	var all []string
+	for _, label := range labels {
+		if s.ident[label] {
+			all = append(all, label)
+		}
+	}
+	return all
+}
+
 // classOf returns the class of a metric's values.
 func classOf(m *catalog.Metric) class {
 	name := m.Name

@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -218,16 +216,7 @@ func ofPicker(metrics pmetric.Metrics) map[string]float64 {
 // derivePicker sends batches through a processor and returns what it derives from each.
 func derivePicker(t *testing.T, batches []pmetric.Metrics, change func(*Config)) (derived []map[string]float64) {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	if change != nil {
-		change(cfg)
-	}
-	require.NoError(t, cfg.Validate())
-	sink := &consumertest.MetricsSink{}
-	factory := NewFactory()
-	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), nil))
+	p, sink := startWith(t, change)
 	for _, batch := range batches {
 		require.NoError(t, p.ConsumeMetrics(t.Context(), batch))
 		all := sink.AllMetrics()

@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
@@ -164,11 +162,7 @@ func TestAPartOfAPageIsNotTheWholePicker(t *testing.T) {
 func TestAPickerIsNotAServer(t *testing.T) {
 	t.Parallel()
 	w := newPickerWorld(1)
-	sink := &consumertest.MetricsSink{}
-	factory := NewFactory()
-	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), createDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), nil))
+	p, sink := startWith(t, nil)
 	for i := range 9 {
 		require.NoError(t, p.ConsumeMetrics(t.Context(), wirePoints(t, w.body("llm-d", i), noon.Add(w.scrapes[i]))))
 	}
@@ -261,11 +255,7 @@ func TestAWholePickerHasTheAttributesOfAllItsPoints(t *testing.T) {
 		two.ResourceMetrics().MoveAndAppendTo(one.ResourceMetrics())
 		return one
 	}
-	sink := &consumertest.MetricsSink{}
-	factory := NewFactory()
-	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), createDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), nil))
+	p, sink := startWith(t, nil)
 	require.NoError(t, p.ConsumeMetrics(t.Context(), both(
 		in("a", pickerPage(t, 0, "food 10", "- BadRequest 1")), in("b", pickerPage(t, 0, "food 10", "- BadRequest 1")))))
 	require.NoError(t, p.ConsumeMetrics(t.Context(), both(

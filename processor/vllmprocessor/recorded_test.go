@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
@@ -73,8 +74,9 @@ func record(t *testing.T, scenario string) recording {
 // series, by name and attribute, as "vllm.e2e_request_latency_quantile 0.95".
 type derivedValues map[string]float64
 
-// play sends the bodies of a file pattern through a processor.
-func (r recording) play(t *testing.T, file func(i int) string, change func(*Config)) derivedValues {
+// startWith starts a processor whose default configuration is changed, and returns it with
+// what takes its output. A nil change is none.
+func startWith(t *testing.T, change func(*Config)) (processor.Metrics, *consumertest.MetricsSink) {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	if change != nil {
@@ -86,6 +88,13 @@ func (r recording) play(t *testing.T, file func(i int) string, change func(*Conf
 	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, sink)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), nil))
+	return p, sink
+}
+
+// play sends the bodies of a file pattern through a processor.
+func (r recording) play(t *testing.T, file func(i int) string, change func(*Config)) derivedValues {
+	t.Helper()
+	p, sink := startWith(t, change)
 	for i, scrape := range r.Scrapes {
 		body, err := os.ReadFile(filepath.Join(r.dir, file(i)))
 		require.NoError(t, err)
