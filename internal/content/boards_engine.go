@@ -44,7 +44,8 @@ func statePanels() []Panel {
 			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
 			Queries: one(lowest("instance", server("vllm_up", notServers)), "{{instance}}"),
 		},
-		causesTable(Panel{Title: "Causes now", Width: 16,
+		causesTable(Panel{
+			Title: "Causes now", Width: 16,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
 		}, engineOf("vllm_diagnosis_cause"),

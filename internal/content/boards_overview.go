@@ -90,7 +90,8 @@ func whenPanels() []Panel {
 
 func whyPanels() []Panel {
 	return sized(24, 7,
-		causesTable(Panel{Title: "Causes now", Width: 15,
+		causesTable(Panel{
+			Title: "Causes now", Width: 15,
 			About:   "Begin with the primary cause. Each cause is a link to its runbook, each server to its signals. A notice does no harm.",
 			NoValue: noCauseOfEngine,
 			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
@@ -101,7 +102,8 @@ func whyPanels() []Panel {
 			Column{Label: "engine", Title: "Engine"},
 			Column{Label: "k8s_pod_name", Title: "Pod"},
 		),
-		causesTable(Panel{Title: "Causes of pools now", Width: 9,
+		causesTable(Panel{
+			Title: "Causes of pools now", Width: 9,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfPool,
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},

@@ -44,7 +44,8 @@ func poolStatePanels() []Panel {
 			About:   "Servers that the processor has seen within its `max_staleness`.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_replicas")+")", "{{model_name}} {{k8s_namespace_name}}"),
 		},
-		causesTable(Panel{Title: "Causes now",
+		causesTable(Panel{
+			Title:   "Causes now",
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfPool,
 		}, poolOf("vllm_pool_diagnosis_cause"),

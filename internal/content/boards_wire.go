@@ -148,7 +148,8 @@ func wireDiagnosisPanels() []Panel {
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
 			Queries: one(worstConditions(wireEngine), "{{instance}} {{engine}} {{model_name}}"),
 		},
-		causesTable(Panel{Title: "Causes now", Width: 10,
+		causesTable(Panel{
+			Title: "Causes now", Width: 10,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
 		}, raw("vllm_diagnosis_cause"),
