@@ -144,7 +144,7 @@ func (c *checker) rateOfSubquery(e *parser.Call, q *parser.SubqueryExpr) shape {
 		return s
 	}
 	if s.typ == typRate || s.typ == typGauge {
-		c.report(CodeSubquery, Error, e, "%s of something that is no counter has no meaning. Use avg_over_time or deriv.", e.Func.Name)
+		c.report(CodeSubquery, Error, e, "%s of something that is not a counter has no meaning. Use avg_over_time or deriv.", e.Func.Name)
 	}
 	return s
 }
