@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,7 +52,15 @@ func TestTheMessageForAnUnreadableAnswer(t *testing.T) {
 	}
 }
 
+// A server that greets first is recognized, whether its greeting arrives before the
+// request is sent or after it.
 func TestAnotherProtocolOnThePort(t *testing.T) {
+	for name, greetsFirst := range map[string]bool{"the greeting arrives first": true, "the request is sent first": false} {
+		t.Run(name, func(t *testing.T) { anotherProtocol(t, greetsFirst) })
+	}
+}
+
+func anotherProtocol(t *testing.T, greetsFirst bool) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -60,14 +70,25 @@ func TestAnotherProtocolOnThePort(t *testing.T) {
 			if err != nil {
 				return
 			}
+			if !greetsFirst {
+				_, _ = conn.Read(make([]byte, 1024))
+			}
 			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.6\r\n")
-			_, _ = conn.Read(make([]byte, 1024))
+			if greetsFirst {
+				_, _ = conn.Read(make([]byte, 1024))
+			}
 			_ = conn.Close()
 		}
 	}()
-	_, err = client(t, "http://"+listener.Addr().String()+"/metrics").Metrics(t.Context(), new(bytes.Buffer))
+	c := client(t, "http://"+listener.Addr().String()+"/metrics")
+	ctx := t.Context()
+	if greetsFirst {
+		// The pause is in the client, between the connection and the request.
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { time.Sleep(50 * time.Millisecond) }})
+	}
+	_, err = c.Metrics(ctx, new(bytes.Buffer))
 	require.Error(t, err)
-	assert.Equal(t, OutcomeNotPrometheus, AsError(err).Outcome)
+	assert.Equal(t, OutcomeNotPrometheus, AsError(err).Outcome, "%v", err)
 	assert.Contains(t, err.Error(), "the answer is not HTTP; is this the right port?")
 	assert.NotContains(t, err.Error(), "SSH")
 }

@@ -184,7 +184,7 @@ func transportError(ctx context.Context, err error) *Error {
 		return newError(OutcomeNotPrometheus, err, "the body is not the gzip that its Content-Encoding declares; look at the server, or at a proxy in front of it")
 	case strings.Contains(err.Error(), "response headers exceeded"):
 		return newError(OutcomeTooLarge, err, "the headers of the answer are larger than any server of metrics sends; is this the right address?")
-	case strings.Contains(err.Error(), malformed):
+	case notHTTP(err):
 		return newError(OutcomeNotPrometheus, err, "the answer is not HTTP; is this the right port?")
 	}
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
@@ -217,14 +217,18 @@ func certificateError(err error) *Error {
 	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 }
 
-// malformed is part of the errors of net/http about an answer that is not HTTP. These
-// errors have no type of their own.
-const malformed = "malformed HTTP"
+// notHTTP reports whether net/http says that the other side does not speak HTTP. Its
+// errors have no type of their own. The first text is about an answer; the second one is
+// about bytes that arrive before the request is sent, as the greeting of an SSH or mail
+// server does. Which of them appears depends on which side is faster.
+func notHTTP(err error) bool {
+	return strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)")
+}
 
 // withoutTLS adds a hint to the errors that a plain request gets from a server that
 // speaks TLS: a closed connection, an alert instead of HTTP, or 400.
 func (c *Client) withoutTLS(failure *Error) *Error {
-	answer := failure.cause != nil && strings.Contains(failure.cause.Error(), malformed)
+	answer := failure.cause != nil && notHTTP(failure.cause)
 	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
 		return failure
 	}

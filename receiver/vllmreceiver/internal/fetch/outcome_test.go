@@ -113,6 +113,7 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomeTLS, "write http:// in the endpoint"},
 		"long headers":       {errors.New("net/http: server response headers exceeded 10 bytes; aborted"), OutcomeTooLarge, "the headers of the answer"},
 		"not HTTP":           {errors.New(`malformed HTTP response "SSH"`), OutcomeNotPrometheus, "the answer is not HTTP"},
+		"a greeting":         {errors.New("readLoopPeekFailLocked: %!w(<nil>)"), OutcomeNotPrometheus, "the answer is not HTTP"},
 		"an address":         {errors.New("oauth2: cannot fetch http://user:hunter2@idp"), OutcomeOther, malformedWords},
 		"a quotation":        {errors.New(`bad header "hunter2"`), OutcomeOther, malformedWords},
 		"user information":   {errors.New("hunter2@idp"), OutcomeOther, malformedWords},
@@ -144,6 +145,7 @@ func TestWhichFailuresHintAtTLS(t *testing.T) {
 	}{
 		"a closed connection": {err: io.EOF, want: true},
 		"not HTTP":            {err: errors.New("malformed HTTP response"), want: true},
+		"a greeting":          {err: errors.New("readLoopPeekFailLocked: %!w(<nil>)"), want: true},
 		"400":                 {code: 400, want: true},
 		"refused":             {err: syscall.ECONNREFUSED},
 		"a timeout":           {err: context.DeadlineExceeded},
