@@ -55,6 +55,13 @@ func generated(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("diagnosis.yaml: %w", err)
 	}
+	if content, err = os.ReadFile(filepath.Join(root, "internal", "catalog", "defects.yaml")); err != nil {
+		return nil, err
+	}
+	known, err := parseDefects(content, doc)
+	if err != nil {
+		return nil, fmt.Errorf("defects.yaml: %w", err)
+	}
 	files := map[string][]byte{}
 	for path, write := range map[string]func(*document) ([]byte, error){
 		"internal/catalog/catalog_generated.go": goTable,
@@ -62,6 +69,9 @@ func generated(root string) (map[string][]byte, error) {
 		"processor/vllmprocessor/metrics.md":    processorReference,
 		"internal/catalog/diagnosis_generated.go": func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
+		},
+		"internal/catalog/defects_generated.go": func(*document) ([]byte, error) {
+			return goDefects(known)
 		},
 	} {
 		if files[path], err = write(doc); err != nil {

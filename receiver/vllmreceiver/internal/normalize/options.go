@@ -1,7 +1,6 @@
 package normalize
 
 import (
-	"strconv"
 	"strings"
 	"sync"
 
@@ -46,17 +45,8 @@ func (o *Options) enabled(name string, byDefault bool) bool {
 // versionIn reports whether the server's version is known and in [since, until). An
 // empty bound is open.
 func (o *Options) versionIn(since, until string) bool {
-	v, ok := parseVersion(o.Version)
-	if !ok {
-		return false
-	}
-	if low, ok := parseVersion(since); ok && compareVersions(v, low) < 0 {
-		return false
-	}
-	if high, ok := parseVersion(until); ok && compareVersions(v, high) >= 0 {
-		return false
-	}
-	return true
+	release, known := catalog.ParseRelease(o.Version)
+	return known && release.Within(since, until)
 }
 
 // VersionClass returns the same text for all versions that have the same plans. Plans
@@ -87,43 +77,6 @@ var versionSources = sync.OnceValue(func() []catalog.Source {
 	}
 	return out
 })
-
-// parseVersion reads the numbers of a Python version such as "0.10.1.1",
-// "0.20.0rc1" or "0.9.0.dev1+g1234". These are not semantic versions, so no library
-// for those can read them.
-func parseVersion(s string) (v [3]int, ok bool) {
-	for i, part := range strings.SplitN(strings.TrimPrefix(s, "v"), ".", 4) {
-		if i == len(v) {
-			break
-		}
-		end := 0
-		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
-			end++
-		}
-		if end == 0 {
-			break
-		}
-		n, err := strconv.Atoi(part[:end])
-		if err != nil {
-			return v, false
-		}
-		v[i] = n
-		ok = true
-		if end < len(part) {
-			break
-		}
-	}
-	return v, ok
-}
-
-func compareVersions(a, b [3]int) int {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] - b[i]
-		}
-	}
-	return 0
-}
 
 // wireKey replaces the prefix of the deployment, so that
 // "ray_vllm_num_requests_running" becomes "vllm:num_requests_running". The second
