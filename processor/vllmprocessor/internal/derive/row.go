@@ -87,6 +87,9 @@ const (
 	FewObservations
 	// Contradiction means: the inputs contradict each other.
 	Contradiction
+	// KnownDefect means: a known defect of vLLM's metrics makes an input wrong or
+	// ambiguous, and the data do not allow an exact correction.
+	KnownDefect
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -95,14 +98,14 @@ const (
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
 	return [NumReasons]string{
-		"ok", "missing", "first", "pending", "gone", "idle", "few_observations", "contradiction",
+		"ok", "missing", "first", "pending", "gone", "idle", "few_observations", "contradiction", "known_defect",
 	}[r]
 }
 
 // Because returns the reason of a status.
 func Because(status window.Status) Reason {
 	return [...]Reason{
-		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone,
+		window.Present: OK, window.Missing: Missing, window.First: First, window.Pending: Pending, window.Gone: Gone, window.Defective: KnownDefect,
 	}[status]
 }
 

@@ -23,6 +23,9 @@ const (
 	Pending
 	// Gone means: it has ended.
 	Gone
+	// Defective means: the points within the window cannot be true, because of a known
+	// defect of vLLM's metrics.
+	Defective
 )
 
 // View is one engine and model over the window that ends at the newest batch.
