@@ -104,3 +104,8 @@ func goDefects(l *defectList) ([]byte, error) {
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())
 }
+
+// has reports whether there is a defect with the id.
+func (l *defectList) has(id string) bool {
+	return slices.ContainsFunc(l.Defects, func(d defect) bool { return d.ID == id })
+}

@@ -22,6 +22,8 @@ type diagnosisSignal struct {
 	Name    string `yaml:"name"`
 	Unit    string `yaml:"unit"`
 	Meaning string `yaml:"meaning"`
+	// From are the metrics that it is computed from.
+	From []string `yaml:"from"`
 }
 
 // statement is what conditions and causes have in common.
