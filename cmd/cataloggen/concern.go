@@ -47,19 +47,12 @@ func (k *knowledge) inputs(subject string) []string {
 		for _, from := range k.catalogue.Metrics[name].DerivedFrom {
 			add(from)
 		}
-	}
-	signal, isSignal := strings.CutPrefix(subject, signalPrefix)
-	if !isSignal {
-		add(subject)
-		return all
-	}
-	for _, s := range k.diagnosed.Signals {
-		if s.Name == signal {
-			for _, from := range s.From {
-				add(from)
-			}
+		// No metric has the name of a signal: validate sees to it.
+		for _, from := range k.diagnosed.inputsOf(name) {
+			add(from)
 		}
 	}
+	add(strings.TrimPrefix(subject, signalPrefix))
 	return all
 }
 
