@@ -46,19 +46,36 @@ func parseDecisions(content []byte, k *knowledge) (*decisionList, error) {
 	if err := decoder.Decode(&l); err != nil {
 		return nil, err
 	}
+	problems := l.expandGroups(k.subjects())
+	return &l, errors.Join(append(problems, l.problems(k)...)...)
+}
+
+// expandGroups replaces the names of groups by their members.
+func (l *decisionList) expandGroups(subjects []string) []error {
+	used := map[string]bool{}
 	for i := range l.Decisions {
 		row := &l.Decisions[i]
-		var subjects []string
+		var expanded []string
 		for _, name := range row.Of {
 			if members, is := l.Groups[name]; is {
-				subjects = append(subjects, members...)
+				used[name] = true
+				expanded = append(expanded, members...)
 			} else {
-				subjects = append(subjects, name)
+				expanded = append(expanded, name)
 			}
 		}
-		row.Of = subjects
+		row.Of = expanded
 	}
-	return &l, errors.Join(l.problems(k)...)
+	var problems []error
+	for _, name := range sortedNames(l.Groups) {
+		if !used[name] {
+			problems = append(problems, fmt.Errorf("group %s: no decision uses it", name))
+		}
+		if slices.Contains(subjects, name) {
+			problems = append(problems, fmt.Errorf("group %s: a subject has this name", name))
+		}
+	}
+	return problems
 }
 
 // problems returns every contradiction between the decisions, the defects and the

@@ -68,7 +68,7 @@ func parseDefects(content []byte, d *document) (*defectList, error) {
 func (d *defect) constant() string {
 	name := "Defect"
 	for _, word := range strings.Split(d.ID, "-") {
-		name += strings.ToUpper(word[:1]) + word[1:]
+		name += strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 	}
 	return name
 }
