@@ -16,40 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const smallDefects = `setups:
-  - {name: fast, meaning: "A fast one (` + "`--fast`" + `).", visible: "It runs."}
-  - {name: slow, meaning: "A slow one."}
-defects:
-  - id: too-big
-    title: "Blocks are too big."
-    meaning: "They are measured in feet."
-    metrics: [vllm.kv_cache.block_size]
-    since: 0.7.3
-    until: 0.9.0
-    setups: [fast]
-    engines: [python]
-    detect: "They exceed the cache."
-    advice: "Measure them."
-    sources: ["#12", "vllm/blocks.py, v0.8.0"]
-    verified: source
-  - id: too-many
-    title: "Each success | failure counts twice."
-    meaning: "One is enough."
-    metrics: [vllm.request.success]
-    since: 0.8.0
-    sources: ["#13"]
-    verified: thread
-  - id: too-new
-    title: "All begins again."
-    meaning: "It is new."
-    metrics: ["*"]
-    since: 0.9.0
-    change: true
-    setups: [fast, slow]
-    sources: ["#14"]
-    verified: none
-`
-
 const smallDecisions = `groups:
   goals: [vllm.slo.good, vllm.slo.valid]
 decisions:

@@ -48,20 +48,7 @@ func parseDefects(content []byte, d *document) (*defectList, error) {
 	if err := decoder.Decode(&l); err != nil {
 		return nil, err
 	}
-	var problems []error
-	for _, one := range l.Defects {
-		for _, name := range one.Metrics {
-			if _, known := d.Metrics[name]; !known && name != "*" {
-				problems = append(problems, fmt.Errorf("defect %s: %q is not a metric of the catalogue", one.ID, name))
-			}
-		}
-		for _, name := range one.Setups {
-			if !slices.ContainsFunc(l.Setups, func(s setup) bool { return s.Name == name }) {
-				problems = append(problems, fmt.Errorf("defect %s: there is no setup %q", one.ID, name))
-			}
-		}
-	}
-	return &l, errors.Join(problems...)
+	return &l, errors.Join(l.problems(d)...)
 }
 
 // constant is the name of the Go constant of a defect.

@@ -33,6 +33,9 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 			IterationWithCached: !version.AtLeast("0.23.0"),
 		},
 	}
+	if c.Journal != nil {
+		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin)) }
+	}
 	if len(c.Weights) > 0 {
 		sim.Router, sim.Weights = engine.RouteWeights, c.Weights
 	}

@@ -43,6 +43,8 @@ type Config struct {
 	// vLLM's --kv-cache-metrics-sample; 0 is none.
 	FollowBlocks float64
 
+	// Journal receives each event, in the order in which they count.
+	Journal func(Event)
 	// KeepOutcomes keeps what Outcomes returns.
 	KeepOutcomes bool
 	Semantics    Semantics

@@ -29,7 +29,8 @@ type Server struct {
 	spare    []*report
 	outcomes []Outcome
 	// live are requests that have not ended, by number; only with KeepOutcomes.
-	live map[int]*request
+	live    map[int]*request
+	journal journal
 }
 
 // New returns a server at time 0, or an error that names the invalid setting.
@@ -40,6 +41,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, val: nominalValues(),
+		journal:  journal{to: cfg.Journal, lookups: map[int][]Event{}},
 		arrivals: newArrivals(cfg.Seed, cfg.Workload, cfg.MaxModelLen),
 		adapters: make([]adapterLog, cfg.Engines), rates: make([]rates, cfg.Engines),
 	}
@@ -49,7 +51,7 @@ func New(cfg Config) (*Server, error) {
 	for i := range cfg.Engines {
 		val := nominalValues()
 		s.engines = append(s.engines, &core{
-			cfg: &s.cfg, index: i, pool: newBlockPool(cfg.Blocks), val: &val, draft: len(cfg.Speculation.Acceptance),
+			cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(cfg.Blocks), val: &val, draft: len(cfg.Speculation.Acceptance),
 		})
 		if cfg.FollowBlocks > 0 {
 			s.engines[i].pool.residency = &residency{
@@ -143,6 +145,7 @@ func (s *Server) submit(r *request) {
 	if s.live != nil {
 		s.live[r.id] = r
 	}
+	s.sent(r)
 	if r.end == EndRefused {
 		rep := s.newReport()
 		r.stamped, rep.stamp = s.serve(f.RequestSeconds)
@@ -243,6 +246,7 @@ func (s *Server) catchUp(t float64) {
 	for s.head < len(s.reports) && s.reports[s.head].stamp <= t {
 		rep := s.reports[s.head]
 		s.observe(rep)
+		s.worked(rep)
 		s.spare = append(s.spare, rep)
 		s.reports[s.head] = nil
 		s.head++
@@ -293,6 +297,7 @@ func (s *Server) drop(r *request, end End) {
 	r.pause(&c.gaps)
 	s.stats[r.engine].Answered(s.now, r.path(), "2xx", max(0, s.now-r.stamped), r.prompt*4+300, r.generated*5+350)
 	s.addOutcome(r, s.now)
+	s.dropped(r)
 }
 
 // addOutcome records the outcome of a request that has ended.
