@@ -62,6 +62,13 @@ func generated(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("defects.yaml: %w", err)
 	}
+	if content, err = os.ReadFile(filepath.Join(root, "internal", "catalog", "decisions.yaml")); err != nil {
+		return nil, err
+	}
+	decided, err := parseDecisions(content, &knowledge{catalogue: doc, diagnosed: diagnosed, defects: known})
+	if err != nil {
+		return nil, fmt.Errorf("decisions.yaml: %w", err)
+	}
 	files := map[string][]byte{}
 	for path, write := range map[string]func(*document) ([]byte, error){
 		"internal/catalog/catalog_generated.go": goTable,
@@ -72,6 +79,9 @@ func generated(root string) (map[string][]byte, error) {
 		},
 		"internal/catalog/defects_generated.go": func(*document) ([]byte, error) {
 			return goDefects(known)
+		},
+		"internal/catalog/decisions_generated.go": func(*document) ([]byte, error) {
+			return goDecisions(decided)
 		},
 	} {
 		if files[path], err = write(doc); err != nil {

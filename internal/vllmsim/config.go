@@ -60,6 +60,11 @@ type Config struct {
 	// numbers of requests begin again after a restart. The server is locked during the
 	// call.
 	Truth func(target int, o engine.Outcome)
+	// Journal receives what really happens, with the number of its server. Otherwise it
+	// is like Truth.
+	Journal func(target int, e engine.Event)
+	// origin is when the process of the engine was ready, on the clock of Journal.
+	origin float64
 	// Injected receives each change and fault at its time, before its consequences.
 	// Otherwise it is like Truth.
 	Injected func(target int, what Injection)

@@ -29,6 +29,9 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
+	if c.Journal != nil {
+		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin)) }
+	}
 	if len(c.Weights) > 0 {
 		sim.Router, sim.Weights = engine.RouteWeights, c.Weights
 	}

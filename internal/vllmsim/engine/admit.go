@@ -111,8 +111,12 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	}
 	c.dequeued(r)
 	if first && r.remote < c.cfg.Transfer.Share && r.prompt-1 > r.computed {
+		c.journal.lookup(now, r, r.cached, r.prompt-r.computed, r.prompt-1-r.computed)
 		c.fetch(r, now, whole)
 		return admitted
+	}
+	if first {
+		c.journal.lookup(now, r, r.cached, 0, 0)
 	}
 	c.start(r, now, budget, active)
 	return admitted

@@ -47,6 +47,8 @@ type Config struct {
 	// clock the engine takes its times.
 	HostUptime float64
 
+	// Journal receives each event, in the order in which they count.
+	Journal func(Event)
 	// KeepOutcomes keeps what Outcomes returns.
 	KeepOutcomes bool
 	Semantics    Semantics

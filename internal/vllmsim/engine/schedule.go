@@ -7,11 +7,12 @@ import (
 
 // core is one engine: a queue, a batch and a KV cache.
 type core struct {
-	cfg   *Config
-	index int
-	pool  *blockPool
-	val   *values // Its own parameters.
-	draft int
+	cfg     *Config
+	journal *journal
+	index   int
+	pool    *blockPool
+	val     *values // Its own parameters.
+	draft   int
 
 	// inbox holds requests that the front end has passed on or will have, in
 	// the order of queued.

@@ -31,7 +31,8 @@ type Server struct {
 	spare    []*report
 	outcomes []Outcome
 	// live are requests that have not ended, by number; only with KeepOutcomes.
-	live map[int]*request
+	live    map[int]*request
+	journal journal
 }
 
 // New returns a server at time 0, or an error that names the invalid setting.
@@ -42,6 +43,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, val: nominalValues(),
+		journal:  journal{to: cfg.Journal, lookups: map[int][]Event{}},
 		arrivals: newArrivals(cfg.Seed, cfg.Workload, cfg.MaxModelLen),
 	}
 	if cfg.KeepOutcomes {
@@ -57,7 +59,9 @@ func New(cfg Config) (*Server, error) {
 // addEngine adds an engine in its nominal state.
 func (s *Server) addEngine() {
 	i, val := len(s.engines), nominalValues()
-	c := &core{cfg: &s.cfg, index: i, pool: newBlockPool(s.cfg.Blocks), val: &val, draft: len(s.cfg.Speculation.Acceptance)}
+	c := &core{
+		cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(s.cfg.Blocks), val: &val, draft: len(s.cfg.Speculation.Acceptance),
+	}
 	c.lastEnd = s.now
 	if s.cfg.FollowBlocks > 0 {
 		c.pool.residency = &residency{share: s.cfg.FollowBlocks, seed: s.cfg.Seed + uint64(i), lives: map[int32]*blockLife{}}
@@ -149,6 +153,7 @@ func (s *Server) submit(r *request) {
 	if s.live != nil {
 		s.live[r.id] = r
 	}
+	s.sent(r)
 	if r.end == EndRefused {
 		rep := s.newReport()
 		r.takenUp, rep.stamp = s.serve(f.RequestSeconds)
@@ -254,6 +259,7 @@ func (s *Server) catchUp(t float64) {
 	for s.head < len(s.reports) && s.reports[s.head].stamp <= t {
 		rep := s.reports[s.head]
 		s.observe(rep)
+		s.worked(rep)
 		s.spare = append(s.spare, rep)
 		s.reports[s.head] = nil
 		s.head++
@@ -306,6 +312,7 @@ func (s *Server) drop(r *request, end End) {
 	st := s.stats[r.engine]
 	st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.generated*5+350)
 	s.addOutcome(r, s.now)
+	s.dropped(r)
 	if end == EndLeft && s.cfg.Semantics.AbortsCounted {
 		m := r.moments()
 		if r.generated == 0 {
