@@ -20,8 +20,8 @@ type Event struct {
 	Sent, Taken, Queued, Admitted, First, Last float64
 	End                                        End
 	Streams                                    bool
-
-	Step Step
+	// Step is nil where nothing but a request is concerned.
+	Step *Step
 }
 
 // Later returns the event on a clock that is ahead by some seconds.
@@ -126,7 +126,7 @@ func (s *Server) worked(rep *report) {
 		}
 	}
 	s.journal.lookups[rep.engine] = kept
-	step := Step{
+	step := &Step{
 		Generated: rep.generated, Drafts: rep.drafts, Drafted: rep.drafted, Accepted: append([]int(nil), rep.accepted[:]...),
 		Resumed: rep.preemptions, Running: rep.running, Waiting: rep.waiting, Deferred: rep.deferredNow, Usage: rep.usage,
 	}
