@@ -23,8 +23,8 @@ type Event struct {
 	// Status is what HTTP answers to the client, as far as it is decided: that of an answer
 	// which has not begun can still change.
 	Status int
-
-	Step Step
+	// Step is nil where nothing but a request is concerned.
+	Step *Step
 }
 
 // Later returns the event on a clock that is ahead by some seconds.
@@ -129,7 +129,7 @@ func (s *Server) worked(rep *report) {
 		}
 	}
 	s.journal.lookups[rep.engine] = kept
-	step := Step{
+	step := &Step{
 		Generated: rep.generated, Drafts: rep.drafts, Drafted: rep.drafted, Accepted: append([]int(nil), rep.accepted[:]...),
 		Resumed: rep.preemptions, Running: rep.running, Waiting: rep.waiting, Deferred: rep.deferredNow, Usage: rep.usage,
 	}
