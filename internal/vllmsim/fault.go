@@ -118,6 +118,7 @@ func (t *Target) restart(f Fault) error {
 		cfg.Changes = append(cfg.Changes, ch)
 	}
 	t.restarts++
+	cfg.origin = f.Until
 	// Far from the seeds of other servers.
 	cfg.Seed += uint64(t.restarts) << 32
 	next, err := cfg.newEngine(t.index, t.server.version)
@@ -138,9 +139,11 @@ func (t *Target) stats() []*observed.Stats {
 		return live
 	}
 	out := make([]*observed.Stats, len(live))
+	copy(out, live)
 	for i, usage := range t.frozen {
 		shown := *live[i]
 		shown.KVUsage = usage
+		shown.ProcessUsage = nil
 		out[i] = &shown
 	}
 	return out

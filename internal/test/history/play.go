@@ -27,6 +27,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
@@ -61,17 +62,17 @@ func (h *History) play(t *testing.T, s *Story) {
 	t.Helper()
 	h.Begin = time.Now()
 	h.End = h.Begin.Add(s.Length)
-	network := newNetwork()
+	hosts := network.New()
 	for i := range s.Servers {
-		h.serve(t, network, &s.Servers[i])
+		h.serve(t, hosts, &s.Servers[i])
 	}
 	if s.Gateway != nil {
-		network.put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
+		hosts.Put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
 	}
 	for i := range s.Syncers {
-		network.put(syncerHost(i), &pages{begin: h.Begin, page: s.Syncers[i].page})
+		hosts.Put(syncerHost(i), &pages{begin: h.Begin, page: s.Syncers[i].page})
 	}
-	c := &running{t: t, story: s, network: network, history: h}
+	c := &running{t: t, story: s, network: hosts, history: h}
 	for at := time.Duration(0); at <= s.Length; at += s.every() {
 		time.Sleep(time.Until(h.Begin.Add(at)))
 		// All that happens at this moment happens first.
@@ -86,7 +87,7 @@ const gatewayHost = "gateway:9090"
 func syncerHost(i int) string { return fmt.Sprintf("vllm-%d:9091", i) }
 
 // serve starts the simulated servers.
-func (h *History) serve(t *testing.T, network *network, servers *Servers) {
+func (h *History) serve(t *testing.T, to *network.Network, servers *Servers) {
 	t.Helper()
 	config := servers.Config
 	config.Clock, config.Start = time.Now, h.Begin
@@ -99,7 +100,7 @@ func (h *History) serve(t *testing.T, network *network, servers *Servers) {
 	simulated, err := vllmsim.New(config)
 	require.NoError(t, err)
 	for i, target := range simulated.Targets() {
-		network.put(hosts[i], target)
+		to.Put(hosts[i], target)
 	}
 }
 
@@ -107,7 +108,7 @@ func (h *History) serve(t *testing.T, network *network, servers *Servers) {
 type running struct {
 	t       *testing.T
 	story   *Story
-	network *network
+	network *network.Network
 	history *History
 
 	// sink is the end of the pipeline, and connector the part of it that makes log records.
@@ -200,7 +201,7 @@ func (c *running) start(at time.Duration) {
 			"targets": targets, "collection_interval": c.story.every().String(), "health_check": true,
 			// Receivers scrape one after the other, so that a story is always the same.
 			"initial_delay": (time.Second + time.Duration(len(c.receivers))*100*time.Millisecond).String(),
-			"middlewares":   []any{map[string]any{"id": networkID.String()}},
+			"middlewares":   []any{map[string]any{"id": network.ID.String()}},
 		}
 		if c.story.Wire {
 			section["naming"] = "wire"

@@ -1,4 +1,6 @@
-package history
+// Package network answers the HTTP requests of receivers within the process, so that tests
+// can run in virtual time: real connections would stop it.
+package network
 
 import (
 	"context"
@@ -13,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 )
 
-// network answers the requests of receivers in this process: real connections would stop
-// virtual time. Receivers reach it as a middleware of their HTTP clients.
-type network struct {
+// Network has hosts by their names. Receivers reach it as a middleware of their HTTP
+// clients; it is also their host.
+type Network struct {
 	component.StartFunc
 	component.ShutdownFunc
 
@@ -24,32 +26,34 @@ type network struct {
 }
 
 var (
-	_ extensionmiddleware.HTTPClient = (*network)(nil)
-	// networkID is the name of the middleware in the configuration of receivers.
-	networkID = component.MustNewID("simulated_network")
+	_ extensionmiddleware.HTTPClient = (*Network)(nil)
+	// ID is the name of the middleware in the configuration of receivers.
+	ID = component.MustNewID("simulated_network")
 )
 
-func newNetwork() *network { return &network{hosts: map[string]http.Handler{}} }
+// New returns a network without hosts.
+func New() *Network { return &Network{hosts: map[string]http.Handler{}} }
 
-func (n *network) put(host string, handler http.Handler) {
+// Put adds a host, with its port.
+func (n *Network) Put(host string, handler http.Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[host] = handler
 }
 
 // GetExtensions makes the network the host of the receivers.
-func (n *network) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{networkID: n}
+func (n *Network) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{ID: n}
 }
 
 // GetHTTPRoundTripper replaces the connection of a client.
-func (n *network) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
+func (n *Network) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
 	return func(context.Context, http.RoundTripper) (http.RoundTripper, error) { return n, nil }, nil
 }
 
 // RoundTrip answers a request. A host that does not exist refuses the connection; a
 // handler that aborts closes it.
-func (n *network) RoundTrip(request *http.Request) (response *http.Response, err error) {
+func (n *Network) RoundTrip(request *http.Request) (response *http.Response, err error) {
 	n.mu.Lock()
 	handler := n.hosts[request.URL.Host]
 	n.mu.Unlock()

@@ -1,0 +1,153 @@
+package engine
+
+// Event is something that really happened, whatever the metrics say of it. Times are on
+// the engine's clock.
+type Event struct {
+	Kind EventKind
+	// At is when it counts: for steps, first tokens and ends when the front end has worked
+	// on it.
+	At     float64
+	Engine int
+	// Request is the number of the request; -1 for a step.
+	Request int
+
+	// Prompt, Cached and External are tokens: of the prompt, not computed here, and of these
+	// from another server. Output is what the request has so far.
+	Prompt, Cached, External, Output int
+	// Sent, Taken and Queued are when the client sent the request, when the front end took
+	// it up, and when the engine had it. Admitted is the first admission, First and Last
+	// are the first and the last token; all on the engine's clock, 0 if it never happened.
+	Sent, Taken, Queued, Admitted, First, Last float64
+	End                                        End
+	Streams                                    bool
+	// Status is what HTTP answers to the client, as far as it is decided: that of an answer
+	// which has not begun can still change.
+	Status int
+
+	Step Step
+}
+
+// Later returns the event on a clock that is ahead by some seconds.
+func (e Event) Later(seconds float64) Event {
+	for _, at := range []*float64{&e.At, &e.Sent, &e.Taken, &e.Queued, &e.Admitted, &e.First, &e.Last} {
+		if *at != 0 {
+			*at += seconds
+		}
+	}
+	return e
+}
+
+// Step is what a step of an engine gave.
+type Step struct {
+	// Generated are tokens; Gaps are the distances to the tokens before, of all requests
+	// that got more than their first.
+	Generated int
+	Gaps      []float64
+	// Drafts, Drafted and Accepted are of speculation; Accepted is by position.
+	Drafts, Drafted int
+	Accepted        []int
+	// Resumed are preemptions of requests that go on with this step.
+	Resumed int
+	// Running, Waiting and Deferred are requests at its end; Waiting is for room only.
+	Running, Waiting, Deferred int
+	// Usage is the share of the KV blocks that are in use at its end, 0 to 1.
+	Usage float64
+}
+
+// EventKind is what happened.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	// EventSent is a request that a client sends.
+	EventSent EventKind = iota
+	// EventLookup is a request whose prompt is looked up for its first admission. Cached is
+	// what was found here, External what a connector was asked for, Output what it found.
+	EventLookup
+	// EventFirst is a first token.
+	EventFirst
+	// EventStep is a step.
+	EventStep
+	// EventEnd is the end of a request, for whatever reason.
+	EventEnd
+)
+
+// journal passes on events in the order in which they count.
+type journal struct {
+	to func(Event)
+	// lookups are those of steps that the front end has not worked on yet, by engine.
+	lookups map[int][]Event
+}
+
+func (s *Server) life(kind EventKind, at float64, r *request) Event {
+	return Event{
+		Kind: kind, At: at, Engine: r.engine, Request: r.id, Prompt: r.prompt, Cached: max(0, r.cached), External: r.external,
+		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Queued: r.queued, Admitted: r.admitted, First: r.firstToken,
+		Last: r.lastToken, End: r.end, Streams: r.streams, Status: r.status(),
+	}
+}
+
+// sent notes a request of a client.
+func (s *Server) sent(r *request) {
+	if s.journal.to != nil {
+		s.journal.to(s.life(EventSent, r.arrived, r))
+	}
+}
+
+// lookup notes a first admission; it counts with the step that it is a part of.
+func (j *journal) lookup(now float64, r *request, found, asked, foundOut int) {
+	if j != nil && j.to != nil {
+		j.lookups[r.engine] = append(j.lookups[r.engine], Event{
+			Kind: EventLookup, At: now, Engine: r.engine, Request: r.id, Prompt: r.prompt, Cached: found, External: asked, Output: foundOut,
+		})
+	}
+}
+
+// dropped notes a request that ended outside a step.
+func (s *Server) dropped(r *request) {
+	if s.journal.to != nil {
+		s.journal.to(s.life(EventEnd, s.now, r))
+	}
+}
+
+// worked notes what the front end learns from a report.
+func (s *Server) worked(rep *report) {
+	if s.journal.to == nil {
+		return
+	}
+	if r := rep.refused; r != nil {
+		s.journal.to(s.life(EventEnd, rep.stamp, r))
+		return
+	}
+	kept := s.journal.lookups[rep.engine][:0]
+	for _, e := range s.journal.lookups[rep.engine] {
+		if e.At < rep.end {
+			e.At = rep.stamp
+			s.journal.to(e)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	s.journal.lookups[rep.engine] = kept
+	step := Step{
+		Generated: rep.generated, Drafts: rep.drafts, Drafted: rep.drafted, Accepted: append([]int(nil), rep.accepted[:]...),
+		Resumed: rep.preemptions, Running: rep.running, Waiting: rep.waiting, Deferred: rep.deferredNow, Usage: rep.usage,
+	}
+	for range rep.steady {
+		step.Gaps = append(step.Gaps, rep.gap)
+	}
+	for _, ev := range rep.events {
+		if ev.kind == evGap {
+			step.Gaps = append(step.Gaps, ev.value)
+		}
+	}
+	for _, ev := range rep.events {
+		switch {
+		case ev.kind == evFirst && !ev.r.gone:
+			s.journal.to(s.life(EventFirst, rep.stamp, ev.r))
+		case (ev.kind == evFinished || ev.kind == evUnscheduled) && !ev.r.gone:
+			s.journal.to(s.life(EventEnd, rep.stamp, ev.r))
+		}
+	}
+	s.journal.to(Event{Kind: EventStep, At: rep.stamp, Engine: rep.engine, Request: -1, Step: step})
+}
