@@ -48,27 +48,14 @@ func parseDefects(content []byte, d *document) (*defectList, error) {
 	if err := decoder.Decode(&l); err != nil {
 		return nil, err
 	}
-	var problems []error
-	for _, one := range l.Defects {
-		for _, name := range one.Metrics {
-			if _, known := d.Metrics[name]; !known && name != "*" {
-				problems = append(problems, fmt.Errorf("defect %s: %q is not a metric of the catalogue", one.ID, name))
-			}
-		}
-		for _, name := range one.Setups {
-			if !slices.ContainsFunc(l.Setups, func(s setup) bool { return s.Name == name }) {
-				problems = append(problems, fmt.Errorf("defect %s: there is no setup %q", one.ID, name))
-			}
-		}
-	}
-	return &l, errors.Join(problems...)
+	return &l, errors.Join(l.problems(d)...)
 }
 
 // constant is the name of the Go constant of a defect.
 func (d *defect) constant() string {
 	name := "Defect"
 	for _, word := range strings.Split(d.ID, "-") {
-		name += strings.ToUpper(word[:1]) + word[1:]
+		name += strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 	}
 	return name
 }
@@ -103,4 +90,9 @@ func goDefects(l *defectList) ([]byte, error) {
 	}
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())
+}
+
+// has reports whether there is a defect with the id.
+func (l *defectList) has(id string) bool {
+	return slices.ContainsFunc(l.Defects, func(d defect) bool { return d.ID == id })
 }

@@ -28,6 +28,14 @@ func (g *diagnosis) validate(d *document) []error {
 	report(slices.IsSorted(signals), "signals must be sorted by name")
 	for _, s := range g.Signals {
 		report(statementName.MatchString(s.Name) && s.Unit != "" && s.Meaning != "", "signal %q: needs a name in lower case, a unit and a meaning", s.Name)
+		_, taken := d.Metrics[s.Name]
+		report(!taken, "signal %q: a metric has this name", s.Name)
+		report(len(s.From) > 0 && slices.IsSorted(s.From), "signal %q: from must be a sorted list", s.Name)
+		for _, from := range s.From {
+			_, isMetric := d.Metrics[from]
+			report(isMetric || slices.Contains(signals, from), "signal %q: from: %q is neither a metric nor a signal", s.Name, from)
+			report(from != s.Name, "signal %q: from names the signal itself", s.Name)
+		}
 	}
 	for _, c := range g.Conditions {
 		report(c.Severity != nil && *c.Severity >= 0 && *c.Severity <= 3, "condition %s: severity must be 0, 1, 2 or 3", c.Name)

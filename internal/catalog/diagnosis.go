@@ -26,6 +26,8 @@ type Signal struct {
 	Unit string
 	// Meaning is one sentence.
 	Meaning string
+	// From are the metrics and the other signals that it is computed from, sorted.
+	From []string
 }
 
 // Condition is a condition of an engine or a pool. Each has exactly one at a time.

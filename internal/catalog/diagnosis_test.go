@@ -20,7 +20,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 
 	var signals []Signal
 	for _, s := range mapsOf(doc["signals"]) {
-		signals = append(signals, Signal{Name: text(s["name"]), Unit: text(s["unit"]), Meaning: text(s["meaning"])})
+		signals = append(signals, Signal{Name: text(s["name"]), Unit: text(s["unit"]), Meaning: text(s["meaning"]), From: stringsOf(s["from"])})
 	}
 	assert.Equal(t, signals, Signals())
 

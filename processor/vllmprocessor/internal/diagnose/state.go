@@ -157,12 +157,16 @@ type State struct {
 	views       []window.View
 	reader      reader
 	transitions []Transition
+	// version is that of the server; empty where it is not known exactly.
+	version string
+	upgrade Upgrade
 }
 
 // Observe takes the newest batch of a resource and returns what has changed. The
 // result is valid until the next call.
 func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
-	s.transitions = s.transitions[:0]
+	s.transitions, s.upgrade = s.transitions[:0], Upgrade{}
+	s.version = versionOf(r)
 	s.views = r.Views(s.views, false)
 	before := s.reader
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN()}
@@ -290,6 +294,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 		return
 	}
 	e.at = at
+	s.upgraded(e)
 	r := s.reader.read(v, at)
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)

@@ -132,8 +132,9 @@ func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool
 	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
 	if b.Ready() {
 		s.reference = Learned
-		limitFirst = limit(b, signal.TimeToFirstToken, harmFirstToken, already)
-		limitGap = limit(b, signal.InterTokenLatency, harmTokenGap, already)
+		// After an upgrade, what is usual may be known for one of them only.
+		limitFirst = signal.Or(limit(b, signal.TimeToFirstToken, harmFirstToken, already), limitFirst)
+		limitGap = signal.Or(limit(b, signal.InterTokenLatency, harmTokenGap, already), limitGap)
 	}
 	switch {
 	case r.FirstTokens >= learn.LeastFirstTokens || (already && r.FirstTokens > 0):

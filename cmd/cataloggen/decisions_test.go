@@ -1,0 +1,222 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const smallDecisions = `groups:
+  goals: [vllm.slo.good, vllm.slo.valid]
+decisions:
+  - of: [vllm.success_rate, goals]
+    defects: [too-big, too-many]
+    decision: corrected
+    how: "It is divided | halved."
+    test: internal/catalog TestHalves
+  - of: ["signal:heat", "rule:idle"]
+    defects: [too-big]
+    decision: withheld
+    how: "It has no value."
+    test: internal/catalog TestHeat/too-big
+`
+
+// knownDefects returns the small catalogue, diagnosis and defects.
+func knownDefects(t *testing.T) *knowledge {
+	t.Helper()
+	doc := diagnosedCatalogue(t)
+	g, err := parseDiagnosis([]byte(smallDiagnosis), doc)
+	require.NoError(t, err)
+	l, err := parseDefects([]byte(smallDefects), doc)
+	require.NoError(t, err)
+	return &knowledge{catalogue: doc, diagnosed: g, defects: l}
+}
+
+func TestADecisionConcernsThePairsThatMeet(t *testing.T) {
+	k := knownDefects(t)
+	l, err := parseDecisions([]byte(smallDecisions), k)
+	require.NoError(t, err)
+	assert.Equal(t, []pair{
+		{"vllm.success_rate", "too-big"}, {"vllm.success_rate", "too-many"},
+		{"vllm.slo.good", "too-many"}, {"vllm.slo.valid", "too-many"},
+	}, k.meeting(l.Decisions[0]), "no goal is computed from blocks")
+	assert.Equal(t, []pair{
+		{"vllm.slo.good", "too-new"}, {"vllm.slo.valid", "too-new"}, {"vllm.success_rate", "too-new"},
+		{"signal:heat", "too-new"},
+		{"signal:smoke", "too-big"}, {"signal:smoke", "too-many"}, {"signal:smoke", "too-new"},
+	}, k.undecided(l), "smoke is computed from heat and a goal")
+
+	source, err := goDecisions(l)
+	require.NoError(t, err)
+	for _, line := range []string{
+		`Of:      []string{"vllm.success_rate", "vllm.slo.good", "vllm.slo.valid"},`,
+		`Defects: []DefectID{DefectTooBig, DefectTooMany},`, `Verdict: "corrected",`,
+		`How:     "It is divided | halved.",`, `Test:    "internal/catalog TestHalves",`,
+	} {
+		assert.Contains(t, string(source), line)
+	}
+}
+
+func TestAGatewayHasNoDefectOfAServer(t *testing.T) {
+	all := &defect{Metrics: []string{"*"}}
+	assert.True(t, all.concerns("vllm.request.success"))
+	assert.True(t, all.concerns("http_requests"))
+	assert.False(t, all.concerns("inference_gateway.epp.requests"))
+}
+
+func TestMistakesInTheDecisionsAreReported(t *testing.T) {
+	for name, tc := range map[string]struct{ old, new, want string }{
+		"unknown key":         {"how:", "why:", "field why not found"},
+		"no defect":           {"defects: [too-big]", "defects: []", "decision 2 (signal:heat, ): needs subjects and defects"},
+		"an unknown defect":   {"[too-big, too-many]", "[too-large, too-many]", `there is no defect "too-large"`},
+		"an unknown subject":  {"[vllm.success_rate, goals]", "[vllm.success, goals]", `"vllm.success" is no derived metric, signal, rule or group`},
+		"an unknown signal":   {`"signal:heat"`, `"signal:cold"`, `"signal:cold" is no derived metric`},
+		"a raw metric":        {"[vllm.success_rate, goals]", "[vllm.request.success, goals]", `"vllm.request.success" is no derived metric`},
+		"an unknown decision": {"decision: corrected", "decision: ignored", `decision "ignored" must be one of unaffected, corrected, bounded, withheld`},
+		"half a sentence":     {`how: "It has no value."`, `how: "no value"`, "how must be a whole sentence"},
+		"no package":          {"test: internal/catalog TestHalves", "test: TestHalves", `test "TestHalves" must be a package below the root`},
+		"a subject that meets no defect": {
+			"[vllm.success_rate, goals]\n    defects: [too-big, too-many]", "[vllm.success_rate, goals]\n    defects: [too-big]",
+			"vllm.slo.good is computed from nothing that these defects concern",
+		},
+		"a defect that meets no subject": {
+			"of: [vllm.success_rate, goals]", "of: [goals]", "too-big concerns nothing that these subjects are computed from",
+		},
+		"a pair decided twice": {`["signal:heat", "rule:idle"]`, "[vllm.success_rate]", "vllm.success_rate and too-big are decided by decision 1 already"},
+		"a subject twice":      {"[vllm.success_rate, goals]", "[vllm.success_rate, vllm.slo.good, goals]", "vllm.slo.good and too-many are decided by decision 1 already"},
+		"an unused group":      {"  goals: ", "  aims: [vllm.slo.good]\n  goals: ", "group aims: no decision uses it"},
+		"an ambiguous group":   {"groups:\n", "groups:\n  vllm.slo.good: [vllm.slo.valid]\n", "group vllm.slo.good: a subject has this name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, smallDecisions, tc.old)
+			_, err := parseDecisions([]byte(strings.Replace(smallDecisions, tc.old, tc.new, 1)), knownDefects(t))
+			assert.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// knowledgeOfTheProject reads the project's own files.
+func knowledgeOfTheProject(t *testing.T) (*knowledge, *decisionList) {
+	t.Helper()
+	doc, err := parse(readFile(t, "metadata.yaml"))
+	require.NoError(t, err)
+	g, err := parseDiagnosis(readFile(t, "internal", "catalog", "diagnosis.yaml"), doc)
+	require.NoError(t, err)
+	l, err := parseDefects(readFile(t, "internal", "catalog", "defects.yaml"), doc)
+	require.NoError(t, err)
+	k := &knowledge{catalogue: doc, diagnosed: g, defects: l}
+	decided, err := parseDecisions(readFile(t, "internal", "catalog", "decisions.yaml"), k)
+	require.NoError(t, err)
+	return k, decided
+}
+
+// undecidedPairs is how many pairs may still lack a decision. It only becomes smaller.
+const undecidedPairs = 2000
+
+func TestEveryPairOfASubjectAndADefectIsDecided(t *testing.T) {
+	k, decided := knowledgeOfTheProject(t)
+	missing := k.undecided(decided)
+	var subjects []string
+	defects := map[string][]string{}
+	for _, p := range missing {
+		if !slices.Contains(subjects, p.subject) {
+			subjects = append(subjects, p.subject)
+		}
+		defects[p.subject] = append(defects[p.subject], p.defect)
+	}
+	var list strings.Builder
+	for _, subject := range subjects {
+		fmt.Fprintf(&list, "\n%s: [%s]", subject, strings.Join(defects[subject], ", "))
+	}
+	if len(missing) > undecidedPairs {
+		t.Errorf("internal/catalog/decisions.yaml lacks a decision for %d pairs:%s", len(missing), list.String())
+	} else if len(missing) > 0 {
+		t.Logf("%d pairs still lack a decision:%s", len(missing), list.String())
+	}
+}
+
+func TestTheTestOfEachDecisionExists(t *testing.T) {
+	_, decided := knowledgeOfTheProject(t)
+	packages := map[string]*testsOfPackage{}
+	for _, row := range decided.Decisions {
+		dir, name, _ := strings.Cut(row.Test, " ")
+		if packages[dir] == nil {
+			packages[dir] = parseTests(t, filepath.Join("..", "..", filepath.FromSlash(dir)))
+		}
+		assert.Empty(t, packages[dir].lacks(name), "the decision about %s names the test %q of %s", row.name(), name, dir)
+	}
+}
+
+// testsOfPackage is what the test files of a package have.
+type testsOfPackage struct {
+	functions, texts map[string]bool
+}
+
+func parseTests(t *testing.T, dir string) *testsOfPackage {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	require.NoError(t, err)
+	p := &testsOfPackage{functions: map[string]bool{}, texts: map[string]bool{}}
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		p.parse(t, content)
+	}
+	return p
+}
+
+// parse notes the functions, and the texts that can be names of subtests: strings, and the
+// ids of the constants of defects.
+func (p *testsOfPackage) parse(t *testing.T, content []byte) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			p.functions[n.Name.Name] = n.Recv == nil
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil {
+				p.texts[strings.ReplaceAll(text, " ", "_")] = true
+			}
+		case *ast.Ident:
+			p.texts[n.Name] = true
+		}
+		return true
+	})
+}
+
+// lacks returns the first part of a test's name that the package does not have.
+func (p *testsOfPackage) lacks(name string) string {
+	function, subtests, _ := strings.Cut(name, "/")
+	if !p.functions[function] {
+		return function
+	}
+	for _, part := range strings.Split(subtests, "/") {
+		if part != "" && !p.texts[part] && !p.texts[(&defect{ID: strings.ToLower(part)}).constant()] {
+			return part
+		}
+	}
+	return ""
+}
+
+func TestAMissingTestIsNoticed(t *testing.T) {
+	p := &testsOfPackage{functions: map[string]bool{}, texts: map[string]bool{}}
+	p.parse(t, []byte("package x\nfunc TestA() { run(\"two words\"); run(catalog.DefectTooBig) }\nfunc (s suite) TestB() {}\n"))
+	for name, want := range map[string]string{
+		"TestA": "", "TestA/two_words": "", "TestA/too-big": "", "TestA/too-big/two_words": "",
+		"TestB": "TestB", "TestC": "TestC", "TestA/three_words": "three_words", "TestA/two_words/too-small": "too-small",
+	} {
+		assert.Equal(t, want, p.lacks(name), name)
+	}
+}
