@@ -9,8 +9,7 @@ import (
 
 // Case is one server under load.
 type Case struct {
-	// Setup is the name of its entry of Setups.
-	Setup string
+	Setup *Setup
 	// Config is that of the server.
 	Config vllmsim.Config
 	// Length is how long it is observed, Every the time between two scrapes.
@@ -21,7 +20,7 @@ type Case struct {
 
 // Name is unique among the cases.
 func (c *Case) Name() string {
-	name := c.Setup + "/" + c.Config.Dialect + "/" + c.Config.Version
+	name := c.Setup.Name + "/" + c.Config.Dialect + "/" + c.Config.Version
 	if c.Unknown {
 		name += "/unknown"
 	}

@@ -23,32 +23,45 @@ const (
 	longWindow   = 300
 )
 
+// judgement is that of one scrape.
+type judgement struct {
+	*Verdict
+	o      *Observed
+	scrape int
+	points map[string]float64
+	// judged are the keys of points that a row was compared with.
+	judged map[string]bool
+}
+
 // Judge compares every derived value with the truth.
 func Judge(o *Observed) Verdict {
 	v := Verdict{Compared: map[string]int{}, Withheld: map[string]int{}}
 	for n := range o.Scrapes {
 		points, unknown := index(o.Case, o.Scrapes[n].Points)
+		j := judgement{&v, o, n, points, map[string]bool{}}
 		for _, name := range unknown {
-			v.wrong(o, n, name, "has no truth: add a row, or a reason to Others")
+			j.wrong(name, "has no truth: add a row, or a reason to Others")
 		}
 		for _, of := range o.Case.scopes() {
-			for _, long := range []bool{false, true} {
-				length := float64(windowLength)
-				if long {
-					length = longWindow
-				}
-				w, known := newWindow(o, n, of, length, long)
-				for i := range rows {
-					if row := &rows[i]; row.Long == long && row.in(&w, of) {
-						v.judge(o, n, row, &w, known || row.Instant, points)
-					}
+			w, known := newWindow(o, n, of, windowLength, false)
+			long, knownLong := newWindow(o, n, of, longWindow, true)
+			for i := range rows {
+				switch row := &rows[i]; {
+				case !row.in(o.Case, of):
+				case row.Long:
+					j.judge(row, &long, knownLong)
+				default:
+					j.judge(row, &w, known || row.Instant)
 				}
 			}
 		}
 		for name := range points {
-			v.wrong(o, n, name, "was derived where nothing can be")
+			if !j.judged[name] {
+				j.wrong(name, "was derived where nothing can be")
+			}
 		}
 	}
+	slices.Sort(v.Wrong)
 	return v
 }
 
@@ -61,71 +74,65 @@ func (c *Case) scopes() (all []int) {
 }
 
 // in reports whether a metric is derived for an engine, or for all.
-func (r *Row) in(w *Window, of int) bool {
+func (r *Row) in(c *Case, of int) bool {
 	switch {
 	case r.Server:
 		return of == -1
 	case of == -1:
-		return !r.Additive && w.severalEngines()
+		return !r.Additive && c.engines() > 1
 	}
 	return true
 }
 
-func (w *Window) severalEngines() bool { return w.Case != nil && w.Case.engines() > 1 }
-
-func (v *Verdict) judge(o *Observed, n int, row *Row, w *Window, known bool, points map[string]float64) {
+func (j *judgement) judge(row *Row, w *Window, known bool) {
 	extras := row.Extras
 	if extras == nil {
 		extras = []map[string]string{nil}
 	}
 	for _, extra := range extras {
 		name := key(row.Metric, w.Engine, extra)
-		value, present := points[name]
+		value, present := j.points[name]
 		answer := Answer{}
 		if known {
 			answer = row.Truth(w, extra)
 		}
-		delete(points, name)
+		j.judged[name] = true
 		switch {
 		case present && !answer.admits(value):
-			v.wrong(o, n, name, fmt.Sprintf("is %.9g, and the truth is %s", value, answer))
+			j.wrong(name, fmt.Sprintf("is %.9g, and the truth is %s", value, answer))
 		case present:
-			v.Compared[row.Metric]++
-			if lower, upper, has := v.bounds(o, n, row, w, extra); has && (value < lower || value > upper) {
-				v.wrong(o, n, name, fmt.Sprintf("is %.9g, which is not between its bounds %.9g and %.9g", value, lower, upper))
-			}
+			j.Compared[row.Metric]++
+			j.between(row, w, extra, value)
 		case len(answer.intervals) > 0 && !answer.unsure:
-			v.Withheld[row.Metric]++
+			j.Withheld[row.Metric]++
 		}
 	}
 }
 
-// bounds returns the bounds of an interpolated quantile.
-func (v *Verdict) bounds(o *Observed, n int, row *Row, w *Window, extra map[string]string) (lower, upper float64, has bool) {
+// between checks that an interpolated quantile is between its bounds.
+func (j *judgement) between(row *Row, w *Window, extra map[string]string, value float64) {
 	if !strings.HasSuffix(row.Metric, "_quantile") {
-		return 0, 0, false
+		return
 	}
-	points, _ := index(o.Case, o.Scrapes[n].Points)
 	bound := func(which string) (float64, bool) {
 		with := maps.Clone(extra)
 		with["bound"] = which
-		value, ok := points[key(row.Metric+"_bound", w.Engine, with)]
-		return value, ok
+		v, ok := j.points[key(row.Metric+"_bound", w.Engine, with)]
+		return v, ok
 	}
-	lower, hasLower := bound("lower")
-	upper, hasUpper := bound("upper")
-	if !hasLower {
-		v.wrong(o, n, key(row.Metric, w.Engine, extra), "has no bounds")
-		return 0, 0, false
+	name := key(row.Metric, w.Engine, extra)
+	lower, has := bound("lower")
+	upper, closed := bound("upper")
+	switch {
+	case !has:
+		j.wrong(name, "has no bounds")
+	case value < lower || (closed && value > upper) || (!closed && value != lower): // The open bucket has its lower bound.
+		j.wrong(name, fmt.Sprintf("is %.9g, which is not between its bounds %.9g and %.9g", value, lower, upper))
 	}
-	if !hasUpper {
-		upper = lower // The open bucket has its lower bound.
-	}
-	return lower, upper, true
 }
 
-func (v *Verdict) wrong(o *Observed, n int, name, what string) {
-	v.Wrong = append(v.Wrong, fmt.Sprintf("%s at %.0f s: %s %s", o.Case.Name(), o.Scrapes[n].At, name, what))
+func (j *judgement) wrong(name, what string) {
+	j.Wrong = append(j.Wrong, fmt.Sprintf("%s at %.0f s: %s %s", j.o.Case.Name(), j.o.Scrapes[j.scrape].At, name, what))
 }
 
 // index returns the derived values by key, and the names of those that neither a row nor

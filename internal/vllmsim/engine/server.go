@@ -153,8 +153,8 @@ func (s *Server) submit(r *request) {
 	if s.live != nil {
 		s.live[r.id] = r
 	}
-	s.sent(r)
 	if r.end == EndRefused {
+		s.sent(r)
 		rep := s.newReport()
 		r.takenUp, rep.stamp = s.serve(f.RequestSeconds)
 		rep.refused = r
@@ -169,6 +169,7 @@ func (s *Server) submit(r *request) {
 	}
 	r.tokens, r.cached = r.prompt, -1
 	r.engine = s.route(r)
+	s.sent(r)
 	s.engines[r.engine].inbox.push(r)
 	if !math.IsInf(r.leaves, 1) {
 		heap.Push(&s.leavers, r)
