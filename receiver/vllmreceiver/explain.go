@@ -3,6 +3,7 @@ package vllmreceiver
 import (
 	"strings"
 	"time"
+	"weak"
 
 	"go.uber.org/zap"
 
@@ -92,6 +93,24 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway: " +
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
 		})
+	}
+}
+
+// logDefects logs which known defects of vLLM's metrics matter for the server. The body of
+// another process behind the same address does not count.
+func (s *targetScraper) logDefects(at time.Time, plan *normalize.Plan, report *emit.Report, dialect exposition.Dialect) {
+	defer s.shared.defects.flush(at)
+	if report.Dropped[normalize.ReasonOtherProcess] > 0 || s.judged.version == s.version && s.judged.plan.Value() == plan {
+		return
+	}
+	s.judged.plan, s.judged.version = weak.Make(plan), s.version
+	target := instanceID(s.identity.address)
+	if s.judged.lines >= maxDefectVersions || s.shared.defects.logged(target, s.version) {
+		return
+	}
+	server, is := plan.Shown(&s.shared.plans.options, s.version, dialect == exposition.DialectOpenMetrics)
+	if is && s.shared.defects.add(at, target, &server) {
+		s.judged.lines++
 	}
 }
 

@@ -2,6 +2,7 @@ package vllmreceiver
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -77,6 +78,8 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	receiver, err := newReceiver(cfg, settings, consumertest.NewNop())
 	require.NoError(t, err)
 	r.receiver = receiver
+	// Most tests are not about the line of the known defects, so it waits.
+	receiver.shared.defects.wait = math.MaxInt64
 	r.scraper = receiver.newScraper(configuredTargets(cfg)[0])
 	r.scraper.now = func() time.Time { return r.now }
 	require.NoError(t, r.scraper.start(t.Context(), componenttest.NewNopHost()))

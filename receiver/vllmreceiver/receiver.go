@@ -48,6 +48,7 @@ type shared struct {
 	telemetry *telemetry
 	memory    *exposition.Memory
 	plans     *plans
+	defects   *defectLog
 	emission  emit.Settings
 	// buffers hold bodies while they are read. Scrapes are spread over the
 	// interval, so that many targets need few.
@@ -110,6 +111,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		},
 	}
 	s.memory.SetPool(cfg.Limits.memory())
+	s.defects = newDefectLog(settings.Logger, cfg.Controller.CollectionInterval)
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,

@@ -1,0 +1,204 @@
+package vllmreceiver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// aServer is the body of a server that has been started at a time.
+func aServer(started int, families ...string) string {
+	body := fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", started)
+	for _, family := range append(families, `vllm:num_requests_running{engine="0",model_name="m"}`) {
+		name, _, _ := strings.Cut(family, "{")
+		body += "# TYPE " + name + " gauge\n" + family + " 1\n"
+	}
+	return body
+}
+
+// defectLines are the lines about known defects.
+func defectLines(logs *observer.ObservedLogs) []observer.LoggedEntry {
+	return logs.Filter(func(e observer.LoggedEntry) bool { return strings.Contains(e.Message, catalog.DefectsPage) }).All()
+}
+
+// loggingRig is a rig whose line about defects waits as in operation.
+func loggingRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.receiver.shared.defects.wait = r.receiver.shared.config.Controller.CollectionInterval
+	return r
+}
+
+// restart scrapes a server twice that has been started since the last scrape.
+func (r *rig) restart() {
+	started := int(r.now.Unix()) - 5
+	r.scrape(aServer(started))
+	r.scrape(aServer(started))
+}
+
+func TestTheDefectsOfAServerAreLoggedOnceForAVersion(t *testing.T) {
+	r := loggingRig(t)
+	r.version = "0.10.1"
+	body := aServer(1000)
+	r.scrape(body)
+	assert.Empty(t, defectLines(r.logs), "the line waits for other servers")
+	r.scrape(body)
+	lines := defectLines(r.logs)
+	require.Len(t, lines, 1)
+	fields := lines[0].ContextMap()
+	assert.Equal(t, []any{"vllm-0:8000"}, fields["targets"])
+	assert.Equal(t, "0.10.1", fields["version"])
+	assert.Contains(t, fields["defects"], "gauges-freeze-on-abort")
+	assert.NotContains(t, fields["defects"], "negative-durations", "the server does not send the time in the queue")
+	assert.NotContains(t, fields["defects"], "only-last-engine", "it ended before this version")
+	assert.Contains(t, lines[0].Message, fmt.Sprintf("vLLM 0.10.1 has %d known defects in metrics that this server sends", len(fields["defects"].([]any))))
+	assert.Equal(t, zap.InfoLevel, lines[0].Level)
+
+	for range 4 {
+		r.restart()
+	}
+	assert.Len(t, defectLines(r.logs), 1, "a restart with the same version is not logged")
+
+	r.mu.Lock()
+	r.version = "0.10.2"
+	r.mu.Unlock()
+	r.restart()
+	lines = defectLines(r.logs)
+	require.Len(t, lines, 2)
+	assert.NotContains(t, lines[1].ContextMap()["defects"], "gauges-freeze-on-abort", "the new version does not have it")
+}
+
+func TestTheDefectsOfAnUnknownVersionArePossible(t *testing.T) {
+	r := loggingRig(t)
+	r.scrape(aServer(1000))
+	r.scrape(aServer(1000))
+	lines := defectLines(r.logs)
+	require.Len(t, lines, 1)
+	assert.Contains(t, lines[0].Message, "vLLM of an unknown version can have ")
+	assert.Contains(t, lines[0].ContextMap()["defects"], "gauges-freeze-on-abort")
+}
+
+// A hostile server can report what it likes, at each restart.
+func TestOneServerDoesNotFillTheLogWithVersions(t *testing.T) {
+	r := loggingRig(t)
+	for i := range 20 {
+		r.mu.Lock()
+		r.version = fmt.Sprintf("0.10.%d-forged", i)
+		r.mu.Unlock()
+		r.restart()
+	}
+	r.receiver.shared.defects.close()
+	assert.Len(t, defectLines(r.logs), maxDefectVersions)
+}
+
+func TestOtherProgramsHaveNoDefectsOfVLLM(t *testing.T) {
+	for name, body := range map[string]string{
+		"router":          aServer(1000, `vllm:current_qps{server="a"}`),
+		"simulator":       aServer(1000, `vllm:cache_config_info{block_size="16",num_gpu_blocks="5"}`),
+		"imitator":        aServer(1000, `vllm:request_success_total{finish_reason="stop"}`),
+		"gateway":         "# TYPE inference_extension_flow_control_queue_size gauge\ninference_extension_flow_control_queue_size 1\n",
+		"without metrics": "# TYPE python_info gauge\npython_info 1\n",
+	} {
+		r := loggingRig(t)
+		r.version = "0.10.1"
+		r.scrape(body)
+		r.scrape(body)
+		r.receiver.shared.defects.close()
+		assert.Empty(t, defectLines(r.logs), name)
+	}
+}
+
+// What is lowered by a setting to the names of the wire is still found.
+func TestTheDefectsAreTheSameUnderTheNamesOfTheWire(t *testing.T) {
+	var ids [2][]any
+	for i, naming := range []Naming{NamingCanonical, NamingWire} {
+		r := newRig(t, func(c *Config) { c.Naming = naming })
+		r.version = "0.10.1"
+		r.scrape(aServer(1000, `vllm:kv_cache_usage_perc{engine="1",pid="7"}`, `vllm:cache_config_info{block_size="16",cache_dtype="auto",num_gpu_blocks="5"}`))
+		r.receiver.shared.defects.close()
+		lines := defectLines(r.logs)
+		require.Len(t, lines, 1)
+		ids[i] = slices.Concat(lines[0].ContextMap()["defects"].([]any), lines[0].ContextMap()["possible_defects"].([]any))
+	}
+	assert.Equal(t, ids[0], ids[1])
+	for _, id := range []string{"usage-per-process", "blocks-summed-over-engines", "block-size-of-hybrid-models"} {
+		assert.Contains(t, ids[0], id)
+	}
+}
+
+func TestServersOfOneVersionShareALine(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := newDefectLog(zap.New(core), 15*time.Second)
+	at := firstScrape
+	old := &catalog.Server{Version: "0.9.2", Metrics: []string{"vllm.num_requests.running"}}
+	newer := &catalog.Server{Version: "0.20.0", Metrics: []string{"vllm.num_requests.running"}}
+	for range 3 {
+		for i := range 1000 {
+			l.add(at, fmt.Sprintf("vllm-%d:8000", i), newer)
+			at = at.Add(time.Millisecond)
+		}
+		l.add(at, "old:8000", old)
+		l.flush(at)
+	}
+	assert.Empty(t, defectLines(logs))
+	l.flush(firstScrape.Add(15 * time.Second))
+	lines := defectLines(logs)
+	require.Len(t, lines, 2)
+	assert.Contains(t, lines[0].Message, "these 1000 servers send")
+	assert.Len(t, lines[0].ContextMap()["targets"], maxNamesPerLine)
+	assert.EqualValues(t, 1000-maxNamesPerLine, lines[0].ContextMap()["more"])
+	assert.Equal(t, []any{"old:8000"}, lines[1].ContextMap()["targets"])
+	assert.Contains(t, lines[1].Message, "this server sends")
+	l.flush(firstScrape.Add(time.Hour))
+	assert.Len(t, defectLines(logs), 2)
+
+	// A target that discovery removed and found again was logged already.
+	l.add(at, "vllm-3:8000", newer)
+	l.close()
+	assert.Len(t, defectLines(logs), 2)
+}
+
+// Targets come and go for months.
+func TestTheMemoryOfTheDefectLogIsBounded(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := newDefectLog(zap.New(core), time.Hour)
+	for i := range 5 * maxServersSeen {
+		l.add(firstScrape, fmt.Sprintf("pod-%d:8000", i), &catalog.Server{
+			Version: fmt.Sprintf("0.9.%d", i%1000), Metrics: []string{"vllm.num_requests.running"},
+		})
+		require.LessOrEqual(t, len(l.seen.newer)+len(l.seen.former), 2*maxServersSeen)
+		require.LessOrEqual(t, len(l.waiting), maxDefectLines)
+	}
+	assert.True(t, l.logged(fmt.Sprintf("pod-%d:8000", 5*maxServersSeen-1), "0.9.999"))
+	assert.False(t, l.logged("pod-0:8000", "0.9.0"))
+	logs.TakeAll()
+	l.close()
+	assert.LessOrEqual(t, logs.Len(), maxDefectLines)
+}
+
+func TestServersWithoutDefectsAreNotLogged(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := newDefectLog(zap.New(core), 0)
+	assert.False(t, l.add(firstScrape, "a:8000", &catalog.Server{Version: "0.20.0", Metrics: []string{"http_requests"}}))
+	l.close()
+	assert.Empty(t, logs.All())
+	for _, c := range []struct {
+		line defectLine
+		want string
+	}{
+		{defectLine{version: "0.9.2", count: 1, sure: []catalog.DefectID{"a"}}, "vLLM 0.9.2 has 1 known defect in metrics that this server sends; see "},
+		{defectLine{version: "0.9.2", count: 2, sure: []catalog.DefectID{"a", "b"}, possible: []catalog.DefectID{"c"}}, "vLLM 0.9.2 has 2 known defects in metrics that these 2 servers send, and 1 more with some models, requests or deployments; see "},
+		{defectLine{count: 1, possible: []catalog.DefectID{"c"}}, "vLLM of an unknown version can have 1 known defect in metrics that this server sends, but only with some models, requests or deployments; see "},
+	} {
+		assert.Equal(t, c.want+catalog.DefectsPage, c.line.message())
+	}
+}
