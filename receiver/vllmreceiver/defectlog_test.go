@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 )
 
 // aServer is the body of a server that has been started at a time.
@@ -34,7 +34,7 @@ func defectLines(logs *observer.ObservedLogs) []observer.LoggedEntry {
 func loggingRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
-	r.receiver.shared.defects.wait = r.receiver.shared.config.Controller.CollectionInterval
+	r.receiver.shared.defects = defectlog.New(r.receiver.shared.settings.Logger, r.receiver.shared.config.Controller.CollectionInterval)
 	return r
 }
 
@@ -96,8 +96,8 @@ func TestOneServerDoesNotFillTheLogWithVersions(t *testing.T) {
 		r.mu.Unlock()
 		r.restart()
 	}
-	r.receiver.shared.defects.close()
-	assert.Len(t, defectLines(r.logs), maxDefectVersions)
+	r.receiver.shared.defects.Close()
+	assert.Len(t, defectLines(r.logs), defectlog.MaxVersions)
 }
 
 func TestOtherProgramsHaveNoDefectsOfVLLM(t *testing.T) {
@@ -112,7 +112,7 @@ func TestOtherProgramsHaveNoDefectsOfVLLM(t *testing.T) {
 		r.version = "0.10.1"
 		r.scrape(body)
 		r.scrape(body)
-		r.receiver.shared.defects.close()
+		r.receiver.shared.defects.Close()
 		assert.Empty(t, defectLines(r.logs), name)
 	}
 }
@@ -124,7 +124,7 @@ func TestTheDefectsAreTheSameUnderTheNamesOfTheWire(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Naming = naming })
 		r.version = "0.10.1"
 		r.scrape(aServer(1000, `vllm:kv_cache_usage_perc{engine="1",pid="7"}`, `vllm:cache_config_info{block_size="16",cache_dtype="auto",num_gpu_blocks="5"}`))
-		r.receiver.shared.defects.close()
+		r.receiver.shared.defects.Close()
 		lines := defectLines(r.logs)
 		require.Len(t, lines, 1)
 		ids[i] = slices.Concat(lines[0].ContextMap()["defects"].([]any), lines[0].ContextMap()["possible_defects"].([]any))
@@ -132,73 +132,5 @@ func TestTheDefectsAreTheSameUnderTheNamesOfTheWire(t *testing.T) {
 	assert.Equal(t, ids[0], ids[1])
 	for _, id := range []string{"usage-per-process", "blocks-summed-over-engines", "block-size-of-hybrid-models"} {
 		assert.Contains(t, ids[0], id)
-	}
-}
-
-func TestServersOfOneVersionShareALine(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := newDefectLog(zap.New(core), 15*time.Second)
-	at := firstScrape
-	old := &catalog.Server{Version: "0.9.2", Metrics: []string{"vllm.num_requests.running"}}
-	newer := &catalog.Server{Version: "0.20.0", Metrics: []string{"vllm.num_requests.running"}}
-	for range 3 {
-		for i := range 1000 {
-			l.add(at, fmt.Sprintf("vllm-%d:8000", i), newer)
-			at = at.Add(time.Millisecond)
-		}
-		l.add(at, "old:8000", old)
-		l.flush(at)
-	}
-	assert.Empty(t, defectLines(logs))
-	l.flush(firstScrape.Add(15 * time.Second))
-	lines := defectLines(logs)
-	require.Len(t, lines, 2)
-	assert.Contains(t, lines[0].Message, "these 1000 servers send")
-	assert.Len(t, lines[0].ContextMap()["targets"], maxNamesPerLine)
-	assert.EqualValues(t, 1000-maxNamesPerLine, lines[0].ContextMap()["more"])
-	assert.Equal(t, []any{"old:8000"}, lines[1].ContextMap()["targets"])
-	assert.Contains(t, lines[1].Message, "this server sends")
-	l.flush(firstScrape.Add(time.Hour))
-	assert.Len(t, defectLines(logs), 2)
-
-	// A target that discovery removed and found again was logged already.
-	l.add(at, "vllm-3:8000", newer)
-	l.close()
-	assert.Len(t, defectLines(logs), 2)
-}
-
-// Targets come and go for months.
-func TestTheMemoryOfTheDefectLogIsBounded(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := newDefectLog(zap.New(core), time.Hour)
-	for i := range 5 * maxServersSeen {
-		l.add(firstScrape, fmt.Sprintf("pod-%d:8000", i), &catalog.Server{
-			Version: fmt.Sprintf("0.9.%d", i%1000), Metrics: []string{"vllm.num_requests.running"},
-		})
-		require.LessOrEqual(t, len(l.seen.newer)+len(l.seen.former), 2*maxServersSeen)
-		require.LessOrEqual(t, len(l.waiting), maxDefectLines)
-	}
-	assert.True(t, l.logged(fmt.Sprintf("pod-%d:8000", 5*maxServersSeen-1), "0.9.999"))
-	assert.False(t, l.logged("pod-0:8000", "0.9.0"))
-	logs.TakeAll()
-	l.close()
-	assert.LessOrEqual(t, logs.Len(), maxDefectLines)
-}
-
-func TestServersWithoutDefectsAreNotLogged(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := newDefectLog(zap.New(core), 0)
-	assert.False(t, l.add(firstScrape, "a:8000", &catalog.Server{Version: "0.20.0", Metrics: []string{"http_requests"}}))
-	l.close()
-	assert.Empty(t, logs.All())
-	for _, c := range []struct {
-		line defectLine
-		want string
-	}{
-		{defectLine{version: "0.9.2", count: 1, sure: []catalog.DefectID{"a"}}, "vLLM 0.9.2 has 1 known defect in metrics that this server sends; see "},
-		{defectLine{version: "0.9.2", count: 2, sure: []catalog.DefectID{"a", "b"}, possible: []catalog.DefectID{"c"}}, "vLLM 0.9.2 has 2 known defects in metrics that these 2 servers send, and 1 more with some models, requests or deployments; see "},
-		{defectLine{count: 1, possible: []catalog.DefectID{"c"}}, "vLLM of an unknown version can have 1 known defect in metrics that this server sends, but only with some models, requests or deployments; see "},
-	} {
-		assert.Equal(t, c.want+catalog.DefectsPage, c.line.message())
 	}
 }

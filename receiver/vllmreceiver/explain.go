@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -96,20 +97,29 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 	}
 }
 
+// judgedServer is what the known defects of a target were last looked up for.
+type judgedServer struct {
+	plan    weak.Pointer[normalize.Plan]
+	version string
+	// lines is for how many versions they were logged.
+	lines int
+}
+
 // logDefects logs which known defects of vLLM's metrics matter for the server. The body of
 // another process behind the same address does not count.
 func (s *targetScraper) logDefects(at time.Time, plan *normalize.Plan, report *emit.Report, dialect exposition.Dialect) {
-	defer s.shared.defects.flush(at)
+	log := s.shared.defects
+	defer log.Flush(at)
 	if report.Dropped[normalize.ReasonOtherProcess] > 0 || s.judged.version == s.version && s.judged.plan.Value() == plan {
 		return
 	}
 	s.judged.plan, s.judged.version = weak.Make(plan), s.version
 	target := instanceID(s.identity.address)
-	if s.judged.lines >= maxDefectVersions || s.shared.defects.logged(target, s.version) {
+	if s.judged.lines >= defectlog.MaxVersions || log.Logged(target, s.version) {
 		return
 	}
 	server, is := plan.Shown(&s.shared.plans.options, s.version, dialect == exposition.DialectOpenMetrics)
-	if is && s.shared.defects.add(at, target, &server) {
+	if is && log.Add(at, target, &server) {
 		s.judged.lines++
 	}
 }

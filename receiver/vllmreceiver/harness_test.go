@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
@@ -79,7 +80,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	require.NoError(t, err)
 	r.receiver = receiver
 	// Most tests are not about the line of the known defects, so it waits.
-	receiver.shared.defects.wait = math.MaxInt64
+	receiver.shared.defects = defectlog.New(settings.Logger, math.MaxInt64)
 	r.scraper = receiver.newScraper(configuredTargets(cfg)[0])
 	r.scraper.now = func() time.Time { return r.now }
 	require.NoError(t, r.scraper.start(t.Context(), componenttest.NewNopHost()))
