@@ -2512,7 +2512,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
-		BlindSpots:  "Requests that are cancelled before their first token; before vLLM 0.20 also requests that are deferred.",
+		BlindSpots:  "Requests that are cancelled before their first token. A preempted request waits again: it counts as an arrival, and as the opposite when it resumes.",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3999,7 +3999,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "increase(success{finished_reason}) / increase(success)",
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`.",
+		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`. Only vLLM's Rust front end counts them there.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
