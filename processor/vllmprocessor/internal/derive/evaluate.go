@@ -237,11 +237,13 @@ func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason 
 }
 
 // sum adds the parts of one more engine. An engine without a value is left out. One that
-// is pending makes the sum pending.
+// is pending makes the sum pending, and one with a known defect withholds it.
 func (p *Parts) sum(other Parts) {
 	switch {
 	case p.Reason == Pending || other.Reason == Pending:
 		p.Reason = Pending
+	case p.Reason == KnownDefect || other.Reason == KnownDefect:
+		p.Reason = KnownDefect
 	case p.Whole && p.Reason != OK:
 	case other.Whole && other.Reason != OK:
 		*p = other
@@ -316,7 +318,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 	if reason == OK && len(entries) == 0 {
 		return // all its values belong to the roll-up
 	}
-	if reason == Pending || len(entries) == 0 {
+	if reason == Pending || reason == KnownDefect || len(entries) == 0 {
 		e.add(in, row, Extra{}, 0, reason)
 		return
 	}

@@ -110,10 +110,16 @@ func Because(status window.Status) Reason {
 }
 
 // Together combines the reasons of several engines, with one more: Pending where any is
-// pending, else OK where any is OK, else the first reason.
+// pending, KnownDefect where any has a known defect, else OK where any is OK, else the first
+// reason. An engine with a known defect is there, so the others are not the whole.
 func (r Reason) Together(next Reason, first bool) Reason {
-	if first || next == Pending || r != Pending && next == OK {
+	if first {
 		return next
+	}
+	for _, strongest := range [...]Reason{Pending, KnownDefect, OK} {
+		if r == strongest || next == strongest {
+			return strongest
+		}
 	}
 	return r
 }
