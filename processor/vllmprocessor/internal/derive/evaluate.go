@@ -332,7 +332,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 	if reason == OK && len(entries) == 0 {
 		return // all its values belong to the roll-up
 	}
-	if reason == Pending || reason == KnownDefect || len(entries) == 0 {
+	if reason == Pending || len(entries) == 0 {
 		e.add(in, row, Extra{}, 0, reason)
 		return
 	}

@@ -125,16 +125,11 @@ func (p *Pools) compare(g *group, yield func(signal string, values []float64, me
 	}
 }
 
-// total adds up a part over the engines that have it; false where none has. An engine whose
-// part is wrong by a known defect is not left out: the others are not the whole pool.
+// total adds up a part over the engines that have it; false where none has.
 func (g *group) total(part int) (total derive.Parts, ok bool) {
 	for _, s := range g.servers {
 		for _, e := range s {
-			is := &e.parts[part]
-			if is.Reason == derive.KnownDefect {
-				return derive.Parts{}, false
-			}
-			if is.Reason == derive.OK {
+			if is := &e.parts[part]; is.Reason == derive.OK {
 				total.Numerator += is.Numerator
 				total.Denominator += is.Denominator
 				ok = true
