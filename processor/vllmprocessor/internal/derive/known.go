@@ -127,6 +127,13 @@ func unsound(v *window.View, in collect.Input) bool {
 	return false
 }
 
+// Untrusted reports whether a defect makes the times of a distribution wrong in this
+// window, so that none of them can be compared with a threshold.
+func Untrusted(v *window.View, in collect.Input) bool {
+	from, why := source(v, in)
+	return from != in || why != OK || unsound(v, in)
+}
+
 // nearZero reports whether times can be those that some V0 servers observed as about 0.
 // Where the version is not known, all of them must be in the first bucket.
 func nearZero(v *window.View, in collect.Input) bool {
