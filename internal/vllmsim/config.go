@@ -73,6 +73,16 @@ type Config struct {
 	// FollowBlocks is the share of a simulated engine's KV blocks whose residency is
 	// shown, as with --kv-cache-metrics; 0 is none.
 	FollowBlocks float64
+	// HostUptime is for how long the host had been up when the first server became ready;
+	// 0 means ten days.
+	HostUptime time.Duration
+	// Hybrid is a model with layers of several kinds, whose KV blocks are of 512 tokens.
+	Hybrid bool
+	// LostHandlers is a web framework that gives routes no path, so that HTTP metrics have no
+	// handler from v0.24 on.
+	LostHandlers bool
+	// ServedModel is the name under which the model is served; empty means Model.
+	ServedModel string
 	// Clock returns the time. If it is nil the servers have a clock of their own,
 	// which starts at Start and moves only by Server.Advance.
 	Clock func() time.Time
@@ -81,7 +91,20 @@ type Config struct {
 	Start time.Time
 }
 
-const blockSize = 16
+const (
+	blockSize       = 16
+	hybridBlockSize = 512
+	// hostUptime is that of the host if it is not configured.
+	hostUptime = 240 * time.Hour
+)
+
+// blockSize is the size of the KV blocks in tokens.
+func (c Config) blockSize() int {
+	if c.Hybrid {
+		return hybridBlockSize
+	}
+	return blockSize
+}
 
 // withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, surface.Version, error) {
@@ -135,6 +158,12 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	}
 	if c.Engines > 1 && !surface.ManyEngines(surface.Dialect(c.Dialect), version) {
 		return c, version, fmt.Errorf("engines: dialect %s of version %s has one engine per server", c.Dialect, version)
+	}
+	if c.HostUptime < 0 {
+		return c, version, fmt.Errorf("uptime of the host %s is below 0", c.HostUptime)
+	}
+	if c.HostUptime == 0 {
+		c.HostUptime = hostUptime
 	}
 	if c.Period == 0 {
 		c.Period = time.Minute

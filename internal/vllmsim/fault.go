@@ -139,9 +139,11 @@ func (t *Target) stats() []*observed.Stats {
 		return live
 	}
 	out := make([]*observed.Stats, len(live))
+	copy(out, live)
 	for i, usage := range t.frozen {
 		shown := *live[i]
 		shown.KVUsage = usage
+		shown.ProcessUsage = nil
 		out[i] = &shown
 	}
 	return out

@@ -196,16 +196,27 @@ func (t *Target) ended(o engine.Outcome) {
 	}
 }
 
+// States returns the true state of each engine; none while there is no process.
+func (t *Target) States() ([]engine.State, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.advance(); err != nil || t.restarting() {
+		return nil, err
+	}
+	return t.engine.States(), nil
+}
+
 func (t *Target) shown() *surface.Server {
 	cfg := t.server.cfg
 	return &surface.Server{
 		Dialect: surface.Dialect(cfg.Dialect), Version: t.server.version, Model: cfg.Model,
 		ProcessStart: unix(t.started), Ready: unix(t.ready), Now: unix(t.ready) + t.at,
-		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: blockSize,
+		APIServers: cfg.APIServers, MaxModelLen: cfg.MaxModelLen, KVTokens: cfg.KVCacheTokens, BlockSize: cfg.blockSize(),
 		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
 		PrefixCaching: cfg.prefixCaching(), Node: t.index,
 		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0, BlockMetrics: cfg.FollowBlocks > 0,
-		Engines: t.stats(),
+		Hybrid: cfg.Hybrid, LostHandlers: cfg.LostHandlers, Served: cfg.ServedModel,
+		CountedSince: t.engine.CountedSince(), Engines: t.stats(),
 	}
 }
 

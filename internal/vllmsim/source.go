@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
@@ -23,15 +24,10 @@ func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error
 func (c Config) simulation(i int, version surface.Version) engine.Config {
 	sim := engine.Config{
 		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
-		Blocks: c.KVCacheTokens / blockSize, BlockSize: blockSize, MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
+		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
 		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
-		Semantics: engine.Semantics{
-			// Both changed on vLLM's main branch, in July and May 2026; the releases
-			// are the first ones after.
-			RecountBlocked:      !version.AtLeast("0.26.0"),
-			IterationWithCached: !version.AtLeast("0.23.0"),
-		},
+		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
 	if c.Journal != nil {
 		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin)) }
@@ -65,6 +61,30 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		}
 	}
 	return sim
+}
+
+// semantics are the defects of a version that act in what an engine observes; package
+// surface has the others.
+func semantics(dialect surface.Dialect, version surface.Version) engine.Semantics {
+	shows := func(id catalog.DefectID) bool { return surface.Shows(dialect, version, id) }
+	v0, rust := dialect == surface.V0 || dialect == surface.RayOld, dialect == surface.Rust
+	return engine.Semantics{
+		// The scheduler is the same behind the Rust front end.
+		RecountBlocked:         surface.Shows(surface.V1, version, catalog.DefectCacheQueriesRecounted),
+		RecountPreempted:       shows(catalog.DefectOwnBlocksFound),
+		IterationWithCached:    shows(catalog.DefectStepTokensWithCached),
+		ArrivalAfterTokenizing: !v0 && !rust && !shows(catalog.DefectArrivalTimeMoved),
+		// The reason exists since v0.13; that the defect lasts is about validation.
+		ErrorsUncounted:    !version.AtLeast("0.13.0"),
+		UnguardedDurations: shows(catalog.DefectNegativeDurations),
+		FirstWithoutToken:  shows(catalog.DefectFirstTokenWithoutToken),
+		AbortsCounted:      rust && !shows(catalog.DefectClientAbortsUncounted),
+		FrozenAfterAborts:  shows(catalog.DefectGaugesFreezeOnAbort),
+		NullBlockUsed:      shows(catalog.DefectNullBlockUsed),
+		ClientErrorsAs5xx:  shows(catalog.DefectClientErrorsAsServerErrors),
+		StepPerProcess:     shows(catalog.DefectStepsSplitOverApiServers),
+		LocalInExternal:    shows(catalog.DefectExternalHitsWrong),
+	}
 }
 
 // prefixCaching reports whether the servers cache prefixes: the V0 engine did

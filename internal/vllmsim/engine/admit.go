@@ -73,6 +73,12 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	if c.cfg.MaxLoRAs > 0 && r.adapter > 0 && *active&(1<<r.adapter) == 0 && bits.OnesCount64(*active) >= c.cfg.MaxLoRAs {
 		return passedOver
 	}
+	if r.unscheduled {
+		c.dequeued(r)
+		r.done = true
+		c.ended = append(c.ended, r)
+		return admitted
+	}
 	hit := c.lookup(r)
 	size := c.cfg.BlockSize
 	available := c.pool.free
@@ -84,7 +90,7 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	first := r.cached < 0
 	whole := (r.tokens+size-1)/size - len(hit)
 	if whole > available {
-		if first && c.cfg.Semantics.RecountBlocked {
+		if (first || c.cfg.Semantics.RecountPreempted) && c.cfg.Semantics.RecountBlocked {
 			c.count(r, len(hit)*size)
 		}
 		return full
@@ -95,9 +101,13 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	r.table = append(r.table[:0], hit...)
 	r.computed = len(hit) * size
 	r.named = min(len(hit), r.shared/size)
-	if first {
+	if first || c.cfg.Semantics.RecountPreempted {
 		c.count(r, r.computed)
+	}
+	if first {
 		r.cached = r.computed
+		c.totals.LookedUp += r.prompt
+		c.totals.Found += r.computed
 	}
 	c.dequeued(r)
 	if first && r.remote < c.cfg.Transfer.Share && r.prompt-1 > r.computed {
@@ -112,12 +122,12 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	return admitted
 }
 
-// count adds a lookup in the prefix cache to the public counters. Lookups after
-// a preemption are kept apart there.
+// count adds a lookup in the prefix cache to the public counters. Since v0.11 lookups
+// after a preemption are kept apart there.
 func (c *core) count(r *request, found int) {
 	if !c.cfg.NoPrefixCaching {
-		c.lookedUp += r.prompt
-		c.lookedUpBlocks += r.prompt / c.cfg.BlockSize
+		c.lookedUp += r.tokens
+		c.lookedUpBlocks += r.tokens / c.cfg.BlockSize
 		c.found += found
 	}
 }
@@ -165,6 +175,9 @@ func (c *core) lookup(r *request) []int32 {
 func (c *core) fetch(r *request, now float64, blocks int) {
 	c.extend(r, blocks)
 	c.askedOut += r.prompt - r.computed
+	if c.cfg.Semantics.LocalInExternal {
+		c.askedOut += r.computed
+	}
 	c.foundOut += r.prompt - 1 - r.computed
 	r.fetching = true
 	bytes := float64(r.prompt-1-r.computed) * c.cfg.Model.KVBytes * c.cfg.Model.GPUs

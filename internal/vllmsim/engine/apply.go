@@ -1,10 +1,21 @@
 package engine
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
 
 // apply sets a parameter.
 func (s *Server) apply(ch Change) {
-	if !ch.Parameter.PerEngine() {
+	switch {
+	case ch.Parameter == ParamClientsLeave:
+		s.sendAway(ch.Value)
+		return
+	case ch.Parameter == ParamScaleUp:
+		s.scaleUp(int(ch.Value))
+		return
+	case !ch.Parameter.PerEngine():
 		s.val[ch.Parameter] = ch.Value
 		return
 	}
@@ -61,15 +72,55 @@ func (s *Server) fallAsleep(c *core) {
 	s.catchUp(s.now)
 	c.asleep = true
 	c.receive(s.now)
-	for _, list := range [][]*request{c.running, c.fetching, c.preempted, c.skipped, c.waiting.live()} {
-		for _, r := range list {
-			if !r.gone && !r.done {
-				s.drop(r, EndAborted)
-			}
-		}
+	for _, r := range c.underWay() {
+		s.drop(r, EndAborted)
 	}
 	c.dropGone()
 	c.pool.reset()
+}
+
+// underWay returns the requests that the engine has and that have not ended.
+func (c *core) underWay() []*request {
+	var out []*request
+	for _, list := range [][]*request{c.running, c.fetching, c.preempted, c.skipped, c.waiting.live()} {
+		for _, r := range list {
+			if !r.gone && !r.done {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// sendAway lets a share of all clients leave at once.
+func (s *Server) sendAway(share float64) {
+	s.catchUp(s.now)
+	for _, c := range s.engines {
+		for _, r := range append(c.underWay(), c.inbox.live()...) {
+			if !r.gone && uniform(s.cfg.Seed, uint64(r.id), uint64(s.change)) < share {
+				s.drop(r, EndLeft)
+			}
+		}
+	}
+}
+
+// scaleUp adds engines. As in vLLM the logger of all engines is created again, so that all
+// of its statistics begin at 0; those of HTTP continue.
+func (s *Server) scaleUp(n int) {
+	if n == 0 {
+		return
+	}
+	s.catchUp(s.now)
+	for range n {
+		s.addEngine()
+	}
+	for i, before := range s.stats {
+		s.stats[i] = observed.NewStats(len(s.cfg.Speculation.Acceptance))
+		s.stats[i].HTTP, s.stats[i].HTTPFine = before.HTTP, before.HTTPFine
+		s.stats[i].SleepLevel = before.SleepLevel
+		s.adapters[i], s.rates[i] = adapterLog{}, rates{at: s.now}
+	}
+	s.countedSince = s.now
 }
 
 // rates is the state of the throughput over the last ten seconds, which the V0

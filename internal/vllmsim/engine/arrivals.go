@@ -136,7 +136,7 @@ func (a *arrivals) take(v *values) *request {
 
 	// All numbers are drawn in the same order whatever is switched on.
 	zPrompt, zOutput := a.rng.NormFloat64(), a.rng.NormFloat64()
-	var u [16]float64
+	var u [24]float64
 	for i := range u {
 		u[i] = a.rng.Float64()
 	}
@@ -174,6 +174,10 @@ func (a *arrivals) take(v *values) *request {
 	switch {
 	case u[6] < w.Refused:
 		r.end = EndRefused
+	case u[16] < v[ParamClientErrors]:
+		r.end, r.excepted = EndRefused, true
+	case u[17] < v[ParamUnscheduled]:
+		r.end, r.unscheduled = EndError, true
 	case u[7] < v[ParamErrorRate]:
 		r.end, r.stopAt = EndError, 1+int(u[8]*float64(r.output))
 	case u[9] < w.LeaveEarly:

@@ -42,8 +42,14 @@ func newBlockPool(blocks int) *blockPool {
 // usable is the number of blocks that requests can have.
 func (p *blockPool) usable() int { return len(p.refs) - 1 - p.withheld }
 
-// used is the share of usable blocks that requests hold.
-func (p *blockPool) used() float64 { return 1 - float64(p.free)/float64(p.usable()) }
+// used is the share of usable blocks that requests hold, or of all blocks with the null
+// block as a used one.
+func (p *blockPool) used(withNull bool) float64 {
+	if withNull {
+		return 1 - float64(p.free)/float64(p.usable()+1)
+	}
+	return 1 - float64(p.free)/float64(p.usable())
+}
 
 func (p *blockPool) append(b int32) {
 	anchor := int32(len(p.refs))

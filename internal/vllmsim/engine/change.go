@@ -45,6 +45,18 @@ const (
 	ParamTransferFailure
 	// ParamCorruption is the share of requests with logits that are not numbers.
 	ParamCorruption
+	// ParamUnscheduled is the share of requests that the engine ends with an error before
+	// it schedules them.
+	ParamUnscheduled
+	// ParamClientErrors is the share of requests that are wrong in a way that the front end
+	// finds out by an exception, such as a parameter of the wrong type.
+	ParamClientErrors
+	// ParamClientsLeave is the share of the requests under way whose clients leave at this
+	// moment, all at once. It has no duration.
+	ParamClientsLeave
+	// ParamScaleUp is a number of engines that are added at this moment, as elastic expert
+	// parallelism does. It cannot be undone.
+	ParamScaleUp
 
 	// ParameterCount is how many there are.
 	ParameterCount
@@ -53,6 +65,7 @@ const (
 var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
+	"unscheduled_errors", "client_errors", "clients_leave", "scale_up",
 }
 
 // String returns the parameter's name as scenario files write it.
@@ -76,7 +89,9 @@ func (p Parameter) PerEngine() bool { return p <= ParamSleep }
 
 // Workload reports whether the parameter is what clients ask for; all others
 // are what the server is.
-func (p Parameter) Workload() bool { return p >= ParamArrivalRate && p <= ParamAdapterPool }
+func (p Parameter) Workload() bool {
+	return (p >= ParamArrivalRate && p <= ParamAdapterPool) || p == ParamClientErrors || p == ParamClientsLeave
+}
 
 // Limits returns the least and the greatest value.
 func (p Parameter) Limits() (least, most float64) {
@@ -85,8 +100,10 @@ func (p Parameter) Limits() (least, most float64) {
 		return 0.01, 10
 	case ParamBlocks:
 		return 0, 1
-	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall:
+	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave:
 		return 0, 1
+	case ParamScaleUp:
+		return 0, maxEngines
 	case ParamSleep:
 		return 0, 2
 	case ParamPrefixPool, ParamAdapterPool:

@@ -43,6 +43,10 @@ type Config struct {
 	// vLLM's --kv-cache-metrics-sample; 0 is none.
 	FollowBlocks float64
 
+	// HostUptime is for how many seconds the host had been up at the start, on whose
+	// clock the engine takes its times.
+	HostUptime float64
+
 	// Journal receives each event, in the order in which they count.
 	Journal func(Event)
 	// KeepOutcomes keeps what Outcomes returns.
@@ -88,16 +92,6 @@ type Transfer struct {
 	Latency, BytesPerSecond float64
 }
 
-// Semantics are differences between vLLM versions in their counters.
-type Semantics struct {
-	// RecountBlocked counts the prefix lookup of the first request in the queue
-	// again each time that it is not admitted (up to July 2026).
-	RecountBlocked bool
-	// IterationWithCached counts cached prompt tokens in the tokens of a step (up
-	// to May 2026).
-	IterationWithCached bool
-}
-
 // Router is how a server spreads requests over its engines.
 type Router int
 
@@ -111,6 +105,9 @@ const (
 	// RouteWeights takes engines at random, by Config.Weights.
 	RouteWeights
 )
+
+// maxEngines is the greatest number of engines of a server.
+const maxEngines = 64
 
 // withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, error) {
@@ -139,8 +136,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	perDecode := 1 + len(c.Speculation.Acceptance)
 	switch {
-	case c.Engines > 64:
-		return c, fmt.Errorf("engines: %d is above 64", c.Engines)
+	case c.Engines > maxEngines:
+		return c, fmt.Errorf("engines: %d is above %d", c.Engines, maxEngines)
 	case perDecode > 1+maxDraft:
 		return c, fmt.Errorf("speculation: %d drafted tokens are more than %d", perDecode-1, maxDraft)
 	case c.MaxBatchedTokens < perDecode:
@@ -150,6 +147,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Blocks <= c.longest():
 		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens cannot hold one request of %d tokens",
 			c.Blocks, c.BlockSize, c.MaxModelLen)
+	case !(c.HostUptime >= 0 && !math.IsInf(c.HostUptime, 1)):
+		return c, fmt.Errorf("uptime of the host %v s is below 0 or infinite", c.HostUptime)
 	case !(c.FollowBlocks >= 0 && c.FollowBlocks <= 1):
 		return c, fmt.Errorf("share of KV blocks to follow %v is not between 0 and 1", c.FollowBlocks)
 	case c.MaxLoRAs < 0 || c.MaxLoRAs > maxAdapters:
@@ -167,7 +166,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.Workload.check(); err != nil {
 		return c, err
 	}
-	last := 0.0
+	last, engines := 0.0, float64(c.Engines)
 	for _, change := range c.Changes {
 		if err := change.check(c.Engines); err != nil {
 			return c, err
@@ -176,6 +175,12 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("change of %s at %v s: changes must stand in the order of their times", change.Parameter, change.At)
 		}
 		last = change.At
+		if change.Parameter == ParamScaleUp {
+			engines += change.Value
+		}
+	}
+	if engines > maxEngines {
+		return c, fmt.Errorf("engines: %v with those of scale_up is above %d", engines, maxEngines)
 	}
 	return c, nil
 }

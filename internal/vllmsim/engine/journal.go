@@ -20,8 +20,11 @@ type Event struct {
 	Sent, Taken, Queued, Admitted, First, Last float64
 	End                                        End
 	Streams                                    bool
-
-	Step Step
+	// Status is what HTTP answers to the client, as far as it is decided: that of an answer
+	// which has not begun can still change.
+	Status int
+	// Step is nil where nothing but a request is concerned.
+	Step *Step
 }
 
 // Later returns the event on a clock that is ahead by some seconds.
@@ -79,8 +82,8 @@ type journal struct {
 func (s *Server) life(kind EventKind, at float64, r *request) Event {
 	return Event{
 		Kind: kind, At: at, Engine: r.engine, Request: r.id, Prompt: r.prompt, Cached: max(0, r.cached), External: r.external,
-		Output: r.generated, Sent: r.arrived, Taken: r.stamped, Queued: r.queued, Admitted: r.admitted, First: r.firstToken,
-		Last: r.lastToken, End: r.end, Streams: r.streams,
+		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Queued: r.queued, Admitted: r.admitted, First: r.firstToken,
+		Last: r.lastToken, End: r.end, Streams: r.streams, Status: r.status(),
 	}
 }
 
@@ -126,7 +129,7 @@ func (s *Server) worked(rep *report) {
 		}
 	}
 	s.journal.lookups[rep.engine] = kept
-	step := Step{
+	step := &Step{
 		Generated: rep.generated, Drafts: rep.drafts, Drafted: rep.drafted, Accepted: append([]int(nil), rep.accepted[:]...),
 		Resumed: rep.preemptions, Running: rep.running, Waiting: rep.waiting, Deferred: rep.deferredNow, Usage: rep.usage,
 	}
@@ -142,7 +145,7 @@ func (s *Server) worked(rep *report) {
 		switch {
 		case ev.kind == evFirst && !ev.r.gone:
 			s.journal.to(s.life(EventFirst, rep.stamp, ev.r))
-		case ev.kind == evFinished && !ev.r.gone:
+		case (ev.kind == evFinished || ev.kind == evUnscheduled) && !ev.r.gone:
 			s.journal.to(s.life(EventEnd, rep.stamp, ev.r))
 		}
 	}

@@ -17,11 +17,19 @@ func randomServer(seed uint64) Config {
 		Seed: seed, Model: Llama8B(), Engines: 1 + rng.IntN(3), Router: Router(rng.IntN(2)), KeepOutcomes: true,
 		Blocks: 140 + rng.IntN(1500), MaxModelLen: 2048, MaxSeqs: 1 + rng.IntN(64), MaxBatchedTokens: 32 << rng.IntN(9),
 		NoPrefixCaching: rng.IntN(4) == 0, Workload: Chat(rng.Float64() * 30), FlopsCounters: maybe(),
-		Semantics: Semantics{RecountBlocked: maybe(), IterationWithCached: maybe()},
+	}
+	for _, semantics := range []*bool{
+		&cfg.Semantics.RecountBlocked, &cfg.Semantics.RecountPreempted, &cfg.Semantics.IterationWithCached,
+		&cfg.Semantics.ArrivalAfterTokenizing, &cfg.Semantics.ErrorsUncounted, &cfg.Semantics.UnguardedDurations,
+		&cfg.Semantics.FirstWithoutToken, &cfg.Semantics.AbortsCounted, &cfg.Semantics.FrozenAfterAborts,
+		&cfg.Semantics.NullBlockUsed, &cfg.Semantics.ClientErrorsAs5xx, &cfg.Semantics.StepPerProcess, &cfg.Semantics.LocalInExternal,
+	} {
+		*semantics = maybe()
 	}
 	cfg.Workload.CV = 0.5 + 3*rng.Float64()
 	if maybe() {
 		cfg.FrontEnd = DefaultFrontEnd()
+		cfg.FrontEnd.Processes = 1 + rng.IntN(3)
 	}
 	if maybe() {
 		for range 1 + rng.IntN(5) {
@@ -42,7 +50,7 @@ func randomServer(seed uint64) Config {
 		p := Parameter(rng.IntN(int(ParameterCount)))
 		least, most := p.Limits()
 		value := least + (min(most, 3)-least)*rng.Float64()
-		if p == ParamSleep || p == ParamStall {
+		if p == ParamSleep || p == ParamStall || p == ParamScaleUp {
 			value = float64(rng.IntN(2))
 		}
 		ch := Change{At: at, Parameter: p, Value: value}

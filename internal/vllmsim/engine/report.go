@@ -33,14 +33,21 @@ type report struct {
 	previous, end, stamp, gap float64
 
 	running, waiting, deferredNow int
-	usage                         float64
-	lookedUp, lookedUpBlocks      int
-	found                         int
-	askedOut, foundOut, failed    int
-	flops, read, written          float64
-	adaptersRunning               uint64
-	adaptersWaiting               uint64
+	// usage is the share of the KV blocks in use. shownUsage, and what is aborted but still
+	// shown, differ from the truth in some versions.
+	usage, shownUsage          float64
+	goneRunning, goneWaiting   int
+	lookedUp, lookedUpBlocks   int
+	found                      int
+	askedOut, foundOut, failed int
+	flops, read, written       float64
+	adaptersRunning            uint64
+	adaptersWaiting            uint64
 
+	// process is the API server that gets the first output of the step, perProcess how many
+	// tokens each gets where there are several.
+	process                        int
+	perProcess                     []int
 	generated, steady, preemptions int
 	drafts, drafted                int
 	accepted                       [maxDraft]int
@@ -61,6 +68,8 @@ const (
 	evFirst eventKind = iota
 	evGap
 	evFinished
+	// evUnscheduled is a request that the engine ended before it was scheduled.
+	evUnscheduled
 )
 
 type event struct {
@@ -74,20 +83,38 @@ func (rep *report) add(kind eventKind, r *request, value float64) {
 }
 
 // reset makes the report empty and keeps its memory.
-func (rep *report) reset() { *rep = report{events: rep.events[:0]} }
+func (rep *report) reset() { *rep = report{events: rep.events[:0], perProcess: rep.perProcess[:0]} }
+
+// share adds tokens to those of the API server that has the request.
+func (rep *report) share(r *request, tokens, processes int) {
+	if processes == 1 {
+		return
+	}
+	if len(rep.perProcess) == 0 {
+		rep.perProcess = slices.Grow(rep.perProcess, processes)[:processes]
+		clear(rep.perProcess)
+	}
+	rep.perProcess[r.id%processes] += tokens
+}
 
 // observe takes a report into the numbers of its engine.
 func (s *Server) observe(rep *report) {
 	st := s.stats[rep.engine]
 	now := rep.stamp
 	if r := rep.refused; r != nil {
-		st.Answered(now, r.path(), "4xx", now-r.stamped, r.prompt*4+300, 160)
+		st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, 160)
 		s.addOutcome(r, now)
 		return
 	}
 	s.rollRates(rep.engine, now)
-	st.Running, st.WaitingCapacity, st.WaitingDeferred = rep.running, rep.waiting, rep.deferredNow
-	st.KVUsage = rep.usage
+	st.Running, st.WaitingCapacity, st.WaitingDeferred = rep.running+rep.goneRunning, rep.waiting+rep.goneWaiting, rep.deferredNow
+	st.KVUsage = rep.shownUsage
+	if n := s.cfg.FrontEnd.Processes; n > 1 {
+		if st.ProcessUsage == nil {
+			st.ProcessUsage = make([]float64, n)
+		}
+		st.ProcessUsage[rep.process] = rep.shownUsage
+	}
 	st.LastStep = now
 	size := float64(s.cfg.BlockSize)
 	st.PrefixQueries += float64(rep.lookedUp)
@@ -120,18 +147,35 @@ func (s *Server) observe(rep *report) {
 	for _, ev := range rep.events {
 		switch ev.kind {
 		case evFirst:
-			prompts += s.observeFirst(st, ev.r, now)
+			n := s.observeFirst(st, ev.r, now)
+			prompts += n
+			rep.share(ev.r, n, s.cfg.FrontEnd.Processes)
 		case evGap:
 			st.InterToken.Observe(ev.value)
 		case evFinished:
-			s.observeEnd(st, ev.r, now)
+			s.observeEnd(st, ev.r, ev.r.moments(), now)
+		case evUnscheduled:
+			prompts += s.observeUnscheduled(st, ev.r, rep.end, now)
 		}
 	}
-	if rep.generated > 0 {
-		st.IterationTokens.Observe(float64(prompts + rep.generated))
-	}
+	s.observeStep(st, rep, prompts)
 	if s.cfg.MaxLoRAs > 0 {
 		s.adapters[rep.engine].record(st, rep.adaptersRunning, rep.adaptersWaiting, now)
+	}
+}
+
+// observeStep observes the tokens of a step, unless it gave no output.
+func (s *Server) observeStep(st *observed.Stats, rep *report, prompts int) {
+	if s.cfg.Semantics.StepPerProcess && len(rep.perProcess) > 0 {
+		for _, n := range rep.perProcess {
+			if n > 0 {
+				st.IterationTokens.Observe(float64(n))
+			}
+		}
+		return
+	}
+	if n := prompts + rep.generated; n > 0 {
+		st.IterationTokens.Observe(float64(n))
 	}
 }
 
@@ -151,19 +195,60 @@ func (s *Server) observeFirst(st *observed.Stats, r *request, now float64) int {
 	return r.prompt - r.cached
 }
 
-func (s *Server) observeEnd(st *observed.Stats, r *request, now float64) {
+// observeUnscheduled observes a request that ended before it was scheduled. It returns the
+// prompt tokens that count for the iteration.
+func (s *Server) observeUnscheduled(st *observed.Stats, r *request, ended, now float64) int {
+	prompts := 0
+	if r.gone {
+		return prompts
+	}
+	if s.cfg.Semantics.FirstWithoutToken && !s.uncounted(r) {
+		st.FirstToken.Observe(now - r.stamped)
+		st.PromptTokens += float64(r.prompt)
+		prompts = r.prompt
+	}
+	s.observeEnd(st, r, s.unreached(r, ended), now)
+	return prompts
+}
+
+// moments are those between which durations are observed. They are on the engine's clock.
+type moments struct{ queued, admitted, first, last float64 }
+
+func (r *request) moments() moments { return moments{r.queued, r.admitted, r.firstToken, r.lastToken} }
+
+// unreached are the moments that the statistics take a request to have that ended before
+// its first token: the output that tells its end counts as its first, and if it was not
+// admitted that was at the time 0 of the host.
+func (s *Server) unreached(r *request, ended float64) moments {
+	m := moments{r.queued, r.admitted, ended, ended}
+	switch {
+	case r.started:
+	case s.cfg.Semantics.UnguardedDurations:
+		m.admitted = -s.cfg.HostUptime
+	default:
+		m.admitted, m.first, m.last = r.queued, r.queued, r.queued
+	}
+	return m
+}
+
+// uncounted reports whether no observation is made of the end of a request.
+func (s *Server) uncounted(r *request) bool {
+	return (r.end == EndLeft && !s.cfg.Semantics.AbortsCounted) || (r.end == EndError && s.cfg.Semantics.ErrorsUncounted)
+}
+
+func (s *Server) observeEnd(st *observed.Stats, r *request, m moments, now float64) {
 	if r.gone {
 		return
 	}
-	status := "2xx"
-	if r.end == EndError && !r.streams {
-		status = "5xx"
-	}
-	st.Answered(now, r.path(), status, now-r.stamped, r.prompt*4+300, r.generated*5+350)
+	st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, r.generated*5+350)
 	s.addOutcome(r, now)
-	if r.end == EndLeft {
-		return
+	if !s.uncounted(r) {
+		s.observeDurations(st, r, m, now)
 	}
+}
+
+// observeDurations makes the observations of a request that has ended.
+func (s *Server) observeDurations(st *observed.Stats, r *request, m moments, now float64) {
 	st.Finished[reasons[r.end]]++
 	if r.corrupted {
 		st.Corrupted++
@@ -174,23 +259,24 @@ func (s *Server) observeEnd(st *observed.Stats, r *request, now float64) {
 	if r.maxTokens > 0 {
 		st.ParamsMaxTokens.Observe(float64(r.maxTokens))
 	}
-	decode := r.lastToken - r.firstToken
+	decode := m.last - m.first
 	mean := 0.0
 	if r.generated > 1 {
 		mean = decode / float64(r.generated-1)
 	}
 	st.TokenMean.Observe(mean)
 	st.EndToEnd.Observe(now - r.stamped)
-	st.Queue.Observe(r.admitted - r.queued)
-	st.Inference.Observe(r.lastToken - r.admitted)
-	st.Prefill.Observe(r.firstToken - r.admitted)
+	st.Queue.Observe(m.admitted - m.queued)
+	st.Inference.Observe(m.last - m.admitted)
+	st.Prefill.Observe(m.first - m.admitted)
 	st.Decode.Observe(decode)
-	st.PrefillComputed.Observe(float64(r.prompt - r.cached))
+	st.PrefillComputed.Observe(float64(r.prompt - max(0, r.cached)))
 	st.RequestPreemptions.Observe(float64(r.preemptions))
 }
 
 var reasons = map[End]observed.Reason{
 	EndStop: observed.ReasonStop, EndLength: observed.ReasonLength, EndError: observed.ReasonError,
+	EndLeft: observed.ReasonAbort, EndAborted: observed.ReasonAbort,
 }
 
 func (r *request) path() string {

@@ -72,9 +72,9 @@ type Outcome struct {
 
 type request struct {
 	id, engine int
-	// arrived is when the client sent it, stamped when the front end took it up
-	// (vLLM's arrival_time), queued when the engine had it.
-	arrived, stamped, queued float64
+	// arrived is when the client sent it, takenUp when the front end began to work on it,
+	// stamped vLLM's arrival_time, queued when the engine had it.
+	arrived, takenUp, stamped, queued float64
 	// admitted, firstToken and lastToken are on the engine's clock.
 	admitted, firstToken, lastToken float64
 	// firstSeen is when the front end passed on the first token.
@@ -87,8 +87,10 @@ type request struct {
 	route, remote             float64
 	end                       End
 	impatient, corrupted      bool
-	transferFails             bool
-	completions, streams      bool
+	// excepted is refused because of an exception, unscheduled ends before it is admitted.
+	excepted, unscheduled bool
+	transferFails         bool
+	completions, streams  bool
 
 	// tokens is prompt and output so far, computed how many of them are in the
 	// KV cache.
@@ -158,4 +160,28 @@ func (r *request) outcome(now float64, all *gapCounts) Outcome {
 		o.End = r.end
 	}
 	return o
+}
+
+// status is what HTTP answers to the client. A stream has begun when its request fails.
+func (r *request) status() int {
+	switch {
+	case r.end == EndRefused:
+		return 400
+	case r.end == EndError && !r.streams:
+		return 500
+	default:
+		return 200
+	}
+}
+
+// statusGroup is how the front end counts the answer.
+func (r *request) statusGroup(semantics *Semantics) string {
+	switch status := r.status(); {
+	case r.excepted && semantics.ClientErrorsAs5xx, status >= 500:
+		return "5xx"
+	case status >= 400:
+		return "4xx"
+	default:
+		return "2xx"
+	}
 }

@@ -36,7 +36,10 @@ type core struct {
 	batch              Batch
 	gaps               gapCounts // Of all steps so far.
 	goneRunning        int
-	unreported         bool // Requests are gone that no report has left out yet.
+	goneWaiting        int        // Since the last step was planned.
+	unreported         bool       // Requests are gone that no report has left out yet.
+	ended              []*request // Before they were scheduled, since the last report.
+	totals             Totals
 	adaptersWaiting    [maxAdapters + 1]int
 	lookedUp, found    int // Prefix lookups of the step in tokens.
 	lookedUpBlocks     int
@@ -80,6 +83,7 @@ func (c *core) plan(now float64) bool {
 	if c.goneRunning > 0 {
 		c.dropGone()
 	}
+	c.goneWaiting = 0
 	c.batch = Batch{}
 	budget := c.cfg.MaxBatchedTokens
 	preempted := c.continueRunning(&budget)
@@ -215,6 +219,7 @@ func (c *core) preemptNewest() {
 	c.free(r)
 	r.computed, r.chunk, r.decoding = 0, 0, false
 	r.preemptions++
+	c.totals.Preemptions++
 	r.unreported++
 	c.preempted = append(c.preempted, r)
 	c.enqueued(r)

@@ -11,11 +11,13 @@ import (
 type Server struct {
 	cfg      Config
 	arrivals *arrivals
-	engines  []*core
-	stats    []*observed.Stats
-	adapters []adapterLog
-	rates    []rates
-	val      values
+	// countedSince is when the statistics began.
+	countedSince float64
+	engines      []*core
+	stats        []*observed.Stats
+	adapters     []adapterLog
+	rates        []rates
+	val          values
 
 	now     float64
 	change  int     // The next of cfg.Changes.
@@ -43,25 +45,31 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, val: nominalValues(),
 		journal:  journal{to: cfg.Journal, lookups: map[int][]Event{}},
 		arrivals: newArrivals(cfg.Seed, cfg.Workload, cfg.MaxModelLen),
-		adapters: make([]adapterLog, cfg.Engines), rates: make([]rates, cfg.Engines),
 	}
 	if cfg.KeepOutcomes {
 		s.live = map[int]*request{}
 	}
-	for i := range cfg.Engines {
-		val := nominalValues()
-		s.engines = append(s.engines, &core{
-			cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(cfg.Blocks), val: &val, draft: len(cfg.Speculation.Acceptance),
-		})
-		if cfg.FollowBlocks > 0 {
-			s.engines[i].pool.residency = &residency{
-				share: cfg.FollowBlocks, seed: cfg.Seed + uint64(i), lives: map[int32]*blockLife{},
-			}
-		}
-		s.stats = append(s.stats, observed.NewStats(len(cfg.Speculation.Acceptance)))
+	for range cfg.Engines {
+		s.addEngine()
 	}
 	s.seekArrival()
 	return s, nil
+}
+
+// addEngine adds an engine in its nominal state.
+func (s *Server) addEngine() {
+	i, val := len(s.engines), nominalValues()
+	c := &core{
+		cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(s.cfg.Blocks), val: &val, draft: len(s.cfg.Speculation.Acceptance),
+	}
+	c.lastEnd = s.now
+	if s.cfg.FollowBlocks > 0 {
+		c.pool.residency = &residency{share: s.cfg.FollowBlocks, seed: s.cfg.Seed + uint64(i), lives: map[int32]*blockLife{}}
+	}
+	s.engines = append(s.engines, c)
+	s.stats = append(s.stats, observed.NewStats(len(s.cfg.Speculation.Acceptance)))
+	s.adapters = append(s.adapters, adapterLog{})
+	s.rates = append(s.rates, rates{at: s.now})
 }
 
 // Stats returns what the server observes of each engine. They change with the
@@ -145,18 +153,23 @@ func (s *Server) submit(r *request) {
 	if s.live != nil {
 		s.live[r.id] = r
 	}
-	s.sent(r)
 	if r.end == EndRefused {
+		s.sent(r)
 		rep := s.newReport()
-		r.stamped, rep.stamp = s.serve(f.RequestSeconds)
+		r.takenUp, rep.stamp = s.serve(f.RequestSeconds)
 		rep.refused = r
 		r.done = true
 		s.reports = append(s.reports, rep)
 		return
 	}
-	r.stamped, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.takenUp, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.stamped = r.takenUp
+	if s.cfg.Semantics.ArrivalAfterTokenizing {
+		r.stamped = r.queued
+	}
 	r.tokens, r.cached = r.prompt, -1
 	r.engine = s.route(r)
+	s.sent(r)
 	s.engines[r.engine].inbox.push(r)
 	if !math.IsInf(r.leaves, 1) {
 		heap.Push(&s.leavers, r)
@@ -210,9 +223,10 @@ func (s *Server) work(c *core) {
 			s.fallAsleep(c)
 		}
 	}
-	if c.plan(s.now) {
+	switch {
+	case c.plan(s.now):
 		c.unreported = false
-	} else if c.unreported {
+	case len(c.ended) > 0, c.unreported && !s.cfg.Semantics.FrozenAfterAborts:
 		s.reportEmptyStep(c)
 	}
 	s.catchUp(s.now)
@@ -225,7 +239,7 @@ func (s *Server) reportEmptyStep(c *core) {
 	c.unreported = false
 	c.batch = Batch{}
 	rep := s.newReport()
-	rep.engine = c.index
+	rep.engine, rep.end = c.index, s.now
 	c.finishReport(rep)
 	_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds)
 	s.reports = append(s.reports, rep)
@@ -279,7 +293,7 @@ func (s *Server) leave(r *request) {
 	s.drop(r, EndLeft)
 }
 
-// drop takes a request out of the engine. Nothing is observed of it but the
+// drop takes a request out of the engine. Most versions observe nothing of it but the
 // HTTP answer, which had begun.
 func (s *Server) drop(r *request, end End) {
 	c := s.engines[r.engine]
@@ -292,12 +306,21 @@ func (s *Server) drop(r *request, end End) {
 		c.goneRunning++
 	case r.waits:
 		c.dequeued(r)
+		c.goneWaiting++
 	}
 	r.done = true
 	r.pause(&c.gaps)
-	s.stats[r.engine].Answered(s.now, r.path(), "2xx", max(0, s.now-r.stamped), r.prompt*4+300, r.generated*5+350)
+	st := s.stats[r.engine]
+	st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.generated*5+350)
 	s.addOutcome(r, s.now)
 	s.dropped(r)
+	if end == EndLeft && s.cfg.Semantics.AbortsCounted {
+		m := r.moments()
+		if r.generated == 0 {
+			m = s.unreached(r, s.now)
+		}
+		s.observeDurations(st, r, m, s.now)
+	}
 }
 
 // addOutcome records the outcome of a request that has ended.

@@ -7,6 +7,7 @@ func (c *core) finish(rep *report) {
 	previous := rep.previous
 	gap := c.ends - previous
 	c.step++
+	c.totals.Steps++
 	c.gaps[gapBucket(gap)]++
 	rep.end, rep.gap = c.ends, gap
 	ended := 0
@@ -46,7 +47,11 @@ func (c *core) output(r *request, rep *report, gap float64) {
 	r.generated += n
 	r.tokens += n
 	r.computed = r.tokens - 1
+	if rep.generated == 0 {
+		rep.process = r.id % c.cfg.FrontEnd.Processes
+	}
 	rep.generated += n
+	rep.share(r, n, c.cfg.FrontEnd.Processes)
 	rep.preemptions += r.unreported
 	r.unreported = 0
 	switch {
@@ -117,12 +122,21 @@ func (c *core) finishReport(rep *report) {
 	rep.running = len(c.running) - c.goneRunning
 	rep.deferredNow = c.deferred()
 	rep.waiting = c.queued
+	if c.cfg.Semantics.FrozenAfterAborts {
+		// The scheduler learns of aborts after the step, and there may be no other.
+		rep.goneRunning, rep.goneWaiting = c.goneRunning, c.goneWaiting
+	}
 	for _, r := range c.skipped {
 		if !r.gone {
 			rep.waiting-- // It is among the deferred.
 		}
 	}
-	rep.usage = c.pool.used()
+	rep.usage, rep.shownUsage = c.pool.used(false), c.pool.used(c.cfg.Semantics.NullBlockUsed)
+	for _, r := range c.ended {
+		rep.add(evUnscheduled, r, 0)
+	}
+	clear(c.ended)
+	c.ended = c.ended[:0]
 	if followed := c.pool.residency; followed != nil {
 		rep.evicted, followed.ended = followed.ended, nil
 	}

@@ -31,3 +31,50 @@ func (s *Server) Injected() []Change { return s.cfg.Changes[:s.change] }
 
 // Now is how far the server is, in seconds since the start.
 func (s *Server) Now() float64 { return s.now }
+
+// State is what is true of an engine at this moment, whatever its metrics say.
+type State struct {
+	// Running are the requests of the batch, of the step under way if there is one.
+	// Waiting are all others that the engine has; Deferred are those among them that wait
+	// for something else than room.
+	Running, Waiting, Deferred int
+	// UsedBlocks of Blocks hold tokens of requests; a block is of BlockSize tokens. The null
+	// block is not among them, nor are those that something else uses.
+	UsedBlocks, Blocks, BlockSize int
+	Totals
+}
+
+// Totals count what has happened since the start of an engine.
+type Totals struct {
+	Steps, Preemptions int
+	// LookedUp are the tokens of prompts that were admitted, each once; Found are those
+	// of them that were in the prefix cache.
+	LookedUp, Found int
+}
+
+// States returns the state of each engine.
+func (s *Server) States() []State {
+	var out []State
+	for _, c := range s.engines {
+		st := State{
+			Running: len(c.running) - c.goneRunning, Deferred: c.deferred(), Totals: c.totals,
+			UsedBlocks: c.pool.usable() - c.pool.free, Blocks: c.pool.usable(), BlockSize: c.cfg.BlockSize,
+		}
+		st.Waiting = c.queued
+		for _, r := range c.fetching {
+			if !r.gone {
+				st.Waiting++
+			}
+		}
+		for _, r := range c.inbox.live() {
+			if r.queued <= s.now && !r.gone {
+				st.Waiting++
+			}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// CountedSince is when the statistics began again, in seconds since the start.
+func (s *Server) CountedSince() float64 { return s.countedSince }

@@ -29,6 +29,9 @@ func NewHistogram(bounds []float64) *Histogram {
 	}
 }
 
+// Empty returns an empty histogram with the same bounds.
+func (h *Histogram) Empty() *Histogram { return NewHistogram(h.bounds) }
+
 // Observe adds one observation.
 func (h *Histogram) Observe(v float64) { h.ObserveN(v, 1) }
 

@@ -32,6 +32,9 @@ type Stats struct {
 	LastStep float64
 	// KVUsage is the share of KV blocks in use, 0 to 1.
 	KVUsage float64
+	// ProcessUsage is the same as each of several API servers was told it last; nil with
+	// one.
+	ProcessUsage []float64
 	// PromptRate and GenerationRate are tokens per second over the last ten
 	// seconds, which is how the V0 engine reported throughput.
 	PromptRate, GenerationRate float64

@@ -3,6 +3,7 @@ package surface
 import (
 	"strconv"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -36,6 +37,23 @@ func single(value func(*observed.Stats) float64) func(*Server, *observed.Stats) 
 func histogram(help string, bounds func(*Server) []float64, values func(*observed.Stats) *observed.Histogram) definition {
 	return definition{help: help, kind: wire.Histogram, points: func(s *Server, st *observed.Stats) []wire.Point {
 		return []wire.Point{histogramPoint(values(st), bounds(s), s.isRay())}
+	}}
+}
+
+// latency is a histogram that some versions of the first engine filled with zeros.
+func latency(help string, bounds func(*Server) []float64, values func(*observed.Stats) *observed.Histogram) definition {
+	return definition{help: help, kind: wire.Histogram, points: func(s *Server, st *observed.Stats) []wire.Point {
+		return []wire.Point{histogramPoint(s.nearZero(values(st)), bounds(s), s.isRay())}
+	}}
+}
+
+// swapped are two histograms that some versions of the first engine exchanged.
+func swapped(help string, values, others func(*observed.Stats) *observed.Histogram) definition {
+	return definition{help: help, kind: wire.Histogram, points: func(s *Server, st *observed.Stats) []wire.Point {
+		if s.shows(catalog.DefectPrefillDecodeSwapped) {
+			return []wire.Point{histogramPoint(others(st), latencyBounds(s), s.isRay())}
+		}
+		return []wire.Point{histogramPoint(values(st), latencyBounds(s), s.isRay())}
 	}}
 }
 

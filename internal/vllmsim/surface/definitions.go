@@ -113,11 +113,11 @@ var definitions = map[string]definition{
 		func(s *stats) *observed.Histogram { return s.ParamsN }),
 	"request_params_max_tokens": histogram("Value of max_tokens per request.", tokenBounds,
 		func(s *stats) *observed.Histogram { return s.ParamsMaxTokens }),
-	"time_to_first_token_seconds": histogram("Seconds until a request's first token.", firstTokenBounds,
+	"time_to_first_token_seconds": latency("Seconds until a request's first token.", firstTokenBounds,
 		func(s *stats) *observed.Histogram { return s.FirstToken }),
 	"inter_token_latency_seconds": histogram("Seconds between tokens of a request.", tokenTimeBounds,
 		func(s *stats) *observed.Histogram { return s.InterToken }),
-	"time_per_output_token_seconds": histogram("Seconds per output token.", tokenTimeBounds,
+	"time_per_output_token_seconds": latency("Seconds per output token.", tokenTimeBounds,
 		func(s *stats) *observed.Histogram { return s.InterToken }),
 	"request_time_per_output_token_seconds": histogram("Mean seconds per output token of each request.", tokenTimeBounds,
 		func(s *stats) *observed.Histogram { return s.TokenMean }),
@@ -129,10 +129,8 @@ var definitions = map[string]definition{
 		func(s *stats) *observed.Histogram { return s.Queue }),
 	"request_inference_time_seconds": histogram("Seconds that a request ran.", latencyBounds,
 		func(s *stats) *observed.Histogram { return s.Inference }),
-	"request_prefill_time_seconds": histogram("Seconds of prefill per request.", latencyBounds,
-		func(s *stats) *observed.Histogram { return s.Prefill }),
-	"request_decode_time_seconds": histogram("Seconds of decoding per request.", latencyBounds,
-		func(s *stats) *observed.Histogram { return s.Decode }),
+	"request_prefill_time_seconds": swapped("Seconds of prefill per request.", prefillTime, decodeTime),
+	"request_decode_time_seconds":  swapped("Seconds of decoding per request.", decodeTime, prefillTime),
 	"request_prefill_kv_computed_tokens": histogram("Prompt tokens computed per request, without cached ones.", tokenBounds,
 		func(s *stats) *observed.Histogram { return s.PrefillComputed }),
 	"request_num_preemptions": histogram("Preemptions per finished request.", preemptionBounds,
@@ -149,6 +147,9 @@ var definitions = map[string]definition{
 }
 
 func zero(*stats) float64 { return 0 }
+
+func prefillTime(s *stats) *observed.Histogram { return s.Prefill }
+func decodeTime(s *stats) *observed.Histogram  { return s.Decode }
 
 // prefixUnits picks blocks before v0.9.0 and tokens from then on: the unit of
 // these two families changed while their names did not.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -26,12 +27,15 @@ func (s *Server) engineFamilies() []wire.Family {
 			continue
 		}
 		f := s.family(r)
+		if s.isRay() && s.shows(catalog.DefectRayLastLabel) {
+			s.underLastLabels(&f)
+		}
 		if len(f.Points) == 0 && (s.multiProcess() || s.isRay()) {
 			continue // Neither has a family before its first value.
 		}
 		for i := range f.Points {
 			// All children are created while the engine starts, one after the other.
-			f.Points[i].Created = s.Ready - 1.25 + 17e-6*float64(children)
+			f.Points[i].Created = s.Ready + s.CountedSince - 1.25 + 17e-6*float64(children)
 			children++
 		}
 		out = append(out, f)
@@ -71,7 +75,10 @@ func (s *Server) family(r row) wire.Family {
 	if r.deprecated != "" && !s.Version.before(r.deprecatedSince) {
 		f.Help += r.deprecated
 	}
-	for i, st := range s.Engines {
+	for i, st := range s.reported(r.name) {
+		if st == nil {
+			continue
+		}
 		for _, pt := range d.points(s, st) {
 			if !s.exists(d.kind, r.name, st, pt) {
 				continue
@@ -106,11 +113,21 @@ func (s *Server) exists(kind wire.Type, name string, st *observed.Stats, pt wire
 }
 
 // perProcess repeats each point for every API server process, the way a gauge
-// without a multi-process mode appears.
+// without a multi-process mode appears. Only that of the process which got the last
+// report of the engine is current.
 func (s *Server) perProcess(points []wire.Point) []wire.Point {
 	var out []wire.Point
 	for p := range s.APIServers {
-		for _, pt := range points {
+		i := -1
+		for _, st := range s.reported("") {
+			if st == nil {
+				continue
+			}
+			i++
+			pt := points[i]
+			if p < len(st.ProcessUsage) {
+				pt.Value = st.ProcessUsage[p]
+			}
 			pid := wire.Label{Name: "pid", Value: strconv.Itoa(34 + p)}
 			pt.Labels = append(slices.Clone(pt.Labels), pid)
 			out = append(out, pt)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -63,10 +64,14 @@ func (s *Server) httpTotals() ([]*observed.Handler, *observed.Histogram) {
 	for _, st := range s.Engines {
 		fine.Add(st.HTTPFine)
 		for _, h := range st.HTTP {
-			i := slices.IndexFunc(handlers, func(o *observed.Handler) bool { return o.Path == h.Path })
+			path := h.Path
+			if s.LostHandlers && s.shows(catalog.DefectHandlerLost) {
+				path = "none"
+			}
+			i := slices.IndexFunc(handlers, func(o *observed.Handler) bool { return o.Path == path })
 			if i < 0 {
 				handlers = append(handlers, &observed.Handler{
-					Path: h.Path, Since: h.Since, ByStatus: map[string]float64{}, StatusSince: map[string]float64{},
+					Path: path, Since: h.Since, ByStatus: map[string]float64{}, StatusSince: map[string]float64{},
 					Duration: observed.NewHistogram(byHandler),
 				})
 				i = len(handlers) - 1

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -43,7 +44,10 @@ func (s *Server) loraFamily() wire.Family {
 // combination where LoRA is off.
 func (s *Server) adapterSets() []observed.AdapterSet {
 	var sets []observed.AdapterSet
-	for _, st := range s.Engines {
+	for _, st := range s.reported(loraInfo) {
+		if st == nil {
+			continue
+		}
 		if !s.LoRA && st.LastStep > 0 {
 			return []observed.AdapterSet{{Last: st.LastStep}}
 		}
@@ -140,9 +144,19 @@ func (s *Server) cacheFields() []string {
 func (s *Server) cacheValue(field string) string {
 	switch field {
 	case "block_size":
+		if s.Hybrid && s.shows(catalog.DefectBlockSizeOfHybridModels) {
+			return s.hybridBlockSize()
+		}
 		return strconv.Itoa(s.BlockSize)
 	case "num_gpu_blocks":
-		return strconv.Itoa(s.KVTokens / s.BlockSize)
+		blocks := s.KVTokens / s.BlockSize
+		switch {
+		case s.shows(catalog.DefectBlocksNotANumber):
+			return "None"
+		case s.shows(catalog.DefectBlocksSummedOverEngines):
+			blocks *= len(s.Engines)
+		}
+		return strconv.Itoa(blocks)
 	case "kv_cache_size_tokens":
 		return strconv.Itoa(s.KVTokens / s.BlockSize * s.BlockSize)
 	case "kv_cache_max_concurrency":

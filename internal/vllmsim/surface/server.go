@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -103,6 +104,13 @@ type Server struct {
 	// Transfer one that reads KV blocks from others through NIXL, BlockMetrics one
 	// with --kv-cache-metrics.
 	NaNCounter, Transfer, BlockMetrics bool
+	// Hybrid is a model with several kinds of layers, whose blocks are larger than what was
+	// configured. LostHandlers is a server whose web framework gives routes no path.
+	Hybrid, LostHandlers bool
+	// CountedSince is when the engines' statistics began, in seconds after Ready.
+	CountedSince float64
+	// Served is the name under which the model is served; empty means Model.
+	Served string
 	// Node is the number of the node that a Ray agent names, from 0.
 	Node int
 }
@@ -160,7 +168,7 @@ func (s *Server) fileRank(f wire.Family) int {
 // perProcessUsage reports whether kv_cache_usage_perc lacks a multi-process
 // mode and so has one series per process.
 func (s *Server) perProcessUsage() bool {
-	return s.Dialect == V1MultiProcess && s.Version.within("0.9.2", "0.11.1")
+	return s.Dialect == V1MultiProcess && s.shows(catalog.DefectUsagePerProcess)
 }
 
 // Encoder returns the writer that belongs to the server.
@@ -192,7 +200,11 @@ func (s *Server) Encoder() wire.Encoder {
 
 // baseLabels are the labels of every series of engine number i.
 func (s *Server) baseLabels(i int) []wire.Label {
-	labels := []wire.Label{{Name: "model_name", Value: s.Model}}
+	name := s.Model
+	if s.Served != "" && !s.shows(catalog.DefectRustServedName) {
+		name = s.Served
+	}
+	labels := []wire.Label{{Name: "model_name", Value: name}}
 	if s.hasEngineLabel() {
 		labels = append(labels, wire.Label{Name: "engine", Value: strconv.Itoa(i)})
 	}

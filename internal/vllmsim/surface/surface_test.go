@@ -171,7 +171,7 @@ func TestPrefixCacheCountersChangedTheirUnit(t *testing.T) {
 }
 
 func TestTheProcessLabelIsOnOneGaugeOfSomeVersions(t *testing.T) {
-	for version, want := range map[string]int{"0.9.2": 2, "0.10.2": 2, "0.11.0": 2, "0.11.1": 0, "0.20.0": 0} {
+	for version, want := range map[string]int{"0.9.2": 2, "0.10.2": 2, "0.11.0": 2, "0.12.0": 0, "0.20.0": 0} {
 		s := server(t, V1MultiProcess, version)
 		pids := 0
 		for _, f := range s.Families() {
@@ -212,20 +212,21 @@ func TestCacheSettingsGrowWithTheVersion(t *testing.T) {
 		version string
 		labels  int
 		engine  string
+		blocks  string
 	}{
-		{V0, "0.5.0", 10, ""},
-		{V0, "0.6.6", 12, ""},
-		{V0, "0.9.1", 15, ""},
-		{V1, "0.8.5", 15, ""},
-		{V1, "0.10.2", 21, "0"},
-		{V1, "0.20.0", 26, "0"},
-		{V1, "0.24.0", 27, "0"},
-		{V1, "0.26.0", 29, "0"},
+		{V0, "0.5.0", 10, "", "2560"},
+		{V0, "0.6.6", 12, "", "2560"},
+		{V0, "0.9.1", 15, "", "2560"},
+		{V1, "0.8.5", 15, "", "None"},
+		{V1, "0.10.2", 21, "0", "2560"},
+		{V1, "0.20.0", 26, "0", "2560"},
+		{V1, "0.24.0", 27, "0", "2560"},
+		{V1, "0.26.0", 29, "0", "2560"},
 	} {
 		pt := find(t, server(t, c.dialect, c.version), "vllm:cache_config_info").Points[0]
 		assert.Len(t, pt.Labels, c.labels, c.version)
 		assert.Equal(t, c.engine, labelValue(pt, "engine"), c.version)
-		assert.Equal(t, "2560", labelValue(pt, "num_gpu_blocks"), c.version)
+		assert.Equal(t, c.blocks, labelValue(pt, "num_gpu_blocks"), c.version)
 		assert.Empty(t, labelValue(pt, "model_name"), c.version)
 	}
 }
