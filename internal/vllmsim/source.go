@@ -27,6 +27,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
 		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
+		Estimates:  c.estimates(surface.Dialect(c.Dialect), version),
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
 	if c.Journal != nil {
@@ -83,8 +84,28 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 		NullBlockUsed:      shows(catalog.DefectNullBlockUsed),
 		ClientErrorsAs5xx:  shows(catalog.DefectClientErrorsAsServerErrors),
 		StepPerProcess:     shows(catalog.DefectStepsSplitOverApiServers),
+		ParamsPerChoice:    rust,
 		LocalInExternal:    shows(catalog.DefectExternalHitsWrong),
 	}
+}
+
+// estimates are by what vLLM's estimates of a model's work are wrong. The sizes are guesses,
+// but for that of latent attention, which is the greatest that was reported.
+func (c Config) estimates(dialect surface.Dialect, version surface.Version) engine.Estimates {
+	e := engine.Estimates{Flops: 1, Weights: 1, KV: 1}
+	if c.Quantized && surface.Shows(dialect, version, catalog.DefectFlopsOfQuantizedModels) {
+		e = engine.Estimates{Flops: 0.05, Weights: 0.05, KV: 0}
+	}
+	if c.Quantized && surface.Shows(dialect, version, catalog.DefectBytesOfQuantizedModels) {
+		e.Weights *= 0.5
+	}
+	if c.Latent && surface.Shows(dialect, version, catalog.DefectBytesOfMlaModels) {
+		e.KV *= 57
+	}
+	if c.Hybrid && surface.Shows(dialect, version, catalog.DefectFlopsOfHybridModels) {
+		e.Flops, e.Weights, e.KV = e.Flops*0.4, e.Weights*0.4, e.KV*0.4
+	}
+	return e
 }
 
 // prefixCaching reports whether the servers cache prefixes: the V0 engine did

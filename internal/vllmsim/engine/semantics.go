@@ -36,6 +36,9 @@ type Semantics struct {
 	// StepPerProcess observes the tokens of a step once for each API server that gets some
 	// of its output.
 	StepPerProcess bool
+	// ParamsPerChoice observes the parameters of a request for several choices once for
+	// each.
+	ParamsPerChoice bool
 	// LocalInExternal counts what was found in the own cache as looked up at other servers,
 	// too (up to v0.15).
 	LocalInExternal bool
