@@ -47,10 +47,15 @@ How to read the formulas:
 "Needs" is what a metric requires beyond the oldest form of its inputs: a version of
 vLLM, a flag of the server, or a setting of the processor.
 
+"Known defects" are what [vLLM gets wrong](../../docs/what-vllm-gets-wrong.md) in what a
+metric is derived from: it is corrected, bounded, or withheld for as long as the page
+says. Defects that do not change the metric are not mentioned here.
+
 `
 
 // processorReference returns the reference for users of the processor.
-func processorReference(d *document) ([]byte, error) {
+func processorReference(k *knowledge, l *decisionList) ([]byte, error) {
+	d := k.catalogue
 	var b bytes.Buffer
 	b.WriteString(derivedIntroduction)
 	topics := d.topicsOf(metric.derived)
@@ -70,6 +75,7 @@ func processorReference(d *document) ([]byte, error) {
 			fmt.Fprintf(&b, "| `%s`<br>`%s` | `%s` | %s | %s | %s |\n", name, backend, cell(m.Formula),
 				strings.ReplaceAll(codeList(m.DerivedFrom), ", ", "<br>"), cell(m.Needs), cell(m.BlindSpots))
 		}
+		writeNotes(&b, "Known defects of vLLM, and what is done about them", names, func(name string) []string { return k.decisionNotes(name, l) })
 	}
 	b.WriteString("\n## Attributes\n\n")
 	writeAttributeTable(&b, d, metric.derived)

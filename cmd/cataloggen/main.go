@@ -65,15 +65,20 @@ func generated(root string) (map[string][]byte, error) {
 	if content, err = os.ReadFile(filepath.Join(root, "internal", "catalog", "decisions.yaml")); err != nil {
 		return nil, err
 	}
-	decided, err := parseDecisions(content, &knowledge{catalogue: doc, diagnosed: diagnosed, defects: known})
+	all := &knowledge{catalogue: doc, diagnosed: diagnosed, defects: known}
+	decided, err := parseDecisions(content, all)
 	if err != nil {
 		return nil, fmt.Errorf("decisions.yaml: %w", err)
 	}
 	files := map[string][]byte{}
 	for path, write := range map[string]func(*document) ([]byte, error){
 		"internal/catalog/catalog_generated.go": goTable,
-		"receiver/vllmreceiver/metrics.md":      receiverReference,
-		"processor/vllmprocessor/metrics.md":    processorReference,
+		"receiver/vllmreceiver/metrics.md": func(*document) ([]byte, error) {
+			return receiverReference(doc, known)
+		},
+		"processor/vllmprocessor/metrics.md": func(*document) ([]byte, error) {
+			return processorReference(all, decided)
+		},
 		"internal/catalog/diagnosis_generated.go": func(*document) ([]byte, error) {
 			return goDiagnosis(diagnosed)
 		},
@@ -93,6 +98,7 @@ func generated(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	pages := pageParts(doc, diagnosed)
+	pages[wrongPage] = all.wrongParts(decided)
 	pages["docs/start/own-collector.md"] = map[string]string{"checkout-manifest": "```yaml\n" + string(manifest) + "```\n"}
 	for path, parts := range pages {
 		page, err := os.ReadFile(filepath.Join(root, path))

@@ -37,17 +37,22 @@ Kinds are those of OTLP; a sum is a monotonic, cumulative counter. Versions are
 those of vLLM: "0.9.2 -> 0.12.0" means that 0.9.2 added the family and 0.12.0 removed
 it. Where a body has an old and a new family of one metric, the newer one is used.
 
+"Known defects" are what vLLM's own numbers get wrong, which the receiver passes on
+unchanged, with the versions that have them: [what vLLM gets
+wrong](../../docs/what-vllm-gets-wrong.md). These concern all metrics of a server:
+%s.
+
 `
 
 // receiverReference returns the reference for users of the receiver.
-func receiverReference(d *document) ([]byte, error) {
+func receiverReference(d *document, l *defectList) ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, introduction, codeList(d.DisabledPrefixes))
+	fmt.Fprintf(&b, introduction, codeList(d.DisabledPrefixes), l.defectsOfAll())
 	topics := d.topicsOf(metric.received)
 	writeContents(&b, topics)
 	b.WriteString("- [Info families](#info-families)\n- [Attributes](#attributes)\n")
 	for _, t := range topics {
-		if err := writeTopic(&b, d, t); err != nil {
+		if err := writeTopic(&b, d, l, t); err != nil {
 			return nil, err
 		}
 	}
@@ -113,9 +118,9 @@ func translated(name string, m metric) (string, error) {
 	return result, nil
 }
 
-// writeTopic writes two tables: the meanings of the metrics, and their names on the
-// wire and in a Prometheus backend.
-func writeTopic(b *bytes.Buffer, d *document, t topic) error {
+// writeTopic writes three tables: the meanings of the metrics, their names on the wire
+// and in a Prometheus backend, and their known defects.
+func writeTopic(b *bytes.Buffer, d *document, l *defectList, t topic) error {
 	names := d.namesOf(t, metric.received)
 	writeHeading(b, t.Title, t.Intro)
 	writeMeanings(b, d, names)
@@ -132,6 +137,7 @@ func writeTopic(b *bytes.Buffer, d *document, t topic) error {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, wireNames(m.Sources), backend)
 	}
+	writeNotes(b, "Known defects of vLLM", names, l.defectNotes)
 	return nil
 }
 

@@ -36,6 +36,7 @@ func (s *Server) submitGroup(r *request) {
 		s.pushLeaver(r)
 	}
 	s.addMembers(r, n, 0)
+	s.sent(r)
 }
 
 // addMembers gives the engine n members whose prompts are longer by so many tokens.

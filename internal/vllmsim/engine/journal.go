@@ -25,8 +25,8 @@ type Event struct {
 	// Media and MediaFound are images in the prompt, and those of them that the front end
 	// had in its cache; with EventSent.
 	Media, MediaFound int
-
-	Step Step
+	// Step is nil where nothing but a request is concerned.
+	Step *Step
 }
 
 // Later returns the event on a clock that is ahead by some seconds.
@@ -157,7 +157,7 @@ func (s *Server) worked(rep *report) {
 		}
 	}
 	s.journal.lookups[rep.engine] = kept
-	step := Step{
+	step := &Step{
 		Generated: rep.generated, Drafts: rep.drafts, Drafted: rep.drafted, Accepted: append([]int(nil), rep.accepted[:]...),
 		Resumed: rep.preemptions, Running: rep.running, Waiting: rep.waiting, Deferred: rep.deferredNow, Usage: rep.usage,
 	}

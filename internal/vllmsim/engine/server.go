@@ -166,7 +166,6 @@ func (s *Server) submit(r *request) {
 		s.live[r.id] = r
 	}
 	s.lookUpMedia(r)
-	s.sent(r)
 	switch {
 	case r.choices > 1 || r.beams > 0:
 		s.submitGroup(r)
@@ -182,6 +181,7 @@ func (s *Server) submit(r *request) {
 func (s *Server) toEngine(r *request) {
 	f := s.cfg.FrontEnd
 	if r.end == EndRefused {
+		s.sent(r)
 		rep := s.newReport()
 		r.takenUp, rep.stamp = s.serve(f.RequestSeconds)
 		rep.refused = r
@@ -197,6 +197,9 @@ func (s *Server) toEngine(r *request) {
 	r.firstQueued = r.queued
 	r.tokens, r.cached = r.prompt, -1
 	r.engine = s.route(r)
+	if r.client == nil {
+		s.sent(r)
+	}
 	s.engines[r.engine].inbox.push(r)
 }
 

@@ -25,6 +25,8 @@ type Batch struct {
 	// Ends is the index of the ResourceMetrics with the last point that ends its series;
 	// -1 without one.
 	Ends int
+	// Evidence is what the request shows of the server.
+	Evidence Evidence
 }
 
 var printSeed = maphash.MakeSeed()
@@ -90,13 +92,14 @@ type Attribute struct{ Name, Value string }
 
 // Model returns all attributes but the engine: those that the engines of a model have in
 // common.
-func (g *Group) Model() []Attribute { return g.without("engine") }
+func (g *Group) Model() []Attribute { return g.Without("engine") }
 
 // Common returns all attributes but the model and its target: those that the models of an
 // endpoint picker have in common.
-func (g *Group) Common() []Attribute { return g.without("model_name", "target_model_name") }
+func (g *Group) Common() []Attribute { return g.Without("model_name", "target_model_name") }
 
-func (g *Group) without(names ...string) []Attribute {
+// Without returns all attributes but those with some names.
+func (g *Group) Without(names ...string) []Attribute {
 	without := make([]Attribute, 0, len(g.Attributes))
 	for _, a := range g.Attributes {
 		if !slices.Contains(names, a.Name) {

@@ -49,5 +49,25 @@ func (c *collector) readCacheConfig(metric pmetric.Metric) {
 			}
 			c.add(point.Timestamp(), engine, Sample{Input: number.input, Value: parsed, rank: rankWire})
 		}
+		if hybrid(point.Attributes()) {
+			c.add(point.Timestamp(), engine, Sample{Input: CacheConfigHybrid, Value: 1, rank: rankWire})
+		}
 	}
+}
+
+// hybridLabels are numbers only where the model has layers with a state besides those
+// with attention.
+var hybridLabels = [...]string{"mamba_block_size", "mamba_page_size_padded"}
+
+// hybrid reports whether the labels of the cache configuration show such a model. Its
+// blocks have several sizes, of which block_size is one.
+func hybrid(labels pcommon.Map) bool {
+	for _, name := range hybridLabels {
+		if value, ok := labels.Get(name); ok {
+			if n, err := strconv.ParseFloat(value.AsString(), 64); err == nil && n > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

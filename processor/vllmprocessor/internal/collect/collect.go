@@ -12,13 +12,16 @@ import (
 // Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use.
 func Read(metrics pmetric.Metrics) ([]Batch, Report) {
-	c := collector{index: map[batchKey]int{}}
+	c := collector{index: map[batchKey]int{}, evidenceOf: map[string]Evidence{}}
 	resources := metrics.ResourceMetrics()
 	for i := range resources.Len() {
 		c.readResource(i, resources.At(i))
 	}
 	c.dropOlderGenerations()
 	c.dropContradictions()
+	for i := range c.batches {
+		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
+	}
 	slices.SortStableFunc(c.batches, func(a, b Batch) int {
 		switch {
 		case a.Time < b.Time:
@@ -44,6 +47,8 @@ type collector struct {
 	report  Report
 	// contradictions is true where a sample must be removed.
 	contradictions bool
+	// evidenceOf is by resource.
+	evidenceOf map[string]Evidence
 
 	// These are of the current resource.
 	source   int
@@ -52,6 +57,7 @@ type collector struct {
 	// a resource until its first batch begins.
 	tooLarge bool
 	points   int
+	evidence Evidence
 
 	// These are of the current point.
 	rest   []Attribute
@@ -64,7 +70,7 @@ type collector struct {
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
-	c.source, c.resource, c.points = index, "", 0
+	c.source, c.resource, c.points, c.evidence = index, "", 0, Evidence{}
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
@@ -72,6 +78,9 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 		for j := range metrics.Len() {
 			metric := metrics.At(j)
 			n, known := lookUp(metric.Name())
+			if !c.tooLarge {
+				c.evidence.name(metric.Name())
+			}
 			switch {
 			case known && c.tooLarge:
 				c.report[TooLarge] += pointsOf(metric)
@@ -85,6 +94,13 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 			}
 		}
 	}
+	if c.resource == "" {
+		return
+	}
+	c.evidence.resource(rm.Resource().Attributes())
+	all := c.evidenceOf[c.resource]
+	all.Join(&c.evidence)
+	c.evidenceOf[c.resource] = all
 }
 
 // identify computes the identity of the resource at its first usable point.

@@ -52,6 +52,9 @@ const (
 	// CacheConfigTokens is the capacity from a label of vLLM's cache configuration, in
 	// input that is not from our receiver.
 	CacheConfigTokens
+	// CacheConfigHybrid is 1 where labels of the cache configuration show a model with
+	// layers of several kinds, in input that is not from our receiver.
+	CacheConfigHybrid
 
 	TimeToFirstToken
 	InterTokenLatency
@@ -161,6 +164,7 @@ var definitions = [NumInputs]Definition{
 	KVCacheBlockSize:   {Name: "vllm.kv_cache.block_size", Kind: Gauge},
 	KVCacheBlocks:      {Name: "vllm.kv_cache.num_gpu_blocks", Kind: Gauge},
 	CacheConfigTokens:  {Kind: Gauge},
+	CacheConfigHybrid:  {Kind: Gauge},
 
 	TimeToFirstToken:        {Name: "vllm.time_to_first_token", Kind: Distribution},
 	InterTokenLatency:       {Name: "vllm.inter_token_latency", Kind: Distribution},

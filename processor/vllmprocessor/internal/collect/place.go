@@ -115,8 +115,10 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		}
 		if name == pidLabel && (definition.Kind == Gauge || sample.Level) {
 			sample.process = text
+			c.evidence.Signs |= Processes
 			continue
 		}
+		c.evidence.label(name)
 		if slices.Contains(definition.Summed, name) {
 			sample.summed = true
 			continue

@@ -157,7 +157,7 @@ func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 }
 
 // misattributed reports whether one engine has all drafts although others generate tokens
-// too: some servers of v0.10 count the drafts of all engines for engine 0.
+// too. Under Ray one engine has the counts of all (ray-last-engine).
 func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	credited, uncredited := 0, 0
 	for g := range resource.Groups(up) {
@@ -204,6 +204,12 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			continue
 		}
 		if in.misattributed && row.speculative {
+			e.withhold(row.Quotient == nil || row.Of(settings, &members[0]).Reason == OK)
+			continue
+		}
+		if row.shared != "" && !in.rollup && !in.alone && members[0].Now.Affected(row.shared) {
+			parts := row.Of(settings, &members[0])
+			e.withhold(parts.Reason == OK && parts.Denominator > 0)
 			continue
 		}
 		switch {
@@ -236,12 +242,22 @@ func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason 
 	})
 }
 
+// withhold counts a value that is absent because of a defect.
+func (e *Evaluator) withhold(defective bool) {
+	if defective {
+		e.Absent[KnownDefect]++
+	}
+}
+
 // sum adds the parts of one more engine. An engine without a value is left out. One that
-// is pending makes the sum pending.
+// is pending makes the sum pending, and one with a defect makes it absent: the others alone
+// would be reported as the whole.
 func (p *Parts) sum(other Parts) {
 	switch {
 	case p.Reason == Pending || other.Reason == Pending:
 		p.Reason = Pending
+	case p.Reason == KnownDefect || other.Reason == KnownDefect:
+		p.Reason = KnownDefect
 	case p.Whole && p.Reason != OK:
 	case other.Whole && other.Reason != OK:
 		*p = other

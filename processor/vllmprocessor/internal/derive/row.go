@@ -4,6 +4,7 @@
 package derive
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -45,6 +46,9 @@ type Row struct {
 	share bool
 	// speculative is true where old servers count all engines for one.
 	speculative bool
+	// shared is a defect because of which the value of one of several engines means
+	// nothing; only the one over all of them is right.
+	shared catalog.DefectID
 	// speculativeExtra is the own attributes for which that holds.
 	speculativeExtra Extra
 	// bounds is true for the bounds of the bucket with the quantile.
@@ -110,10 +114,18 @@ func Because(status window.Status) Reason {
 }
 
 // Together combines the reasons of several engines, with one more: Pending where any is
-// pending, else OK where any is OK, else the first reason.
+// pending, else KnownDefect where any has one, because the others alone would be
+// reported as the whole; else OK where any is OK, else the first reason.
 func (r Reason) Together(next Reason, first bool) Reason {
-	if first || next == Pending || r != Pending && next == OK {
+	switch {
+	case first:
 		return next
+	case r == Pending || next == Pending:
+		return Pending
+	case r == KnownDefect || next == KnownDefect:
+		return KnownDefect
+	case next == OK:
+		return OK
 	}
 	return r
 }

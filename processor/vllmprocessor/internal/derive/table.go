@@ -3,6 +3,7 @@ package derive
 import (
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -17,14 +18,14 @@ func Detailed(metric string) bool {
 }
 
 var rows = slices.Concat([]Row{
-	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: increases(collect.PrefixCacheHits, collect.PrefixCacheQueries), share: true},
+	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: prefixHits, share: true},
 	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens), share: true},
-	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries), share: true},
-	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries), share: true},
+	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
+	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
-	{Metric: "vllm.prompt_throughput", Additive: rate(collect.PromptTokens)},
+	{Metric: "vllm.prompt_throughput", Additive: rateUnlessMultiStep(collect.PromptTokens)},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
-	{Metric: "vllm.generation_throughput", Additive: rate(collect.GenerationTokens)},
+	{Metric: "vllm.generation_throughput", Additive: rateUnlessMultiStep(collect.GenerationTokens)},
 	{Metric: "vllm.request_throughput", Additive: rate(collect.RequestSuccess)},
 	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
 	{Metric: "vllm.preemption_rate", Additive: rate(collect.Preemptions)},
@@ -38,7 +39,7 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
 	{Metric: "vllm.request.cancelled_estimate", Additive: cancelled},
 
-	{Metric: "vllm.tokens_per_iteration", Quotient: mean(collect.IterationTokens), observations: true},
+	{Metric: "vllm.tokens_per_iteration", Quotient: stepTokens, observations: true},
 	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(collect.RequestPromptTokens), observations: true},
 	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens), observations: true},
 	{Metric: "vllm.input_output_ratio", Quotient: sums(collect.RequestPromptTokens, collect.RequestGenerationTokens)},
@@ -64,10 +65,9 @@ func latencyRows() []Row {
 		collect.TimePerOutputToken, collect.QueueTime, collect.PrefillTime, collect.DecodeTime,
 	} {
 		name := in.String()
-		read := distribution(in)
-		average := mean(in)
+		read, average := trustedQuantiles(in, distribution), trusted(in, mean)
 		if in == collect.TimePerOutputToken || in == collect.DecodeTime {
-			read, average = withoutZeros(in), meanWithoutZeros(in)
+			read, average = trustedQuantiles(in, withoutZeros), trusted(in, meanWithoutZeros)
 		}
 		all = append(all,
 			Row{Metric: name + "_mean", Quotient: average, observations: true},
@@ -94,9 +94,24 @@ func lengthRows() []Row {
 	return all
 }
 
+// computed is what prompts have beyond cached tokens where all sources are counted as one:
+// vLLM counts the three together, for each prompt.
 func computed(_ *Settings, m *Member) (float64, Reason) {
-	n, status := m.Now.IncreaseOf(collect.PromptTokensBySource, "local_compute")
-	return perSecond(n, m.Now.Elapsed, Because(status))
+	v := &m.Now
+	n, status := v.IncreaseOf(collect.PromptTokensBySource, "local_compute")
+	reason := Because(status)
+	if reason == OK && underLast(v, collect.PromptTokensBySource, lastSources) {
+		prompts, statusPrompts := v.Increase(collect.PromptTokens)
+		cached, statusCached := v.Increase(collect.PromptTokensCached)
+		n, reason = prompts-cached, worst(statusPrompts, statusCached)
+		if reason == Missing {
+			reason = KnownDefect
+		}
+		if reason == OK && n < 0 {
+			reason = Contradiction
+		}
+	}
+	return perSecond(n, v.Elapsed, reason)
 }
 
 // firstTokens is the number of requests that got their first token.
@@ -118,8 +133,8 @@ func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
 	return perSecond(max(n+change, 0), m.Now.Elapsed, worst(status, statusToo))
 }
 
-// queueWait is Little's law. Before v0.20 all waiting requests were waiting for capacity.
-// Since then only those with the reason capacity are.
+// queueWait is Little's law. All versions count deferred requests among the waiting ones.
+// Since v0.20 those that wait for capacity are also counted on their own.
 func queueWait(_ *Settings, m *Member) Parts {
 	queue, status := m.Now.GaugeOf(collect.WaitingByReason, "capacity")
 	if status == window.Missing {
@@ -157,8 +172,11 @@ func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, rea
 	if status != window.Present {
 		return noParts, Because(status)
 	}
+	merged := underLast(&m.Now, collect.RequestSuccess, lastReasons)
 	for why, n := range m.Now.Increases(collect.RequestSuccess) {
-		yield(Extra{why.Value(0)}, Parts{Numerator: n, Denominator: all})
+		parts := Parts{Numerator: n, Denominator: all}
+		parts.withhold(merged && all > 0)
+		yield(Extra{why.Value(0)}, parts)
 	}
 	return Parts{Denominator: all}, OK
 }
@@ -192,39 +210,6 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	return Parts{Denominator: drafts}, OK
 }
 
-// capacity is only for input without the metric of our receiver.
-func capacity(settings *Settings, m *Member) (float64, Reason) {
-	if _, status := m.Now.Gauge(collect.KVCacheCapacity); status != window.Missing {
-		return 0, Missing
-	}
-	if tokens, status := m.Now.Gauge(collect.CacheConfigTokens); status != window.Missing {
-		return tokens, Because(status)
-	}
-	if !settings.CapacityFromBlocks {
-		return 0, Missing
-	}
-	blocks, status := m.Now.Gauge(collect.KVCacheBlocks)
-	size, statusToo := m.Now.Gauge(collect.KVCacheBlockSize)
-	return blocks * size, worst(status, statusToo)
-}
-
-func free(settings *Settings, m *Member) (float64, Reason) {
-	used, status := m.Now.Gauge(collect.KVCacheUtilization)
-	if status != window.Present {
-		return 0, Because(status)
-	}
-	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
-	if status == window.Missing {
-		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
-	}
-	if status == window.Missing && settings.CapacityFromBlocks {
-		blocks, has := m.Now.Engine(collect.KVCacheBlocks)
-		size, hasToo := m.Now.Engine(collect.KVCacheBlockSize)
-		return blocks * size * (1 - used), worst(has, hasToo)
-	}
-	return tokens * (1 - used), Because(status)
-}
-
 // flopsUtilization is absent where the server does not count: its counter is 0, or does
 // not grow while tokens are generated.
 func flopsUtilization(settings *Settings, m *Member) Parts {
@@ -256,54 +241,11 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 	if total == 0 || (work == 0 && generated > 0) {
 		return Parts{Reason: Missing}
 	}
-	return Parts{Numerator: work, Denominator: peak * m.Now.Elapsed}
-}
-
-// unserved are the paths of requests that are not for inference.
-var unserved = []string{
-	"/metrics", "/health", "/ping", "/load", "/version", "/server_info", "/v1/models", "/docs", "/openapi.json",
-	"/tokenize", "/detokenize",
-}
-
-// errorClasses are the status classes of errors.
-var errorClasses = []string{"4xx", "5xx"}
-
-func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	all, errors, reason := HTTPErrors(&m.Now)
-	if reason != OK {
-		return noParts, reason
-	}
-	for i, class := range errorClasses {
-		yield(Extra{class}, Parts{Numerator: errors[i], Denominator: all})
-	}
-	return noParts, OK
-}
-
-// These are the places of the own attributes of collect.HTTPRequests.
-const (
-	httpStatus = iota
-	httpHandler
-)
-
-// HTTPErrors counts the requests for inference that a server answered over the
-// window, and among them those with a status of 4xx and of 5xx.
-func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) {
-	if _, status := v.Increase(collect.HTTPRequests); status != window.Present {
-		return 0, errors, Because(status)
-	}
-	for label, n := range v.Increases(collect.HTTPRequests) {
-		status, handler := label.Value(httpStatus), label.Value(httpHandler)
-		if slices.Contains(unserved, handler) || status == "" {
-			continue
-		}
-		all += n
-		for i, class := range errorClasses {
-			if status[0] == class[0] {
-				errors[i] += n
-			}
-		}
-	}
-	return all, errors, OK
+	parts := Parts{Numerator: work, Denominator: peak * m.Now.Elapsed}
+	// Before v0.24 the bytes of models with latent attention are several times too many.
+	// More than the peak is the only sign of it in the data.
+	parts.withhold(work > parts.Denominator && slices.Contains(counters, collect.EstimatedReadBytes) && m.Now.Affected(catalog.DefectBytesOfMlaModels))
+	return parts
 }
 
 // interTokenPerToken is for servers with speculative decoding, where one output can have
@@ -317,7 +259,9 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	if reason == OK && !hasSum {
 		reason = Missing
 	}
-	return Parts{Numerator: sum, Denominator: generated - first, Reason: reason}
+	parts := Parts{Numerator: sum, Denominator: generated - first, Reason: reason}
+	parts.withhold(parts.Denominator > 0 && unsound(&m.Now, collect.InterTokenLatency))
+	return parts
 }
 
 // distribution reads a distribution unchanged.

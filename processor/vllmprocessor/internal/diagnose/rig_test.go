@@ -29,6 +29,9 @@ type rig struct {
 	changes  []Transition
 	// started is the start time of the counters.
 	started int64
+	// version is the attribute service.version of the resource.
+	version  string
+	upgrades []Upgrade
 }
 
 type series struct {
@@ -57,8 +60,8 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	return &rig{
 		t: t, settings: settings(2), state: &State{}, at: int64(time.Hour) * 400_000,
-		window:   window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
-		counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
+		window:  window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
+		version: "0.24.0", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
 	}
 }
 
@@ -111,7 +114,7 @@ func (r *rig) scrape(all ...scraped) []Transition {
 // part reads another part of the same batch.
 func (r *rig) part(all ...scraped) []Transition {
 	r.t.Helper()
-	batch := collect.Batch{Resource: "server", Time: r.at}
+	batch := collect.Batch{Resource: "server", Time: r.at, Evidence: collect.Evidence{Version: r.version}}
 	for i, s := range all {
 		var attributes []collect.Attribute
 		if s.engine != "" {
@@ -165,6 +168,9 @@ func (r *rig) part(all ...scraped) []Transition {
 	require.True(r.t, r.window.Observe(&batch, 1_000_000).Observed)
 	changes := slices.Clone(r.state.Observe(r.settings, r.window))
 	r.changes = append(r.changes, changes...)
+	if upgrade := r.state.Upgraded(); upgrade != nil {
+		r.upgrades = append(r.upgrades, *upgrade)
+	}
 	return changes
 }
 

@@ -74,11 +74,32 @@ type Baseline struct {
 	// in Unix nanoseconds.
 	Windows int   `json:"windows"`
 	Learned int64 `json:"learned"`
+	// Version is the version of the server that it was learned from; empty where that is
+	// not known. An older program did not save it.
+	Version string `json:"version,omitempty"`
 }
 
 // NewBaseline returns a baseline that has learned nothing.
-func NewBaseline() *Baseline {
-	return &Baseline{Step: newFit(0.05, 0.1, 0.15), Prefill: newFit(0.5, 0.2)}
+func NewBaseline() *Baseline { return &Baseline{Step: newStepFit(), Prefill: newPrefillFit()} }
+
+func newStepFit() fit { return newFit(0.05, 0.1, 0.15) }
+
+func newPrefillFit() fit { return newFit(0.5, 0.2) }
+
+// Forget forgets what is usual for some signals. The time of a step and that of a prefill
+// as functions of the load belong to the factors by which they take longer.
+func (b *Baseline) Forget(some *signal.Set) {
+	for s := range signal.Count {
+		if some[s] {
+			b.Levels[s] = level{}
+		}
+	}
+	if some[signal.StepFactor] {
+		b.Step = newStepFit()
+	}
+	if some[signal.PrefillFactor] {
+		b.Prefill = newPrefillFit()
+	}
 }
 
 // Ready reports whether the baseline has learned enough to compare with.
@@ -129,8 +150,12 @@ func (b *Baseline) Compare(w *Window) {
 	if !b.Ready() {
 		return
 	}
-	w.Signals[signal.StepFactor] = w.Signals[signal.StepTime] / b.Step.Expect(w.StepLoad())
-	w.Signals[signal.PrefillFactor] = w.Signals[signal.PrefillTime] / b.Prefill.Expect(w.PrefillLoad())
+	if b.Step.ready() {
+		w.Signals[signal.StepFactor] = w.Signals[signal.StepTime] / b.Step.Expect(w.StepLoad())
+	}
+	if b.Prefill.ready() {
+		w.Signals[signal.PrefillFactor] = w.Signals[signal.PrefillTime] / b.Prefill.Expect(w.PrefillLoad())
+	}
 }
 
 // Learn adds a window of some length in which nothing was wrong. A window that overlaps

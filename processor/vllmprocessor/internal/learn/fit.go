@@ -97,6 +97,10 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
+// ready reports whether there are enough observations to expect something. Each counts a
+// little less than the one after it, so that leastWindows of them are a little less.
+func (f *fit) ready() bool { return f.N > leastWindows-1 }
+
 // Expect returns the expected time for the numbers; NaN before the first observation.
 func (f *fit) Expect(xs ...float64) (y float64) {
 	if f.N == 0 {

@@ -16,6 +16,16 @@ func sum(part int) func(*Pools, *group, func(string, float64)) {
 	}
 }
 
+// whole is sum, and absent where a defect makes the part of one server wrong: without that
+// server it would be too low.
+func whole(part int) func(*Pools, *group, func(string, float64)) {
+	return func(_ *Pools, g *group, yield func(string, float64)) {
+		if total, ok := g.total(part); ok && !g.defective(part) {
+			yield("", total.Numerator)
+		}
+	}
+}
+
 // quotient divides the sum of all numerators by that of all denominators.
 func quotient(part int, server *derive.Row) func(*Pools, *group, func(string, float64)) {
 	return func(p *Pools, g *group, yield func(string, float64)) {
@@ -46,9 +56,19 @@ func quantiles(distribution int) func(*Pools, *group, func(string, float64)) {
 	}
 }
 
-// replicas counts the servers that say how many requests they run.
-func (p *Pools) replicas(g *group, yield func(string, float64)) {
-	if n := len(p.perServer(g, running)); n > 0 {
+// replicas counts the servers that say how many requests they run, whether that is true
+// or not.
+func (*Pools) replicas(g *group, yield func(string, float64)) {
+	n := 0
+	for _, s := range g.servers {
+		if slices.ContainsFunc(s, func(e *engine) bool {
+			reason := e.parts[running].Reason
+			return reason == derive.OK || reason == derive.KnownDefect
+		}) {
+			n++
+		}
+	}
+	if n > 0 {
 		yield("", float64(n))
 	}
 }
@@ -117,6 +137,18 @@ func (g *group) total(part int) (total derive.Parts, ok bool) {
 		}
 	}
 	return total, ok
+}
+
+// defective reports whether a defect makes the part of an engine wrong.
+func (g *group) defective(part int) bool {
+	for _, s := range g.servers {
+		for _, e := range s {
+			if e.parts[part].Reason == derive.KnownDefect {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // perServer returns a part of each server that has it: the sum over its

@@ -3,6 +3,7 @@ package pool
 import (
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
@@ -94,7 +95,7 @@ func (t *table) addAlike(server *derive.Row) {
 		if server.Metric == "vllm.generation_throughput" {
 			t.generation = len(t.parts)
 		}
-		t.add(name, sum(len(t.parts)))
+		t.add(name, whole(len(t.parts)))
 		t.parts = append(t.parts, func(settings *derive.Settings, m *derive.Member) derive.Parts {
 			value, reason := server.Additive(settings, m)
 			return derive.Parts{Numerator: value, Reason: reason}
@@ -122,10 +123,22 @@ func oneUnit(server *derive.Row) part {
 	}
 }
 
-// state reads the newest value of a gauge.
+// state reads the newest value of a gauge. A server whose gauges can be those of requests
+// that are gone is left out.
 func state(in collect.Input) part {
 	return func(_ *derive.Settings, m *derive.Member) derive.Parts {
 		value, status := m.Now.Gauge(in)
-		return derive.Parts{Numerator: value, Reason: derive.Because(status)}
+		reason := derive.Because(status)
+		if reason == derive.OK && derive.Frozen(&m.Now) {
+			reason = derive.KnownDefect
+		}
+		if in == collect.KVCacheUtilization && value < nullBlock && m.Now.Affected(catalog.DefectNullBlockUsed) {
+			value = 0
+		}
+		return derive.Parts{Numerator: value, Reason: reason}
 	}
 }
+
+// nullBlock is more than the share of one block in a KV cache of the usual size. Older
+// servers count a block that is never used.
+const nullBlock = 1e-3

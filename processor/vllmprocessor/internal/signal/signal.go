@@ -89,6 +89,9 @@ func Named(name string) (Signal, bool) {
 	return Signal(max(i, 0)), i >= 0
 }
 
+// Set is a set of signals.
+type Set [Count]bool
+
 // Values are those of all signals. One that is not known is NaN, so that whatever is
 // computed from it is not known either and no comparison with it holds.
 type Values [Count]float64

@@ -55,6 +55,7 @@ func (r *Resource) enter(from *collect.Group) *Group {
 	r.groups = append(r.groups, g)
 	r.units += g.units
 	r.enroll(g)
+	r.judged = false
 	return g
 }
 

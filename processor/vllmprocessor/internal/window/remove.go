@@ -126,7 +126,7 @@ func (g *Group) empty() bool {
 
 // drop removes a group from everything but r.groups.
 func (r *Resource) drop(g *Group) {
-	g.dropped = true
+	g.dropped, r.judged = true, false
 	r.units -= g.units
 	delete(r.index, g.Key)
 	r.existed.add(hashOf(g.Key), g.Number)

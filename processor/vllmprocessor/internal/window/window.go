@@ -111,6 +111,11 @@ type Resource struct {
 	// answered is the number of the first batch with a sample of the server itself. Up
 	// and Healthy are samples of its receiver.
 	answered int64
+	// evidence is what is known of the server. version is what follows from it, once it
+	// is judged.
+	evidence collect.Evidence
+	version  Version
+	judged   bool
 
 	increase histogram.Histogram
 	zero     []float64
@@ -206,6 +211,7 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 		report.Observed = report.Observed || !batch.Samples[i].Gone
 	}
 	report.Changed = report.Observed
+	gap := r.seq > 0 && batch.Time-r.Time() > int64(r.settings.MaxStaleness)
 	if report.Observed {
 		r.advance(batch.Time)
 	}
@@ -213,6 +219,7 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	report.Units = -r.units
 	update.run()
 	report.Units += r.units
+	r.learn(batch, gap || report.Resets > 0)
 	return report
 }
 

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostNamed is how many subjects of a row the page names.
+const mostNamed = 8
+
+// decisionsAbout lists what is done about a defect: a line for each row that decides about it.
+func (k *knowledge) decisionsAbout(one *defect, l *decisionList) string {
+	var b strings.Builder
+	for _, word := range []string{"corrected", "bounded", "withheld", "unaffected"} {
+		for _, row := range l.Decisions {
+			if row.Decision != word {
+				continue
+			}
+			var subjects []string
+			for _, p := range k.meeting(row) {
+				if p.defect == one.ID {
+					subjects = append(subjects, p.subject)
+				}
+			}
+			if len(subjects) > 0 {
+				fmt.Fprintf(&b, "- **%s**: %s. %s\n", word, subjectList(subjects), row.How)
+			}
+		}
+	}
+	if b.Len() == 0 && slices.ContainsFunc(k.undecided(l), func(p pair) bool { return p.defect == one.ID }) {
+		return "What is done about it is not decided yet.\n\n"
+	} else if b.Len() == 0 {
+		return "Nothing that is derived depends on it.\n\n"
+	}
+	return "What is done about it in what is derived:\n\n" + b.String() + "\n"
+}
+
+// subjectList names subjects for readers, and the number of those that are left out.
+func subjectList(subjects []string) string {
+	var names []string
+	for _, subject := range subjects {
+		switch kind, name, is := strings.Cut(subject, ":"); {
+		case is && kind == "signal":
+			names = append(names, "signal `"+name+"`")
+		case is:
+			names = append(names, "the rule for "+map[string]string{
+				"restart": "restarts", "idle": "idle engines", "stall": "stalled engines", "learned": "what was learned",
+			}[name])
+		default:
+			names = append(names, "`"+subject+"`")
+		}
+	}
+	if more := len(names) - mostNamed; more > 1 {
+		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// note is a short mention of a defect in another page: its title and versions.
+func (one *defect) note() string {
+	return "[" + cell(strings.TrimSuffix(one.Title, ".")) + "](../../" + wrongPage + "#" + one.ID + ") (" + one.versions() + ")"
+}
+
+// writeNotes lists the known defects of metrics; texts has those of one. It writes
+// nothing where there are none.
+func writeNotes(b *bytes.Buffer, head string, names []string, texts func(name string) []string) {
+	begun := false
+	for _, name := range names {
+		lines := texts(name)
+		if len(lines) == 0 {
+			continue
+		}
+		if !begun {
+			begun = true
+			fmt.Fprintf(b, "\n| Metric | %s |\n|---|---|\n", head)
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.Join(lines, "<br>"))
+	}
+}
+
+// defectNotes mentions the defects of a metric of vLLM. Those of all metrics are in the
+// introduction.
+func (l *defectList) defectNotes(metric string) []string {
+	var lines []string
+	for _, one := range l.sorted() {
+		if slices.Contains(one.Metrics, metric) {
+			lines = append(lines, one.note())
+		}
+	}
+	return lines
+}
+
+// defectsOfAll mentions the defects of all metrics of a server.
+func (l *defectList) defectsOfAll() string {
+	var lines []string
+	for _, one := range l.sorted() {
+		if slices.Contains(one.Metrics, "*") {
+			lines = append(lines, one.note())
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// decisionNotes mentions the defects of what a metric is derived from, as far as they
+// concern it, and what is done.
+func (k *knowledge) decisionNotes(metric string, l *decisionList) []string {
+	var lines []string
+	for _, one := range k.defects.sorted() {
+		for _, row := range l.Decisions {
+			if row.Decision != "unaffected" && slices.Contains(k.meeting(row), pair{metric, one.ID}) {
+				lines = append(lines, row.Decision+": "+one.note())
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func decidedDefects(t *testing.T) (*knowledge, *decisionList) {
+	t.Helper()
+	k := knownDefects(t)
+	l, err := parseDecisions([]byte(smallDecisions), k)
+	require.NoError(t, err)
+	return k, l
+}
+
+func TestThePageFindsTheDefectsOfAVersion(t *testing.T) {
+	k, l := decidedDefects(t)
+	parts := k.wrongParts(l)
+	assert.Equal(t, `| Your vLLM | On any server | Only with |
+|---|---|---|
+| 0.9.0 and newer | none |  |
+| 0.7.3 and newer, before 0.9.0 | none | fast: [too-big](#too-big) |
+`, parts["versions"])
+	assert.Equal(t, `| Since | Defect | Only with |
+|---|---|---|
+| 0.9.0 | [too-new](#too-new): All begins again. | fast, slow |
+| 0.8.0 | [too-many](#too-many): Each success \| failure counts twice. |  |
+`, parts["open"])
+	assert.Contains(t, parts["setups"], "| fast | A fast one (`--fast`). | It runs. |\n| slow | A slow one. | not at all: the defect counts as possible |\n")
+}
+
+// For each version that a defect begins or ends with, the row of the page has exactly the
+// defects that the version can have.
+func TestTheRowOfAVersionHasItsDefects(t *testing.T) {
+	k, _ := knowledgeOfTheProject(t)
+	rows := map[string]string{}
+	for _, row := range strings.Split(k.defects.versionTable(), "\n") {
+		if version, rest, found := strings.Cut(strings.TrimPrefix(row, "| "), " and newer"); found {
+			rows[version] = rest
+		}
+	}
+	require.NotEmpty(t, rows)
+	for version, row := range rows {
+		for i := range k.defects.Defects {
+			one := &k.defects.Defects[i]
+			ended := one.Until != "" && compareVersions(version, one.Until) < 0 && compareVersions(one.Since, version) <= 0
+			assert.Equal(t, ended, strings.Contains(row, one.link()), "%s and %s", version, one.ID)
+		}
+	}
+	for _, one := range k.defects.Defects {
+		if one.Until != "" {
+			assert.Contains(t, rows, one.Until)
+			assert.True(t, one.Since == "" || rows[one.Since] != "", one.Since)
+		}
+	}
+}
+
+func TestTheNewestDefectsComeFirst(t *testing.T) {
+	l := &defectList{Defects: []defect{
+		{ID: "a", Since: "0.8.0", Until: "0.9.2"}, {ID: "b", Since: "0.8.0"}, {ID: "c", Since: "0.9.0", Until: "0.10.0"},
+		{ID: "d", Since: "0.10.0"}, {ID: "e", Until: "0.10.0"}, {ID: "f"},
+	}}
+	var ids []string
+	for _, one := range l.sorted() {
+		ids = append(ids, one.ID)
+	}
+	assert.Equal(t, []string{"d", "b", "f", "c", "e", "a"}, ids)
+}
+
+func TestADefectIsExplained(t *testing.T) {
+	k, l := decidedDefects(t)
+	page := k.wrongParts(l)["defects"]
+	for _, want := range []string{
+		"## Not fixed: details\n\n### too-new\n\n**All begins again.** It is new.\n",
+		"| Versions | changed in 0.9.0 |\n| Servers | all; only with [fast](#setups) and [slow](#setups) |\n| Metrics | all of the server |\n",
+		"| Seen in the data | No. |\n| Source | [#14](https://github.com/vllm-project/vllm/issues/14). Not verified. |\n\nWhat is done about it is not decided yet.\n",
+		"**Each success | failure counts twice.** One is enough.",
+		"- **corrected**: `vllm.success_rate`, `vllm.slo.good`, `vllm.slo.valid`. It is divided | halved.\n",
+		"## Fixed in 0.9.0\n\n### too-big\n",
+		"| Versions | since 0.7.3, fixed in 0.9.0 |\n| Servers | V1 engine with the Python front end; only with [fast](#setups) |\n",
+		"| Seen in the data | They exceed the cache. |\n| Advice | Measure them. |\n",
+		"[vllm/blocks.py](https://github.com/vllm-project/vllm/blob/v0.8.0/vllm/blocks.py) of v0.8.0. Seen in vLLM's source or in a merged change. |",
+		"- **withheld**: signal `heat`, the rule for idle engines. It has no value.\n",
+	} {
+		assert.Contains(t, page, want)
+	}
+	assert.Less(t, strings.Index(page, "It is divided"), strings.Index(page, "It has no value"))
+
+	none := &defect{ID: "none", Metrics: []string{"vllm.unused"}}
+	assert.Equal(t, "Nothing that is derived depends on it.\n\n", k.decisionsAbout(none, l))
+}
+
+func TestLongListsOfSubjectsAreCut(t *testing.T) {
+	subjects := strings.Split("a b c d e f g h i j", " ")
+	assert.Equal(t, "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h` and 2 more", subjectList(subjects))
+	assert.Equal(t, "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`, `i`", subjectList(subjects[:9]), "one more is as short as its number")
+}
+
+func TestTheReferencesMentionDefects(t *testing.T) {
+	k, l := decidedDefects(t)
+	receiver, err := receiverReference(k.catalogue, k.defects)
+	require.NoError(t, err)
+	const page = "](../../docs/what-vllm-gets-wrong.md#"
+	for _, want := range []string{
+		"\n| Metric | Known defects of vLLM |\n|---|---|\n| `vllm.kv_cache.block_size` | [Blocks are too big" + page + "too-big) (since 0.7.3, fixed in 0.9.0) |\n" +
+			"| `vllm.request.success` | [Each success \\| failure counts twice" + page + "too-many) (since 0.8.0, not fixed) |\n",
+		"all metrics of a server:\n[All begins again" + page + "too-new) (changed in 0.9.0).",
+	} {
+		assert.Contains(t, string(receiver), want)
+	}
+	processor, err := processorReference(k, l)
+	require.NoError(t, err)
+	assert.Contains(t, string(processor), "| Metric | Known defects of vLLM, and what is done about them |\n|---|---|\n"+
+		"| `vllm.success_rate` | corrected: [Each success \\| failure counts twice"+page+"too-many) (since 0.8.0, not fixed)"+
+		"<br>corrected: [Blocks are too big"+page+"too-big) (since 0.7.3, fixed in 0.9.0) |\n")
+
+	l.Decisions[0].Decision = "unaffected"
+	processor, err = processorReference(k, l)
+	require.NoError(t, err)
+	assert.NotContains(t, string(processor), "too-big")
+}

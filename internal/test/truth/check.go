@@ -1,0 +1,180 @@
+package truth
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Verdict is what became of the truth in a case.
+type Verdict struct {
+	// Wrong are sentences about values that are not true.
+	Wrong []string
+	// Compared counts the values that are true, Withheld the times at which there was
+	// something to derive and no value, by metric.
+	Compared, Withheld map[string]int
+}
+
+// Window of the processor, and its long window, in seconds.
+const (
+	windowLength = 60
+	longWindow   = 300
+)
+
+// judgement is that of one scrape.
+type judgement struct {
+	*Verdict
+	o      *Observed
+	scrape int
+	points map[string]float64
+	// judged are the keys of points that a row was compared with.
+	judged map[string]bool
+}
+
+// Judge compares every derived value with the truth.
+func Judge(o *Observed) Verdict {
+	v := Verdict{Compared: map[string]int{}, Withheld: map[string]int{}}
+	for n := range o.Scrapes {
+		points, unknown := index(o.Case, o.Scrapes[n].Points)
+		j := judgement{&v, o, n, points, map[string]bool{}}
+		for _, name := range unknown {
+			j.wrong(name, "has no truth: add a row, or a reason to Others")
+		}
+		for _, of := range o.Case.scopes() {
+			w, known := newWindow(o, n, of, windowLength, false)
+			long, knownLong := newWindow(o, n, of, longWindow, true)
+			for i := range rows {
+				switch row := &rows[i]; {
+				case !row.in(o.Case, of):
+				case row.Long:
+					j.judge(row, &long, knownLong)
+				default:
+					j.judge(row, &w, known || row.Instant)
+				}
+			}
+		}
+		for name := range points {
+			if !j.judged[name] {
+				j.wrong(name, "was derived where nothing can be")
+			}
+		}
+	}
+	slices.Sort(v.Wrong)
+	return v
+}
+
+// scopes are the numbers of the engines, and -1 for all of several.
+func (c *Case) scopes() (all []int) {
+	for i := range c.engines() {
+		all = append(all, i)
+	}
+	return append(all, -1)
+}
+
+// in reports whether a metric is derived for an engine, or for all.
+func (r *Row) in(c *Case, of int) bool {
+	switch {
+	case r.Server:
+		return of == -1
+	case of == -1:
+		return !r.Additive && c.engines() > 1
+	}
+	return true
+}
+
+func (j *judgement) judge(row *Row, w *Window, known bool) {
+	extras := row.Extras
+	if extras == nil {
+		extras = []map[string]string{nil}
+	}
+	for _, extra := range extras {
+		name := key(row.Metric, w.Engine, extra)
+		value, present := j.points[name]
+		answer := Answer{}
+		if known {
+			answer = row.Truth(w, extra)
+		}
+		j.judged[name] = true
+		switch {
+		case present && !answer.admits(value):
+			j.wrong(name, fmt.Sprintf("is %.9g, and the truth is %s", value, answer))
+		case present:
+			j.Compared[row.Metric]++
+			j.between(row, w, extra, value)
+		case len(answer.intervals) > 0 && !answer.unsure:
+			j.Withheld[row.Metric]++
+		}
+	}
+}
+
+// between checks that an interpolated quantile is between its bounds.
+func (j *judgement) between(row *Row, w *Window, extra map[string]string, value float64) {
+	if !strings.HasSuffix(row.Metric, "_quantile") {
+		return
+	}
+	bound := func(which string) (float64, bool) {
+		with := maps.Clone(extra)
+		with["bound"] = which
+		v, ok := j.points[key(row.Metric+"_bound", w.Engine, with)]
+		return v, ok
+	}
+	name := key(row.Metric, w.Engine, extra)
+	lower, has := bound("lower")
+	upper, closed := bound("upper")
+	switch {
+	case !has:
+		j.wrong(name, "has no bounds")
+	case value < lower || (closed && value > upper) || (!closed && value != lower): // The open bucket has its lower bound.
+		j.wrong(name, fmt.Sprintf("is %.9g, which is not between its bounds %.9g and %.9g", value, lower, upper))
+	}
+}
+
+func (j *judgement) wrong(name, what string) {
+	j.Wrong = append(j.Wrong, fmt.Sprintf("%s at %.0f s: %s %s", j.o.Case.Name(), j.o.Scrapes[j.scrape].At, name, what))
+}
+
+// index returns the derived values by key, and the names of those that neither a row nor
+// Others knows.
+func index(c *Case, points []Point) (known map[string]float64, unknown []string) {
+	known = map[string]float64{}
+	for _, p := range points {
+		if isOther(p.Metric) {
+			continue
+		}
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Metric == p.Metric }) {
+			unknown = append(unknown, p.Metric)
+			continue
+		}
+		of := -1
+		if text, has := p.Attributes["engine"]; has {
+			of, _ = strconv.Atoi(text)
+		} else if c.engines() == 1 && !strings.HasPrefix(p.Metric, "vllm.http.") {
+			of = 0 // Old servers name no engine.
+		}
+		extra := maps.Clone(p.Attributes)
+		delete(extra, "engine")
+		delete(extra, "model_name")
+		known[key(p.Metric, of, extra)] = p.Value
+	}
+	return known, unknown
+}
+
+func isOther(metric string) bool {
+	for name := range Others {
+		if metric == name || (strings.HasSuffix(name, ".") && strings.HasPrefix(metric, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func key(metric string, of int, extra map[string]string) string {
+	parts := []string{"engine=" + strconv.Itoa(of)}
+	for k, v := range extra {
+		parts = append(parts, k+"="+v)
+	}
+	slices.Sort(parts)
+	return metric + "{" + strings.Join(parts, ",") + "}"
+}

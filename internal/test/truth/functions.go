@@ -1,0 +1,240 @@
+package truth
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+func prompt(e *engine.Event) float64    { return float64(e.Prompt) }
+func cached(e *engine.Event) float64    { return float64(e.Cached) }
+func local(e *engine.Event) float64     { return float64(e.Cached - e.External) }
+func computed(e *engine.Event) float64  { return float64(e.Prompt - e.Cached) }
+func askedOut(e *engine.Event) float64  { return float64(e.External) }
+func foundOut(e *engine.Event) float64  { return float64(e.Output) }
+func generated(e *engine.Event) float64 { return float64(e.Step.Generated) }
+func resumed(e *engine.Event) float64   { return float64(e.Step.Resumed) }
+func drafts(e *engine.Event) float64    { return float64(e.Step.Drafts) }
+func drafted(e *engine.Event) float64   { return float64(e.Step.Drafted) }
+
+// accepted counts the accepted tokens of a position; -1 is all.
+func accepted(position int) func(*engine.Event) float64 {
+	return func(e *engine.Event) (n float64) {
+		for i, tokens := range e.Step.Accepted {
+			if position < 0 || i == position {
+				n += float64(tokens)
+			}
+		}
+		return n
+	}
+}
+
+// finished are the requests that the server ends, for which it observes their times and
+// lengths. One whose client leaves or that is refused is observed nowhere.
+func finished(e *engine.Event) bool {
+	return e.End == engine.EndStop || e.End == engine.EndLength || e.End == engine.EndError
+}
+
+// ended counts the requests that have a reason in a version: errors have one since 0.13.
+func ended(c *Case) func(*engine.Event) float64 {
+	return func(e *engine.Event) float64 {
+		if finished(e) {
+			return 1
+		}
+		return 0
+	}
+}
+
+// ends are values of the requests that ended.
+func (w *Window) ends(of func(*engine.Event) (float64, bool)) []float64 {
+	return w.values(engine.EventEnd, func(e *engine.Event) (float64, bool) {
+		value, ok := of(e)
+		return value, ok && finished(e)
+	})
+}
+
+func endsOf(of func(*engine.Event) (float64, bool)) func(*Window) []float64 {
+	return func(w *Window) []float64 { return w.ends(of) }
+}
+
+func prompts(e *engine.Event) (float64, bool) { return float64(e.Prompt), true }
+func outputs(e *engine.Event) (float64, bool) { return float64(e.Output), true }
+func whole(e *engine.Event) (float64, bool)   { return e.At - e.Taken, true }
+
+// queued is the time to the first admission, or to the end without one.
+func queued(e *engine.Event) (float64, bool) {
+	if e.Admitted == 0 {
+		return e.At - e.Queued, true
+	}
+	return e.Admitted - e.Queued, true
+}
+
+func inference(e *engine.Event) (float64, bool) {
+	if e.Admitted == 0 {
+		return 0, true
+	}
+	return e.Last - e.Admitted, true
+}
+
+func prefill(e *engine.Event) (float64, bool) {
+	if e.Admitted == 0 {
+		return 0, true
+	}
+	return e.First - e.Admitted, true
+}
+
+// decode is of requests with more than one token only, as the metric says.
+func decode(e *engine.Event) (float64, bool) { return e.Last - e.First, e.Output > 1 }
+
+func perToken(e *engine.Event) (float64, bool) {
+	return (e.Last - e.First) / float64(e.Output-1), e.Output > 1
+}
+
+func firstTokens(w *Window) []float64 {
+	return w.values(engine.EventFirst, func(e *engine.Event) (float64, bool) { return e.At - e.Taken, true })
+}
+
+func (w *Window) gaps() (all []float64) {
+	for _, e := range w.happened {
+		if e.Kind == engine.EventStep {
+			all = append(all, e.Step.Gaps...)
+		}
+	}
+	return all
+}
+
+func hitRatio(w *Window, _ map[string]string) Answer {
+	byLookup := ratio(w.sum(engine.EventLookup, cached), w.sum(engine.EventLookup, prompt))
+	byToken := ratio(w.sum(engine.EventFirst, local), w.sum(engine.EventFirst, prompt))
+	return byLookup.or(byToken)
+}
+
+func cachedRatio(w *Window, _ map[string]string) Answer {
+	return ratio(w.sum(engine.EventFirst, cached), w.sum(engine.EventFirst, prompt))
+}
+
+func finishedRatio(w *Window, extra map[string]string) Answer {
+	n := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		if finished(e) && e.End.String() == extra["finished_reason"] {
+			return 1
+		}
+		return 0
+	})
+	return ratio(n, w.sum(engine.EventEnd, ended(w.Case)))
+}
+
+// unseen are requests that have been sent, have no first token, and are not in the queue
+// of the last step.
+func (w *Window) unseen(at float64) float64 {
+	waiting := w.state(at, func(s engine.Step) float64 { return float64(s.Waiting + s.Deferred) })
+	return w.between(at, engine.EventSent, engine.EventFirst) - waiting
+}
+
+// leftEarly counts the clients that left without a first token.
+func (w *Window) leftEarly() float64 {
+	return w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		if !finished(e) && e.End != engine.EndRefused && e.Output == 0 {
+			return 1
+		}
+		return 0
+	})
+}
+
+func arrivals(w *Window, _ map[string]string) Answer {
+	sent := w.sum(engine.EventSent, func(e *engine.Event) float64 {
+		if e.End == engine.EndRefused {
+			return 0
+		}
+		return 1
+	})
+	missed := w.unseen(w.To) - w.unseen(w.From)
+	left := w.leftEarly()
+	least, most := sent-max(missed, 0)-left, sent+max(-missed, 0)
+	return within(max(0, least)/w.Elapsed(), max(0, most)/w.Elapsed())
+}
+
+func queueWait(w *Window, _ map[string]string) Answer {
+	served := w.sum(engine.EventFirst, one) / w.Elapsed()
+	capacity := w.state(w.To, func(s engine.Step) float64 { return float64(s.Waiting) })
+	all := w.state(w.To, func(s engine.Step) float64 { return float64(s.Waiting + s.Deferred) })
+	if w.Case.before("0.20.0") {
+		return ratio(all, served)
+	}
+	return ratio(capacity, served)
+}
+
+func cancelled(w *Window, _ map[string]string) Answer {
+	left := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		if e.End == engine.EndLeft && e.Output > 0 {
+			return 1
+		}
+		return 0
+	})
+	off := func(at float64) float64 {
+		running := w.state(at, func(s engine.Step) float64 { return float64(s.Running) })
+		return w.between(at, engine.EventFirst, engine.EventEnd) - running
+	}
+	missed := math.Abs(off(w.To) - off(w.From))
+	return within(max(0, left-missed)/w.Elapsed(), (left+missed)/w.Elapsed())
+}
+
+func iterationTokens(w *Window, _ map[string]string) Answer {
+	steps := w.sum(engine.EventStep, func(e *engine.Event) float64 { return min(1, float64(e.Step.Generated)) })
+	tokens := w.sum(engine.EventStep, generated)
+	if w.Case.before("0.23.0") {
+		return ratio(tokens+w.sum(engine.EventFirst, prompt), steps)
+	}
+	return ratio(tokens+w.sum(engine.EventFirst, computed), steps)
+}
+
+const blockSize = 16
+
+// capacity is what the KV caches of the window's engines can hold, in tokens.
+func (w *Window) capacity() float64 {
+	each := float64(w.Case.Config.KVCacheTokens / blockSize * blockSize)
+	if w.Engine < 0 {
+		return each * float64(w.Case.engines())
+	}
+	return each
+}
+
+func errorRatio(w *Window, extra map[string]string) Answer {
+	all := w.sum(engine.EventEnd, one)
+	n := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		class := "2xx"
+		switch {
+		case e.End == engine.EndRefused:
+			class = "4xx"
+		case e.End == engine.EndError && !e.Streams:
+			class = "5xx"
+		}
+		if class == extra["status_class"] {
+			return 1
+		}
+		return 0
+	})
+	return ratio(n, all)
+}
+
+func abandoned(w *Window, extra map[string]string) Answer {
+	first := map[int]bool{}
+	for i := range w.requests {
+		if e := &w.requests[i]; e.Kind == engine.EventFirst {
+			first[e.Request] = true
+		}
+	}
+	tokens := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		if finished(e) || !first[e.Request] {
+			return 0
+		}
+		return float64(e.Prompt)
+	})
+	all := w.sum(engine.EventFirst, prompt)
+	if all == 0 {
+		return Answer{}
+	}
+	if extra["bound"] == "lower" {
+		return within(0, min(tokens/all, 1))
+	}
+	return within(min(tokens/all, 1), 1)
+}

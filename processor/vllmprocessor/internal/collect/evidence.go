@@ -1,0 +1,195 @@
+package collect
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// Evidence is what a resource and the names of its metrics show of the server.
+type Evidence struct {
+	// Version is the attribute service.version; empty without it.
+	Version string
+	// Least is the oldest version that can expose all families that were seen; 0 where
+	// none of them proves a version.
+	Least catalog.Release
+	// Signs are the signs of an implementation or of a setup.
+	Signs Sign
+}
+
+// Sign is a set of what can be seen of a server.
+type Sign uint8
+
+// The signs.
+const (
+	// Imitator means: another program that writes vLLM's names. Its version is not one of
+	// vLLM.
+	Imitator Sign = 1 << iota
+	// V0 means: a family that only the V0 engine has.
+	V0
+	// Ray means: metrics through the agent of Ray.
+	Ray
+	// Connector means: a family of a KV connector.
+	Connector
+	// LoRA means: a family of adapters.
+	LoRA
+	// Processes means: a gauge of one process of several.
+	Processes
+)
+
+// Has reports whether all given signs were seen.
+func (s Sign) Has(signs Sign) bool { return s&signs == signs }
+
+// Join adds the evidence of another part of the same server.
+func (e *Evidence) Join(other *Evidence) {
+	if other.Version != "" {
+		e.Version = other.Version
+	}
+	e.raise(other.Least)
+	e.Signs |= other.Signs
+}
+
+func (e *Evidence) raise(least catalog.Release) {
+	if e.Least.Compare(least) < 0 {
+		e.Least = least
+	}
+}
+
+// proof is what the name of a metric shows.
+type proof struct {
+	least catalog.Release
+	signs Sign
+}
+
+// resource reads the attributes of a resource.
+func (e *Evidence) resource(attributes pcommon.Map) {
+	if version, has := attributes.Get("service.version"); has {
+		e.Version = version.AsString()
+	}
+	// The receiver writes the kind only of what is no vLLM server.
+	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
+		e.Signs |= Imitator
+	}
+}
+
+// name reads the name of a metric.
+func (e *Evidence) name(name string) {
+	if p, known := proofs()[name]; known {
+		e.raise(p.least)
+		e.Signs |= p.signs
+	}
+}
+
+// label reads the name of an attribute of a point.
+func (e *Evidence) label(name string) {
+	switch name {
+	case "WorkerId", "ReplicaId":
+		e.Signs |= Ray
+	}
+	if _, alias := catalog.AttributeAliases[name]; alias {
+		e.Signs |= Imitator
+	}
+}
+
+// onlyV0 are families of the V0 engine that the V1 engine has never had.
+var onlyV0 = []string{"vllm:num_requests_swapped", "vllm:cpu_cache_usage_perc"}
+
+// signPrefixes are the beginnings of the families that show a setup. The counters of the
+// external prefix cache are not among them: they exist without a connector, too.
+var signPrefixes = []struct {
+	prefix string
+	sign   Sign
+}{
+	{"vllm:nixl_", Connector},
+	{"vllm:kv_offload_", Connector},
+	{"vllm:simple_kv_offload_", Connector},
+	{"vllm:mooncake_store_", Connector},
+	{"vllm:hf3fs_", Connector},
+	{"vllm:lora_", LoRA},
+}
+
+// signsOf returns the signs of a family.
+func signsOf(family string) (signs Sign) {
+	if slices.Contains(onlyV0, family) {
+		signs |= V0
+	}
+	for _, s := range signPrefixes {
+		if strings.HasPrefix(family, s.prefix) {
+			signs |= s.sign
+		}
+	}
+	if slices.Contains(catalog.Simulator.Families, family) || slices.Contains(catalog.Router.Families, family) {
+		signs |= Imitator
+	}
+	return signs
+}
+
+// proofs maps each name of each metric of vLLM to what it shows. A family that the
+// catalogue gives to several metrics, and a name that several families become, prove the
+// oldest of their versions only. A name that the processor can derive proves nothing.
+var proofs = sync.OnceValue(func() map[string]proof {
+	index := map[string]proof{}
+	add := func(name string, p proof) {
+		if known, taken := index[name]; taken {
+			if known.least.Compare(p.least) < 0 {
+				p.least = known.least
+			}
+			p.signs &= known.signs
+		}
+		index[name] = p
+	}
+	for _, metric := range catalog.All() {
+		canonical, first := proof{}, true
+		for i := range metric.Sources {
+			source := &metric.Sources[i]
+			if !strings.HasPrefix(source.Family, catalog.Prefixes[0]) {
+				canonical, first = proof{}, false
+				continue
+			}
+			of := proof{signs: signsOf(source.Family)}
+			of.least, _ = catalog.ParseRelease(source.Since)
+			if first {
+				canonical, first = of, false
+			}
+			if of.least.Compare(canonical.least) < 0 {
+				canonical.least = of.least
+			}
+			canonical.signs &= of.signs
+			if source.Label != "" {
+				// The family is older than its label.
+				of.least = catalog.Release{}
+			}
+			addSpellings(source.Family, of, add)
+		}
+		if first || metric.Derived() {
+			continue
+		}
+		for _, name := range append(translations(metric.Name), metric.Name) {
+			add(name, canonical)
+		}
+	}
+	for _, family := range slices.Concat(catalog.Simulator.Families, catalog.Router.Families) {
+		addSpellings(family, proof{signs: Imitator}, add)
+	}
+	return index
+})
+
+// addSpellings calls add for each spelling of a family.
+func addSpellings(family string, of proof, add func(string, proof)) {
+	for _, name := range spellings(family) {
+		p := of
+		if strings.HasPrefix(name, "ray_") {
+			p.signs |= Ray
+		}
+		add(name, p)
+		for _, suffix := range []string{"_total", "_seconds", "_info"} {
+			if short, cut := strings.CutSuffix(name, suffix); cut {
+				add(short, p)
+			}
+		}
+	}
+}

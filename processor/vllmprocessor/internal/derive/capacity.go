@@ -1,0 +1,78 @@
+package derive
+
+import (
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// capacity is only for input without the metric of our receiver.
+func capacity(settings *Settings, m *Member) (float64, Reason) {
+	if _, status := m.Now.Gauge(collect.KVCacheCapacity); status != window.Missing {
+		return 0, Missing
+	}
+	if tokens, status := m.Now.Gauge(collect.CacheConfigTokens); status != window.Missing {
+		return tokens, Because(status)
+	}
+	if !settings.CapacityFromBlocks {
+		return 0, Missing
+	}
+	return fromBlocks(&m.Now, m.Now.Gauge)
+}
+
+// free is absent where the use of the cache may be that of requests that are gone.
+func free(settings *Settings, m *Member) (float64, Reason) {
+	used, status := m.Now.Gauge(collect.KVCacheUtilization)
+	if status != window.Present {
+		return 0, Because(status)
+	}
+	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
+	if status == window.Missing {
+		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
+	}
+	reason := Because(status)
+	if status == window.Missing && settings.CapacityFromBlocks {
+		tokens, reason = fromBlocks(&m.Now, m.Now.Engine)
+	}
+	if reason == OK && Frozen(&m.Now) {
+		reason = KnownDefect
+	}
+	return tokens * (1 - used), reason
+}
+
+// fromBlocks returns the tokens of an engine's blocks. Engines that share a front end each
+// report the blocks of all of them. Without this defect they would have different numbers
+// of blocks now and then, but never exactly the same multiple: so equal numbers are divided.
+func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status)) (float64, Reason) {
+	blocks, status := read(collect.KVCacheBlocks)
+	size, statusSize := read(collect.KVCacheBlockSize)
+	reason := worst(status, statusSize)
+	if reason != OK {
+		return 0, reason
+	}
+	if hybrid, has := read(collect.CacheConfigHybrid); has == window.Present && hybrid > 0 {
+		return 0, KnownDefect
+	}
+	engines, equal, other := 0, true, false
+	for e := range v.Server() {
+		n, status := e.Gauge(collect.KVCacheBlocks)
+		if status == window.Missing || status == window.Gone {
+			continue
+		}
+		engines++
+		equal = equal && n == blocks
+		name := e.Group().Engine()
+		other = other || name != "" && name != "0"
+	}
+	if !v.Affected(catalog.DefectBlocksSummedOverEngines) {
+		return blocks * size, OK
+	}
+	switch {
+	case engines > 1 && equal:
+		return blocks / float64(engines) * size, OK
+	case engines == 1 && other && v.Affected(catalog.DefectOnlyLastEngine):
+		// It is the last of several that are not reported.
+		return 0, KnownDefect
+	}
+	return blocks * size, OK
+}

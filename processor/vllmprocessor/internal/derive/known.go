@@ -1,0 +1,182 @@
+package derive
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// This file has what several rows do about the known defects of vLLM's metrics.
+// internal/catalog/decisions.yaml has the decision for each metric and defect.
+
+// withhold makes parts that could be used absent because of a defect.
+func (p *Parts) withhold(defective bool) {
+	if defective && p.Reason == OK {
+		p.Reason = KnownDefect
+	}
+}
+
+// These are the last values of the label of a counter, of all versions. Under Ray, all
+// that an affected server counts is under the last.
+var (
+	lastReasons = []string{"abort", "error", "repetition"}
+	lastSources = []string{"external_kv_transfer"}
+)
+
+// underLast reports whether a server counts everything under the last value of a label.
+// It then exposes no other value. A server without the defect exposes all of them from
+// the beginning.
+func underLast(v *window.View, in collect.Input, last []string) bool {
+	n, only := 0, ""
+	for label := range v.Labels(in) {
+		n, only = n+1, label.Value(0)
+	}
+	return n == 1 && slices.Contains(last, only) && v.Affected(catalog.DefectRayLastLabel)
+}
+
+// Frozen reports whether the gauges of an engine can be those of requests that are gone:
+// there are requests, nothing was counted in the whole window, and the server can have
+// the defect. A stall looks the same.
+func Frozen(v *window.View) bool {
+	running, _ := v.Gauge(collect.Running)
+	waiting, _ := v.Gauge(collect.Waiting)
+	if running+waiting <= 0 || !v.Affected(catalog.DefectGaugesFreezeOnAbort) {
+		return false
+	}
+	stands, progress := progressOf(v)
+	return stands && progress == 0
+}
+
+// progressOf returns what an engine did over the window; known is false where it does not
+// say.
+func progressOf(v *window.View) (known bool, progress float64) {
+	for _, in := range []collect.Input{collect.GenerationTokens, collect.PromptTokens, collect.RequestSuccess} {
+		if n, status := v.Increase(in); status == window.Present {
+			known = true
+			progress += n
+		}
+	}
+	if n, status := firstTokens(v); status == window.Present {
+		known = true
+		progress += n
+	}
+	return known, progress
+}
+
+// rateUnlessMultiStep is a rate of tokens, which the V0 engine counted wrongly with
+// several steps per scheduling. Nothing shows that a server has this setting.
+func rateUnlessMultiStep(in collect.Input) func(*Settings, *Member) (float64, Reason) {
+	return func(settings *Settings, m *Member) (float64, Reason) {
+		value, reason := rate(in)(settings, m)
+		if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
+			return 0, KnownDefect
+		}
+		return value, reason
+	}
+}
+
+// source is the distribution that has the times of a metric. It is another one where a
+// server swaps prefill and decode.
+func source(v *window.View, in collect.Input) (collect.Input, Reason) {
+	other := map[collect.Input]collect.Input{
+		collect.PrefillTime: collect.DecodeTime, collect.DecodeTime: collect.PrefillTime,
+	}
+	swapped, has := other[in]
+	switch {
+	case !has || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
+		return in, OK
+	case v.Known():
+		return swapped, OK
+	}
+	return in, KnownDefect
+}
+
+// unsound reports whether a defect makes the times of a distribution wrong in this window.
+func unsound(v *window.View, in collect.Input) bool {
+	switch in {
+	case collect.TimeToFirstToken, collect.TimePerOutputToken:
+		return nearZero(v, in)
+	case collect.InterTokenLatency:
+		return nearZero(v, in) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
+	}
+	return false
+}
+
+// nearZero reports whether times can be those that some V0 servers observed as about 0.
+// Where the version is not known, all of them must be in the first bucket.
+func nearZero(v *window.View, in collect.Input) bool {
+	if !v.AffectedV0(catalog.DefectLatenciesNearZero) {
+		return false
+	}
+	if v.Known() {
+		return true
+	}
+	var all histogram.Histogram
+	if v.AddTo(&all, in) != window.Present || len(all.Counts) == 0 {
+		return false
+	}
+	return all.Count > 0 && all.Counts[0] == all.Count
+}
+
+// trusted is a quotient about a distribution, absent where the distribution is unsound.
+func trusted(in collect.Input, average func(collect.Input) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
+	return func(settings *Settings, m *Member) Parts {
+		from, why := source(&m.Now, in)
+		parts := average(from)(settings, m)
+		parts.withhold(why == KnownDefect || parts.Denominator > 0 && unsound(&m.Now, in))
+		return parts
+	}
+}
+
+// trustedQuantiles is the same for quantiles.
+func trustedQuantiles(
+	in collect.Input, read func(collect.Input) func(*Member, *histogram.Histogram) Reason,
+) func(*Member, *histogram.Histogram) Reason {
+	return func(m *Member, dst *histogram.Histogram) Reason {
+		from, why := source(&m.Now, in)
+		reason := read(from)(m, dst)
+		if reason == OK && dst.Count > 0 && (why == KnownDefect || unsound(&m.Now, in)) {
+			return KnownDefect
+		}
+		return reason
+	}
+}
+
+// stepTokens is the mean number of tokens of a step. Before v0.23 a step includes what a
+// cache or a transfer spared: the server counts that, too, for the same steps.
+func stepTokens(settings *Settings, m *Member) Parts {
+	v := &m.Now
+	parts := mean(collect.IterationTokens)(settings, m)
+	if parts.Reason != OK || parts.Denominator == 0 {
+		return parts
+	}
+	parts.withhold(v.Shows("api_servers") && v.Affected(catalog.DefectStepsSplitOverApiServers))
+	if !v.Affected(catalog.DefectStepTokensWithCached) {
+		return parts
+	}
+	cached, status := v.Increase(collect.PromptTokensCached)
+	switch {
+	case status == window.Missing:
+		parts.withhold(foundEver(v))
+	case status != window.Present:
+		parts.Reason = worst(status)
+	case cached > parts.Numerator:
+		parts.Reason = Contradiction
+	default:
+		parts.Numerator -= cached
+	}
+	return parts
+}
+
+// foundEver reports whether a cache or a connector may have spared tokens.
+func foundEver(v *window.View) bool {
+	for _, in := range []collect.Input{collect.PrefixCacheHits, collect.ExternalPrefixCacheHits} {
+		if n, status := v.Total(in); status != window.Missing && n > 0 {
+			return true
+		}
+	}
+	return false
+}

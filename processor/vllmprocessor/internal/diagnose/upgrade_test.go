@@ -1,0 +1,166 @@
+package diagnose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// From 0.17.0 on the time to the first token begins before the prompt is tokenized. The
+// same server then looks slower by that, and is not harmed.
+func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T) {
+	t.Parallel()
+	slower := serves("0")
+	slower.observed[collect.TimeToFirstToken] = [2]float64{15, 0.4}
+	for name, test := range map[string]struct {
+		from, to string
+		forgets  bool
+	}{
+		"across the change":           {"0.16.0", "0.17.0", true},
+		"back":                        {"0.17.1", "0.16.0", true},
+		"the same version":            {"0.16.0", "0.16.0", false},
+		"both before the change":      {"0.16.0", "0.16.1", false},
+		"the old version is unknown":  {"", "0.17.0", false},
+		"the new version is unknown":  {"0.16.0", "", false},
+		"no version of vLLM, as 1.17": {"0.16.0", "1.17.0", false},
+	} {
+		r := newRig(t)
+		r.version = test.from
+		r.minutes(20, answers(1), serves("0"))
+		require.InDelta(t, 0.1, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-6, name)
+		r.restart()
+		r.version = test.to
+		r.scrape(answers(1), slower)
+		b := r.engine("0").baseline
+		assert.Equal(t, !test.forgets, signal.Known(b.Usual(signal.TimeToFirstToken)), name)
+		assert.InDelta(t, 0.02, b.Usual(signal.InterTokenLatency), 1e-6, "%s: the times between tokens mean the same", name)
+		assert.Equal(t, test.forgets, len(r.upgrades) == 1, name)
+		r.minutes(15, answers(1), slower)
+		if test.forgets {
+			assert.Equal(t, Healthy, r.verdict("0").Condition, name)
+			assert.InDelta(t, 0.4, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-6, "%s: learned anew", name)
+			assert.Len(t, r.upgrades, 1, "%s: reported once", name)
+		} else {
+			assert.Equal(t, Degraded, r.verdict("0").Condition, name)
+		}
+	}
+}
+
+// While what is usual is learned anew, the documented default is the limit.
+func TestAfterAnUpgradeTheDefaultsCountUntilThereIsABaseline(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.version = "0.16.0"
+	r.minutes(20, answers(1), serves("0"))
+	r.restart()
+	r.version = "0.17.0"
+	slow := serves("0")
+	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 5}
+	r.minutes(7, answers(1), slow)
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+}
+
+// A version that is not known for a while is no upgrade, and does not hide one.
+func TestAVersionThatIsUnknownForAWhileHidesNoUpgrade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, r.version = range []string{"0.16.0", "", "0.16.0", ""} {
+		r.minutes(10, answers(1), serves("0"))
+	}
+	assert.Empty(t, r.upgrades)
+	r.version = "0.18.0"
+	r.minutes(1, answers(1), serves("0"))
+	require.Len(t, r.upgrades, 1)
+	assert.Equal(t, "0.16.0", r.upgrades[0].From)
+	assert.Equal(t, "0.18.0", r.upgrades[0].To)
+	assert.Contains(t, r.upgrades[0].Names(), "time_to_first_token_mean")
+}
+
+// The version is saved with the baseline, so that an upgrade while the collector was down
+// is seen. What an older collector saved has none: it continues.
+func TestTheVersionIsSavedWithTheBaseline(t *testing.T) {
+	t.Parallel()
+	for saved, forgets := range map[string]bool{"0.16.0": true, "": false} {
+		before := newRig(t)
+		before.version = saved
+		before.minutes(20, answers(1), serves("0"))
+		var stored []byte
+		for _, stored = range before.state.Baselines() {
+			break
+		}
+		if saved == "" {
+			require.NotContains(t, string(stored), "version\":\"", "the form of an older collector")
+		}
+		after := newRig(t)
+		after.version, after.state.Keeper = "0.17.0", has(stored)
+		after.at = before.at
+		after.scrape(answers(1), serves("0"))
+		b := after.engine("0").baseline
+		assert.Equal(t, forgets, !signal.Known(b.Usual(signal.TimeToFirstToken)), "%q", saved)
+		assert.Equal(t, "0.17.0", b.Version)
+		assert.InDelta(t, 0.02, b.Usual(signal.InterTokenLatency), 1e-6)
+		assert.Equal(t, forgets, len(after.upgrades) == 1)
+	}
+}
+
+// has is a keeper with one baseline.
+type has []byte
+
+func (h has) Begin([]collect.Attribute) []byte { return h }
+func (h has) BeginServer() []byte              { return nil }
+func (h has) End([]collect.Attribute, []byte)  {}
+func (h has) EndServer([]byte)                 {}
+
+// Each boundary between two versions forgets what the catalogue says, and no more.
+func TestWhatAnUpgradeForgetsIsDecidedByTheCatalogue(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		defect  catalog.Defect
+		verdict string
+		want    bool
+	}{
+		"changed its meaning":                {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.queue_time"}}, "corrected", true},
+		"changed, which does not matter":     {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.queue_time"}}, "unaffected", false},
+		"is wrong within bounds":             {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "bounded", true},
+		"is withheld while it is wrong":      {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "withheld", false},
+		"is corrected":                       {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "corrected", false},
+		"is not decided":                     {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "", true},
+		"concerns another metric":            {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.decode_time"}}, "corrected", false},
+		"concerns everything, within bounds": {catalog.Defect{ID: "x", Metrics: []string{"*"}}, "bounded", true},
+	} {
+		got := inputs[signal.QueueTime].concerned(&test.defect) && incomparable(test.verdict, &test.defect)
+		assert.Equal(t, test.want, got, name)
+	}
+}
+
+// A fit belongs to the factor that is computed with it.
+func TestAFitIsForgottenWithItsFactor(t *testing.T) {
+	t.Parallel()
+	b := learned(10)
+	some := new(signal.Set)
+	some[signal.TimeToFirstToken] = true
+	b.Forget(some)
+	assert.False(t, signal.Known(b.Usual(signal.TimeToFirstToken)))
+	assert.True(t, signal.Known(b.Usual(signal.InterTokenLatency)))
+	assert.Positive(t, b.Step.N)
+	some[signal.StepFactor] = true
+	b.Forget(some)
+	assert.Zero(t, b.Step.N)
+	r := healthyReading(int64(time.Hour))
+	for n := range 4 {
+		b.Compare(&r.Window)
+		require.False(t, signal.Known(r.Signals[signal.StepFactor]), "after %d windows", n)
+		r.At += int64(time.Minute)
+		b.Learn(&r.Window, time.Minute)
+	}
+	r.At += int64(time.Minute)
+	b.Learn(&r.Window, time.Minute)
+	b.Compare(&r.Window)
+	assert.True(t, signal.Known(r.Signals[signal.StepFactor]), "after five windows")
+}

@@ -1,0 +1,152 @@
+package window
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// shown is a server of one engine that shows some evidence.
+func shown(e collect.Evidence) *Resource {
+	r := fresh()
+	show(r, 0, e, "0")
+	return r
+}
+
+func show(r *Resource, seconds float64, e collect.Evidence, engines ...string) Report {
+	b := &collect.Batch{Time: at(seconds), Evidence: e}
+	for i, name := range engines {
+		b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}}))
+		b.Samples = append(b.Samples, collect.Sample{Input: collect.PromptTokens, Value: seconds, Group: i})
+	}
+	return r.Observe(b, math.MaxInt)
+}
+
+// cache-queries-recounted is fixed in 0.26, deferred-in-waiting in 0.20, and
+// arrival-time-moved exists since 0.17.
+func TestTheVersionDecidesAboutADefect(t *testing.T) {
+	const fixed, since = catalog.DefectCacheQueriesRecounted, catalog.DefectArrivalTimeMoved
+	for name, c := range map[string]struct {
+		evidence     collect.Evidence
+		fixed, since bool
+	}{
+		"nothing is known":                    {collect.Evidence{}, true, true},
+		"the last with it":                    {collect.Evidence{Version: "0.25.3"}, true, true},
+		"the first without it":                {collect.Evidence{Version: "0.26.0"}, false, true},
+		"a v before the number":               {collect.Evidence{Version: "v0.26.0"}, false, true},
+		"a build for hardware":                {collect.Evidence{Version: "0.26.0+cu129"}, false, true},
+		"a later build":                       {collect.Evidence{Version: "0.26.0.post1"}, false, true},
+		"a candidate may lack the fix":        {collect.Evidence{Version: "0.26.0rc2"}, true, true},
+		"a state may lack the fix":            {collect.Evidence{Version: "0.26.0.dev12+gdeadbeef"}, true, true},
+		"a candidate of the next":             {collect.Evidence{Version: "0.26.1rc2"}, false, true},
+		"before it began":                     {collect.Evidence{Version: "0.16.9"}, true, false},
+		"a family proves that it is fixed":    {collect.Evidence{Least: catalog.Release{0, 28}}, false, true},
+		"a family proves nothing about later": {collect.Evidence{Least: catalog.Release{0, 16}}, true, true},
+		"a chart's version":                   {collect.Evidence{Version: "1.4.2"}, true, true},
+		"a date":                              {collect.Evidence{Version: "2026.11"}, true, true},
+		"a commit":                            {collect.Evidence{Version: "7f3aa10"}, true, true},
+		"a number":                            {collect.Evidence{Version: "0"}, true, true},
+		"an older version than the families":  {collect.Evidence{Version: "0.3.0", Least: catalog.Release{0, 28}}, false, true},
+		"a newer version than the families":   {collect.Evidence{Version: "0.26.0", Least: catalog.Release{0, 16}}, false, true},
+		"an imitator with a version":          {collect.Evidence{Version: "0.26.0", Signs: collect.Imitator}, true, true},
+		"an imitator with families":           {collect.Evidence{Least: catalog.Release{0, 28}, Signs: collect.Imitator}, true, true},
+		"the V0 engine":                       {collect.Evidence{Signs: collect.V0}, false, false},
+	} {
+		r := shown(c.evidence)
+		assert.Equal(t, c.fixed, r.Affected(fixed), name)
+		assert.Equal(t, c.since, r.Affected(since), name)
+	}
+	assert.False(t, shown(collect.Evidence{}).Affected("made-up"))
+	assert.True(t, shown(collect.Evidence{Signs: collect.V0}).Affected(catalog.DefectLatenciesNearZero))
+	assert.False(t, shown(collect.Evidence{Least: catalog.Release{0, 16}}).Affected(catalog.DefectLatenciesNearZero))
+}
+
+func TestTheEvidenceOfServersThatShareAResourceProvesNothing(t *testing.T) {
+	r := shown(collect.Evidence{Least: catalog.Release{0, 28}})
+	assert.False(t, r.Affected(catalog.DefectCacheQueriesRecounted))
+	b := &collect.Batch{Time: at(15), Evidence: collect.Evidence{Least: catalog.Release{0, 28}}}
+	b.Groups = []collect.Group{collect.NewGroup([]collect.Attribute{{Name: "instance", Value: "b"}, {Name: "model_name", Value: "m"}})}
+	b.Samples = []collect.Sample{{Input: collect.PromptTokens, Value: 1}}
+	r.Observe(b, math.MaxInt)
+	assert.True(t, r.Affected(catalog.DefectCacheQueriesRecounted))
+	// Their version is that of the resource.
+	b.Time, b.Evidence.Version = at(30), "0.28.0"
+	r.Observe(b, math.MaxInt)
+	assert.False(t, r.Affected(catalog.DefectCacheQueriesRecounted))
+}
+
+func TestEvidenceEndsWithTheServer(t *testing.T) {
+	newer := collect.Evidence{Least: catalog.Release{0, 28}}
+	for name, end := range map[string]func(r *Resource){
+		"a restart": func(r *Resource) { scrape(r, 20, tokens(1)) },
+		"a gap":     func(r *Resource) { scrape(r, 100_000, tokens(1e6)) },
+		"another version": func(r *Resource) {
+			show(r, 45, collect.Evidence{Version: "0.25.0"}, "0")
+		},
+	} {
+		r := fresh()
+		show(r, 0, newer, "0")
+		show(r, 15, collect.Evidence{}, "0")
+		assert.False(t, r.Affected(catalog.DefectCacheQueriesRecounted), name)
+		end(r)
+		assert.True(t, r.Affected(catalog.DefectCacheQueriesRecounted), name)
+	}
+}
+
+func TestADefectNeedsItsSetup(t *testing.T) {
+	counter := func(in collect.Input, value float64) func(*Resource) {
+		return func(r *Resource) { scrape(r, 15, collect.Sample{Input: in, Value: value}) }
+	}
+	engine := func(names ...string) func(*Resource) {
+		return func(r *Resource) { show(r, 15, collect.Evidence{}, names...) }
+	}
+	sign := func(s collect.Sign, version string) func(*Resource) {
+		return func(r *Resource) { show(r, 15, collect.Evidence{Signs: s, Version: version}, "0") }
+	}
+	nothing := func(*Resource) {}
+	for name, c := range map[string]struct {
+		add    func(*Resource)
+		defect catalog.DefectID
+		want   bool
+	}{
+		"one engine":                        {nothing, catalog.DefectBlocksSummedOverEngines, false},
+		"two engines":                       {engine("0", "1"), catalog.DefectBlocksSummedOverEngines, true},
+		"only the last of several":          {engine("3"), catalog.DefectOnlyLastEngine, true},
+		"no drafts":                         {counter(collect.Drafts, 0), catalog.DefectGapPerOutput, false},
+		"drafts":                            {counter(collect.Drafts, 1), catalog.DefectGapPerOutput, true},
+		"no Ray":                            {nothing, catalog.DefectRayLastLabel, false},
+		"Ray":                               {sign(collect.Ray, ""), catalog.DefectRayLastLabel, true},
+		"no connector":                      {counter(collect.ExternalPrefixCacheQueries, 0), catalog.DefectExternalHitsWrong, false},
+		"a connector that is asked":         {counter(collect.ExternalPrefixCacheQueries, 1), catalog.DefectExternalHitsWrong, true},
+		"a connector with families":         {sign(collect.Connector, ""), catalog.DefectExternalHitsWrong, true},
+		"no adapters":                       {nothing, catalog.DefectAdaptersInFlightOnly, false},
+		"adapters":                          {sign(collect.LoRA, ""), catalog.DefectAdaptersInFlightOnly, true},
+		"what cannot be seen":               {nothing, catalog.DefectBlockSizeOfHybridModels, true},
+		"one process":                       {nothing, catalog.DefectUsagePerProcess, false},
+		"processes":                         {sign(collect.Processes, ""), catalog.DefectUsagePerProcess, true},
+		"processes are no longer seen":      {nothing, catalog.DefectStepsSplitOverApiServers, true},
+		"processes that could be seen":      {sign(0, "0.11.0"), catalog.DefectStepsSplitOverApiServers, false},
+		"processes that are seen":           {sign(collect.Processes, "0.11.0"), catalog.DefectStepsSplitOverApiServers, true},
+		"processes of a version without it": {sign(0, "0.12.0"), catalog.DefectStepsSplitOverApiServers, true},
+	} {
+		r := fresh()
+		show(r, 0, collect.Evidence{}, "0")
+		if name == "only the last of several" {
+			r = fresh()
+		}
+		c.add(r)
+		assert.Equal(t, c.want, r.Affected(c.defect), name)
+	}
+}
+
+// The engines may have been added up before they came here.
+func TestEnginesWithoutANameMayBeSeveral(t *testing.T) {
+	r := fresh()
+	scrapeEngines(r, 0, map[string][]collect.Sample{"": {tokens(1)}})
+	assert.True(t, r.Affected(catalog.DefectBlocksSummedOverEngines))
+	assert.False(t, r.Shows("data_parallel"))
+}

@@ -1,0 +1,42 @@
+package window
+
+import (
+	"iter"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// Affected reports whether the server can have a defect.
+func (v *View) Affected(id catalog.DefectID) bool { return v.resource.Affected(id) }
+
+// AffectedV0 reports whether the server can have a defect of the V0 engine: its version is
+// known, or it exposes a family that only this engine has. Almost every other server of
+// unknown version is none.
+func (v *View) AffectedV0(id catalog.DefectID) bool {
+	return (v.resource.Version().Exact || v.resource.evidence.Signs.Has(collect.V0)) && v.resource.Affected(id)
+}
+
+// Known reports whether the version of the server is known.
+func (v *View) Known() bool { return v.resource.Version().Exact }
+
+// Shows reports whether the data show that the server has a setup.
+func (v *View) Shows(setup string) bool { return v.resource.Shows(setup) }
+
+// Server iterates over all engines and models of the server, over the same window: those
+// in the newest batch or the one before.
+func (v *View) Server() iter.Seq[*View] {
+	return func(yield func(*View) bool) {
+		for _, g := range v.resource.groups {
+			if !g.ended && g.seq >= v.resource.seq-1 && !yield(&View{v.resource, g, v.from, v.Elapsed}) {
+				return
+			}
+		}
+	}
+}
+
+// RestartedWithin reports whether the engine has restarted within the window.
+func (v *View) RestartedWithin() bool {
+	at, ever := v.Restarted()
+	return ever && at > v.resource.times.at(v.from)[0]
+}
