@@ -70,8 +70,7 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 	shows := func(id catalog.DefectID) bool { return surface.Shows(dialect, version, id) }
 	v0, rust := dialect == surface.V0 || dialect == surface.RayOld, dialect == surface.Rust
 	return engine.Semantics{
-		// The scheduler is the same behind the Rust front end.
-		RecountBlocked:         surface.Shows(surface.V1, version, catalog.DefectCacheQueriesRecounted),
+		RecountBlocked:         shows(catalog.DefectCacheQueriesRecounted),
 		RecountPreempted:       shows(catalog.DefectOwnBlocksFound),
 		IterationWithCached:    shows(catalog.DefectStepTokensWithCached),
 		ArrivalAfterTokenizing: !v0 && !rust && !shows(catalog.DefectArrivalTimeMoved),
@@ -79,13 +78,16 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 		ErrorsUncounted:    !version.AtLeast("0.13.0"),
 		UnguardedDurations: shows(catalog.DefectNegativeDurations),
 		FirstWithoutToken:  shows(catalog.DefectFirstTokenWithoutToken),
-		AbortsCounted:      rust && !shows(catalog.DefectClientAbortsUncounted),
-		FrozenAfterAborts:  shows(catalog.DefectGaugesFreezeOnAbort),
-		NullBlockUsed:      shows(catalog.DefectNullBlockUsed),
-		ClientErrorsAs5xx:  shows(catalog.DefectClientErrorsAsServerErrors),
-		StepPerProcess:     shows(catalog.DefectStepsSplitOverApiServers),
-		ParamsPerChoice:    rust,
-		LocalInExternal:    shows(catalog.DefectExternalHitsWrong),
+		// Pauses and sleep tell the front end of what they abort since v0.17.
+		EngineAbortsCounted: rust || version.AtLeast("0.17.0"),
+		AbortsCounted:       rust && !shows(catalog.DefectClientAbortsUncounted),
+		FrozenAfterAborts:   shows(catalog.DefectGaugesFreezeOnAbort),
+		NullBlockUsed:       shows(catalog.DefectNullBlockUsed),
+		ClientErrorsAs5xx:   shows(catalog.DefectClientErrorsAsServerErrors),
+		StepPerProcess:      shows(catalog.DefectStepsSplitOverApiServers),
+		ParamsPerChoice:     rust,
+		AsyncHitsUncounted:  !version.AtLeast("0.12.0"),
+		LocalInExternal:     shows(catalog.DefectExternalHitsWrong),
 	}
 }
 

@@ -23,6 +23,7 @@ func randomServer(seed uint64) Config {
 		&cfg.Semantics.ArrivalAfterTokenizing, &cfg.Semantics.ErrorsUncounted, &cfg.Semantics.UnguardedDurations,
 		&cfg.Semantics.FirstWithoutToken, &cfg.Semantics.AbortsCounted, &cfg.Semantics.FrozenAfterAborts,
 		&cfg.Semantics.NullBlockUsed, &cfg.Semantics.ClientErrorsAs5xx, &cfg.Semantics.StepPerProcess, &cfg.Semantics.LocalInExternal,
+		&cfg.Semantics.EngineAbortsCounted, &cfg.Semantics.AsyncHitsUncounted, &cfg.Semantics.ParamsPerChoice,
 	} {
 		*semantics = maybe()
 	}

@@ -245,9 +245,32 @@ func (s *Server) unreached(r *request, ended float64) moments {
 	return m
 }
 
+// abortedUnreached is the same for a request that is aborted before its first token. Its
+// end carries none of its moments, which would have come with its first output.
+func (s *Server) abortedUnreached(st *observed.Stats, r *request) moments {
+	if s.cfg.Semantics.FirstWithoutToken {
+		st.FirstToken.Observe(s.now - r.stamped)
+		st.PromptTokens += float64(r.prompt)
+	}
+	m := moments{s.now, s.now, s.now, s.now}
+	if s.cfg.Semantics.UnguardedDurations {
+		m.queued, m.admitted = -s.cfg.HostUptime, -s.cfg.HostUptime
+	}
+	return m
+}
+
 // uncounted reports whether no observation is made of the end of a request.
 func (s *Server) uncounted(r *request) bool {
-	return (r.end == EndLeft && !s.cfg.Semantics.AbortsCounted) || (r.end == EndError && s.cfg.Semantics.ErrorsUncounted)
+	switch r.end {
+	case EndLeft:
+		return !s.cfg.Semantics.AbortsCounted
+	case EndAborted:
+		return !s.cfg.Semantics.EngineAbortsCounted
+	case EndError:
+		return s.cfg.Semantics.ErrorsUncounted
+	default:
+		return false
+	}
 }
 
 func (s *Server) observeEnd(st *observed.Stats, r *request, m moments, now float64) {

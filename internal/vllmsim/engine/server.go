@@ -365,10 +365,10 @@ func (s *Server) drop(r *request, end End) {
 		s.addOutcome(r, s.now)
 		s.dropped(r)
 	}
-	if end == EndLeft && s.cfg.Semantics.AbortsCounted {
+	if !s.uncounted(r) {
 		m := r.moments()
 		if r.generated == 0 {
-			m = s.unreached(r, s.now)
+			m = s.abortedUnreached(st, r)
 		}
 		s.observeDurations(st, r, m, s.now)
 	}
