@@ -46,11 +46,13 @@ func (s *Server) addMembers(r *request, n, longer int) {
 		member := request{
 			id: firstMember + s.members, client: r, arrived: s.now, leaves: math.Inf(1),
 			prompt: r.prompt, output: r.output, stopAt: r.stopAt, maxTokens: r.maxTokens, end: r.end,
-			prefix: r.prefix, shared: r.shared, adapter: r.adapter, route: r.route, remote: r.remote,
+			adapter: r.adapter, route: r.route, remote: r.remote,
 			corrupted: r.corrupted, unscheduled: r.unscheduled, transferFails: r.transferFails,
 			completions: r.completions, streams: r.streams,
 		}
 		s.members++
+		// They find the prompt of each other in the cache, and nobody else does.
+		member.prefix, member.shared = firstMember+r.id, r.prompt
 		if g.width > 0 {
 			member.prompt += longer
 			member.output, member.stopAt, member.maxTokens, member.end = 1, 1, 1, EndLength
