@@ -2,7 +2,6 @@ package surface
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
@@ -49,19 +48,6 @@ func (s *Server) reported(family string) []*observed.Stats {
 	switch {
 	case s.shows(catalog.DefectOnlyLastEngine):
 		clear(out[:len(out)-1])
-	case strings.HasPrefix(family, "spec_decode_") && s.shows(catalog.DefectDraftsUnderFirstEngine):
-		sum := *out[0]
-		sum.AcceptedPerPosition = slices.Clone(sum.AcceptedPerPosition)
-		for _, st := range out[1:] {
-			sum.Drafts += st.Drafts
-			sum.DraftTokens += st.DraftTokens
-			sum.AcceptedTokens += st.AcceptedTokens
-			for pos, n := range st.AcceptedPerPosition {
-				sum.AcceptedPerPosition[pos] += n
-			}
-		}
-		clear(out)
-		out[0] = &sum
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -158,11 +157,8 @@ func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 }
 
 // misattributed reports whether one engine has all drafts although others generate tokens
-// too: some servers of v0.10 count the drafts of all engines for engine 0.
+// too. No release of vLLM is known to count like this; then only the sum is right.
 func misattributed(resource *window.Resource, up *window.Rollup) bool {
-	if !resource.Affected(catalog.DefectDraftsUnderFirstEngine) {
-		return false
-	}
 	credited, uncredited := 0, 0
 	for g := range resource.Groups(up) {
 		switch {
