@@ -2,4 +2,33 @@
 
 package catalog
 
-var decisions = []Decision{}
+var decisions = []Decision{
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksSummedOverEngines},
+		Verdict: "corrected",
+		How:     "Where several engines of a server report equal numbers of blocks, in 0.9 or later or in an unknown version, each has the blocks divided by the number of engines. Different numbers are each engine's own. The server's own capacity in tokens (0.24) is that of one engine and is used first.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlockSizeOfHybridModels},
+		Verdict: "withheld",
+		How:     "Where labels show layers with a state (mamba_block_size or mamba_page_size_padded is a number), blocks are not multiplied. Other models with several kinds of attention cannot be recognized in the data, so capacity_from_blocks is off by default and its text says that the result is too high for them.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksNotANumber, DefectBlocksUnknownToApiServers},
+		Verdict: "withheld",
+		How:     "The text None is no number: there is no capacity as long as the server reports it.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectOnlyLastEngine},
+		Verdict: "withheld",
+		How:     "One engine alone that is not engine 0 may be the last of several whose blocks it reports: before 0.10 and in an unknown version there is no capacity from blocks.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+}

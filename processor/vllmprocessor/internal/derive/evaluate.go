@@ -157,7 +157,7 @@ func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 }
 
 // misattributed reports whether one engine has all drafts although others generate tokens
-// too. No release of vLLM is known to count like this; then only the sum is right.
+// too. Under Ray one engine has the counts of all (ray-last-engine).
 func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	credited, uncredited := 0, 0
 	for g := range resource.Groups(up) {

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"math"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -40,51 +39,7 @@ const (
 	// attributed to it. warmingUp is for how many windows latencies are not judged.
 	startingFor = 10 * time.Minute
 	warmingUp   = 3
-	// An engine has stalled when none of its progress counters has moved for stalledFor
-	// and stalledScrapes. A long prefill still moves one of them.
-	stalledFor     = time.Minute
-	stalledScrapes = 3
-	// frozenKV is the utilization of the KV cache that cannot be real without requests.
-	frozenKV = 0.5
 )
-
-// progress is when an engine was last seen to work, in Unix nanoseconds.
-type progress struct {
-	was     [numProgress]float64
-	at      int64
-	scrapes int
-}
-
-// numProgress is how many numbers move when an engine works, see reading.
-const numProgress = 5
-
-func (p *progress) observe(r *reading) {
-	moved := p.at == 0
-	for i, now := range r.progress {
-		// Two numbers that are not known are the same.
-		moved = moved || now != p.was[i] && (signal.Known(now) || signal.Known(p.was[i]))
-	}
-	if moved {
-		*p = progress{was: r.progress, at: r.At}
-		return
-	}
-	p.scrapes++
-}
-
-// none reports whether nothing has moved for long enough. It is false for a server that
-// does not report the tokens that it generates: the other numbers can rest while it works.
-func (p *progress) none(at int64) bool {
-	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
-}
-
-// standstill is for how many seconds nothing has moved; NaN where the server does not
-// report the tokens that it generates.
-func (p *progress) standstill(at int64) float64 {
-	if !signal.Known(p.was[0]) {
-		return math.NaN()
-	}
-	return float64(at-p.at) / float64(time.Second)
-}
 
 // warmUp is for how long latencies are not judged after a restart, in nanoseconds. Of a
 // long window it is one: this window has nothing of the time before the restart.
@@ -127,7 +82,7 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Starting
 	case r.awake == 0:
 		return Asleep
-	case demand && e.progress.none(r.At):
+	case e.still == stuck:
 		return Stalled
 	case r.healthy == 0 || found.failing:
 		return Failing
@@ -135,7 +90,9 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
-	case !demand && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0):
+	case e.still == ambiguous:
+		return Unknown
+	case e.still == deserted, !demand && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0):
 		return Idle
 	case r.lacks:
 		return Unknown
@@ -143,8 +100,9 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	return Healthy
 }
 
-// frozen reports whether gauges show the state of an old step: KV blocks in use although
-// nothing runs and nothing moves. It is harmless unless a router believes the gauges.
+// frozen reports whether gauges show the state of an old step: requests or KV blocks in
+// use although nothing runs and nothing moves. It is harmless unless a router believes the
+// gauges.
 func (e *engine) frozen(r *reading) bool {
-	return r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.At)
+	return e.still == deserted || r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.At)
 }

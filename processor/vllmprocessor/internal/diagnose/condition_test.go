@@ -33,6 +33,7 @@ func TestStandingStillHasToBeSeen(t *testing.T) {
 			r := healthyReading(int64(n+1) * scrape)
 			r.progress = test.progress(n)
 			e.progress.observe(&r)
+			e.still = e.progress.judge(&r)
 			got = e.judge(settings(2), &r, &symptoms{})
 		}
 		assert.Equal(t, test.want, got, name)

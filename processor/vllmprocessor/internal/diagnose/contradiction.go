@@ -77,5 +77,5 @@ func (e *engine) workedOff(r *reading, c Cause) bool {
 // standing reports whether an engine has requests and nothing of it has moved since
 // the previous scrape. Whether it has stalled shows later.
 func (e *engine) standing(r *reading) bool {
-	return (r.runningNow > 0 || r.waitingNow > 0) && signal.Known(e.progress.was[0]) && e.progress.scrapes > 0
+	return e.still != deserted && (r.runningNow > 0 || r.waitingNow > 0) && signal.Known(e.progress.was[0]) && e.progress.scrapes > 0
 }

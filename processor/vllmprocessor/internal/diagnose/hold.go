@@ -32,7 +32,8 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
-	case raw == Stalled, raw == Draining, at-e.rawSince >= span, s.server.certain(raw), !bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart):
+	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw),
+		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
 		// The kind of harm changes, but there is harm all the time.

@@ -27,6 +27,14 @@ type reading struct {
 	// progress has numbers that change whenever an engine works, generated tokens
 	// first; NaN for those that the server does not report.
 	progress [numProgress]float64
+	// front is what the server in front of the engine has answered, endedByEngine what the
+	// engine has finished, as totals. freezes is true where gauges can keep their last
+	// values.
+	front         front
+	endedByEngine float64
+	freezes       bool
+	// doubtful is true where the gauges may be those of requests that are gone.
+	doubtful bool
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
 	// objective is the worst of the objectives that are certainly missed.
@@ -61,6 +69,10 @@ type reader struct {
 	// dropped and arrived are the requests that the server dropped and admitted, for all
 	// its engines together.
 	dropped, arrived float64
+	// front is NaN for a server with several engines. freezes is true where gauges can
+	// keep their last values.
+	front   front
+	freezes bool
 }
 
 // value is a number of a view; NaN where the server does not report it.
@@ -84,6 +96,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 		// A model that only embeds generates nothing, and may have no KV cache.
 		value(v.Total(collect.PromptTokens)),
 	}
+	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(collect.RequestSuccess)), r.freezes
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
 	s[signal.KVUtilization] = value(v.Average(collect.KVCacheUtilization))

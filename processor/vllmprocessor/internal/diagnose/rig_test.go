@@ -60,7 +60,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	return &rig{
 		t: t, settings: settings(2), state: &State{}, at: int64(time.Hour) * 400_000,
-		window:   window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
+		window:  window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
 		version: "0.24.0", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
 	}
 }

@@ -133,7 +133,7 @@ func (s *State) reportUnreachable(settings *Settings, at int64) {
 			condition = Draining
 		}
 		e.last.At, e.last.Signals = at, signal.Unknown()
-		e.last.runningNow, e.last.waitingNow = 0, 0
+		e.last.runningNow, e.last.waitingNow, e.still = 0, 0, moving
 		e.report(settings, s, condition, at, &symptoms{})
 	}
 }

@@ -95,6 +95,7 @@ type engine struct {
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []reading
 	progress  progress
+	still     standstill
 	restarts  restarts
 	last      reading
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
@@ -169,7 +170,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.version = versionOf(r)
 	s.views = r.Views(s.views, false)
 	before := s.reader
-	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN()}
+	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, freezes: freezes(r)}
+	engines := 0
 	s.server.begin(s.Keeper)
 	up := math.NaN()
 	late := s.late(r)
@@ -177,6 +179,12 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	for i := range s.views {
 		v := &s.views[i]
 		s.reader.arrived += arrived(v)
+		if isEngine(v) {
+			engines++
+		}
+		if f := frontOf(v); signal.Known(f.ended) {
+			s.reader.front = f
+		}
 		if v.Group().Engine() != "" {
 			continue
 		}
@@ -200,6 +208,12 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		if !signal.Known(s.reader.dropped) {
 			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
 		}
+	}
+	if late && before.settings != nil && !signal.Known(s.reader.front.ended) {
+		s.reader.front = before.front
+	}
+	if engines > 1 {
+		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.server.count(up, r.Time())
 	for _, e := range s.engines {
@@ -298,7 +312,10 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	r := s.reader.read(v, at)
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
+	e.still = e.progress.judge(&r)
 	r.Signals[signal.Standstill] = e.progress.standstill(at)
+	r.doubtful = e.still == deserted || r.freezes && e.standing(&r) && e.still != stuck
+	r.doubt(e.still)
 	e.restarts.observe(settings, &r)
 	found := newSymptoms(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.reported.Severity >= 2)
 	e.last = r

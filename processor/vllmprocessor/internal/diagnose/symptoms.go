@@ -152,7 +152,7 @@ func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool
 		s.tokenGap = r.Signals[signal.InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
 	}
 	// Requests that wait now have not had a first token yet.
-	if r.waitingNow > 1 && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
+	if r.waitingNow > 1 && !r.doubtful && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
 		// The usual queue is in the usual time to the first token already.
 		wait := r.Signals[signal.QueueWait] - max(signal.OrZero(b.Usual(signal.QueueWait)), 0)
 		s.firstToken = s.firstToken || wait+signal.OrZero(b.Usual(signal.TimeToFirstToken)) > limitFirst || r.FirstTokens == 0

@@ -87,6 +87,9 @@ func (n number) String() string {
 	if !n.isTime {
 		return strconv.FormatFloat(n.value, 'g', -1, 64)
 	}
+	if d := time.Duration(n.value); d < time.Minute {
+		return fmt.Sprintf("%gs", d.Seconds())
+	}
 	return fmt.Sprintf("%gm", time.Duration(n.value).Minutes())
 }
 

@@ -14,6 +14,9 @@ const (
 	NoLatencies
 	// FarApart means: the scrapes are so far apart that no window has two of them.
 	FarApart
+	// StalledOrFrozen means: the engine stands still with requests in its gauges, and it
+	// cannot be seen whether it has them.
+	StalledOrFrozen
 	// Unauthorized means: the server was never read and answers 401. Waiting mends neither
 	// this nor any of the following.
 	Unauthorized
@@ -32,16 +35,17 @@ const (
 // Sentence is the reason as a sentence that says what to do; empty where judged.
 func (b Because) Sentence() string {
 	return [...]string{
-		Judged:       "",
-		JustSeen:     "The engine cannot be judged yet: it has just been seen for the first time.",
-		NoLatencies:  "The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency.",
-		FarApart:     "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
-		Unauthorized: "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",
-		Forbidden:    "The server cannot be read: it answers 403, so the receiver's credentials do not allow reading metrics; grant them that right, or use others.",
-		NotFound:     "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
-		NoAddress:    "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
-		NotTrusted:   "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
-		NoMetrics:    "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
+		Judged:          "",
+		JustSeen:        "The engine cannot be judged yet: it has just been seen for the first time.",
+		NoLatencies:     "The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency.",
+		FarApart:        "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
+		StalledOrFrozen: "The engine has stalled, or its gauges froze when all its requests were aborted: vLLM before 0.10.2 shows both in the same way. Send one request: if it is answered, the engine works and its gauges are right again.",
+		Unauthorized:    "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",
+		Forbidden:       "The server cannot be read: it answers 403, so the receiver's credentials do not allow reading metrics; grant them that right, or use others.",
+		NotFound:        "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
+		NoAddress:       "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
+		NotTrusted:      "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
+		NoMetrics:       "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
 	}[b]
 }
 
@@ -61,6 +65,8 @@ func (e *engine) because(s *State) Because {
 		return Judged
 	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()
+	case e.still == ambiguous, e.reported.Because == StalledOrFrozen && e.raw != Unknown:
+		return StalledOrFrozen
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies
 	case e.last.elapsed == 0 && e.at > e.began:

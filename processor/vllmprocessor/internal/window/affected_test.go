@@ -118,7 +118,6 @@ func TestADefectNeedsItsSetup(t *testing.T) {
 		"only the last of several":          {engine("3"), catalog.DefectOnlyLastEngine, true},
 		"no drafts":                         {counter(collect.Drafts, 0), catalog.DefectGapPerOutput, false},
 		"drafts":                            {counter(collect.Drafts, 1), catalog.DefectGapPerOutput, true},
-		"drafts of one engine":              {counter(collect.Drafts, 1), catalog.DefectDraftsUnderFirstEngine, false},
 		"no Ray":                            {nothing, catalog.DefectRayLastLabel, false},
 		"Ray":                               {sign(collect.Ray, ""), catalog.DefectRayLastLabel, true},
 		"no connector":                      {counter(collect.ExternalPrefixCacheQueries, 0), catalog.DefectExternalHitsWrong, false},

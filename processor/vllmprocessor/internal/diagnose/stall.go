@@ -1,0 +1,196 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+const (
+	// An engine has stalled when none of its progress counters has moved for stalledFor
+	// and stalledScrapes. A long prefill still moves one of them, and the longest steps
+	// that were measured take a third of this time.
+	stalledFor     = time.Minute
+	stalledScrapes = 3
+	// longestStep is how long a step can take: a cold start or a huge prefill. A client
+	// that leaves during the last step of an engine has left within this time.
+	longestStep = 20 * time.Second
+	// frozenKV is the utilization of the KV cache that cannot be real without requests.
+	frozenKV = 0.5
+)
+
+// standstill is what is known about an engine whose gauges show requests.
+type standstill uint8
+
+const (
+	// moving means: its gauges show no request, or something has moved recently.
+	moving standstill = iota
+	// stuck means: it has requests and makes no progress.
+	stuck
+	// deserted means: all requests that the gauges show were aborted by their clients, so
+	// the engine has none. The gauges stay as they are until the next request.
+	deserted
+	// ambiguous means: one of the two, and the data do not show which.
+	ambiguous
+)
+
+// progress is when an engine was last seen to work, in Unix nanoseconds, and what
+// happened to its requests since then.
+type progress struct {
+	was     [numProgress]float64
+	at      int64
+	scrapes int
+
+	// shown are the running and the waiting requests at that time. live is true where
+	// they have changed since: gauges that do not follow the requests would not.
+	shown [2]float64
+	live  bool
+	// balance is how many more requests the server has answered than the engine has
+	// finished, as totals; before is that of the scrape before at.
+	before, balance float64
+	// settled is true once a step that ran at that time has ended. left is the number of
+	// requests that had left the server by then without having been finished by the
+	// engine, counted from before. generated is the total of answers at that time.
+	settled         bool
+	left, generated float64
+	// later is true where a request left the server after that.
+	later bool
+}
+
+// numProgress is how many numbers move when an engine works, see reading.
+const numProgress = 5
+
+func (p *progress) observe(r *reading) {
+	moved := p.at == 0
+	for i, now := range r.progress {
+		moved = moved || differ(now, p.was[i])
+	}
+	shown, balance := [2]float64{r.runningNow, r.waitingNow}, r.front.ended-r.endedByEngine
+	if moved {
+		before := p.balance
+		if p.at == 0 {
+			before = math.NaN()
+		}
+		*p = progress{was: r.progress, at: r.At, shown: shown, before: before, balance: balance}
+		return
+	}
+	p.scrapes++
+	p.balance = balance
+	p.live = p.live || differ(shown[0], p.shown[0]) || differ(shown[1], p.shown[1])
+	switch {
+	case r.At-p.at < int64(longestStep):
+	case !p.settled:
+		p.settled, p.left, p.generated = true, balance-p.before, r.front.generated
+	default:
+		p.later = p.later || r.front.generated > p.generated
+	}
+}
+
+// differ reports whether two numbers differ. Two that are not known are the same.
+func differ(a, b float64) bool { return a != b && (signal.Known(a) || signal.Known(b)) }
+
+// none reports whether nothing has moved for long enough. It is false for a server that
+// does not report the tokens that it generates: the other numbers can rest while it works.
+func (p *progress) none(at int64) bool {
+	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+}
+
+// standstill is for how many seconds nothing has moved; NaN where the server does not
+// report the tokens that it generates.
+func (p *progress) standstill(at int64) float64 {
+	if !signal.Known(p.was[0]) {
+		return math.NaN()
+	}
+	return float64(at-p.at) / float64(time.Second)
+}
+
+// judge decides about an engine whose gauges show requests. An engine works as long as it
+// has a request. So an engine that stands still has stalled, unless all its requests were
+// aborted at once: then vLLM before 0.10.2 leaves the gauges at their last values. The
+// data show the difference where one of these is true:
+//
+//   - The gauges of requests still change, so they do not freeze.
+//   - A request was answered later than the last step could end: it was there, and the
+//     engine did not work on it.
+//   - Since before the last step, each request that was answered was finished by the
+//     engine: none was aborted.
+//   - While the last step ended, as many requests left unfinished as the gauges show.
+func (p *progress) judge(r *reading) standstill {
+	if !(r.runningNow > 0 || r.waitingNow > 0) || !p.none(r.At) {
+		return moving
+	}
+	// The totals of a server that has not answered every finished request do not belong
+	// together: requests have several choices, or do not come by HTTP.
+	counted := p.before >= 0 && r.front.ended > 0
+	switch {
+	case !r.freezes, p.live, p.later, counted && p.balance == p.before:
+		return stuck
+	case counted && p.left >= signal.OrZero(p.shown[0])+signal.OrZero(p.shown[1]):
+		return deserted
+	}
+	return ambiguous
+}
+
+// doubt withholds what gauges show that may have frozen. Those of a deserted engine have
+// frozen: it has no requests.
+func (r *reading) doubt(s standstill) {
+	if s != deserted && s != ambiguous {
+		return
+	}
+	for _, of := range []signal.Signal{
+		signal.Running, signal.Waiting, signal.Deferred, signal.KVUtilization, signal.KVPerToken, signal.KVPerComputed, signal.QueueWait, signal.ArrivalRate,
+	} {
+		r.Signals[of] = math.NaN()
+	}
+	if s == deserted {
+		r.Signals[signal.Running], r.Signals[signal.Waiting] = 0, 0
+	}
+}
+
+// front is what the server in front of an engine has answered, as totals: ended are all
+// requests that may be for the engine, generated those for text that succeeded. NaN where
+// it is not known, as where requests can be for one of several engines.
+type front struct{ ended, generated float64 }
+
+// The places of the attributes of collect.HTTPRequests.
+const (
+	httpStatus = iota
+	httpHandler
+	httpMethod
+)
+
+var (
+	// noRequests are the paths of requests that do not reach an engine although they
+	// send something.
+	noRequests = []string{"/tokenize", "/detokenize"}
+	// texts are the paths of requests for text, of all versions whose gauges freeze.
+	texts = []string{"/v1/completions", "/v1/chat/completions", "/v1/responses"}
+)
+
+// frontOf reads the totals of a view.
+func frontOf(v *window.View) front {
+	if _, status := v.Total(collect.HTTPRequests); status != window.Present {
+		return front{math.NaN(), math.NaN()}
+	}
+	var f front
+	for label, n := range v.States(collect.HTTPRequests) {
+		status, handler := label.Value(httpStatus), label.Value(httpHandler)
+		if method := label.Value(httpMethod); method != "" && method != "POST" || slices.Contains(noRequests, handler) {
+			continue
+		}
+		f.ended += n
+		if len(status) > 0 && status[0] == '2' && slices.Contains(texts, handler) {
+			f.generated += n
+		}
+	}
+	return f
+}
+
+// freezes reports whether gauges can keep their last values after all requests were
+// aborted.
+func freezes(r *window.Resource) bool { return r.Affected(catalog.DefectGaugesFreezeOnAbort) }
