@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -112,17 +113,22 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 		// The engine is recorded at its first batch, so that it is pending where it is
 		// missing in the next.
 		at := s.place(v.Group())
-		since, histogram, ok := v.Step(in)
-		if !ok || s.taken[taken{number, in}] == r.Time() {
+		since, histogram, status := v.Step(in)
+		if status == window.Missing || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
 		if p.objectives[i].Matches(at.model) {
-			s.add(step{stepKey{at, i, since}, r.Time(), countsOf(histogram, p.objectives[i].Threshold), histogram.Bounds})
+			counts := countsOf(v, in, histogram, p.objectives[i].Threshold)
+			if status == window.Defective {
+				// Some of the observations are false, and it is not known which.
+				counts = Counts{Valid: histogram.Count, Undecided: histogram.Count}
+			}
+			s.add(step{stepKey{at, i, since}, r.Time(), counts, histogram.Bounds})
 		}
 	}
 	for i := range p.objectives {
 		// Several objectives can be about one histogram.
-		if _, _, ok := v.Step(p.objectives[i].input); ok {
+		if _, _, status := v.Step(p.objectives[i].input); status != window.Missing {
 			if s.taken == nil {
 				s.taken = map[taken]int64{}
 			}
@@ -131,8 +137,12 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	}
 }
 
-// countsOf divides the observations of a histogram by a threshold.
-func countsOf(h *histogram.Histogram, threshold Duration) Counts {
+// countsOf divides the observations of a histogram by a threshold. Those that a known
+// defect of the server makes wrong could be on either side.
+func countsOf(v *window.View, in collect.Input, h *histogram.Histogram, threshold Duration) Counts {
+	if h.Count > 0 && derive.Untrusted(v, in) {
+		return Counts{Valid: h.Count, Undecided: h.Count}
+	}
 	good, undecided := h.Within(threshold.Seconds())
 	return Counts{Valid: h.Count, Good: good, Undecided: undecided}
 }

@@ -75,6 +75,8 @@ type service struct {
 	keeper    keeper
 	evaluator Evaluator
 	now       int64
+	// evidence is what the server shows of itself.
+	evidence collect.Evidence
 }
 
 func newService(t *testing.T, objectives ...Objective) *service {
@@ -94,6 +96,8 @@ type distribution struct {
 	input         collect.Input
 	counts        []float64
 	gone          bool
+	// wrong is what a defect adds to the sum.
+	wrong float64
 }
 
 func latencies(engine string, counts ...float64) distribution {
@@ -106,7 +110,7 @@ func (d distribution) ends() distribution                  { d.gone = true; retu
 
 func (s *service) observe(seconds int64, all ...distribution) {
 	s.now = at(seconds)
-	b := &collect.Batch{Time: s.now}
+	b := &collect.Batch{Time: s.now, Evidence: s.evidence}
 	for _, d := range all {
 		g := collect.NewGroup([]collect.Attribute{{Name: "engine", Value: d.engine}, {Name: "model_name", Value: d.model}})
 		i := slices.IndexFunc(b.Groups, func(other collect.Group) bool { return other.Key == g.Key })
@@ -117,6 +121,12 @@ func (s *service) observe(seconds int64, all ...distribution) {
 		sample := collect.Sample{Input: d.input, Group: i, Gone: d.gone}
 		if !d.gone {
 			sample.Bounds, sample.Counts, sample.HasSum = []float64{1, 2, 5}, d.counts, true
+			for i, value := range []float64{0.5, 1.5, 3, 7} {
+				if i < len(d.counts) {
+					sample.Sum += value * d.counts[i]
+				}
+			}
+			sample.Sum += d.wrong
 		}
 		b.Samples = append(b.Samples, sample)
 	}
