@@ -288,7 +288,7 @@ func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
 // in Unix nanoseconds; false where no restart has been seen.
 func (v *View) Restarted() (at int64, ever bool) {
 	e := v.group.engine
-	if e.epoch == 0 {
+	if e.restarts == 0 {
 		return 0, false
 	}
 	return e.restartedAt, true

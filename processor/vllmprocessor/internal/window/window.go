@@ -116,6 +116,8 @@ type Resource struct {
 	evidence collect.Evidence
 	version  Version
 	judged   bool
+	// scaled is true once engines were added while the server ran.
+	scaled bool
 
 	increase histogram.Histogram
 	zero     []float64
@@ -125,8 +127,8 @@ type Resource struct {
 // same time.
 type engine struct {
 	name string
-	// epoch is the number of restarts.
-	epoch int
+	// epoch is how often its counters began anew, and restarts how often it restarted.
+	epoch, restarts int
 	// seen is the number of the newest batch with one of its counters, and before the
 	// number of the batch with one before that. restarted is the number of the batch
 	// that showed the newest restart.
