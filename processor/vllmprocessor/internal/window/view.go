@@ -119,9 +119,13 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 }
 
 // sum adds up the series of an input. A series that is Gone contributes its increase
-// within the window. Where all are Gone, the sum is Gone.
+// within the window. Where all are Gone, the sum is Gone. It is Defective where the newest
+// values contradict each other.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs[in]
+	if v.contradicts(in) {
+		return 0, Defective
+	}
 	if len(all) == 0 {
 		return 0, v.unsent(in)
 	}

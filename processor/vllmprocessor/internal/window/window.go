@@ -165,6 +165,10 @@ type Group struct {
 	// bad is the number of the newest batch that shows a bad observation, see bad.go, and
 	// badBefore that of the one before it.
 	bad, badBefore int64
+	// unclear is the number of the newest batch with gauges that contradict each other, and
+	// contradicted are these gauges.
+	unclear      int64
+	contradicted []collect.Input
 	// dropped is true once the group is removed from the resource.
 	dropped bool
 }
