@@ -181,6 +181,10 @@ func capacityCases() map[string][]defectCase {
 				name: "the last of several engines", server: release("0.9.1"), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
+			{
+				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),
+				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
+			},
 			{name: "an engine behind a load balancer", server: release("0.20.0"), points: blocks("1", 50), want: map[string]float64{capacity + " 1": 800}},
 		},
 		"block-size-of-hybrid-models": {{
