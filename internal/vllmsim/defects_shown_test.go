@@ -492,7 +492,6 @@ var demonstrations = []demonstration{
 			assert.Equal(t, line(same.body, "process_start_time_seconds "), line(p.body, "process_start_time_seconds "))
 		},
 	},
-	{catalog.DefectConnectorStatsLost, "the simulated transfers have no statistics of the scheduler's side.", nil},
 	{catalog.DefectConnectorsOverwrite, "a simulated server has one connector.", nil},
 	{catalog.DefectNixlPerRank, "of NIXL only failed transfers are simulated, which are counted once.", nil},
 	{catalog.DefectRequestsOnBothSides, "the other side of a transfer is no server of its own.", nil},
