@@ -247,6 +247,25 @@ func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 	assert.InDelta(t, 8/5.5, got["imbalance.max_ratio m generation_throughput"], 1e-12)
 }
 
+// The ratio is that of the requests of the others.
+func TestAnEngineWithABadObservationIsLeftOutOfTheRatio(t *testing.T) {
+	f := newFleet(t)
+	of := func(n, waited, wrong float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
+			collect.QueueTime:         {[]float64{1}, []float64{n, 0}, n*waited + wrong},
+			collect.E2ERequestLatency: {[]float64{1}, []float64{0, n}, 2 * n},
+		}}
+	}
+	f.scrape("a", 0, of(0, 0, 0))
+	f.scrape("b", 0, of(0, 0, 0))
+	f.scrape("a", 20, of(4, 0.5, 0))
+	f.scrape("b", 20, of(4, 0.25, 0))
+	assert.InDelta(t, 3.0/16, f.evaluate(20)["request.queue_time_ratio m"], 1e-12)
+	f.scrape("b", 40, of(8, 0.25, -1e5))
+	f.scrape("a", 40, of(8, 0.5, 0))
+	assert.InDelta(t, 1.0/4, f.evaluate(40)["request.queue_time_ratio m"], 1e-12)
+}
+
 func TestAReplicaIsAServerWhateverTheNumberOfItsEngines(t *testing.T) {
 	f := newFleet(t)
 	engine := func(number string, running, waiting, used float64) scraped {
