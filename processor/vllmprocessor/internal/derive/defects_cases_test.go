@@ -223,14 +223,14 @@ func answerCases() map[string][]defectCase {
 			{name: "gauges may be frozen", server: release("0.10.0"), points: answers(engine(0, 2)...), want: unclear},
 			{name: "not healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 0)), want: as},
 			{name: "healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 1)), want: unclear},
-			{name: "fixed", server: release("0.25.0"), points: answers(engine(500, 2)...), want: as},
+			{name: "fixed", server: release("0.26.0"), points: answers(engine(500, 2)...), want: as},
 			{
 				name: "no 5xx", server: release("0.20.0"), want: map[string]float64{client: 0.05, server: 0},
 				points: []point{count(collect.HTTPRequests, 95, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions")},
 			},
 		},
 		"handler-lost": {{
-			name: "the handler is none", server: release("0.25.0"), want: as,
+			name: "the handler is none", server: release("0.26.0"), want: as,
 			points: []point{
 				count(collect.HTTPRequests, 85, "2xx", "none"), count(collect.HTTPRequests, 5, "4xx", "none"), count(collect.HTTPRequests, 10, "5xx", "none"),
 			},
