@@ -2512,7 +2512,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
-		BlindSpots:  "Requests that are cancelled before their first token; before vLLM 0.20 also requests that are deferred.",
+		BlindSpots:  "Requests that are cancelled before their first token. A preempted request waits again: it counts as an arrival, and as the opposite when it resumes.",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3015,7 +3015,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.kv_cache.block_size", "vllm.kv_cache.num_gpu_blocks"},
 		Formula:     "kv_cache_size_tokens of vllm:cache_config_info, else num_gpu_blocks * block_size if configured",
 		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
-		BlindSpots:  "Computed from blocks, it is too high for hybrid models, whose blocks hold fewer tokens.",
+		BlindSpots:  "Computed from blocks: where several engines of a server report equal blocks, each of them reports those of all since vLLM 0.9, so the blocks are divided by the number of engines. It is absent if the labels show a model with layers that keep a state, and too high for other models with several kinds of attention, whose blocks hold fewer tokens. Servers of vLLM 0.9 to 0.19 with several API servers report no blocks.",
 	},
 	{
 		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3999,7 +3999,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "increase(success{finished_reason}) / increase(success)",
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`.",
+		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`. Only vLLM's Rust front end counts them there.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -4,6 +4,34 @@ package catalog
 
 var decisions = []Decision{
 	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksSummedOverEngines},
+		Verdict: "corrected",
+		How:     "Where several engines of a server report equal numbers of blocks, in 0.9 or later or in an unknown version, each has the blocks divided by the number of engines. Different numbers are each engine's own. The server's own capacity in tokens (0.24) is that of one engine and is used first.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlockSizeOfHybridModels},
+		Verdict: "withheld",
+		How:     "Where labels show layers with a state (mamba_block_size or mamba_page_size_padded is a number), blocks are not multiplied. Other models with several kinds of attention cannot be recognized in the data, so capacity_from_blocks is off by default and its text says that the result is too high for them.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksNotANumber, DefectBlocksUnknownToApiServers},
+		Verdict: "withheld",
+		How:     "The text None is no number: there is no capacity as long as the server reports it.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectOnlyLastEngine},
+		Verdict: "withheld",
+		How:     "One engine alone that is not engine 0 may be the last of several whose blocks it reports: before 0.10 and in an unknown version there is no capacity from blocks.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
 		Of:      []string{"signal:acceptance_length", "signal:arrival_rate", "signal:computed_tokens_per_request", "signal:corrupted_ratio", "signal:deferred", "signal:dropped_ratio", "signal:error_ratio", "signal:first_token_rate", "signal:frontend_overhead_mean", "signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_block_reuses_per_eviction", "signal:kv_cache_utilization", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:kv_transfer_failures", "signal:objective_missed_ratio", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prefill_time_mean", "signal:prompt_tokens_per_request", "signal:queue_time_mean", "signal:queue_wait_estimate", "signal:running", "signal:standstill", "signal:step_time_factor", "signal:step_time_mean", "signal:time_to_first_token_mean", "signal:waiting"},
 		Defects: []DefectID{DefectScaleUpResets},
 		Verdict: "corrected",
@@ -67,7 +95,14 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning",
 	},
 	{
-		Of:      []string{"signal:arrival_rate", "signal:computed_tokens_per_request", "signal:dropped_ratio", "signal:first_token_rate", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate", "signal:step_time_factor"},
+		Of:      []string{"signal:inter_token_latency_mean", "signal:step_time_factor"},
+		Defects: []DefectID{DefectArrivalTimeMoved},
+		Verdict: "unaffected",
+		How:     "Only the number of first tokens is used, not their times.",
+		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/counts_of_first_tokens",
+	},
+	{
+		Of:      []string{"signal:arrival_rate", "signal:computed_tokens_per_request", "signal:dropped_ratio", "signal:first_token_rate", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate"},
 		Defects: []DefectID{DefectArrivalTimeMoved, DefectLatenciesNearZero},
 		Verdict: "unaffected",
 		How:     "Only the number of first tokens is used, not their times.",
@@ -116,7 +151,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/sessions-per-chunk",
 	},
 	{
-		Of:      []string{"signal:arrival_rate", "signal:computed_tokens_per_request", "signal:dropped_ratio", "signal:first_token_rate", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate", "signal:time_to_first_token_mean", "signal:objective_missed_ratio", "signal:prefill_time_factor", "signal:step_time_factor"},
+		Of:      []string{"signal:arrival_rate", "signal:computed_tokens_per_request", "signal:dropped_ratio", "signal:first_token_rate", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate", "signal:time_to_first_token_mean", "signal:objective_missed_ratio", "signal:prefill_time_mean", "signal:prefill_time_factor", "signal:step_time_factor"},
 		Defects: []DefectID{DefectSessionsPerChunk},
 		Verdict: "bounded",
 		How:     "A chunk counts as a request, so the numbers lie between those of sessions and those of chunks; nothing shows that a server has sessions, and a change of their share is a change of the workload.",
@@ -173,7 +208,7 @@ var decisions = []Decision{
 	},
 	{
 		Of:      []string{"signal:standstill"},
-		Defects: []DefectID{DefectOwnBlocksFound, DefectUsagePerProcess, DefectNullBlockUsed, DefectFlopsOfQuantizedModels, DefectFlopsOfHybridModels},
+		Defects: []DefectID{DefectOwnBlocksFound, DefectUsagePerProcess, DefectNullBlockUsed, DefectFlopsOfQuantizedModels, DefectFlopsOfHybridModels, DefectFlopsOfDraftModels, DefectBytesOfMlaModels, DefectSessionsPerChunk},
 		Verdict: "unaffected",
 		How:     "It counts only whether the number changes.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/standstill_by_change",
@@ -305,7 +340,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/ray-last-label",
 	},
 	{
-		Of:      []string{"signal:arrival_rate", "signal:computed_tokens_per_request", "signal:corrupted_ratio", "signal:dropped_ratio", "signal:error_ratio", "signal:first_token_rate", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:objective_missed_ratio", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate", "signal:standstill", "signal:step_time_factor", "signal:time_to_first_token_mean"},
+		Of:      []string{"signal:frontend_overhead_mean", "signal:arrival_rate", "signal:computed_tokens_per_request", "signal:corrupted_ratio", "signal:dropped_ratio", "signal:error_ratio", "signal:first_token_rate", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:objective_missed_ratio", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:queue_wait_estimate", "signal:standstill", "signal:step_time_factor", "signal:time_to_first_token_mean"},
 		Defects: []DefectID{DefectRequestsOnBothSides},
 		Verdict: "unaffected",
 		How:     "Each server is judged by its own part of the request, and nothing is summed over the two sides.",
@@ -313,10 +348,10 @@ var decisions = []Decision{
 	},
 	{
 		Of:      []string{"signal:kv_transfer_failures"},
-		Defects: []DefectID{DefectConnectorStatsLost, DefectConnectorsOverwrite},
+		Defects: []DefectID{DefectNixlPerRank},
 		Verdict: "bounded",
-		How:     "A lower bound: failures are evidence, and none of them, or no such metric, is no evidence against.",
-		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/connector-stats-lost",
+		How:     "An upper bound: a failure counts once for each rank of tensor parallelism.",
+		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/nixl-per-rank",
 	},
 	{
 		Of:      []string{"signal:corrupted_ratio"},
@@ -361,18 +396,39 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/prefill-decode-swapped",
 	},
 	{
-		Of:      []string{"signal:time_to_first_token_mean", "signal:objective_missed_ratio"},
+		Of:      []string{"signal:time_to_first_token_mean", "signal:objective_missed_ratio", "signal:step_time_mean", "signal:inter_token_latency_mean", "signal:step_time_factor"},
 		Defects: []DefectID{DefectLatenciesNearZero},
 		Verdict: "withheld",
 		How:     "Withheld in affected versions; where the version is not known, while all observations of a V0 engine are in the first bucket.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/latencies-near-zero",
 	},
 	{
-		Of:      []string{"signal:computed_tokens_per_request", "signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:step_time_factor", "signal:step_time_mean", "signal:objective_missed_ratio"},
+		Of:      []string{"signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:prefill_time_factor", "signal:step_time_factor"},
 		Defects: []DefectID{DefectMultiStepMiscounts},
 		Verdict: "withheld",
 		How:     "Withheld in affected versions: nothing shows whether a server has several steps per scheduling.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/multi-step-miscounts",
+	},
+	{
+		Of:      []string{"signal:error_ratio", "signal:corrupted_ratio", "signal:dropped_ratio", "signal:frontend_overhead_mean", "signal:objective_missed_ratio"},
+		Defects: []DefectID{DefectMultiStepMiscounts},
+		Verdict: "unaffected",
+		How:     "It does not use the tokens, and where the metrics of finished requests are missing it is absent.",
+		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/multi-step-miscounts",
+	},
+	{
+		Of:      []string{"signal:inter_token_latency_mean", "signal:step_time_mean", "signal:step_time_factor", "signal:objective_missed_ratio"},
+		Defects: []DefectID{DefectMultiStepGaps},
+		Verdict: "bounded",
+		How:     "An upper bound: too long by the number of steps, which is the same before and after, so that comparisons with what is usual are right.",
+		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/multi-step-gaps",
+	},
+	{
+		Of:      []string{"signal:queue_time_mean"},
+		Defects: []DefectID{DefectSessionsPerChunk},
+		Verdict: "unaffected",
+		How:     "Only the number of prefills is used.",
+		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/sessions-per-chunk",
 	},
 	{
 		Of:      []string{"signal:standstill"},
@@ -432,7 +488,7 @@ var decisions = []Decision{
 	},
 	{
 		Of:      []string{"rule:learned"},
-		Defects: []DefectID{DefectFirstTokenWithoutToken, DefectSessionsPerChunk, DefectCacheQueriesRecounted, DefectOwnBlocksFound, DefectClientErrorsAsServerErrors, DefectHandlerLost, DefectErrorsUncounted, DefectConnectorStatsLost, DefectConnectorsOverwrite, DefectCorruptedMiscounted, DefectNullBlockUsed, DefectRayLastLabel, DefectGaugesTrailSteps, DefectChoicesCountedSingly, DefectBeamStepsCounted, DefectPreemptionsCountedLate, DefectFirstWaitOnly, DefectGapPerOutput},
+		Defects: []DefectID{DefectFirstTokenWithoutToken, DefectSessionsPerChunk, DefectCacheQueriesRecounted, DefectOwnBlocksFound, DefectClientErrorsAsServerErrors, DefectHandlerLost, DefectErrorsUncounted, DefectNixlPerRank, DefectMultiStepGaps, DefectCorruptedMiscounted, DefectNullBlockUsed, DefectRayLastLabel, DefectGaugesTrailSteps, DefectChoicesCountedSingly, DefectBeamStepsCounted, DefectPreemptionsCountedLate, DefectFirstWaitOnly, DefectGapPerOutput},
 		Verdict: "unaffected",
 		How:     "Numbers before and after a change of the version can be compared: windows in which the defect acts on the baseline are not learned, or the defect changes nothing while requests are served.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestOnlyWhatTheCatalogueNamesIsForgotten",

@@ -169,7 +169,7 @@ func stepPanels() []Panel {
 		},
 		Panel{
 			Title: "Waiting", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that wait for a place in the batch of each engine.",
+			About:   "Requests that wait at each engine, for a place in its batch or for something else.",
 			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
 			NoValue: "No server was read.",
 		},

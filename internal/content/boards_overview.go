@@ -127,7 +127,7 @@ func userPanels() []Panel {
 		},
 		Panel{
 			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About: "Share of the answers of all chosen servers with a status of 4xx or 5xx. A stream that fails after its first byte counts as 2xx.",
+			About: "Share of the answers of all chosen servers with a status of 4xx or 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
 			Queries: []Query{
 				{Expr: httpShare("4.."), Legend: "4xx"},
 				{Expr: httpShare("5.."), Legend: "5xx"},
@@ -136,7 +136,7 @@ func userPanels() []Panel {
 		},
 		Panel{
 			Title: "Ended requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
-			About:   "Requests that ended, by reason. abort is a client that left, error a failure of the engine. Requests that failed before the engine are missing.",
+			About:   "Requests that ended, by reason. error is a failure of the engine, abort a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
 			Queries: one("sum by (finished_reason) ("+rate(engineOf("vllm_request_success_total"))+")", "{{finished_reason}}"),
 		},
 		Panel{

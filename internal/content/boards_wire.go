@@ -42,13 +42,13 @@ func wireUserPanels() []Panel {
 	return sized(8, 8,
 		Panel{
 			Title: "Requests that ended", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
-			About:   "By reason. abort is a client that left. It does not count requests that failed before the engine.",
+			About:   "By reason. abort is a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
 			NoValue: "No server was read.",
 			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
 		},
 		Panel{
 			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx.",
+			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
 			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
 			Queries: one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx"),
 		},

@@ -79,7 +79,7 @@ var wireWords = map[string]runbook{
 			{Text: "Read the server's log for the error."},
 		},
 		mitigation:   []string{"Restart the server if its engine is broken.", "Undo the newest change of its image or model."},
-		looksTheSame: "Requests that clients cancel end with abort; those are not counted here.",
+		looksTheSame: "Requests that clients cancel are not counted at all; vLLM's Rust front end counts them as abort.",
 		notConclude:  "Do not conclude that all is well without this alert: requests that are refused before the engine are not counted. HTTP metrics of the server have them.",
 		cannotFire:   "The version has no finished_reason error, or fewer than ten requests ended in five minutes.",
 	},

@@ -76,8 +76,9 @@ type Config struct {
 	Gateway GatewayConfig `mapstructure:"gateway"`
 	// Prefixes are further prefixes that a deployment adds to vLLM's family names.
 	Prefixes []string `mapstructure:"prefixes"`
-	// CapacityFromBlocks emits vllm.kv_cache.capacity for servers before v0.24, as blocks
-	// times block size. The product is too large for hybrid models.
+	// CapacityFromBlocks emits vllm.kv_cache.capacity for servers before v0.24, as the
+	// blocks of one engine times the block size. The product is too large for models with
+	// several kinds of attention.
 	CapacityFromBlocks bool `mapstructure:"capacity_from_blocks"`
 	// GenAI mirrors three histograms under the OpenTelemetry conventions.
 	GenAI GenAIConfig `mapstructure:"gen_ai"`

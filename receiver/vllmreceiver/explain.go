@@ -3,9 +3,11 @@ package vllmreceiver
 import (
 	"strings"
 	"time"
+	"weak"
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -92,6 +94,33 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway: " +
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
 		})
+	}
+}
+
+// judgedServer is what the known defects of a target were last looked up for.
+type judgedServer struct {
+	plan    weak.Pointer[normalize.Plan]
+	version string
+	// lines is for how many versions they were logged.
+	lines int
+}
+
+// logDefects logs which known defects of vLLM's metrics matter for the server. The body of
+// another process behind the same address does not count.
+func (s *targetScraper) logDefects(at time.Time, plan *normalize.Plan, report *emit.Report, dialect exposition.Dialect) {
+	log := s.shared.defects
+	defer log.Flush(at)
+	if report.Dropped[normalize.ReasonOtherProcess] > 0 || s.judged.version == s.version && s.judged.plan.Value() == plan {
+		return
+	}
+	s.judged.plan, s.judged.version = weak.Make(plan), s.version
+	target := instanceID(s.identity.address)
+	if s.judged.lines >= defectlog.MaxVersions || log.Logged(target, s.version) {
+		return
+	}
+	server, is := plan.Shown(&s.shared.plans.options, s.version, dialect == exposition.DialectOpenMetrics)
+	if is && log.Add(at, target, &server) {
+		s.judged.lines++
 	}
 }
 

@@ -2,6 +2,7 @@ package vllmreceiver
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
@@ -77,6 +79,8 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	receiver, err := newReceiver(cfg, settings, consumertest.NewNop())
 	require.NoError(t, err)
 	r.receiver = receiver
+	// Most tests are not about the line of the known defects, so it waits.
+	receiver.shared.defects = defectlog.New(settings.Logger, math.MaxInt64)
 	r.scraper = receiver.newScraper(configuredTargets(cfg)[0])
 	r.scraper.now = func() time.Time { return r.now }
 	require.NoError(t, r.scraper.start(t.Context(), componenttest.NewNopHost()))

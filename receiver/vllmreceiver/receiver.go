@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -48,6 +49,7 @@ type shared struct {
 	telemetry *telemetry
 	memory    *exposition.Memory
 	plans     *plans
+	defects   *defectlog.Log
 	emission  emit.Settings
 	// buffers hold bodies while they are read. Scrapes are spread over the
 	// interval, so that many targets need few.
@@ -110,6 +112,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		},
 	}
 	s.memory.SetPool(cfg.Limits.memory())
+	s.defects = defectlog.New(settings.Logger, cfg.Controller.CollectionInterval)
 	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,

@@ -239,6 +239,7 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 	for err := range errs {
 		all = errors.Join(all, err)
 	}
+	r.shared.defects.Close()
 	r.shared.telemetry.Shutdown()
 	return all
 }

@@ -57,6 +57,8 @@ type targetScraper struct {
 	// about it.
 	limited bool
 	limits  lineBudget
+	// judged is what the known defects were last looked up for.
+	judged judgedServer
 	// warned has the messages that were logged, each once for the target.
 	warned map[string]bool
 	// now is the clock. Tests replace it.
@@ -185,6 +187,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	s.shared.telemetry.scraped(ctx, fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
 	s.explain(at, snapshot, scrape.Plan, &report)
+	s.logDefects(at, scrape.Plan, &report, dialect)
 	s.metrics = out.MetricCount()
 	return out, nil
 }

@@ -112,17 +112,22 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 		// The engine is recorded at its first batch, so that it is pending where it is
 		// missing in the next.
 		at := s.place(v.Group())
-		since, histogram, ok := v.Step(in)
-		if !ok || s.taken[taken{number, in}] == r.Time() {
+		since, histogram, status := v.Step(in)
+		if status == window.Missing || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
 		if p.objectives[i].Matches(at.model) {
-			s.add(step{stepKey{at, i, since}, r.Time(), countsOf(histogram, p.objectives[i].Threshold), histogram.Bounds})
+			counts := countsOf(histogram, p.objectives[i].Threshold)
+			if status == window.Defective {
+				// Some of the observations are false, and it is not known which.
+				counts.Good, counts.Undecided = 0, counts.Valid
+			}
+			s.add(step{stepKey{at, i, since}, r.Time(), counts, histogram.Bounds})
 		}
 	}
 	for i := range p.objectives {
 		// Several objectives can be about one histogram.
-		if _, _, ok := v.Step(p.objectives[i].input); ok {
+		if _, _, status := v.Step(p.objectives[i].input); status != window.Missing {
 			if s.taken == nil {
 				s.taken = map[taken]int64{}
 			}

@@ -94,6 +94,8 @@ type distribution struct {
 	input         collect.Input
 	counts        []float64
 	gone          bool
+	// wrong is what a defect adds to the sum.
+	wrong float64
 }
 
 func latencies(engine string, counts ...float64) distribution {
@@ -117,6 +119,12 @@ func (s *service) observe(seconds int64, all ...distribution) {
 		sample := collect.Sample{Input: d.input, Group: i, Gone: d.gone}
 		if !d.gone {
 			sample.Bounds, sample.Counts, sample.HasSum = []float64{1, 2, 5}, d.counts, true
+			for i, value := range []float64{0.5, 1.5, 3, 7} {
+				if i < len(d.counts) {
+					sample.Sum += value * d.counts[i]
+				}
+			}
+			sample.Sum += d.wrong
 		}
 		b.Samples = append(b.Samples, sample)
 	}

@@ -181,6 +181,29 @@ func finished(name, metric string) Objective {
 	return Objective{Name: name, Metric: metric, Threshold: Duration(2 * time.Second), Target: 0.9}
 }
 
+// One of the requests was never scheduled, so its time in the queue is a negative one. It is
+// not known which of those in the first bucket it is.
+func TestAStepWithABadObservationIsUndecided(t *testing.T) {
+	s := newService(t, finished("queue", "vllm.request.queue_time"))
+	step := func(seconds int64, wrong float64, counts ...float64) map[string]float64 {
+		d := latencies("0", counts...).as(collect.QueueTime)
+		d.wrong = wrong
+		s.observe(seconds, d)
+		return s.values()
+	}
+	step(0, 0, 0, 0, 0, 0)
+	step(60, 0, 7, 1, 0, 2)
+	got := step(120, -1e6, 12, 1, 0, 3)
+	assert.Equal(t, 16.0, got["valid queue"])
+	assert.Equal(t, 8.0, got["good queue"])
+	assert.Equal(t, 6.0, got["undecided queue"])
+	assert.NotContains(t, got, "attainment queue lower")
+	assert.Equal(t, 1, s.evaluator.Absent[derive.KnownDefect])
+	got = step(180, -1e6, 13, 1, 0, 3)
+	assert.Equal(t, 9.0, got["good queue"])
+	assert.Equal(t, 1.0, got["attainment queue lower"], "it has left the window")
+}
+
 // Of 10 requests 3 miss the one and 2 the other objective: at least 5 and at most 7
 // met both.
 func TestTheJointShareOfFinishedRequests(t *testing.T) {

@@ -48,7 +48,8 @@ func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 
 // distribution calls add for each generation of buckets of each series of a distribution.
 // As with counters, a series that is Gone contributes what it observed within the window,
-// and where all are Gone, so is the distribution.
+// and where all are Gone, so is the distribution. It is Defective while the window has a
+// bad observation.
 func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add func(*histogram.Histogram)) Status {
 	all := v.group.inputs[in]
 	if len(all) == 0 {
@@ -80,6 +81,9 @@ func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add
 		if status := v.observations(s, add); status == First && v.status(s) == Present {
 			return First
 		}
+	}
+	if v.group.defective(in, v.from) {
+		return Defective
 	}
 	return Present
 }
@@ -141,18 +145,21 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 }
 
 // Step returns what a distribution counted since its previous point, and the time of
-// that point in Unix nanoseconds. ok is false without a previous point or without one in
-// the newest batch.
-func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, ok bool) {
+// that point in Unix nanoseconds. It is Missing without a previous point or without one in
+// the newest batch, and Defective where one of the observations is bad.
+func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
 	all := v.group.inputs[in]
 	// The time, not the number: batches that follow each other closely share one.
 	if len(all) == 0 || len(all[0].step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
-		return 0, nil, false
+		return 0, nil, Missing
 	}
 	s := all[0]
 	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
 	v.resource.increase.HasSum = s.noSum == 0
-	return s.since, &v.resource.increase, true
+	if v.group.defective(in, v.resource.seq-1) {
+		return s.since, &v.resource.increase, Defective
+	}
+	return s.since, &v.resource.increase, Present
 }
 
 // subtract writes the difference of two totals to r.increase.

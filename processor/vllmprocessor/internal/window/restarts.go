@@ -56,6 +56,7 @@ func (e *engine) observe(seq int64) {
 // continued are corrected.
 func (u *update) restart(e *engine) {
 	for _, g := range e.groups {
+		u.acquit(g)
 		for in := range g.inputs {
 			for _, s := range g.inputs[in] {
 				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {

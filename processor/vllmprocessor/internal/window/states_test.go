@@ -288,8 +288,8 @@ func TestAStepIsTheIncreaseSinceThePreviousPoint(t *testing.T) {
 	settings.Steps[collect.TimeToFirstToken] = true
 	r := NewResource(settings)
 	step := func() (float64, histogram.Histogram, bool) {
-		since, h, ok := only(t, r).Step(collect.TimeToFirstToken)
-		if !ok {
+		since, h, status := only(t, r).Step(collect.TimeToFirstToken)
+		if status != Present {
 			return 0, histogram.Histogram{}, false
 		}
 		return float64(since-at(0)) / 1e9, *h, true
@@ -336,12 +336,12 @@ func TestTheFirstStepOfANewSeriesBeginsAtThePreviousBatch(t *testing.T) {
 	scrape(r, 0, tokens(1))
 	scrape(r, 15, tokens(1))
 	scrape(r, 30, tokens(1), latency(5, bounds, 1, 1, 0, 0))
-	since, h, ok := only(t, r).Step(collect.TimeToFirstToken)
-	require.True(t, ok)
+	since, h, status := only(t, r).Step(collect.TimeToFirstToken)
+	require.Equal(t, Present, status)
 	assert.Equal(t, at(15), since)
 	assert.Equal(t, []float64{1, 1, 0, 0}, h.Counts)
-	_, _, ok = only(t, r).Step(collect.QueueTime)
-	assert.False(t, ok)
+	_, _, status = only(t, r).Step(collect.QueueTime)
+	assert.Equal(t, Missing, status)
 }
 
 // A roll-up is over the engines of one model. One engine alone has none.

@@ -56,6 +56,7 @@ func (u *update) run() {
 	for _, g := range u.groups {
 		if g != nil {
 			g.ended = !g.alive()
+			u.inspect(g)
 		}
 	}
 }

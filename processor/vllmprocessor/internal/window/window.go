@@ -160,6 +160,9 @@ type Group struct {
 	existed  existed
 	returned bool
 	units    int
+	// bad is the number of the newest batch that shows a bad observation, see bad.go, and
+	// badBefore that of the one before it.
+	bad, badBefore int64
 	// dropped is true once the group is removed from the resource.
 	dropped bool
 }

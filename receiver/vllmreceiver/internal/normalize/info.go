@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	capacityMetric = "vllm.kv_cache.capacity"
-	engineLabel    = "engine"
+	engineLabel = "engine"
 	// pythonNone is the text of a value that is not set in Python.
 	pythonNone = "None"
 )
@@ -84,17 +83,21 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 		return
 	}
 	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
+	var frontEnds map[SeriesKey]*frontEnd
+	if metric.Name == capacityMetric && b.options.CapacityFromBlocks {
+		frontEnds = b.frontEnds(family)
+	}
 	seen := map[SeriesKey]bool{}
 	for i := range family.Series {
 		labels := family.Series[i].Labels
+		attributes := b.ray.identity(family, labels)
 		value, ok := numberLabel(labels, number.Label)
-		if !ok && metric.Name == capacityMetric && b.options.CapacityFromBlocks {
-			value, ok = capacityFromBlocks(labels)
+		if !ok && frontEnds != nil {
+			value, ok = b.capacityFromBlocks(frontEnds[pointKey("", 0, attributes)], labels)
 		}
 		if !ok {
 			continue
 		}
-		attributes := b.ray.identity(family, labels)
 		if engine := label(labels, engineLabel); engine != "" {
 			attributes = append(attributes, exposition.Label{Name: engineLabel, Value: engine})
 		}
@@ -114,18 +117,6 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 func numberLabel(labels []exposition.Label, name string) (float64, bool) {
 	value, err := strconv.ParseFloat(label(labels, name), 64)
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
-}
-
-// capacityFromBlocks returns the capacity of a server before v0.24, which does not have
-// kv_cache_size_tokens. It is too large for models with several kinds of attention,
-// whose blocks hold fewer tokens. It is off by default for this reason.
-func capacityFromBlocks(labels []exposition.Label) (float64, bool) {
-	blocks, ok := numberLabel(labels, "num_gpu_blocks")
-	if !ok {
-		return 0, false
-	}
-	size, ok := numberLabel(labels, "block_size")
-	return blocks * size, ok
 }
 
 // equalOnAll returns the value of a label if it is equal on all series of the family: a

@@ -28,6 +28,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 		// This is the start of the agent, and not of the vLLM processes behind it.
 		b.plan.ProcessStart = exposition.NoSlot
 	}
+	b.plan.signs = b.readSigns()
 	b.plan.present = presence(layout)
 	for _, point := range b.plan.All() {
 		point.Index = b.plan.Points

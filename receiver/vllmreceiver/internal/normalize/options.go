@@ -19,7 +19,8 @@ type Options struct {
 	// Version is the server's version, "0.10.2" for example; empty if unknown.
 	Version string
 	// CapacityFromBlocks allows num_gpu_blocks x block_size as KV-cache capacity for
-	// servers before v0.24. The product is too large for hybrid models.
+	// servers before v0.24. The product is too large for models with several kinds of
+	// attention.
 	CapacityFromBlocks bool
 	// GenAI adds the three histograms of the OpenTelemetry conventions.
 	GenAI bool
@@ -56,6 +57,13 @@ func VersionClass(version string) string {
 	class := make([]byte, 0, 8)
 	for _, source := range versionSources() {
 		if options.versionIn(source.Since, source.Until) {
+			class = append(class, '1')
+		} else {
+			class = append(class, '0')
+		}
+	}
+	for _, defect := range capacityDefects {
+		if defect.Affects(version) {
 			class = append(class, '1')
 		} else {
 			class = append(class, '0')

@@ -103,6 +103,8 @@ type Plan struct {
 	Conflicts []string
 	// Dropped counts the series that do not become points.
 	Dropped [NumReasons]int
+	// signs are what the body shows of the server besides its metrics.
+	signs sign
 	// present are the hashes of all series of the body, sorted.
 	present []SeriesKey
 }

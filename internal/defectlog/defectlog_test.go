@@ -1,0 +1,104 @@
+package defectlog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+var begin = time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func TestServersOfOneVersionShareALine(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 15*time.Second)
+	at := begin
+	old := &catalog.Server{Version: "0.9.2", Metrics: []string{"vllm.num_requests.running"}}
+	newer := &catalog.Server{Version: "0.20.0", Metrics: []string{"vllm.num_requests.running"}}
+	for range 3 {
+		for i := range 1000 {
+			l.Add(at, fmt.Sprintf("vllm-%d:8000", i), newer)
+			at = at.Add(time.Millisecond)
+		}
+		l.Add(at, "old:8000", old)
+		l.Flush(at)
+	}
+	assert.Empty(t, logs.All())
+	l.Flush(begin.Add(15 * time.Second))
+	lines := logs.All()
+	require.Len(t, lines, 2)
+	assert.Contains(t, lines[0].Message, "these 1000 servers send")
+	assert.Len(t, lines[0].ContextMap()["targets"], maxTargets)
+	assert.EqualValues(t, 1000-maxTargets, lines[0].ContextMap()["more"])
+	assert.Equal(t, []any{"old:8000"}, lines[1].ContextMap()["targets"])
+	assert.Contains(t, lines[1].Message, "this server sends")
+	l.Flush(begin.Add(time.Hour))
+	assert.Len(t, logs.All(), 2)
+
+	// A target that discovery removed and found again was logged already.
+	l.Add(at, "vllm-3:8000", newer)
+	l.Close()
+	assert.Len(t, logs.All(), 2)
+}
+
+// Targets come and go for months.
+func TestTheMemoryOfTheLogIsBounded(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), time.Hour)
+	for i := range 5 * maxSeen {
+		l.Add(begin, fmt.Sprintf("pod-%d:8000", i), &catalog.Server{
+			Version: fmt.Sprintf("0.9.%d", i%1000), Metrics: []string{"vllm.num_requests.running"},
+		})
+		require.LessOrEqual(t, len(l.seen.newer)+len(l.seen.former), 2*maxSeen)
+		require.LessOrEqual(t, len(l.waiting), maxLines)
+	}
+	assert.True(t, l.Logged(fmt.Sprintf("pod-%d:8000", 5*maxSeen-1), "0.9.999"))
+	assert.False(t, l.Logged("pod-0:8000", "0.9.0"))
+	logs.TakeAll()
+	l.Close()
+	assert.LessOrEqual(t, logs.Len(), maxLines)
+}
+
+func TestServersWithoutDefectsAreNotLogged(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 0)
+	assert.False(t, l.Add(begin, "a:8000", &catalog.Server{Version: "0.20.0", Metrics: []string{"http_requests"}}))
+	l.Close()
+	assert.Empty(t, logs.All())
+	for _, c := range []struct {
+		line line
+		want string
+	}{
+		{line{version: "0.9.2", count: 1, sure: []catalog.DefectID{"a"}}, "vLLM 0.9.2 has 1 known defect in metrics that this server sends; see "},
+		{line{version: "0.9.2", count: 2, sure: []catalog.DefectID{"a", "b"}, possible: []catalog.DefectID{"c"}}, "vLLM 0.9.2 has 2 known defects in metrics that these 2 servers send, and 1 more with some models, requests or deployments; see "},
+		{line{count: 1, possible: []catalog.DefectID{"c"}}, "vLLM of an unknown version can have 1 known defect in metrics that this server sends, but only with some models, requests or deployments; see "},
+	} {
+		assert.Equal(t, c.want+catalog.DefectsPage, c.line.message())
+	}
+}
+
+// A hostile server chooses its version and, with other receivers, its name.
+func TestALineIsOneLineOfALimitedSize(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 0)
+	for i := range 100 {
+		l.Add(begin, fmt.Sprintf("%d\n", i)+strings.Repeat("é", 10000), &catalog.Server{
+			Version: "0.9.2\n2027-01-01 error" + strings.Repeat("x", 10000), Metrics: []string{"vllm.num_requests.running"},
+		})
+	}
+	l.Close()
+	require.Len(t, logs.All(), 1)
+	line := logs.All()[0]
+	text := fmt.Sprint(line.Message, line.ContextMap())
+	assert.NotContains(t, text, "\n")
+	assert.NotContains(t, text, "\uFFFD")
+	assert.Less(t, len(text), 10000)
+	assert.Contains(t, line.Message, "vLLM 0.9.2?2027-01-01 errorxxxxx")
+}

@@ -1,0 +1,140 @@
+package normalize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// sign is a set of what the structure of a body shows of the server.
+type sign uint16
+
+const (
+	signDataParallel sign = 1 << iota
+	signProcesses
+	signRay
+	signSpeculation
+	signConnector
+	signLoRA
+	// signV0 and signV1 are families that only one of the Python server's engines has.
+	signV0
+	signV1
+	// signImitator is a label that no vLLM server has.
+	signImitator
+)
+
+// setupSigns are the setups of the catalogue that a body can show.
+var setupSigns = []struct {
+	setup string
+	sign  sign
+}{
+	{"data_parallel", signDataParallel},
+	{"api_servers", signProcesses},
+	{"ray", signRay},
+	{"speculation", signSpeculation},
+	{"connector", signConnector},
+	{"lora", signLoRA},
+	// Engines can only be added to a server with several.
+	{"scale_up", signDataParallel},
+}
+
+// familySigns are the signs of families, by the beginnings of their names. The counters of
+// the external prefix cache exist without a connector, too.
+var familySigns = []struct {
+	prefix string
+	sign   sign
+}{
+	{"vllm:spec_decode_", signSpeculation},
+	{"vllm:nixl_", signConnector},
+	{"vllm:kv_offload_", signConnector},
+	{"vllm:simple_kv_offload_", signConnector},
+	{"vllm:mooncake_", signConnector},
+	{"vllm:hf3fs_", signConnector},
+	{"vllm:lora_requests_info", signLoRA},
+	{"vllm:num_requests_swapped", signV0},
+	{"vllm:cpu_cache_usage_perc", signV0},
+	{"vllm:prefix_cache_queries", signV1},
+	{"vllm:gpu_prefix_cache_queries", signV1},
+}
+
+// readSigns reads the signs of the whole body.
+func (b *builder) readSigns() sign {
+	var signs sign
+	if b.ray.agent {
+		signs |= signRay
+	}
+	for i := range b.layout.Families {
+		family, key := &b.layout.Families[i], b.keys[i]
+		if len(family.Series) == 0 || !strings.HasPrefix(key, catalog.Prefixes[0]) {
+			continue
+		}
+		for _, known := range familySigns {
+			if strings.HasPrefix(key, known.prefix) {
+				signs |= known.sign
+			}
+		}
+		for s := range family.Series {
+			signs |= labelSigns(family.Series[s].Labels)
+		}
+	}
+	return signs
+}
+
+func labelSigns(labels []exposition.Label) (signs sign) {
+	for i := range labels {
+		switch name := labels[i].Name; {
+		case name == engineLabel && labels[i].Value != "0":
+			// Of some versions only the last engine is seen.
+			signs |= signDataParallel
+		case name == pidLabel:
+			signs |= signProcesses
+		case name == rayReplica || name == rayWorker:
+			signs |= signRay
+		default:
+			if _, alias := catalog.AttributeAliases[name]; alias {
+				signs |= signImitator
+			}
+		}
+	}
+	return signs
+}
+
+// Shown returns what the plan shows of a vLLM server, for its known defects. It reports
+// false for other programs and for bodies without the metrics of a server. The options
+// are those that the plan was made with. openMetrics is true for a body in that format,
+// which only the Rust front end sends to a client that asks for plain text.
+func (p *Plan) Shown(options *Options, version string, openMetrics bool) (catalog.Server, bool) {
+	server := catalog.Server{Version: version}
+	if p.Server != KindServer || p.signs&signImitator != 0 {
+		return server, false
+	}
+	for i := range p.Metrics {
+		m := &p.Metrics[i]
+		if !options.Wire {
+			server.Metrics = append(server.Metrics, m.Name)
+			continue
+		}
+		key, _ := options.wireKey(m.Family)
+		for _, match := range slices.Concat(catalog.BySource(key), catalog.BySource(key+"_total")) {
+			if !slices.Contains(server.Metrics, match.Metric.Name) {
+				server.Metrics = append(server.Metrics, match.Metric.Name)
+			}
+		}
+	}
+	for _, known := range setupSigns {
+		if p.signs&known.sign != 0 {
+			server.Setups = append(server.Setups, known.setup)
+		}
+	}
+	switch {
+	case openMetrics:
+		server.Engine = "rust"
+	case p.signs&signV0 != 0:
+		server.Engine = "v0"
+	case p.signs&signV1 != 0:
+		server.Engine = "python"
+	}
+	return server, slices.ContainsFunc(p.Metrics, func(m Metric) bool { return m.Engine })
+}
