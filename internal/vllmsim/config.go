@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -63,8 +64,10 @@ type Config struct {
 	// Journal receives what really happens, with the number of its server. Otherwise it
 	// is like Truth.
 	Journal func(target int, e engine.Event)
-	// origin is when the process of the engine was ready, on the clock of Journal.
+	// origin is when the process of the engine was ready, on the clock of Journal, and first
+	// the number of its first request.
 	origin float64
+	first  int
 	// Injected receives each change and fault at its time, before its consequences.
 	// Otherwise it is like Truth.
 	Injected func(target int, what Injection)
@@ -78,6 +81,9 @@ type Config struct {
 	HostUptime time.Duration
 	// Hybrid is a model with layers of several kinds, whose KV blocks are of 512 tokens.
 	Hybrid bool
+	// Quantized and Latent are a quantized model and one with multi-head latent attention;
+	// with FlopsCounters.
+	Quantized, Latent bool
 	// LostHandlers is a web framework that gives routes no path, so that HTTP metrics have no
 	// handler from v0.24 on.
 	LostHandlers bool
@@ -105,6 +111,9 @@ func (c Config) blockSize() int {
 	}
 	return blockSize
 }
+
+// served is the name that clients use for the model.
+func (c Config) served() string { return cmp.Or(c.ServedModel, c.Model) }
 
 // withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, surface.Version, error) {
