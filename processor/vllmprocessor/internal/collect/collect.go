@@ -80,6 +80,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 			n, known := lookUp(metric.Name())
 			if !c.tooLarge {
 				c.evidence.name(metric.Name())
+				c.evidence.process(metric)
 			}
 			switch {
 			case known && c.tooLarge:
