@@ -1,13 +1,13 @@
 package vllmsim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -28,7 +28,7 @@ const (
 // demonstrations have an entry for each defect of the catalogue.
 var demonstrations = []demonstration{
 	{
-		catalog.DefectNegativeDurations,
+		"negative-durations",
 		"The change `unscheduled_errors` lets requests end with an error before they are scheduled, and `sleep` aborts requests before their first token. Their durations are off by the uptime of the host (`host_uptime`, ten days by default).",
 		func(t *testing.T) {
 			const day = 86400.0
@@ -51,7 +51,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectClientAbortsUncounted,
+		"client-aborts-uncounted",
 		"Always, where clients leave: `timeout`, the change `clients_leave`, and a few of every chat workload.",
 		func(t *testing.T) {
 			leaving := workload(func(w *engine.Workload) { w.LeaveLate = 0.3 })
@@ -62,7 +62,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectGaugesFreezeOnAbort,
+		"gauges-freeze-on-abort",
 		"Always, when the last requests are aborted: `clients_leave: 1`.",
 		func(t *testing.T) {
 			abort := func(c *Config) {
@@ -81,7 +81,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectGaugesTrailSteps,
+		"gauges-trail-steps",
 		"Always.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", 5*time.Second, both(set(engine.ParamClock, 0.01), workload(func(w *engine.Workload) {
@@ -93,7 +93,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectArrivalTimeMoved,
+		"arrival-time-moved",
 		"Always: before 0.17 the time of the front end before the engine has the request is in no latency.",
 		func(t *testing.T) {
 			slow := both(set(engine.ParamFrontEnd, 100), workload(func(w *engine.Workload) { w.Rate = 1 }))
@@ -106,7 +106,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectFirstTokenWithoutToken,
+		"first-token-without-token",
 		"With the change `unscheduled_errors`, and where `sleep` aborts a request in its prefill.",
 		func(t *testing.T) {
 			failing := set(engine.ParamUnscheduled, 1)
@@ -118,7 +118,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksSummedOverEngines,
+		"blocks-summed-over-engines",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Second, engines(3))
@@ -127,7 +127,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlockSizeOfHybridModels,
+		"block-size-of-hybrid-models",
 		"With `hybrid_model`, whose blocks are of 512 tokens.",
 		func(t *testing.T) {
 			hybrid := func(c *Config) { c.Hybrid = true }
@@ -138,7 +138,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksNotANumber,
+		"blocks-not-a-number",
 		"Always.",
 		func(t *testing.T) {
 			assert.Len(t, run(t, v1, "0.8.5", time.Second, nil).values(cache, `num_gpu_blocks="None"`), 1)
@@ -146,7 +146,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksUnknownToApiServers,
+		"blocks-unknown-to-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
 			assert.Len(t, run(t, multi, "0.19.1", time.Second, both(engines(2), apiServers(2))).values(cache, `num_gpu_blocks="None"`), 2)
@@ -155,7 +155,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRayLastLabel,
+		"ray-last-label",
 		"Always, in the dialect `ray-new`.",
 		func(t *testing.T) {
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, nil), run(t, ray, "0.21.0", time.Minute, nil)
@@ -166,7 +166,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRayLastEngine,
+		"ray-last-engine",
 		"Always, in the dialect `ray-new` with several `engines`.",
 		func(t *testing.T) {
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, engines(2)), run(t, ray, "0.21.0", time.Minute, engines(2))
@@ -178,7 +178,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectOnlyLastEngine,
+		"only-last-engine",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.9.2", time.Minute, engines(3))
@@ -188,7 +188,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectMmCacheUnderAnyEngine,
+		"mm-cache-under-any-engine",
 		"With images (`image_share`, `images`) and several `engines`.",
 		func(t *testing.T) {
 			images := map[int]float64{}
@@ -206,7 +206,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepsSplitOverApiServers,
+		"steps-split-over-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
 			one, four := run(t, multi, "0.10.2", time.Minute, nil), run(t, multi, "0.10.2", time.Minute, apiServers(4))
@@ -216,7 +216,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepsWithoutOutputs,
+		"steps-without-outputs",
 		"Always, with prompts that are computed in several chunks.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) {
@@ -231,7 +231,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepTokensWithCached,
+		"step-tokens-with-cached",
 		"Always.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.22.0", time.Minute, nil), run(t, v1, "0.23.0", time.Minute, nil)
@@ -242,7 +242,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectCacheQueriesRecounted,
+		"cache-queries-recounted",
 		"Always, where requests wait for room: a small `kv_cache_tokens`.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.20.0", time.Minute, crowded), run(t, v1, "0.27.0", time.Minute, crowded)
@@ -252,7 +252,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectOwnBlocksFound,
+		"own-blocks-found",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.11.0", time.Minute, crowded), run(t, v1, "0.11.1", time.Minute, crowded)
@@ -261,9 +261,9 @@ var demonstrations = []demonstration{
 			assert.Greater(t, old.sum(queries), fresh.sum(queries))
 		},
 	},
-	{catalog.DefectDecodeSideFindsNothing, "the counter is right there, and the simulated cache has no layers with a state.", nil},
+	{"decode-side-finds-nothing", "the counter is right there, and the simulated cache has no layers with a state.", nil},
 	{
-		catalog.DefectExternalHitsWrong,
+		"external-hits-wrong",
 		"Always, with `transfer`. Its transfers are asynchronous.",
 		func(t *testing.T) {
 			remote := func(c *Config) { c.Transfer = engine.Transfer{Share: 1, Latency: 0.01, BytesPerSecond: 1e10} }
@@ -275,10 +275,10 @@ var demonstrations = []demonstration{
 			assert.Zero(t, run(t, v1, "0.11.1", time.Minute, remote).sum(found))
 		},
 	},
-	{catalog.DefectNegativeTokenCounts, "it ends the server. The fault `unreachable` looks the same from outside.", nil},
-	{catalog.DefectNegativeAcceptedTokens, "as the one before.", nil},
+	{"negative-token-counts", "it ends the server. The fault `unreachable` looks the same from outside.", nil},
+	{"negative-accepted-tokens", "as the one before.", nil},
 	{
-		catalog.DefectChoicesCountedSingly,
+		"choices-counted-singly",
 		"With `choices_share` and `choices` of a workload.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.ChoicesShare, w.Choices = 1, 3 }))
@@ -292,7 +292,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBeamStepsCounted,
+		"beam-steps-counted",
 		"With `beam_share` and `beams` of a workload.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Rate, w.BeamShare, w.Beams = 0.3, 1, 4 }))
@@ -305,7 +305,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectGapPerOutput,
+		"gap-per-output",
 		"Always, with `speculation`.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) { c.SpecDecode = true })
@@ -314,7 +314,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRequeuedSessions,
+		"requeued-sessions",
 		"With `session_share`, `session_chunks` and `session_pause` of a workload.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
@@ -328,12 +328,14 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectSessionsPerChunk,
+		"sessions-per-chunk",
 		"As the one before.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
 			n := p.ended(engine.EndStop, engine.EndLength)
 			assert.Greater(t, p.sum(first+"_count"), 3*n)
+			assert.InDelta(t, run(t, rust, "0.24.0", 2*time.Minute, sessions).sum(first+"_count"), n, 60, "one for each, and of those under way")
+			assert.Greater(t, run(t, v1, "0.19.1", 2*time.Minute, sessions).sum("vllm:prompt_tokens_total"), 3*p.sum("vllm:prompt_tokens_total"))
 			whole := 0.0
 			for _, o := range p.outcomes {
 				whole += o.Ended - o.Arrived
@@ -342,7 +344,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectPreemptionsCountedLate,
+		"preemptions-counted-late",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, both(crowded, func(c *Config) {
@@ -353,7 +355,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectFirstWaitOnly,
+		"first-wait-only",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, crowded)
@@ -367,11 +369,11 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectClientErrorsAsServerErrors,
+		"client-errors-as-server-errors",
 		"With the change `client_errors`, a share of requests that clients get 400 for.",
 		func(t *testing.T) {
 			wrong := set(engine.ParamClientErrors, 0.3)
-			old, fresh := run(t, v1, "0.24.0", time.Minute, wrong), run(t, v1, "0.25.0", time.Minute, wrong)
+			old, fresh := run(t, v1, "0.25.0", time.Minute, wrong), run(t, v1, "0.26.0", time.Minute, wrong)
 			n := old.ended(engine.EndRefused)
 			require.Greater(t, n, 10.0)
 			assert.InDelta(t, n, old.sum("http_requests_total", `status="5xx"`), 0)
@@ -382,7 +384,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectHandlerLost,
+		"handler-lost",
 		"With `lost_handlers`.",
 		func(t *testing.T) {
 			lost := func(c *Config) { c.LostHandlers = true }
@@ -392,7 +394,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectDeferredInWaiting,
+		"deferred-in-waiting",
 		"Always, where requests wait for an adapter (`lora_slots`) or for a `transfer`.",
 		func(t *testing.T) {
 			deferred := both(crowded, func(c *Config) {
@@ -407,8 +409,8 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectFlopsOfQuantizedModels,
-		"With `quantized_model` and `estimate_flops`: a twentieth is counted, which is a guess.",
+		"flops-of-quantized-models",
+		"With `quantized_model` and `estimate_flops`, in 0.17: a twentieth is counted, which is a guess. The method is one that later versions know.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.17.0", time.Minute, quantized), run(t, v1, "0.18.0", time.Minute, quantized)
 			assert.Less(t, old.sum(flops), 0.1*old.states[0].Flops)
@@ -416,7 +418,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBytesOfQuantizedModels,
+		"bytes-of-quantized-models",
 		"With `quantized_model` and `estimate_flops`: half of the bytes of the weights are counted.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, quantized)
@@ -425,7 +427,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBytesOfMlaModels,
+		"bytes-of-mla-models",
 		"With `latent_attention` and `estimate_flops`: 57 times the bytes of the KV cache are counted, the most that was reported.",
 		func(t *testing.T) {
 			latent := func(c *Config) { c.Latent, c.FlopsCounters = true, true }
@@ -436,15 +438,16 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectFlopsOfHybridModels,
+		"flops-of-hybrid-models",
 		"With `hybrid_model` and `estimate_flops`: two fifths of the work are counted, which is a guess.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.24.0", time.Minute, func(c *Config) { c.Hybrid, c.FlopsCounters = true, true })
 			assert.InEpsilon(t, 0.4*p.states[0].Flops, p.sum(flops), 1e-9)
 		},
 	},
+	{"flops-of-draft-models", "drafting takes a fixed time, and no operations.", nil},
 	{
-		catalog.DefectUsagePerProcess,
+		"usage-per-process",
 		"Always, in the dialect `v1-multiproc`: each process shows what it was told last, and each step tells the process of its first request.",
 		func(t *testing.T) {
 			p := run(t, multi, "0.10.2", time.Minute, apiServers(4))
@@ -463,7 +466,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectNullBlockUsed,
+		"null-block-used",
 		"Always.",
 		func(t *testing.T) {
 			rest := workload(func(w *engine.Workload) { w.Rate = 0.1 })
@@ -476,7 +479,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectScaleUpResets,
+		"scale-up-resets",
 		"With the change `scale_up`, the number of engines that are added.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", 2*time.Minute, both(engines(2), func(c *Config) {
@@ -492,12 +495,11 @@ var demonstrations = []demonstration{
 			assert.Equal(t, line(same.body, "process_start_time_seconds "), line(p.body, "process_start_time_seconds "))
 		},
 	},
-	{catalog.DefectConnectorStatsLost, "the simulated transfers have no statistics of the scheduler's side.", nil},
-	{catalog.DefectConnectorsOverwrite, "a simulated server has one connector.", nil},
-	{catalog.DefectNixlPerRank, "of NIXL only failed transfers are simulated, which are counted once.", nil},
-	{catalog.DefectRequestsOnBothSides, "the other side of a transfer is no server of its own.", nil},
+	{"connectors-overwrite", "a simulated server has one connector.", nil},
+	{"nixl-per-rank", "of NIXL only failed transfers are simulated, which are counted once.", nil},
+	{"requests-on-both-sides", "the other side of a transfer is no server of its own.", nil},
 	{
-		catalog.DefectAdaptersInFlightOnly,
+		"adapters-in-flight-only",
 		"Always, with `lora_slots`.",
 		func(t *testing.T) {
 			const info = "vllm:lora_requests_info"
@@ -508,7 +510,31 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectCorruptedMiscounted,
+		"adapters-listed-twice",
+		"Always, with `lora_slots`.",
+		func(t *testing.T) {
+			lora := func(c *Config) {
+				c.LoRA, c.MaxLoRAs, c.Workload.AdapterShare, c.Workload.Adapters = true, 1, 0.9, 3
+			}
+			differ := func(version string) int {
+				n := 0
+				for text := range strings.Lines(run(t, v1, version, time.Minute, lora).body) {
+					_, lists, there := strings.Cut(text, `running_lora_adapters="`)
+					running, lists, _ := strings.Cut(lists, `"`)
+					_, lists, _ = strings.Cut(lists, `waiting_lora_adapters="`)
+					waiting, _, _ := strings.Cut(lists, `"`)
+					if there && running != waiting {
+						n++
+					}
+				}
+				return n
+			}
+			assert.Positive(t, differ("0.11.0"))
+			assert.Zero(t, differ("0.11.1"))
+		},
+	},
+	{
+		"corrupted-miscounted",
 		"Always, where clients leave with the change `corruption`. Speculation is counted correctly.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, both(set(engine.ParamCorruption, 1), workload(func(w *engine.Workload) { w.LeaveLate = 0.5 }), func(c *Config) { c.NaNCounter = true }))
@@ -523,7 +549,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectErrorsUncounted,
+		"errors-uncounted",
 		"Always, where the front end refuses requests (a few of every chat workload, and `client_errors`); before 0.13 also with `error_rate`. An engine that dies is not simulated.",
 		func(t *testing.T) {
 			refused := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Refused = 1 }))
@@ -538,7 +564,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRustServedName,
+		"rust-served-name",
 		"With the flag `--served-model-name`, in the dialect `rust`.",
 		func(t *testing.T) {
 			served := func(c *Config) { c.ServedModel = "chat" }
@@ -548,7 +574,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectPrefillDecodeSwapped,
+		"prefill-decode-swapped",
 		"Always, in the dialect `v0`.",
 		func(t *testing.T) {
 			const prefill, decode = "vllm:request_prefill_time_seconds_sum", "vllm:request_decode_time_seconds_sum"
@@ -559,7 +585,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectLatenciesNearZero,
+		"latencies-near-zero",
 		"Always, in the dialect `v0`.",
 		func(t *testing.T) {
 			old, fresh := run(t, v0, "0.5.3", time.Minute, nil), run(t, v0, "0.5.4", time.Minute, nil)
@@ -569,7 +595,8 @@ var demonstrations = []demonstration{
 			assert.Less(t, old.sum("vllm:time_per_output_token_seconds_sum"), 1.0)
 		},
 	},
-	{catalog.DefectMultiStepMiscounts, "the engine plans one step at a time.", nil},
+	{"multi-step-miscounts", "the engine plans one step at a time.", nil},
+	{"multi-step-gaps", "as the one before.", nil},
 }
 
 const (

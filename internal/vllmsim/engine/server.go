@@ -366,7 +366,7 @@ func (s *Server) drop(r *request, end End) {
 		s.dropped(r)
 	}
 	if !s.uncounted(r) {
-		m := r.moments()
+		m := s.moments(r)
 		if r.generated == 0 {
 			m = s.abortedUnreached(st, r)
 		}
