@@ -64,8 +64,10 @@ type Config struct {
 	// Journal receives what really happens, with the number of its server. Otherwise it
 	// is like Truth.
 	Journal func(target int, e engine.Event)
-	// origin is when the process of the engine was ready, on the clock of Journal.
+	// origin is when the process of the engine was ready, on the clock of Journal, and first
+	// the number of its first request.
 	origin float64
+	first  int
 	// Injected receives each change and fault at its time, before its consequences.
 	// Otherwise it is like Truth.
 	Injected func(target int, what Injection)

@@ -118,7 +118,7 @@ func (t *Target) restart(f Fault) error {
 		cfg.Changes = append(cfg.Changes, ch)
 	}
 	t.restarts++
-	cfg.origin = f.Until
+	cfg.origin, cfg.first = f.Until, t.nextID
 	// Far from the seeds of other servers.
 	cfg.Seed += uint64(t.restarts) << 32
 	next, err := cfg.newEngine(t.index, t.server.version)

@@ -31,7 +31,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
 	if c.Journal != nil {
-		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin)) }
+		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin, c.first)) }
 	}
 	if len(c.Weights) > 0 {
 		sim.Router, sim.Weights = engine.RouteWeights, c.Weights

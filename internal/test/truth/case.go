@@ -5,6 +5,8 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
 // Case is one server under load.
@@ -34,5 +36,26 @@ func (c *Case) before(release string) bool {
 	return mine.Compare(other) < 0
 }
 
-// engines is the number of engines.
-func (c *Case) engines() int { return max(1, c.Config.Engines) }
+// engines is the number of engines, with those that are added.
+func (c *Case) engines() int {
+	n := max(1, c.Config.Engines)
+	for _, ch := range c.Config.Changes {
+		if ch.Parameter == engine.ParamScaleUp {
+			n += int(ch.Value)
+		}
+	}
+	return n
+}
+
+// shows reports whether the server has a defect of its version.
+func (c *Case) shows(id catalog.DefectID) bool {
+	version, err := surface.ParseVersion(c.Config.Version)
+	return err == nil && surface.Shows(c.dialect(), version, id)
+}
+
+func (c *Case) dialect() surface.Dialect { return surface.Dialect(c.Config.Dialect) }
+
+// python reports whether the server is of the V1 engine with its own front end.
+func (c *Case) python() bool {
+	return c.dialect() != surface.Rust && c.dialect() != surface.V0 && c.dialect() != surface.RayOld
+}

@@ -10,8 +10,8 @@ import (
 
 // Verdict is what became of the truth in a case.
 type Verdict struct {
-	// Wrong are sentences about values that are not true.
-	Wrong []string
+	// Wrong are values that are not true.
+	Wrong []Mistake
 	// Compared counts the values that are true, Withheld the times at which there was
 	// something to derive and no value, by metric.
 	Compared, Withheld map[string]int
@@ -22,6 +22,11 @@ const (
 	windowLength = 60
 	longWindow   = 300
 )
+
+// Mistake is a derived value that is not true.
+type Mistake struct {
+	Metric, Text string
+}
 
 // judgement is that of one scrape.
 type judgement struct {
@@ -61,24 +66,31 @@ func Judge(o *Observed) Verdict {
 			}
 		}
 	}
-	slices.Sort(v.Wrong)
 	return v
 }
 
-// scopes are the numbers of the engines, and -1 for all of several.
+// These stand in for the number of an engine: all of several, and the front end.
+const (
+	allEngines = -1
+	frontEnd   = -2
+)
+
+// scopes are the numbers of the engines, and what else has values.
 func (c *Case) scopes() (all []int) {
 	for i := range c.engines() {
 		all = append(all, i)
 	}
-	return append(all, -1)
+	return append(all, allEngines, frontEnd)
 }
 
 // in reports whether a metric is derived for an engine, or for all.
 func (r *Row) in(c *Case, of int) bool {
 	switch {
-	case r.Server:
-		return of == -1
-	case of == -1:
+	case r.Server || of == frontEnd:
+		return r.Server && of == frontEnd
+	case r.Unlabelled != "" && c.before(r.Unlabelled) && c.engines() > 1:
+		return of == allEngines
+	case of == allEngines:
 		return !r.Additive && c.engines() > 1
 	}
 	return true
@@ -132,8 +144,12 @@ func (j *judgement) between(row *Row, w *Window, extra map[string]string, value 
 }
 
 func (j *judgement) wrong(name, what string) {
-	j.Wrong = append(j.Wrong, fmt.Sprintf("%s at %.0f s: %s %s", j.o.Case.Name(), j.o.Scrapes[j.scrape].At, name, what))
+	metric, _, _ := strings.Cut(name, "{")
+	j.Wrong = append(j.Wrong, Mistake{metric, fmt.Sprintf("%s at %.0f s: %s %s", j.o.Case.Name(), j.o.Scrapes[j.scrape].At, name, what)})
 }
+
+// own are the attributes of derived metrics besides those of the engine.
+var own = []string{"quantile", "bound", "reason", "finished_reason", "position", "status_class"}
 
 // index returns the derived values by key, and the names of those that neither a row nor
 // Others knows.
@@ -147,15 +163,16 @@ func index(c *Case, points []Point) (known map[string]float64, unknown []string)
 			unknown = append(unknown, p.Metric)
 			continue
 		}
-		of := -1
+		of := allEngines
 		if text, has := p.Attributes["engine"]; has {
 			of, _ = strconv.Atoi(text)
-		} else if c.engines() == 1 && !strings.HasPrefix(p.Metric, "vllm.http.") {
+		} else if strings.HasPrefix(p.Metric, "vllm.http.") {
+			of = frontEnd
+		} else if c.engines() == 1 {
 			of = 0 // Old servers name no engine.
 		}
 		extra := maps.Clone(p.Attributes)
-		delete(extra, "engine")
-		delete(extra, "model_name")
+		maps.DeleteFunc(extra, func(k, _ string) bool { return !slices.Contains(own, k) }) // Ray adds many.
 		known[key(p.Metric, of, extra)] = p.Value
 	}
 	return known, unknown

@@ -1,9 +1,11 @@
 package truth
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
 func prompt(e *engine.Event) float64    { return float64(e.Prompt) }
@@ -29,69 +31,101 @@ func accepted(position int) func(*engine.Event) float64 {
 	}
 }
 
-// finished are the requests that the server ends, for which it observes their times and
-// lengths. One whose client leaves or that is refused is observed nowhere.
-func finished(e *engine.Event) bool {
-	return e.End == engine.EndStop || e.End == engine.EndLength || e.End == engine.EndError
+// ended reports whether a version counts the end of a request and observes its times and
+// lengths. It counts no refused request, no client that leaves but behind the Rust front
+// end, and no error before 0.13, as the metrics say.
+func (w *Window) ended(e *engine.Event) bool {
+	switch e.End {
+	case engine.EndStop, engine.EndLength:
+		return true
+	case engine.EndError:
+		return !w.Case.before("0.13.0")
+	case engine.EndLeft:
+		return w.Case.dialect() == surface.Rust
+	}
+	return false
 }
 
-// ended counts the requests that have a reason in a version: errors have one since 0.13.
-func ended(c *Case) func(*engine.Event) float64 {
-	return func(e *engine.Event) float64 {
-		if finished(e) {
+// endings counts the requests that a version counts as ended; reason is empty for all.
+func (w *Window) endings(reason string) float64 {
+	return w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		name := e.End.String()
+		if e.End == engine.EndLeft {
+			name = "abort"
+		}
+		if w.ended(e) && (reason == "" || reason == name) {
 			return 1
 		}
 		return 0
-	}
-}
-
-// ends are values of the requests that ended.
-func (w *Window) ends(of func(*engine.Event) (float64, bool)) []float64 {
-	return w.values(engine.EventEnd, func(e *engine.Event) (float64, bool) {
-		value, ok := of(e)
-		return value, ok && finished(e)
 	})
 }
 
-func endsOf(of func(*engine.Event) (float64, bool)) func(*Window) []float64 {
+// duration is a time of a request; ok is false for a request without it.
+type duration func(w *Window, e *engine.Event) (seconds float64, ok bool)
+
+// ends are values of the requests that ended.
+func (w *Window) ends(of duration) []float64 {
+	return w.values(engine.EventEnd, func(e *engine.Event) (float64, bool) {
+		value, ok := of(w, e)
+		return value, ok && w.ended(e)
+	})
+}
+
+func endsOf(of duration) func(*Window) []float64 {
 	return func(w *Window) []float64 { return w.ends(of) }
 }
 
-func prompts(e *engine.Event) (float64, bool) { return float64(e.Prompt), true }
-func outputs(e *engine.Event) (float64, bool) { return float64(e.Output), true }
-func whole(e *engine.Event) (float64, bool)   { return e.At - e.Taken, true }
+func prompts(_ *Window, e *engine.Event) (float64, bool) { return float64(e.Prompt), true }
+func outputs(_ *Window, e *engine.Event) (float64, bool) { return float64(e.Output), true }
+
+// arrived is the arrival that times are measured from. Up to 0.16 that was after the front
+// end had turned the text into tokens: the metric changed its meaning.
+func (w *Window) arrived(e *engine.Event) float64 {
+	if w.Case.python() && w.Case.before("0.17.0") {
+		return e.Queued
+	}
+	return e.Taken
+}
+
+func whole(w *Window, e *engine.Event) (float64, bool) { return e.At - w.arrived(e), true }
 
 // queued is the time to the first admission, or to the end without one.
-func queued(e *engine.Event) (float64, bool) {
+func queued(_ *Window, e *engine.Event) (float64, bool) {
 	if e.Admitted == 0 {
 		return e.At - e.Queued, true
 	}
 	return e.Admitted - e.Queued, true
 }
 
-func inference(e *engine.Event) (float64, bool) {
-	if e.Admitted == 0 {
+func inference(_ *Window, e *engine.Event) (float64, bool) {
+	switch {
+	case e.Admitted == 0:
 		return 0, true
+	case e.First == 0:
+		return e.At - e.Admitted, true
 	}
 	return e.Last - e.Admitted, true
 }
 
-func prefill(e *engine.Event) (float64, bool) {
-	if e.Admitted == 0 {
+func prefill(_ *Window, e *engine.Event) (float64, bool) {
+	switch {
+	case e.Admitted == 0:
 		return 0, true
+	case e.First == 0:
+		return e.At - e.Admitted, true
 	}
 	return e.First - e.Admitted, true
 }
 
 // decode is of requests with more than one token only, as the metric says.
-func decode(e *engine.Event) (float64, bool) { return e.Last - e.First, e.Output > 1 }
+func decode(_ *Window, e *engine.Event) (float64, bool) { return e.Last - e.First, e.Output > 1 }
 
-func perToken(e *engine.Event) (float64, bool) {
+func perToken(_ *Window, e *engine.Event) (float64, bool) {
 	return (e.Last - e.First) / float64(e.Output-1), e.Output > 1
 }
 
 func firstTokens(w *Window) []float64 {
-	return w.values(engine.EventFirst, func(e *engine.Event) (float64, bool) { return e.At - e.Taken, true })
+	return w.values(engine.EventFirst, func(e *engine.Event) (float64, bool) { return e.At - w.arrived(e), true })
 }
 
 func (w *Window) gaps() (all []float64) {
@@ -114,13 +148,7 @@ func cachedRatio(w *Window, _ map[string]string) Answer {
 }
 
 func finishedRatio(w *Window, extra map[string]string) Answer {
-	n := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		if finished(e) && e.End.String() == extra["finished_reason"] {
-			return 1
-		}
-		return 0
-	})
-	return ratio(n, w.sum(engine.EventEnd, ended(w.Case)))
+	return ratio(w.endings(extra["finished_reason"]), w.endings(""))
 }
 
 // unseen are requests that have been sent, have no first token, and are not in the queue
@@ -133,7 +161,7 @@ func (w *Window) unseen(at float64) float64 {
 // leftEarly counts the clients that left without a first token.
 func (w *Window) leftEarly() float64 {
 	return w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		if !finished(e) && e.End != engine.EndRefused && e.Output == 0 {
+		if e.End != engine.EndRefused && e.Output == 0 {
 			return 1
 		}
 		return 0
@@ -180,11 +208,7 @@ func cancelled(w *Window, _ map[string]string) Answer {
 
 func iterationTokens(w *Window, _ map[string]string) Answer {
 	steps := w.sum(engine.EventStep, func(e *engine.Event) float64 { return min(1, float64(e.Step.Generated)) })
-	tokens := w.sum(engine.EventStep, generated)
-	if w.Case.before("0.23.0") {
-		return ratio(tokens+w.sum(engine.EventFirst, prompt), steps)
-	}
-	return ratio(tokens+w.sum(engine.EventFirst, computed), steps)
+	return ratio(w.sum(engine.EventStep, generated)+w.sum(engine.EventFirst, computed), steps)
 }
 
 const blockSize = 16
@@ -199,21 +223,13 @@ func (w *Window) capacity() float64 {
 }
 
 func errorRatio(w *Window, extra map[string]string) Answer {
-	all := w.sum(engine.EventEnd, one)
 	n := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		class := "2xx"
-		switch {
-		case e.End == engine.EndRefused:
-			class = "4xx"
-		case e.End == engine.EndError && !e.Streams:
-			class = "5xx"
-		}
-		if class == extra["status_class"] {
+		if extra["status_class"] == fmt.Sprintf("%dxx", e.Status/100) {
 			return 1
 		}
 		return 0
 	})
-	return ratio(n, all)
+	return ratio(n, w.sum(engine.EventEnd, one))
 }
 
 func abandoned(w *Window, extra map[string]string) Answer {
@@ -224,7 +240,7 @@ func abandoned(w *Window, extra map[string]string) Answer {
 		}
 	}
 	tokens := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		if finished(e) || !first[e.Request] {
+		if w.ended(e) || !first[e.Request] {
 			return 0
 		}
 		return float64(e.Prompt)

@@ -22,6 +22,8 @@ type Row struct {
 	Additive bool
 	// Instant is true for a metric that needs no window.
 	Instant bool
+	// Unlabelled is the first version in which it names the engine, if others do before.
+	Unlabelled string
 	// Server is true for a metric of the whole server, which has no engine.
 	Server bool
 	// Exact says how exact the metric is, and why.
@@ -54,7 +56,7 @@ var rows = slices.Concat([]Row{
 	perSecond("vllm.generation_throughput", engine.EventStep, generated),
 	{
 		Metric: "vllm.request_throughput", Additive: true, Exact: sameRequests, Truth: func(w *Window, _ map[string]string) Answer {
-			return exactly(w.sum(engine.EventEnd, ended(w.Case)) / w.Elapsed())
+			return exactly(w.endings("") / w.Elapsed())
 		},
 	},
 	perSecond("vllm.first_token_rate", engine.EventFirst, one),
@@ -93,7 +95,7 @@ var rows = slices.Concat([]Row{
 	},
 	{
 		Metric: "vllm.tokens_per_iteration", Truth: iterationTokens,
-		Exact: "exact: steps with output; a prompt counts in its last step, before 0.23 with its cached tokens",
+		Exact: "exact: steps with output; a prompt counts in its last step, without what a cache spared",
 	},
 	{Metric: "vllm.request.prompt_tokens_mean", Truth: meanOf(endsOf(prompts)), Exact: sameRequests},
 	{Metric: "vllm.request.generation_tokens_mean", Truth: meanOf(endsOf(outputs)), Exact: sameRequests},
@@ -121,7 +123,7 @@ var rows = slices.Concat([]Row{
 		},
 	},
 	{
-		Metric: "vllm.kv_cache.capacity", Additive: true, Instant: true, Exact: "exact but for the block that is never used",
+		Metric: "vllm.kv_cache.capacity", Additive: true, Instant: true, Unlabelled: "0.10.0", Exact: "exact but for the block that is never used",
 		Truth: func(w *Window, _ map[string]string) Answer { return within(w.capacity()-blockSize, w.capacity()) },
 	},
 	{

@@ -58,6 +58,26 @@ var setups = []*Setup{
 	{Name: "errors", Configure: func(c *vllmsim.Config) {
 		c.Changes = []engine.Change{{At: 90, Parameter: engine.ParamErrorRate, Value: 0.2}}
 	}},
+	{Name: "unscheduled", Configure: func(c *vllmsim.Config) {
+		c.Changes = []engine.Change{{At: 90, Parameter: engine.ParamUnscheduled, Value: 0.05}, {At: 200, Parameter: engine.ParamUnscheduled}}
+	}},
+	{Name: "all-clients-leave", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Changes = []engine.Change{
+			{At: 119, Parameter: engine.ParamArrivalRate, Value: 0}, {At: 120, Parameter: engine.ParamClientsLeave, Value: 1},
+			{At: 300, Parameter: engine.ParamArrivalRate, Value: 1},
+		}
+	}},
+	{Name: "scale-up", Since: "0.10.0", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Engines = 2
+		c.Changes = []engine.Change{{At: 172, Parameter: engine.ParamScaleUp, Value: 2}}
+	}},
+	{Name: "wrong-requests", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamClientErrors, Value: 0.4}}
+	}},
+	{Name: "hybrid", Since: "0.11.0", Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Hybrid = true
+		c.KVCacheTokens = 80 * 512
+	}},
 	{Name: "clients-leave", Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Workload.LeaveEarly, c.Workload.LeaveLate, c.Workload.Patience = 0.2, 0.3, 0.4
 	}},

@@ -3,6 +3,7 @@ package truth
 import (
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -10,7 +11,7 @@ import (
 type Window struct {
 	Case     *Case
 	From, To float64
-	// Engine is the number of the engine; -1 for all.
+	// Engine is the number of the engine, allEngines or frontEnd.
 	Engine int
 
 	// journal is in the order of time, and requests are its events of requests.
@@ -41,7 +42,7 @@ func newWindow(o *Observed, n, of int, length float64, full bool) (w Window, ok 
 	w.From = from
 	recent := w.until(to)[len(w.until(from)):]
 	for i := range recent {
-		if e := &recent[i]; w.has(e) && !o.lost(e.At) {
+		if e := &recent[i]; w.has(e) && !o.lost(e.At, of) {
 			w.happened = append(w.happened, e)
 		}
 	}
@@ -50,10 +51,10 @@ func newWindow(o *Observed, n, of int, length float64, full bool) (w Window, ok 
 
 func (w *Window) has(e *engine.Event) bool { return w.Engine < 0 || e.Engine == w.Engine }
 
-// lost reports whether the counters began again after a time and before the next scrape:
-// then no scrape has ever shown what happened at that time.
-func (o *Observed) lost(at float64) bool {
-	for _, reset := range o.Case.resets() {
+// lost reports whether the counters of an engine, or of the front end, began again after a
+// time and before the next scrape: then no scrape has ever shown what happened at that time.
+func (o *Observed) lost(at float64, of int) bool {
+	for _, reset := range o.Case.resets(of) {
 		next := slices.IndexFunc(o.Scrapes, func(s Scrape) bool { return s.At >= at })
 		if at < reset && next >= 0 && o.Scrapes[next].At >= reset {
 			return true
@@ -62,11 +63,27 @@ func (o *Observed) lost(at float64) bool {
 	return false
 }
 
-// resets are the times at which the counters of the server begin at 0 again.
-func (c *Case) resets() (at []float64) {
+// restarted is the newest end of a process up to a time.
+func (c *Case) restarted(by float64) (at float64) {
 	for _, f := range c.Config.Faults {
-		if f.Kind == "restart" {
+		if f.Kind == vllmsim.FaultRestart && f.At <= by {
+			at = max(at, f.At)
+		}
+	}
+	return at
+}
+
+// resets are the times at which the counters of an engine, or of the front end, begin at 0
+// again.
+func (c *Case) resets(of int) (at []float64) {
+	for _, f := range c.Config.Faults {
+		if f.Kind == vllmsim.FaultRestart {
 			at = append(at, f.Until)
+		}
+	}
+	for _, ch := range c.Config.Changes {
+		if ch.Parameter == engine.ParamScaleUp && of != frontEnd {
+			at = append(at, ch.At)
 		}
 	}
 	return at
@@ -111,9 +128,18 @@ func (w *Window) until(at float64) []engine.Event {
 }
 
 // lastStep returns the state at the end of the newest step of an engine that the front end
-// had worked on by a time.
+// had worked on by a time. There is none after its numbers began at 0 again.
 func (w *Window) lastStep(of int, by float64) (step engine.Step) {
+	since := 0.0
+	for _, reset := range w.Case.resets(of) {
+		if reset <= by {
+			since = max(since, reset)
+		}
+	}
 	for _, e := range slices.Backward(w.until(by)) {
+		if e.At < since {
+			break
+		}
 		if e.Kind == engine.EventStep && e.Engine == of {
 			return *e.Step
 		}
@@ -134,13 +160,13 @@ func (w *Window) state(by float64, of func(engine.Step) float64) (total float64)
 // between counts the requests that have reached one point and not the next at a time.
 // Refused requests count in none.
 func (w *Window) between(at float64, begun, ended engine.EventKind) (n float64) {
-	under := map[int]bool{}
+	under, since := map[int]bool{}, w.Case.restarted(at)
 	for i := range w.requests {
 		e := &w.requests[i]
 		switch {
 		case e.At > at:
 			return float64(len(under))
-		case !w.has(e):
+		case !w.has(e) || e.At < since:
 		case e.Kind == begun && e.End != engine.EndRefused:
 			under[e.Request] = true
 		case e.Kind == ended || e.Kind == engine.EventEnd:

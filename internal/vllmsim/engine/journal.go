@@ -29,8 +29,12 @@ type Event struct {
 	Step *Step
 }
 
-// Later returns the event on a clock that is ahead by some seconds.
-func (e Event) Later(seconds float64) Event {
+// Later returns the event on a clock that is ahead by some seconds, after so many requests
+// of a process before.
+func (e Event) Later(seconds float64, requests int) Event {
+	if e.Request >= 0 {
+		e.Request += requests
+	}
 	for _, at := range []*float64{&e.At, &e.Sent, &e.Taken, &e.Queued, &e.Admitted, &e.First, &e.Last} {
 		if *at != 0 {
 			*at += seconds
