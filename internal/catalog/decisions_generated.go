@@ -4,6 +4,34 @@ package catalog
 
 var decisions = []Decision{
 	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksSummedOverEngines},
+		Verdict: "corrected",
+		How:     "Where several engines of a server report equal numbers of blocks, in 0.9 or later or in an unknown version, each has the blocks divided by the number of engines. Different numbers are each engine's own. The server's own capacity in tokens (0.24) is that of one engine and is used first.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlockSizeOfHybridModels},
+		Verdict: "withheld",
+		How:     "Where labels show layers with a state (mamba_block_size or mamba_page_size_padded is a number), blocks are not multiplied. Other models with several kinds of attention cannot be recognized in the data, so capacity_from_blocks is off by default and its text says that the result is too high for them.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectBlocksNotANumber, DefectBlocksUnknownToApiServers},
+		Verdict: "withheld",
+		How:     "The text None is no number: there is no capacity as long as the server reports it.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
+		Of:      []string{"vllm.kv_cache.capacity"},
+		Defects: []DefectID{DefectOnlyLastEngine},
+		Verdict: "withheld",
+		How:     "One engine alone that is not engine 0 may be the last of several whose blocks it reports: before 0.10 and in an unknown version there is no capacity from blocks.",
+		Test:    "receiver/vllmreceiver/internal/normalize TestTheCapacityFromBlocksIsThatOfOneEngine",
+	},
+	{
 		Of:      []string{"signal:acceptance_length", "signal:arrival_rate", "signal:computed_tokens_per_request", "signal:corrupted_ratio", "signal:deferred", "signal:dropped_ratio", "signal:error_ratio", "signal:first_token_rate", "signal:frontend_overhead_mean", "signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_block_reuses_per_eviction", "signal:kv_cache_utilization", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:kv_transfer_failures", "signal:objective_missed_ratio", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prefill_time_mean", "signal:prompt_tokens_per_request", "signal:queue_time_mean", "signal:queue_wait_estimate", "signal:running", "signal:standstill", "signal:step_time_factor", "signal:step_time_mean", "signal:time_to_first_token_mean", "signal:waiting"},
 		Defects: []DefectID{DefectScaleUpResets},
 		Verdict: "corrected",
@@ -312,13 +340,6 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/engine_requests",
 	},
 	{
-		Of:      []string{"signal:kv_transfer_failures"},
-		Defects: []DefectID{DefectConnectorStatsLost, DefectConnectorsOverwrite},
-		Verdict: "bounded",
-		How:     "A lower bound: failures are evidence, and none of them, or no such metric, is no evidence against.",
-		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/connector-stats-lost",
-	},
-	{
 		Of:      []string{"signal:corrupted_ratio"},
 		Defects: []DefectID{DefectCorruptedMiscounted},
 		Verdict: "bounded",
@@ -368,7 +389,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/latencies-near-zero",
 	},
 	{
-		Of:      []string{"signal:computed_tokens_per_request", "signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:prefill_time_factor", "signal:prompt_tokens_per_request", "signal:step_time_factor", "signal:step_time_mean", "signal:objective_missed_ratio"},
+		Of:      []string{"signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:output_tokens_per_request", "signal:prefill_time_factor", "signal:step_time_factor", "signal:objective_missed_ratio"},
 		Defects: []DefectID{DefectMultiStepMiscounts},
 		Verdict: "withheld",
 		How:     "Withheld in affected versions: nothing shows whether a server has several steps per scheduling.",
@@ -432,7 +453,7 @@ var decisions = []Decision{
 	},
 	{
 		Of:      []string{"rule:learned"},
-		Defects: []DefectID{DefectFirstTokenWithoutToken, DefectSessionsPerChunk, DefectCacheQueriesRecounted, DefectOwnBlocksFound, DefectClientErrorsAsServerErrors, DefectHandlerLost, DefectErrorsUncounted, DefectConnectorStatsLost, DefectConnectorsOverwrite, DefectCorruptedMiscounted, DefectNullBlockUsed, DefectRayLastLabel, DefectGaugesTrailSteps, DefectChoicesCountedSingly, DefectBeamStepsCounted, DefectPreemptionsCountedLate, DefectFirstWaitOnly, DefectGapPerOutput},
+		Defects: []DefectID{DefectFirstTokenWithoutToken, DefectSessionsPerChunk, DefectCacheQueriesRecounted, DefectOwnBlocksFound, DefectClientErrorsAsServerErrors, DefectHandlerLost, DefectErrorsUncounted, DefectConnectorsOverwrite, DefectCorruptedMiscounted, DefectNullBlockUsed, DefectRayLastLabel, DefectGaugesTrailSteps, DefectChoicesCountedSingly, DefectBeamStepsCounted, DefectPreemptionsCountedLate, DefectFirstWaitOnly, DefectGapPerOutput},
 		Verdict: "unaffected",
 		How:     "Numbers before and after a change of the version can be compared: windows in which the defect acts on the baseline are not learned, or the defect changes nothing while requests are served.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestOnlyWhatTheCatalogueNamesIsForgotten",
