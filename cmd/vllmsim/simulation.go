@@ -50,6 +50,7 @@ func parseChange(text string) (engine.Change, error) {
 // openWithScenario are the flags that can be combined with a scenario file.
 var openWithScenario = []string{
 	"scenario", "speed", "listen", "for", "uptime", "dialect", "vllm-version", "model", "targets", "api-servers", "seed", "mfu", "truth",
+	"served-model-name",
 }
 
 // withScenario returns the configuration of a scenario file and of the flags that can be
@@ -71,7 +72,8 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 		}
 	})
 	cfg.Dialect, cfg.Version, cfg.Model = given.Dialect, given.Version, given.Model
-	cfg.APIServers, cfg.FlopsCounters = given.APIServers, given.FlopsCounters
+	cfg.APIServers, cfg.FlopsCounters = given.APIServers, cfg.FlopsCounters || given.FlopsCounters
+	cfg.ServedModel = given.ServedModel
 	if cfg.Targets == 0 {
 		cfg.Targets = given.Targets
 	}

@@ -2744,7 +2744,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Formula:     "(sum(e2e_request_latency) - sum(queue_time) - sum(inference_time)) / count(e2e_request_latency)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing. The API server and the engine use different clocks.",
+		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing, and before vLLM 0.17 also that of rendering and tokenizing the prompt. The API server and the engine use different clocks.",
 	},
 	{
 		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",

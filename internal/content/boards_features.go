@@ -32,7 +32,7 @@ func prefixPanels() []Panel {
 	return sized(8, 8,
 		Panel{
 			Title: "Prompt tokens from the prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Share of the looked-up tokens that were found, over all chosen servers. Different prompts make a low share normal; a fall with the same work is worth a look.",
+			About:   "Share of the looked-up tokens that were found, over all chosen servers. Different prompts make a low share normal; a fall with the same work is worth a look. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
 			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
 			Queries: shareOver("vllm_prefix_cache_hits_total", "vllm_prefix_cache_queries_total"),
 		},
@@ -92,7 +92,7 @@ func loraPanels() []Panel {
 		},
 		Panel{
 			Title: "Adapters that wait", Kind: TimeSeries, Unit: "{adapter}", Min: number(0),
-			About:   "On how many servers requests for an adapter wait. More adapters at once than slots make requests wait.",
+			About:   "On how many servers requests for an adapter wait. More adapters at once than slots make requests wait. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.",
 			NoValue: "No adapter has waited.",
 			Queries: one("sum by (adapter_name) ("+server("vllm_lora_adapter_waiting")+")", "{{adapter_name}}"),
 		},
@@ -125,7 +125,7 @@ func connectorPanels() []Panel {
 		},
 		Panel{
 			Title: "Failed transfers (NIXL)", Kind: TimeSeries, Unit: "{transfer}/s", Min: number(0),
-			About:   "After a failed transfer the prompt is computed again.",
+			About:   "After a failed transfer the prompt is computed again. Each rank of tensor parallelism counts its own.",
 			NoValue: "The connector is not NIXL.",
 			Queries: one(highestRate("instance", engineOf("vllm_nixl_num_failed_transfers_total")), "{{instance}}"),
 		},
@@ -173,7 +173,7 @@ func mfuPanels() []Panel {
 	return sized(12, 8,
 		Panel{
 			Title: "Arithmetic used", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Estimated by vLLM from the shapes of its steps.",
+			About:   "Estimated by vLLM from the shapes of its steps. It misses most of the work of some quantized models, and that of draft models.",
 			Queries: ofEngineQuery("vllm_model_flops_utilization_ratio"),
 		},
 		Panel{

@@ -206,7 +206,7 @@ func waitingPanels() []Panel {
 		},
 		Panel{
 			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
-			About:   "Each is computed again. A few in a burst do no harm.",
+			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
 			Queries: one(byModel(engineOf("vllm_preemption_rate_per_second")), "{{model_name}}"),
 			NoValue: "No server counts preemptions, or the processor vllm is missing.",
 		},

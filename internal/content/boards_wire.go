@@ -101,7 +101,7 @@ func wireWaitingPanels() []Panel {
 		},
 		Panel{
 			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
-			About:   "Each is computed again. A few in a burst do no harm.",
+			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
 			NoValue: "No server was read.",
 			Queries: one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}"),
 		},
@@ -131,7 +131,7 @@ func wireWorkPanels() []Panel {
 		},
 		Panel{
 			Title: "Prompt tokens from the prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Share of the looked-up tokens that were found, over all chosen servers.",
+			About:   "Share of the looked-up tokens that were found, over all chosen servers. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
 			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
 			Queries: one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}"),
 		},

@@ -36,7 +36,7 @@ var wireWords = map[string]runbook{
 		impact:      "Its users wait until their own timeout.",
 		diagnosis: []Step{
 			{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Tokens"},
-			{Text: "Send one request of your own: some versions leave the gauge of running requests frozen."},
+			{Text: "Send one request of your own: before 0.10.2, and by one report later as well, vLLM leaves the gauge of running requests frozen when all clients leave at once."},
 			{Text: "Read the server's log for a timeout of NCCL, or an error of the engine."},
 		},
 		mitigation:   []string{"Restart the server. Its requests are lost; they were not served any more."},

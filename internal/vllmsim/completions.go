@@ -38,7 +38,7 @@ func (t *Target) serveCompletion(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cfg := t.server.cfg
-	if asked.Model != "" && asked.Model != cfg.Model {
+	if asked.Model != "" && asked.Model != cfg.served() {
 		apiError(w, http.StatusNotFound, fmt.Sprintf("The model `%s` does not exist.", asked.Model))
 		return
 	}
@@ -56,7 +56,7 @@ func (t *Target) serveCompletion(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic(http.ErrAbortHandler) // It went away while the request was read.
 	}
-	answer := completion{w: w, stream: asked.Stream, model: cfg.Model, id: fmt.Sprintf("cmpl-%d-%d", t.index, key.id), prompt: prompt}
+	answer := completion{w: w, stream: asked.Stream, model: cfg.served(), id: fmt.Sprintf("cmpl-%d-%d", t.index, key.id), prompt: prompt}
 	t.follow(r, key, &answer)
 }
 

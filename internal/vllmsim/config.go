@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -80,6 +81,9 @@ type Config struct {
 	HostUptime time.Duration
 	// Hybrid is a model with layers of several kinds, whose KV blocks are of 512 tokens.
 	Hybrid bool
+	// Quantized and Latent are a quantized model and one with multi-head latent attention;
+	// with FlopsCounters.
+	Quantized, Latent bool
 	// LostHandlers is a web framework that gives routes no path, so that HTTP metrics have no
 	// handler from v0.24 on.
 	LostHandlers bool
@@ -107,6 +111,9 @@ func (c Config) blockSize() int {
 	}
 	return blockSize
 }
+
+// served is the name that clients use for the model.
+func (c Config) served() string { return cmp.Or(c.ServedModel, c.Model) }
 
 // withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, surface.Version, error) {

@@ -78,7 +78,7 @@ func (t *Target) serveModels(w http.ResponseWriter) {
 	}
 	writeJSON(w, map[string]any{
 		"object": "list",
-		"data":   []model{{cfg.Model, "model", t.ready.Unix(), "vllm", cfg.MaxModelLen}},
+		"data":   []model{{cfg.served(), "model", t.ready.Unix(), "vllm", cfg.MaxModelLen}},
 	})
 }
 

@@ -27,6 +27,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
 		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
+		Estimates:  c.estimates(surface.Dialect(c.Dialect), version),
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
 	if c.Journal != nil {
@@ -69,8 +70,7 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 	shows := func(id catalog.DefectID) bool { return surface.Shows(dialect, version, id) }
 	v0, rust := dialect == surface.V0 || dialect == surface.RayOld, dialect == surface.Rust
 	return engine.Semantics{
-		// The scheduler is the same behind the Rust front end.
-		RecountBlocked:         surface.Shows(surface.V1, version, catalog.DefectCacheQueriesRecounted),
+		RecountBlocked:         shows(catalog.DefectCacheQueriesRecounted),
 		RecountPreempted:       shows(catalog.DefectOwnBlocksFound),
 		IterationWithCached:    shows(catalog.DefectStepTokensWithCached),
 		ArrivalAfterTokenizing: !v0 && !rust && !shows(catalog.DefectArrivalTimeMoved),
@@ -78,13 +78,36 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 		ErrorsUncounted:    !version.AtLeast("0.13.0"),
 		UnguardedDurations: shows(catalog.DefectNegativeDurations),
 		FirstWithoutToken:  shows(catalog.DefectFirstTokenWithoutToken),
-		AbortsCounted:      rust && !shows(catalog.DefectClientAbortsUncounted),
-		FrozenAfterAborts:  shows(catalog.DefectGaugesFreezeOnAbort),
-		NullBlockUsed:      shows(catalog.DefectNullBlockUsed),
-		ClientErrorsAs5xx:  shows(catalog.DefectClientErrorsAsServerErrors),
-		StepPerProcess:     shows(catalog.DefectStepsSplitOverApiServers),
-		LocalInExternal:    shows(catalog.DefectExternalHitsWrong),
+		// Pauses and sleep tell the front end of what they abort since v0.17.
+		EngineAbortsCounted: rust || version.AtLeast("0.17.0"),
+		AbortsCounted:       rust && !shows(catalog.DefectClientAbortsUncounted),
+		FrozenAfterAborts:   shows(catalog.DefectGaugesFreezeOnAbort),
+		NullBlockUsed:       shows(catalog.DefectNullBlockUsed),
+		ClientErrorsAs5xx:   shows(catalog.DefectClientErrorsAsServerErrors),
+		StepPerProcess:      shows(catalog.DefectStepsSplitOverApiServers),
+		ParamsPerChoice:     rust,
+		AsyncHitsUncounted:  !version.AtLeast("0.12.0"),
+		LocalInExternal:     shows(catalog.DefectExternalHitsWrong),
 	}
+}
+
+// estimates are by what vLLM's estimates of a model's work are wrong. The sizes are guesses,
+// but for that of latent attention, which is the greatest that was reported.
+func (c Config) estimates(dialect surface.Dialect, version surface.Version) engine.Estimates {
+	e := engine.Estimates{Flops: 1, Weights: 1, KV: 1}
+	if c.Quantized && surface.Shows(dialect, version, catalog.DefectFlopsOfQuantizedModels) {
+		e = engine.Estimates{Flops: 0.05, Weights: 0.05, KV: 0}
+	}
+	if c.Quantized && surface.Shows(dialect, version, catalog.DefectBytesOfQuantizedModels) {
+		e.Weights *= 0.5
+	}
+	if c.Latent && surface.Shows(dialect, version, catalog.DefectBytesOfMlaModels) {
+		e.KV *= 57
+	}
+	if c.Hybrid && surface.Shows(dialect, version, catalog.DefectFlopsOfHybridModels) {
+		e.Flops, e.Weights, e.KV = e.Flops*0.4, e.Weights*0.4, e.KV*0.4
+	}
+	return e
 }
 
 // prefixCaching reports whether the servers cache prefixes: the V0 engine did

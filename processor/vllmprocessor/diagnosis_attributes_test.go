@@ -210,7 +210,7 @@ func TestTheWorstEngineNamesTheResource(t *testing.T) {
 	r := newRig(t, "{quantiles: [], diagnosis: {attributes: {on: resource}}}")
 	var text strings.Builder
 	for at := 0; at <= 135; at += 15 {
-		fmt.Fprintf(&text, "at %d\ngauge vllm.num_requests.running{0} 2\ngauge vllm.num_requests.running{1} 2\n"+
+		fmt.Fprintf(&text, "at %d\nattribute service.version=0.26.0\ngauge vllm.num_requests.running{0} 2\ngauge vllm.num_requests.running{1} 2\n"+
 			"counter vllm.generation_tokens{0} %d\ncounter vllm.generation_tokens{1} %d\n"+
 			"histogram vllm.inter_token_latency{0} 0.05:1 inf:0 sum:0.01\nhistogram vllm.inter_token_latency{1} 0.05:1 inf:0 sum:0.01\n", at, at*10, min(at, 75)*10)
 	}

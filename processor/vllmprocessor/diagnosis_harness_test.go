@@ -13,6 +13,8 @@ import (
 // load is a server under steady load: so many requests a second, each with a prompt
 // of 500 tokens and an answer of 100. All that it shows is what they were.
 type load struct {
+	// version is the attribute service.version of the resource; empty for none.
+	version string
 	instance string
 	engines  int
 	// rate is requests per second and engine, firstToken and gap what each takes, in
@@ -54,6 +56,9 @@ func (l *load) scrape() pmetric.Metrics {
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("service.name", "vllm")
 	rm.Resource().Attributes().PutStr("service.instance.id", l.instance)
+	if l.version != "" {
+		rm.Resource().Attributes().PutStr("service.version", l.version)
+	}
 	to := rm.ScopeMetrics().AppendEmpty().Metrics()
 	running := l.rate * (l.firstToken + 99*l.gap)
 	for engine := range l.engines {

@@ -26,7 +26,7 @@ func TestFrozenGaugesAreNoDemand(t *testing.T) {
 				p.begin(componenttest.NewNopHost())
 				defer p.end()
 				server := steady("one:8000", noon)
-				server.rate = 5.9
+				server.rate, server.version = 5.9, "0.26.0"
 				p.watch(server, 8*time.Minute)
 				require.Empty(t, p.changes())
 				server.stalled = true

@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	root       = "../../.."
 	alertsPage = root + "/docs/alerts.md"
 	// part is the name of the marks in the page.
 	part = "matrix"

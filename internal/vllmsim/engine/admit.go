@@ -178,7 +178,9 @@ func (c *core) fetch(r *request, now float64, blocks int) {
 	if c.cfg.Semantics.LocalInExternal {
 		c.askedOut += r.computed
 	}
-	c.foundOut += r.prompt - 1 - r.computed
+	if !c.cfg.Semantics.AsyncHitsUncounted {
+		c.foundOut += r.prompt - 1 - r.computed
+	}
 	r.fetching = true
 	bytes := float64(r.prompt-1-r.computed) * c.cfg.Model.KVBytes * c.cfg.Model.GPUs
 	r.readyAt = now + c.cfg.Transfer.Latency + bytes/c.cfg.Transfer.BytesPerSecond

@@ -97,7 +97,11 @@ func (s *Server) sendAway(share float64) {
 	s.catchUp(s.now)
 	for _, c := range s.engines {
 		for _, r := range append(c.underWay(), c.inbox.live()...) {
-			if !r.gone && uniform(s.cfg.Seed, uint64(r.id), uint64(s.change)) < share {
+			client := r
+			if r.client != nil {
+				client = r.client
+			}
+			if !r.gone && uniform(s.cfg.Seed, uint64(client.id), uint64(s.change)) < share {
 				s.drop(r, EndLeft)
 			}
 		}

@@ -189,10 +189,29 @@ func (a *arrivals) take(v *values) *request {
 			r.end = EndLeft
 		}
 	}
+	if u[21] < w.MediaShare {
+		r.media = 1 + int(u[22]*float64(w.Media))
+	}
+	w.shape(r, u[18], u[19], u[20])
 	r.corrupted = u[11] < v[ParamCorruption]
 	r.transferFails = u[12] < v[ParamTransferFailure]
 	r.remote = u[13]
 	r.completions = u[14] < 0.3
 	r.streams = u[15] < 0.7
 	return r
+}
+
+// shape makes a request one for choices, a beam search or a session, by three numbers
+// between 0 and 1. Beam searches and sessions are complete answers.
+func (w *Workload) shape(r *request, choices, beams, sessions float64) {
+	complete := (r.end == EndStop || r.end == EndLength) && !r.impatient
+	switch {
+	case r.end == EndRefused:
+	case choices < w.ChoicesShare:
+		r.choices = w.Choices
+	case complete && beams < w.BeamShare:
+		r.beams, r.end, r.leaves = w.Beams, EndLength, math.Inf(1)
+	case complete && sessions < w.SessionShare:
+		r.session = &session{left: w.Chunks - 1, prompt: max(1, r.prompt/4), output: r.output, pause: w.ChunkPause}
+	}
 }

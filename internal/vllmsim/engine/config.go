@@ -32,8 +32,10 @@ type Config struct {
 	MaxLoRAs int
 	FrontEnd FrontEnd
 	Transfer Transfer
-	// FlopsCounters fills the estimates of operations and memory traffic.
+	// FlopsCounters fills the estimates of operations and memory traffic, Estimates is by
+	// what they differ from what is done.
 	FlopsCounters bool
+	Estimates     Estimates
 
 	Workload Workload
 	// Changes are changes of the server and its workload, in the order of their times.
@@ -92,6 +94,13 @@ type Transfer struct {
 	Latency, BytesPerSecond float64
 }
 
+// Estimates are factors by which vLLM's estimates of a model's work are wrong. The zero
+// value means that they are right.
+type Estimates struct {
+	// Flops is of operations, Weights and KV of bytes.
+	Flops, Weights, KV float64
+}
+
 // Router is how a server spreads requests over its engines.
 type Router int
 
@@ -133,6 +142,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Model.Bandwidth <= 0 || c.Model.Compute <= 0 || c.Model.GPUs <= 0 || c.Model.WeightEfficiency <= 0 ||
 		c.Model.ComputeEfficiency <= 0 || c.Model.KVEfficiency <= 0 || c.Model.AttentionEfficiency <= 0 {
 		return c, fmt.Errorf("model %q: rates, efficiencies and GPUs must be above 0", c.Model.Name)
+	}
+	if c.Estimates == (Estimates{}) {
+		c.Estimates = Estimates{1, 1, 1}
 	}
 	perDecode := 1 + len(c.Speculation.Acceptance)
 	switch {

@@ -42,6 +42,11 @@
 //     processes count as one that is so many times as fast.
 //   - Prompts share only their beginning (a system prompt); there are no
 //     conversations whose next turn finds the last one.
+//   - The choices of a request, and the beams of a search, share their prompt with each
+//     other only. Beams do not share what they generated.
+//   - A session gives up its blocks between two chunks, and finds them again unless they
+//     were needed. Its client does not leave in between.
+//   - The cache of images never evicts one.
 //   - A block that two requests compute at the same time is cached once.
 //   - A client that leaves after its first token is gone at the end of that step,
 //     without the way through the front end.

@@ -90,7 +90,7 @@ func checkOutcomes(t *testing.T, s *Server) {
 			for _, n := range o.Gaps {
 				gaps += int(n)
 			}
-			if len(s.cfg.Speculation.Acceptance) == 0 {
+			if len(s.cfg.Speculation.Acceptance) == 0 && s.cfg.Workload.SessionShare == 0 && s.members == 0 {
 				require.Equal(t, o.Output-1, gaps, "one gap per token but the first: %+v", o)
 			}
 			require.GreaterOrEqual(t, o.MaxGap, o.MeanGap*(1-1e-9))
@@ -104,8 +104,8 @@ func checkOutcomes(t *testing.T, s *Server) {
 		finished["length"] += st.Finished[1]
 		finished["error"] += st.Finished[3]
 	}
-	if s.countedSince > 0 {
-		return // The statistics are those of a part of the run.
+	if s.countedSince > 0 || s.members > 0 {
+		return // The statistics are those of a part of the run, or of more requests than clients sent.
 	}
 	if s.cfg.Semantics.ErrorsUncounted {
 		ends[EndError] = 0

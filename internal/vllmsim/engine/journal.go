@@ -21,9 +21,11 @@ type Event struct {
 	Sent, Taken, Queued, Admitted, First, Last float64
 	End                                        End
 	Streams                                    bool
-	// Status is what HTTP answers to the client, as far as it is decided: that of an answer
-	// which has not begun can still change.
+	// Status is what HTTP answers to the client; it is true at the end.
 	Status int
+	// Media and MediaFound are images in the prompt, and those of them that the front end
+	// had in its cache; with EventSent.
+	Media, MediaFound int
 	// Step is nil where nothing but a request is concerned.
 	Step *Step
 }
@@ -87,7 +89,7 @@ type journal struct {
 func (s *Server) life(kind EventKind, at float64, r *request) Event {
 	return Event{
 		Kind: kind, At: at, Engine: r.engine, Request: r.id, Prompt: r.prompt, Cached: max(0, r.cached), External: r.external,
-		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Queued: r.queued, Admitted: r.admitted, First: r.firstToken,
+		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Queued: r.firstQueued, Admitted: r.admitted, First: r.firstToken,
 		Last: r.lastToken, End: r.end, Streams: r.streams, Status: r.status(),
 	}
 }
@@ -95,7 +97,14 @@ func (s *Server) life(kind EventKind, at float64, r *request) Event {
 // sent notes a request of a client.
 func (s *Server) sent(r *request) {
 	if s.journal.to != nil {
-		s.journal.to(s.life(EventSent, r.arrived, r))
+		e := s.life(EventSent, r.arrived, r)
+		if r.media > 0 && r.end != EndRefused {
+			e.Media = 1
+			if s.lookups[len(s.lookups)-1].found {
+				e.MediaFound = 1
+			}
+		}
+		s.journal.to(e)
 	}
 }
 
@@ -113,6 +122,25 @@ func (s *Server) dropped(r *request) {
 	if s.journal.to != nil {
 		s.journal.to(s.life(EventEnd, s.now, r))
 	}
+}
+
+// workedOnMember notes the first token and the end of a client's request of several parts.
+func (s *Server) workedOnMember(rep *report, ev event) {
+	client := ev.r.client
+	switch {
+	case ev.kind == evFirst && !ev.r.gone && client.firstSeen == rep.stamp && !client.firstNoted:
+		client.firstNoted = true
+		s.journal.to(s.life(EventFirst, rep.stamp, ev.r).of(client))
+	case (ev.kind == evFinished || ev.kind == evUnscheduled) && !ev.r.gone && client.done && !client.endNoted:
+		client.endNoted = true
+		s.journal.to(s.life(EventEnd, rep.stamp, client))
+	}
+}
+
+// of makes an event one of the client's request.
+func (e Event) of(client *request) Event {
+	e.Request, e.Sent, e.Taken, e.Prompt = client.id, client.arrived, client.takenUp, client.prompt
+	return e
 }
 
 // worked notes what the front end learns from a report.
@@ -148,7 +176,9 @@ func (s *Server) worked(rep *report) {
 	}
 	for _, ev := range rep.events {
 		switch {
-		case ev.kind == evFirst && !ev.r.gone:
+		case ev.r.client != nil:
+			s.workedOnMember(rep, ev)
+		case ev.kind == evFirst && !ev.r.gone && ev.r.firstSeen == rep.stamp:
 			s.journal.to(s.life(EventFirst, rep.stamp, ev.r))
 		case ev.kind == evFinished && !ev.r.gone:
 			s.journal.to(s.life(EventEnd, rep.stamp, ev.r))

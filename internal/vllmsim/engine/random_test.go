@@ -23,6 +23,7 @@ func randomServer(seed uint64) Config {
 		&cfg.Semantics.ArrivalAfterTokenizing, &cfg.Semantics.ErrorsUncounted, &cfg.Semantics.UnguardedDurations,
 		&cfg.Semantics.FirstWithoutToken, &cfg.Semantics.AbortsCounted, &cfg.Semantics.FrozenAfterAborts,
 		&cfg.Semantics.NullBlockUsed, &cfg.Semantics.ClientErrorsAs5xx, &cfg.Semantics.StepPerProcess, &cfg.Semantics.LocalInExternal,
+		&cfg.Semantics.EngineAbortsCounted, &cfg.Semantics.AsyncHitsUncounted, &cfg.Semantics.ParamsPerChoice,
 	} {
 		*semantics = maybe()
 	}
@@ -45,6 +46,11 @@ func randomServer(seed uint64) Config {
 	if maybe() {
 		cfg.Workload.LeaveEarly, cfg.Workload.LeaveLate = rng.Float64()/2, rng.Float64()/2
 		cfg.Workload.Patience, cfg.Workload.Timeout = 0.1+3*rng.Float64(), 30*rng.Float64()
+	}
+	if rng.IntN(3) == 0 {
+		w := &cfg.Workload
+		w.ChoicesShare, w.Choices, w.BeamShare, w.Beams = 0.1*rng.Float64(), 2+rng.IntN(3), 0.02*rng.Float64(), 1+rng.IntN(3)
+		w.SessionShare, w.Chunks, w.ChunkPause, w.MediaShare, w.Media = rng.Float64()/2, 2+rng.IntN(3), rng.Float64(), rng.Float64(), 7
 	}
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
 		p := Parameter(rng.IntN(int(ParameterCount)))

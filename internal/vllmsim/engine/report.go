@@ -70,6 +70,8 @@ const (
 	evFinished
 	// evUnscheduled is a request that the engine ended before it was scheduled.
 	evUnscheduled
+	// evChunk is the end of the answer to a chunk of a session.
+	evChunk
 )
 
 type event struct {
@@ -107,6 +109,7 @@ func (s *Server) observe(rep *report) {
 		return
 	}
 	s.rollRates(rep.engine, now)
+	s.countMedia(st, now)
 	st.Running, st.WaitingCapacity, st.WaitingDeferred = rep.running+rep.goneRunning, rep.waiting+rep.goneWaiting, rep.deferredNow
 	st.KVUsage = rep.shownUsage
 	if n := s.cfg.FrontEnd.Processes; n > 1 {
@@ -184,7 +187,12 @@ func (s *Server) observeFirst(st *observed.Stats, r *request, now float64) int {
 	if r.gone {
 		return 0 // The front end has forgotten it.
 	}
-	r.firstSeen = now
+	if r.firstSeen == 0 {
+		r.firstSeen = now
+	}
+	if r.client != nil && r.client.firstSeen == 0 {
+		r.client.firstSeen = now
+	}
 	st.FirstToken.Observe(now - r.stamped)
 	st.PromptTokens += float64(r.prompt)
 	st.PromptCached += float64(r.cached)
@@ -214,7 +222,13 @@ func (s *Server) observeUnscheduled(st *observed.Stats, r *request, ended, now f
 // moments are those between which durations are observed. They are on the engine's clock.
 type moments struct{ queued, admitted, first, last float64 }
 
-func (r *request) moments() moments { return moments{r.queued, r.admitted, r.firstToken, r.lastToken} }
+func (r *request) moments() moments {
+	m := moments{r.queued, r.admitted, r.firstToken, r.lastToken}
+	if r.session != nil {
+		m.first = r.session.first
+	}
+	return m
+}
 
 // unreached are the moments that the statistics take a request to have that ended before
 // its first token: the output that tells its end counts as its first, and if it was not
@@ -231,19 +245,47 @@ func (s *Server) unreached(r *request, ended float64) moments {
 	return m
 }
 
+// abortedUnreached is the same for a request that is aborted before its first token. Its
+// end carries none of its moments, which would have come with its first output.
+func (s *Server) abortedUnreached(st *observed.Stats, r *request) moments {
+	if s.cfg.Semantics.FirstWithoutToken {
+		st.FirstToken.Observe(s.now - r.stamped)
+		st.PromptTokens += float64(r.prompt)
+	}
+	m := moments{s.now, s.now, s.now, s.now}
+	if s.cfg.Semantics.UnguardedDurations {
+		m.queued, m.admitted = -s.cfg.HostUptime, -s.cfg.HostUptime
+	}
+	return m
+}
+
 // uncounted reports whether no observation is made of the end of a request.
 func (s *Server) uncounted(r *request) bool {
-	return (r.end == EndLeft && !s.cfg.Semantics.AbortsCounted) || (r.end == EndError && s.cfg.Semantics.ErrorsUncounted)
+	switch r.end {
+	case EndLeft:
+		return !s.cfg.Semantics.AbortsCounted
+	case EndAborted:
+		return !s.cfg.Semantics.EngineAbortsCounted
+	case EndError:
+		return s.cfg.Semantics.ErrorsUncounted
+	default:
+		return false
+	}
 }
 
 func (s *Server) observeEnd(st *observed.Stats, r *request, m moments, now float64) {
 	if r.gone {
 		return
 	}
-	st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, r.generated*5+350)
-	s.addOutcome(r, now)
+	if r.client == nil {
+		st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, r.generated*5+350)
+		s.addOutcome(r, now)
+	}
 	if !s.uncounted(r) {
 		s.observeDurations(st, r, m, now)
+	}
+	if r.client != nil {
+		s.memberSeen(st, r, now)
 	}
 }
 
@@ -255,7 +297,7 @@ func (s *Server) observeDurations(st *observed.Stats, r *request, m moments, now
 	}
 	st.PromptLength.Observe(float64(r.prompt))
 	st.GenerationLength.Observe(float64(r.generated))
-	st.ParamsN.Observe(1)
+	s.observeParams(st, r)
 	if r.maxTokens > 0 {
 		st.ParamsMaxTokens.Observe(float64(r.maxTokens))
 	}

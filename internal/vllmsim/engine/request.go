@@ -89,8 +89,20 @@ type request struct {
 	impatient, corrupted      bool
 	// excepted is refused because of an exception, unscheduled ends before it is admitted.
 	excepted, unscheduled bool
-	transferFails         bool
-	completions, streams  bool
+	// choices are asked for, beams searched; client is the request of the client that this
+	// one is a part of, group that request's parts.
+	choices, beams int
+	client         *request
+	group          *group
+	session        *session
+	// firstNoted and endNoted are what the journal has of it.
+	firstNoted, endNoted bool
+	// media is the number of an image in the prompt, from 1; 0 is none.
+	media int
+	// firstQueued is when the engine first had it.
+	firstQueued          float64
+	transferFails        bool
+	completions, streams bool
 
 	// tokens is prompt and output so far, computed how many of them are in the
 	// KV cache.
@@ -143,12 +155,15 @@ func (r *request) outcome(now float64, all *gapCounts) Outcome {
 	}
 	switch {
 	case r.started:
-		o.Queue = r.admitted - r.queued
-	case r.queued > 0 && r.queued < now:
-		o.Queue = now - r.queued
+		o.Queue = r.admitted - r.firstQueued
+	case r.firstQueued > 0 && r.firstQueued < now:
+		o.Queue = now - r.firstQueued
 	}
 	if r.steps > 0 {
 		o.MeanGap = (r.lastToken - r.firstToken) / float64(r.steps)
+		if r.session != nil {
+			o.MeanGap -= r.session.between / float64(r.steps)
+		}
 	}
 	o.Gaps = r.gaps
 	if r.steadily {

@@ -207,15 +207,7 @@ func (c *core) preemptNewest() {
 	c.running[last] = nil
 	c.running = c.running[:last]
 	r.pause(&c.gaps)
-	if !c.cfg.NoPrefixCaching {
-		// Only the request itself could ever find these blocks again.
-		for i := r.named; i < r.computed/c.cfg.BlockSize; i++ {
-			if c.pool.keys[r.table[i]] == 0 {
-				c.pool.name(r.table[i], c.key(r, i))
-			}
-		}
-		r.former = append(r.former[:0], r.table...)
-	}
+	c.keepFindable(r)
 	c.free(r)
 	r.computed, r.chunk, r.decoding = 0, 0, false
 	r.preemptions++
@@ -223,6 +215,20 @@ func (c *core) preemptNewest() {
 	r.unreported++
 	c.preempted = append(c.preempted, r)
 	c.enqueued(r)
+}
+
+// keepFindable lets a request find its full blocks again after it has given them up.
+func (c *core) keepFindable(r *request) {
+	if c.cfg.NoPrefixCaching {
+		return
+	}
+	// Only the request itself could ever find these blocks again.
+	for i := r.named; i < r.computed/c.cfg.BlockSize; i++ {
+		if c.pool.keys[r.table[i]] == 0 {
+			c.pool.name(r.table[i], c.key(r, i))
+		}
+	}
+	r.former = append(r.former[:0], r.table...)
 }
 
 // free gives all blocks back.

@@ -26,6 +26,8 @@ type Semantics struct {
 	FirstWithoutToken bool
 	// AbortsCounted observes requests whose clients leave like complete ones.
 	AbortsCounted bool
+	// EngineAbortsCounted observes requests that the server aborts.
+	EngineAbortsCounted bool
 	// FrozenAfterAborts makes no step, and so no report, after the last request was
 	// aborted (up to v0.10.1).
 	FrozenAfterAborts bool
@@ -36,6 +38,12 @@ type Semantics struct {
 	// StepPerProcess observes the tokens of a step once for each API server that gets some
 	// of its output.
 	StepPerProcess bool
+	// ParamsPerChoice observes the parameters of a request for several choices once for
+	// each.
+	ParamsPerChoice bool
+	// AsyncHitsUncounted counts nothing as found at other servers (up to v0.11, for
+	// connectors that load while the engine works on).
+	AsyncHitsUncounted bool
 	// LocalInExternal counts what was found in the own cache as looked up at other servers,
 	// too (up to v0.15).
 	LocalInExternal bool

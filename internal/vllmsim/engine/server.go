@@ -3,6 +3,7 @@ package engine
 import (
 	"container/heap"
 	"math"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 )
@@ -33,6 +34,13 @@ type Server struct {
 	// live are requests that have not ended, by number; only with KeepOutcomes.
 	live    map[int]*request
 	journal journal
+	// returning are requests of which the front end will have more for the engine, members
+	// how many parts of requests there were.
+	returning returning
+	members   int
+	// media are the images in the cache, lookups those that no engine has been told of.
+	media   map[int]bool
+	lookups []mediaLookup
 }
 
 // New returns a server at time 0, or an error that names the invalid setting.
@@ -98,6 +106,9 @@ func (s *Server) next(t float64) bool {
 	if len(s.leavers) > 0 && s.leavers[0].leaves < at {
 		at, what = s.leavers[0].leaves, 2
 	}
+	if len(s.returning) > 0 && s.returning[0].at < at {
+		at, what = s.returning[0].at, 4
+	}
 	which := (*core)(nil)
 	for _, c := range s.engines {
 		if e := c.nextEvent(); e < at {
@@ -117,6 +128,8 @@ func (s *Server) next(t float64) bool {
 		s.arrive()
 	case 2:
 		s.leave(heap.Pop(&s.leavers).(*request))
+	case 4:
+		s.comeBack()
 	default:
 		s.work(which)
 	}
@@ -149,10 +162,24 @@ func (s *Server) arrive() {
 
 // submit gives a request to the front end.
 func (s *Server) submit(r *request) {
-	f := s.cfg.FrontEnd
 	if s.live != nil {
 		s.live[r.id] = r
 	}
+	s.lookUpMedia(r)
+	switch {
+	case r.choices > 1 || r.beams > 0:
+		s.submitGroup(r)
+	default:
+		s.toEngine(r)
+		if !math.IsInf(r.leaves, 1) && !r.done {
+			s.pushLeaver(r)
+		}
+	}
+}
+
+// toEngine lets the front end work on a request and gives it to an engine.
+func (s *Server) toEngine(r *request) {
+	f := s.cfg.FrontEnd
 	if r.end == EndRefused {
 		s.sent(r)
 		rep := s.newReport()
@@ -167,13 +194,13 @@ func (s *Server) submit(r *request) {
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
 		r.stamped = r.queued
 	}
+	r.firstQueued = r.queued
 	r.tokens, r.cached = r.prompt, -1
 	r.engine = s.route(r)
-	s.sent(r)
-	s.engines[r.engine].inbox.push(r)
-	if !math.IsInf(r.leaves, 1) {
-		heap.Push(&s.leavers, r)
+	if r.client == nil {
+		s.sent(r)
 	}
+	s.engines[r.engine].inbox.push(r)
 }
 
 // route picks the engine for a request.
@@ -219,6 +246,7 @@ func (s *Server) work(c *core) {
 		c.lastEnd = c.ends
 		_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds + s.cfg.FrontEnd.TokenSeconds*float64(rep.generated))
 		s.reports = append(s.reports, rep)
+		s.continueEnded(rep)
 		if c.val[ParamSleep] > 0 {
 			s.fallAsleep(c)
 		}
@@ -230,6 +258,19 @@ func (s *Server) work(c *core) {
 		s.reportEmptyStep(c)
 	}
 	s.catchUp(s.now)
+}
+
+// continueEnded continues sessions and beam searches when the front end has worked on a
+// report.
+func (s *Server) continueEnded(rep *report) {
+	for _, ev := range rep.events {
+		switch {
+		case ev.kind == evChunk:
+			s.pushReturning(ev.r, rep.stamp+ev.r.session.pause)
+		case ev.kind == evFinished && ev.r.client != nil:
+			s.memberDone(ev.r, rep.stamp)
+		}
+	}
 }
 
 // reportEmptyStep reports a step without requests, as vLLM does after requests that
@@ -290,7 +331,15 @@ func (s *Server) leave(r *request) {
 		}
 		return
 	}
-	s.drop(r, EndLeft)
+	if r.group == nil {
+		s.drop(r, EndLeft)
+		return
+	}
+	for _, member := range slices.Clone(r.group.members) {
+		if !member.done {
+			s.drop(member, EndLeft)
+		}
+	}
 }
 
 // drop takes a request out of the engine. Most versions observe nothing of it but the
@@ -311,15 +360,24 @@ func (s *Server) drop(r *request, end End) {
 	r.done = true
 	r.pause(&c.gaps)
 	st := s.stats[r.engine]
-	st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.generated*5+350)
-	s.addOutcome(r, s.now)
-	s.dropped(r)
-	if end == EndLeft && s.cfg.Semantics.AbortsCounted {
+	if r.client == nil {
+		st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.generated*5+350)
+		s.addOutcome(r, s.now)
+		s.dropped(r)
+	}
+	if !s.uncounted(r) {
 		m := r.moments()
 		if r.generated == 0 {
-			m = s.unreached(r, s.now)
+			m = s.abortedUnreached(st, r)
 		}
 		s.observeDurations(st, r, m, s.now)
+	}
+	if client := r.client; client != nil {
+		s.memberSeen(st, r, s.now)
+		if client.done && !client.endNoted {
+			client.endNoted = true
+			s.dropped(client)
+		}
 	}
 }
 

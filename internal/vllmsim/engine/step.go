@@ -23,6 +23,11 @@ func (c *core) finish(rep *report) {
 		}
 		c.output(r, rep, gap)
 		if r.generated >= r.stopAt {
+			if c.rest(r) {
+				ended++
+				rep.add(evChunk, r, 0)
+				continue
+			}
 			c.free(r)
 			r.done = true
 			r.pause(&c.gaps)
@@ -59,6 +64,10 @@ func (c *core) output(r *request, rep *report, gap float64) {
 		r.firstToken = c.ends
 		r.base, r.steadily = c.gaps, true
 		rep.add(evFirst, r, 0)
+	case r.session != nil && r.session.fresh:
+		r.session.between += c.ends - r.lastToken
+		r.base, r.steadily = c.gaps, true
+		rep.add(evFirst, r, 0)
 	case r.lastStep == c.step-1:
 		rep.steady++
 		r.steps++
@@ -72,6 +81,9 @@ func (c *core) output(r *request, rep *report, gap float64) {
 		r.gaps[gapBucket(own)]++
 		r.base, r.steadily = c.gaps, true
 		rep.add(evGap, r, own)
+	}
+	if r.session != nil && (r.generated == n || r.session.fresh) {
+		r.session.fresh, r.session.first = false, c.ends
 	}
 	r.lastStep = c.step
 	r.lastToken = c.ends
@@ -109,7 +121,8 @@ func uniform(numbers ...uint64) float64 {
 func (c *core) dropDone() {
 	kept := c.running[:0]
 	for _, r := range c.running {
-		if !r.done || r.gone { // A cancelled request still has blocks.
+		resting := r.session != nil && r.session.resting
+		if (!r.done && !resting) || r.gone { // A cancelled request still has blocks.
 			kept = append(kept, r)
 		}
 	}
@@ -145,7 +158,12 @@ func (c *core) finishReport(rep *report) {
 	c.lookedUp, c.lookedUpBlocks, c.found = 0, 0, 0
 	c.askedOut, c.foundOut, c.failedTransfers = 0, 0, 0
 	if c.cfg.FlopsCounters && c.batch.Seqs > 0 {
-		rep.flops, rep.read, rep.written = c.cfg.Model.flops(c.batch), c.cfg.Model.read(c.batch), c.cfg.Model.written(c.batch)
+		m, e := c.cfg.Model, c.cfg.Estimates
+		c.totals.Flops += m.flops(c.batch)
+		c.totals.ReadBytes += m.read(c.batch)
+		c.totals.WrittenBytes += m.written(c.batch)
+		rep.flops, rep.written = e.Flops*m.flops(c.batch), e.KV*m.written(c.batch)
+		rep.read = e.Weights*m.WeightBytes + e.KV*(m.read(c.batch)-m.WeightBytes)
 	}
 	if c.cfg.MaxLoRAs > 0 {
 		rep.adaptersRunning, rep.adaptersWaiting = 0, 0

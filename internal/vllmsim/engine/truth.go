@@ -50,6 +50,8 @@ type Totals struct {
 	// LookedUp are the tokens of prompts that were admitted, each once; Found are those
 	// of them that were in the prefix cache.
 	LookedUp, Found int
+	// Flops, ReadBytes and WrittenBytes are of one GPU; with Config.FlopsCounters.
+	Flops, ReadBytes, WrittenBytes float64
 }
 
 // States returns the state of each engine.

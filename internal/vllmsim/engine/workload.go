@@ -51,6 +51,21 @@ type Workload struct {
 	Timeout float64
 	// Refused is the share of requests that the front end answers with 400.
 	Refused float64
+
+	// ChoicesShare is the share of requests for several Choices (the parameter n).
+	ChoicesShare float64
+	Choices      int
+	// BeamShare is the share of requests for a beam search with Beams beams.
+	BeamShare float64
+	Beams     int
+	// SessionShare is the share of requests whose prompt arrives in Chunks, each
+	// ChunkPause seconds after the answer to the one before.
+	SessionShare float64
+	Chunks       int
+	ChunkPause   float64
+	// MediaShare is the share of requests with one of Media images.
+	MediaShare float64
+	Media      int
 }
 
 // Chat is a workload with the lengths of conversations, as medians of published
@@ -90,13 +105,17 @@ func (w Workload) check() error {
 		{w.Prefixes < 0 || w.PrefixTokens < 0 || w.Adapters < 0, "numbers of prefixes and adapters must not be below 0"},
 		{w.Adapters > maxAdapters, fmt.Sprintf("adapters: %d is above %d", w.Adapters, maxAdapters)},
 		{w.PrefixShare > 0 && (w.Prefixes == 0 || w.PrefixTokens == 0), "shared prefixes need a number and a length"},
+		{w.ChoicesShare > 0 && (w.Choices < 2 || w.Choices > maxMembers), fmt.Sprintf("choices: %d is not between 2 and %d", w.Choices, maxMembers)},
+		{w.BeamShare > 0 && (w.Beams < 1 || w.Beams > maxMembers), fmt.Sprintf("beams: %d is not between 1 and %d", w.Beams, maxMembers)},
+		{w.SessionShare > 0 && (w.Chunks < 2 || !(w.ChunkPause >= 0)), "sessions need at least 2 chunks, and a pause that is not below 0 s"},
+		{w.MediaShare > 0 && w.Media < 1, "images need a number of different ones"},
 		{w.LeaveEarly > 0 && !(w.Patience > 0), "clients that leave need a patience above 0 s"},
 	} {
 		if c.wrong {
 			return fmt.Errorf("workload: %s", c.text)
 		}
 	}
-	for _, share := range []float64{w.PrefixShare, w.AdapterShare, w.LeaveEarly, w.LeaveLate, w.Refused} {
+	for _, share := range []float64{w.PrefixShare, w.AdapterShare, w.LeaveEarly, w.LeaveLate, w.Refused, w.ChoicesShare, w.BeamShare, w.SessionShare, w.MediaShare} {
 		if !(share >= 0 && share <= 1) {
 			return fmt.Errorf("workload: share %v is not between 0 and 1", share)
 		}
@@ -108,6 +127,9 @@ func (w Workload) check() error {
 	}
 	return nil
 }
+
+// maxMembers is the greatest number of choices and of beams.
+const maxMembers = 64
 
 // maxAdapters is what fits into one set of bits, besides the base model.
 const maxAdapters = 63

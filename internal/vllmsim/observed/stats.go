@@ -50,6 +50,8 @@ type Stats struct {
 	// servers, TransferFailures transfers from there that failed.
 	ExternalQueries, ExternalHits, TransferFailures float64
 	GenerationTokens, Preemptions                   float64
+	// MediaQueries and MediaHits are items looked up and found in the multi-modal cache.
+	MediaQueries, MediaHits float64
 	// Finished counts requests by reason; Corrupted those among them whose logits
 	// were not numbers.
 	Finished  [reasonCount]float64
@@ -58,9 +60,11 @@ type Stats struct {
 	SleepLevel                          int
 	Drafts, DraftTokens, AcceptedTokens float64
 	// AcceptedPerPosition has an entry per drafted token of a step.
-	AcceptedPerPosition                 []float64
-	Flops, ReadBytes, WriteBytes        float64
-	PromptLength, GenerationLength      *Histogram
+	AcceptedPerPosition            []float64
+	Flops, ReadBytes, WriteBytes   float64
+	PromptLength, GenerationLength *Histogram
+	// LongestGeneration is of the longest of several choices.
+	LongestGeneration                   *Histogram
 	IterationTokens                     *Histogram
 	ParamsN, ParamsMaxTokens            *Histogram
 	FirstToken, InterToken, TokenMean   *Histogram
@@ -119,6 +123,7 @@ func NewStats(draft int) *Stats {
 		AcceptedPerPosition: make([]float64, draft),
 		PromptLength:        NewHistogram(tokenBounds),
 		GenerationLength:    NewHistogram(tokenBounds),
+		LongestGeneration:   NewHistogram(tokenBounds),
 		IterationTokens:     NewHistogram(iterationBounds),
 		ParamsN:             NewHistogram(smallBounds),
 		ParamsMaxTokens:     NewHistogram(tokenBounds),

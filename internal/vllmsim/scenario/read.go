@@ -35,6 +35,15 @@ func (s *Scenario) read(n *node) error {
 		integer("lora_slots", &c.MaxLoRAs, 1, 64),
 		boolean("speculation", &c.SpecDecode),
 		boolean("count_corrupted", &c.NaNCounter),
+		boolean("hybrid_model", &c.Hybrid),
+		boolean("quantized_model", &c.Quantized),
+		boolean("latent_attention", &c.Latent),
+		boolean("estimate_flops", &c.FlopsCounters),
+		boolean("lost_handlers", &c.LostHandlers),
+		field{"host_uptime", func(n *node) (err error) {
+			c.HostUptime, err = n.duration(time.Second, 10*365*24*time.Hour)
+			return err
+		}},
 		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
 		field{"workload", s.readWorkload},
@@ -102,6 +111,15 @@ func (s *Scenario) readWorkload(n *node) error {
 		number("adapter_share", &w.AdapterShare, 0, 1),
 		integer("adapters", &w.Adapters, 0, 63),
 		span("timeout", &w.Timeout, 0, week),
+		number("choices_share", &w.ChoicesShare, 0, 1),
+		integer("choices", &w.Choices, 2, 64),
+		number("beam_share", &w.BeamShare, 0, 1),
+		integer("beams", &w.Beams, 1, 64),
+		number("session_share", &w.SessionShare, 0, 1),
+		integer("session_chunks", &w.Chunks, 2, 1000),
+		span("session_pause", &w.ChunkPause, 0, time.Hour),
+		number("image_share", &w.MediaShare, 0, 1),
+		integer("images", &w.Media, 1, 1e6),
 	)
 	if err == nil && w.Rate == 0 {
 		err = n.errorf("rate: missing or 0; want requests per second")

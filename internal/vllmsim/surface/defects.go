@@ -59,28 +59,42 @@ func (s *Server) underLastLabels(f *wire.Family) {
 	if len(f.Points) == 0 || f.Name == "vllm:"+loraInfo || f.Name == "vllm:"+cacheConfig {
 		return
 	}
-	last := f.Points[len(f.Points)-1]
-	if f.Type == wire.Gauge {
+	perEngine := len(f.Points) / len(s.Engines)
+	if s.shows(catalog.DefectRayLastLabel) && perEngine > 1 {
+		var merged []wire.Point
+		for engine := range s.Engines {
+			merged = append(merged, underLast(f.Type, f.Points[engine*perEngine:(engine+1)*perEngine], perEngine-1))
+		}
+		f.Points, perEngine = merged, 1
+	}
+	if s.shows(catalog.DefectRayLastEngine) && len(s.Engines) > 1 {
 		newest := 0
 		for i, st := range s.Engines {
 			if st.LastStep > s.Engines[newest].LastStep {
 				newest = i
 			}
 		}
-		perEngine := len(f.Points) / len(s.Engines)
-		last.Value = f.Points[(newest+1)*perEngine-1].Value
-		f.Points = []wire.Point{last}
-		return
+		f.Points = []wire.Point{underLast(f.Type, f.Points, newest)}
+	}
+}
+
+// underLast merges points under the labels of the last one: counters and histograms add up,
+// a gauge has the value of the point that was written last.
+func underLast(kind wire.Type, points []wire.Point, written int) wire.Point {
+	last := points[len(points)-1]
+	if kind == wire.Gauge {
+		last.Value = points[written].Value
+		return last
 	}
 	last.Cumulative = slices.Clone(last.Cumulative)
-	for _, pt := range f.Points[:len(f.Points)-1] {
+	for _, pt := range points[:len(points)-1] {
 		last.Value += pt.Value
 		last.Count += pt.Count
 		for i, n := range pt.Cumulative {
 			last.Cumulative[i] += n
 		}
 	}
-	f.Points = []wire.Point{last}
+	return last
 }
 
 // hybridBlockSize is the block size that a server with a hybrid model reports: what was

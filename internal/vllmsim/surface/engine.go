@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/wire"
 )
@@ -27,7 +26,7 @@ func (s *Server) engineFamilies() []wire.Family {
 			continue
 		}
 		f := s.family(r)
-		if s.isRay() && s.shows(catalog.DefectRayLastLabel) {
+		if s.isRay() {
 			s.underLastLabels(&f)
 		}
 		if len(f.Points) == 0 && (s.multiProcess() || s.isRay()) {

@@ -151,7 +151,8 @@ func (s *Server) cacheValue(field string) string {
 	case "num_gpu_blocks":
 		blocks := s.KVTokens / s.BlockSize
 		switch {
-		case s.shows(catalog.DefectBlocksNotANumber):
+		case s.shows(catalog.DefectBlocksNotANumber),
+			s.Dialect == V1MultiProcess && s.APIServers > 1 && s.shows(catalog.DefectBlocksUnknownToApiServers):
 			return "None"
 		case s.shows(catalog.DefectBlocksSummedOverEngines):
 			blocks *= len(s.Engines)

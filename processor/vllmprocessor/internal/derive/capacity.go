@@ -34,7 +34,7 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	if status == window.Missing && settings.CapacityFromBlocks {
 		tokens, reason = fromBlocks(&m.Now, m.Now.Engine)
 	}
-	if reason == OK && Frozen(&m.Now) {
+	if reason == OK && (Frozen(&m.Now) || Mixed(&m.Now)) {
 		reason = KnownDefect
 	}
 	return tokens * (1 - used), reason

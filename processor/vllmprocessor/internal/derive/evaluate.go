@@ -204,7 +204,6 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			continue
 		}
 		if in.misattributed && row.speculative {
-			e.withhold(row.Quotient == nil || row.Of(settings, &members[0]).Reason == OK)
 			continue
 		}
 		if row.shared != "" && !in.rollup && !in.alone && members[0].Now.Affected(row.shared) {

@@ -37,6 +37,28 @@ func underLast(v *window.View, in collect.Input, last []string) bool {
 	return n == 1 && slices.Contains(last, only) && v.Affected(catalog.DefectRayLastLabel)
 }
 
+// Mixed reports whether the gauges of an engine can be those of any engine of the server:
+// through Ray each engine overwrites what another one wrote.
+func Mixed(v *window.View) bool { return v.Affected(catalog.DefectRayLastEngine) }
+
+// unmixed is the reason of a value that needs gauges of one engine.
+func unmixed(v *window.View, reason Reason) Reason {
+	if reason == OK && Mixed(v) {
+		return KnownDefect
+	}
+	return reason
+}
+
+// onlyALaterPosition reports whether all accepted tokens are counted under the last
+// position: there is one, and it is not the first.
+func onlyALaterPosition(v *window.View) bool {
+	n, first := 0, false
+	for label := range v.Labels(collect.AcceptedTokensPerPosition) {
+		n, first = n+1, first || label.Value(0) == "0"
+	}
+	return n == 1 && !first && v.Affected(catalog.DefectRayLastLabel)
+}
+
 // Frozen reports whether the gauges of an engine can be those of requests that are gone:
 // there are requests, nothing was counted in the whole window, and the server can have
 // the defect. A stall looks the same.
@@ -103,6 +125,13 @@ func unsound(v *window.View, in collect.Input) bool {
 		return nearZero(v, in) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
 	}
 	return false
+}
+
+// Untrusted reports whether a defect makes the times of a distribution wrong in this
+// window, so that none of them can be compared with a threshold.
+func Untrusted(v *window.View, in collect.Input) bool {
+	from, why := source(v, in)
+	return from != in || why != OK || unsound(v, in)
 }
 
 // nearZero reports whether times can be those that some V0 servers observed as about 0.

@@ -50,6 +50,9 @@ func foundLocally(v *window.View) (found Parts, counted bool) {
 		}
 		external, statusExternal = 0, window.Present
 	}
+	if external > 0 && v.Affected(catalog.DefectNegativeTokenCounts) {
+		return noParts, false // what was loaded again after a preemption counts twice
+	}
 	reason := worst(status, statusPrompts, statusExternal)
 	if reason == OK && external > cached {
 		reason = Contradiction

@@ -44,7 +44,7 @@ type Row struct {
 	// share is true where the numerator is a part of the denominator. A greater
 	// numerator means a restart that no counter shows.
 	share bool
-	// speculative is true where old servers count all engines for one.
+	// speculative is true for a value of drafts, which can all be counted for one engine.
 	speculative bool
 	// shared is a defect because of which the value of one of several engines means
 	// nothing; only the one over all of them is right.

@@ -114,7 +114,9 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(collect.PrefixCacheHits, collect.PrefixCacheQueries))
 	quotient("vllm.prompt_tokens_cached_ratio", 0, s.counters(collect.PromptTokensCached, collect.PromptTokens))
 	quotient("vllm.external_prefix_cache.hit_ratio", 0, s.counters(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries))
-	quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
+	if rollup || alone { // the cache belongs to the front end
+		quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
+	}
 	quotient("vllm.request.queue_time_ratio", 0, s.sums(collect.QueueTime, collect.E2ERequestLatency))
 	quotient("vllm.input_output_ratio", 0, s.sums(collect.RequestPromptTokens, collect.RequestGenerationTokens))
 	quotient("vllm.tokens_per_iteration", s.minCount, s.average(collect.IterationTokens))

@@ -130,7 +130,7 @@ func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Now)
 	change, statusToo := m.Now.Change(collect.Waiting)
-	return perSecond(max(n+change, 0), m.Now.Elapsed, worst(status, statusToo))
+	return perSecond(max(n+change, 0), m.Now.Elapsed, unmixed(&m.Now, worst(status, statusToo)))
 }
 
 // queueWait is Little's law. All versions count deferred requests among the waiting ones.
@@ -142,6 +142,9 @@ func queueWait(_ *Settings, m *Member) Parts {
 	}
 	n, statusToo := firstTokens(&m.Now)
 	served, reason := perSecond(n, m.Now.Elapsed, worst(status, statusToo))
+	if n > 0 {
+		reason = unmixed(&m.Now, reason)
+	}
 	return Parts{Numerator: queue, Denominator: served, Reason: reason}
 }
 
@@ -187,7 +190,7 @@ func cancelled(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Long)
 	done, statusDone := m.Long.Increase(collect.RequestSuccess)
 	change, statusChange := m.Long.Change(collect.Running)
-	return perSecond(max(n-done-change, 0), m.Long.Elapsed, worst(status, statusDone, statusChange))
+	return perSecond(max(n-done-change, 0), m.Long.Elapsed, unmixed(&m.Long, worst(status, statusDone, statusChange)))
 }
 
 func acceptanceLength(_ *Settings, m *Member) Parts {
@@ -202,9 +205,13 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	if reason = worst(status, statusToo); reason != OK {
 		return noParts, reason
 	}
+	merged := drafts > 0 && onlyALaterPosition(&m.Now)
 	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
 		parts := Parts{Numerator: accepted, Denominator: drafts}
 		parts.share()
+		if merged {
+			parts.Reason = KnownDefect
+		}
 		yield(Extra{position.Value(0)}, parts)
 	}
 	return Parts{Denominator: drafts}, OK

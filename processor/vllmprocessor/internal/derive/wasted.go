@@ -3,6 +3,7 @@ package derive
 import (
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -20,7 +21,15 @@ func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reaso
 	if drafts == Pending || abandoned == Pending {
 		return noParts, Pending
 	}
-	if drafts == OK {
+	abandoned = unmixed(&m.Long, abandoned)
+	if m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
+		for _, reason := range []*Reason{&drafts, &abandoned} {
+			if *reason == OK {
+				*reason = KnownDefect
+			}
+		}
+	}
+	if drafts == OK || drafts == KnownDefect {
 		if accepted > drafted {
 			drafts = Contradiction
 		}

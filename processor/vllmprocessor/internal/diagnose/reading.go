@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
@@ -73,6 +74,9 @@ type reader struct {
 	// keep their last values.
 	front   front
 	freezes bool
+	// merged is true where the only engine has the counters of all engines, and the gauges
+	// of one of them.
+	merged bool
 }
 
 // value is a number of a view; NaN where the server does not report it.
@@ -91,7 +95,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	out.healthy = r.healthy
 	out.restarted, _ = v.Restarted()
 	out.progress = [numProgress]float64{
-		value(v.Total(collect.GenerationTokens)), value(v.Total(collect.PrefixCacheQueries)),
+		value(v.Total(collect.GenerationTokens)), lookups(v),
 		value(v.Gauge(collect.KVCacheUtilization)), value(v.Total(collect.EstimatedFLOPs)),
 		// A model that only embeds generates nothing, and may have no KV cache.
 		value(v.Total(collect.PromptTokens)),
@@ -99,9 +103,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(collect.RequestSuccess)), r.freezes
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
-	s[signal.KVUtilization] = value(v.Average(collect.KVCacheUtilization))
+	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(collect.KVCacheUtilization)))
 	s[signal.Waiting] = value(v.Average(collect.Waiting))
-	s[signal.Deferred] = value(v.AverageOf(collect.WaitingByReason, "deferred"))
+	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
 
 	firstTokens, ttft := moments(v, collect.TimeToFirstToken)
@@ -114,13 +118,16 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.FirstTokenRate] = rate
 	admitted := max(firstTokens+value(v.Change(collect.Waiting)), 0)
 	s[signal.ArrivalRate] = admitted / v.Elapsed
-	generated := value(v.Increase(collect.GenerationTokens))
+	generated, prompt := value(v.Increase(collect.GenerationTokens)), value(v.Increase(collect.PromptTokens))
+	if !derive.Tokens(v) {
+		generated, prompt = math.NaN(), math.NaN()
+	}
 	out.Generation = generated / v.Elapsed
 	s[signal.GenerationRate] = out.Generation
 
-	prompt := value(v.Increase(collect.PromptTokens))
 	s[signal.PromptTokens] = prompt / firstTokens
-	s[signal.ComputedTokens] = s[signal.PromptTokens] * computedShare(v)
+	share := computedShare(v)
+	s[signal.ComputedTokens] = s[signal.PromptTokens] * share
 	// The mean over finished requests is exact. Without it, tokens per first token are
 	// used, which are wrong for a while after lengths or rates change.
 	s[signal.OutputTokens] = signal.Or(output, generated/firstTokens)
@@ -128,7 +135,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.Preemptions] = preempted / firstTokens
 	// A preempted request computes its prompt and what it had generated again.
 	again := signal.OrZero(preempted) / v.Elapsed * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2)
-	out.Computed = s[signal.ComputedTokens]*rate + signal.OrZero(again)
+	// At most all prompts are computed. Then a step has at least the time that its load
+	// explains, so that it is not taken for slow where it is not.
+	out.Computed = s[signal.PromptTokens]*signal.Or(share, 1)*rate + signal.OrZero(again)
 
 	s[signal.AcceptanceLength] = acceptance(v)
 	s[signal.InterTokenLatency] = step
@@ -148,7 +157,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.KVPerToken] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.PromptTokens] + s[signal.OutputTokens]/2))
 	s[signal.KVPerComputed] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.ComputedTokens] + s[signal.OutputTokens]/2))
 	ended := value(v.Increase(collect.RequestSuccess))
-	s[signal.ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
+	if derive.Reasons(v) {
+		s[signal.ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
+	}
 	s[signal.CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
 	out.finished = signal.Or(finished, ended)
 	if signal.Known(r.errors) && !(s[signal.ErrorRatio] >= r.errors) {
@@ -161,6 +172,12 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[signal.DroppedRatio] = out.dropped / (out.dropped + r.arrived)
 	}
 	s[signal.FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
+	if r.merged {
+		out.Computed = math.NaN()
+		for _, of := range ofOneEngine {
+			s[of] = math.NaN()
+		}
+	}
 	for i := range s {
 		if math.IsInf(s[i], 0) {
 			s[i] = math.NaN()
@@ -175,6 +192,20 @@ func (r *reader) read(v *window.View, at int64) reading {
 	return out
 }
 
+// ofOneEngine are the signals that need a gauge of the same engines as the counters.
+var ofOneEngine = []signal.Signal{
+	signal.Running, signal.Waiting, signal.Deferred, signal.KVUtilization, signal.KVPerToken, signal.KVPerComputed, signal.QueueWait, signal.ArrivalRate,
+}
+
+// lookups are the prefix cache's, where they show progress. A request that waits can be
+// looked up at each step, also where the engine can never admit it.
+func lookups(v *window.View) float64 {
+	if waiting, _ := v.Gauge(collect.Waiting); waiting > 0 && v.Affected(catalog.DefectCacheQueriesRecounted) {
+		return 0
+	}
+	return value(v.Total(collect.PrefixCacheQueries))
+}
+
 // lacks reports whether the server lacks both latencies of tokens.
 func (r *reader) lacks(v *window.View) bool {
 	_, _, _, first := v.Moments(collect.TimeToFirstToken)
@@ -183,30 +214,45 @@ func (r *reader) lacks(v *window.View) bool {
 }
 
 // moments returns how many observations a distribution got and their mean.
-func moments(v *window.View, in collect.Input) (count, mean float64) {
-	n, sum, hasSum, status := v.Moments(in)
-	if status != window.Present {
-		return math.NaN(), math.NaN()
-	}
-	if !hasSum || n <= 0 {
-		return n, math.NaN()
-	}
-	return n, sum / n
-}
+func moments(v *window.View, in collect.Input) (count, mean float64) { return derive.Mean(v, in) }
 
 // computedShare is the share of the prompt tokens that were computed and not found in a
-// cache; 1 where the server does not report it.
+// cache; 1 where the server does not report it, and NaN where a defect hides it.
 func computedShare(v *window.View) float64 {
-	for _, quotient := range [][2]collect.Input{
-		{collect.PromptTokensCached, collect.PromptTokens},
-		{collect.PrefixCacheHits, collect.PrefixCacheQueries},
-	} {
-		found, all := value(v.Increase(quotient[0])), value(v.Increase(quotient[1]))
-		if found <= all && all > 0 {
-			return 1 - found/all
-		}
+	found, all := value(v.Increase(collect.PromptTokensCached)), value(v.Increase(collect.PromptTokens))
+	if found <= all && all > 0 {
+		return 1 - found/all
 	}
-	return 1
+	share, reason := derive.FoundInCache(v)
+	if reason == derive.KnownDefect {
+		return math.NaN()
+	}
+	return 1 - signal.OrZero(share)
+}
+
+// nullBlock is more than the share of one block in a KV cache of the usual size. Some
+// versions count the block that is never used.
+const nullBlock = 1e-3
+
+func withoutNullBlock(v *window.View, utilization float64) float64 {
+	if utilization < nullBlock && v.Affected(catalog.DefectNullBlockUsed) {
+		return 0
+	}
+	return utilization
+}
+
+// deferred is the number of requests that wait for something other than capacity. Under
+// Ray some servers write the requests of each reason over those of the one before, and so
+// have one reason only.
+func deferred(v *window.View) float64 {
+	reasons := 0
+	for range v.Labels(collect.WaitingByReason) {
+		reasons++
+	}
+	if reasons == 1 && v.Affected(catalog.DefectRayLastLabel) {
+		return math.NaN()
+	}
+	return value(v.AverageOf(collect.WaitingByReason, "deferred"))
 }
 
 // reuses is how often an evicted KV block had been used again. vLLM
@@ -238,8 +284,17 @@ func frontEnd(v *window.View) float64 {
 	if n != queued || n != inferred {
 		return math.NaN()
 	}
-	return max(all-queue-inference, 0)
+	outside := all - queue - inference
+	if outside < -clocks {
+		// With streaming input the whole is that of the last chunk only.
+		return math.NaN()
+	}
+	return max(outside, 0)
 }
+
+// clocks is by how much the parts of a request's time can exceed the whole, which another
+// clock measures, in seconds.
+const clocks = 0.01
 
 // serverErrors is the share of the requests that a server answered with 5xx over
 // the window.

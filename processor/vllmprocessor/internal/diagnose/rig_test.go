@@ -61,7 +61,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{
 		t: t, settings: settings(2), state: &State{}, at: int64(time.Hour) * 400_000,
 		window:  window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
-		version: "0.24.0", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
+		version: "0.27.0", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
 	}
 }
 

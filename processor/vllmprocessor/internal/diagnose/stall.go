@@ -142,9 +142,7 @@ func (r *reading) doubt(s standstill) {
 	if s != deserted && s != ambiguous {
 		return
 	}
-	for _, of := range []signal.Signal{
-		signal.Running, signal.Waiting, signal.Deferred, signal.KVUtilization, signal.KVPerToken, signal.KVPerComputed, signal.QueueWait, signal.ArrivalRate,
-	} {
+	for _, of := range ofOneEngine {
 		r.Signals[of] = math.NaN()
 	}
 	if s == deserted {

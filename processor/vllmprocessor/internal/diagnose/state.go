@@ -215,6 +215,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if engines > 1 {
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
+	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
 	s.server.count(up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false

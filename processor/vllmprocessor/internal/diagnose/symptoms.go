@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -188,7 +189,7 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 			continue
 		}
 		seen.Reset()
-		if v.AddTo(&seen, o.Input) != window.Present || seen.Count < leastObjectiveSeen {
+		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
 			continue
 		}
 		good, undecided := seen.Within(o.Threshold)
@@ -196,7 +197,7 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 		request := one
 		if o.Input == collect.InterTokenLatency {
 			seen.Reset()
-			if v.AddTo(&seen, collect.TimePerOutputToken) != window.Present || seen.Count < leastObjectiveSeen {
+			if derive.Observations(v, &seen, collect.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
 				continue
 			}
 			good, undecided = seen.Within(o.Threshold)

@@ -80,7 +80,7 @@ func changedBetween(from, to string) (changed *signal.Set, any bool) {
 			continue
 		}
 		for s := range signal.Count {
-			if inputs[s].concerned(&d) && incomparable(decided[decision{s, d.ID}], &d) {
+			if inputs[s].concerned(&d) && incomparable(decision{s, d.ID}, &d) {
 				changed[s], any = true, true
 			}
 		}
@@ -91,11 +91,12 @@ func changedBetween(from, to string) (changed *signal.Set, any bool) {
 // incomparable reports whether a signal has other numbers with a defect than without it.
 // Where it is corrected, or withheld while the defect acts, those that it has are right. A
 // metric that changed its meaning is right before and after.
-func incomparable(verdict string, d *catalog.Defect) bool {
+func incomparable(of decision, d *catalog.Defect) bool {
+	verdict := decided[of]
 	if d.Change {
 		return verdict != "unaffected"
 	}
-	return verdict != "unaffected" && verdict != "corrected" && verdict != "withheld"
+	return verdict != "unaffected" && verdict != "corrected" && verdict != "withheld" && !comparable[d.ID]
 }
 
 // decision is what a row of the catalogue's decisions is about.
@@ -115,6 +116,20 @@ var decided = func() map[decision]string {
 			}
 			for _, id := range row.Defects {
 				all[decision{s, id}] = row.Verdict
+			}
+		}
+	}
+	return all
+}()
+
+// comparable are the defects of which the catalogue has decided that what is learned with
+// them and without them can be compared.
+var comparable = func() map[catalog.DefectID]bool {
+	all := map[catalog.DefectID]bool{}
+	for _, row := range catalog.Decisions() {
+		if slices.Contains(row.Of, "rule:learned") && row.Verdict == "unaffected" {
+			for _, id := range row.Defects {
+				all[id] = true
 			}
 		}
 	}

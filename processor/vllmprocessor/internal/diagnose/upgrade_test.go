@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -117,26 +118,48 @@ func (h has) BeginServer() []byte              { return nil }
 func (h has) End([]collect.Attribute, []byte)  {}
 func (h has) EndServer([]byte)                 {}
 
-// Each boundary between two versions forgets what the catalogue says, and no more.
-func TestWhatAnUpgradeForgetsIsDecidedByTheCatalogue(t *testing.T) {
+// Most defects of the catalogue begin or end somewhere without a signal of which numbers
+// before and after differ. The baseline survives these versions: it shows whether the new
+// one is slower.
+func TestOnlyWhatTheCatalogueNamesIsForgotten(t *testing.T) {
+	t.Parallel()
+	const first = "frontend_overhead_mean objective_missed_ratio time_to_first_token_mean"
+	for _, test := range []struct{ from, to, want string }{
+		{"0.10.0", "0.10.1", ""},
+		{"0.10.1", "0.10.2", ""}, // gauges no longer freeze, and an empty KV cache is 0
+		{"0.15.0", "0.16.1", ""},
+		{"0.16.0", "0.17.0", first},
+		{"0.17.0", "0.16.0", first},
+		{"0.10.0", "0.19.1", first},
+		{"0.19.1", "0.20.0", "queue_wait_estimate"}, // deferred requests are told apart
+		{"0.20.0", "0.25.0", ""},
+		{"0.25.0", "0.28.0", ""}, // the last repairs: 5xx, and lookups that were counted again
+		{"0.9.2", "0.28.0", "frontend_overhead_mean objective_missed_ratio queue_wait_estimate time_to_first_token_mean"},
+	} {
+		set, _ := changedBetween(test.from, test.to)
+		assert.Equal(t, test.want, strings.Join((&Upgrade{Signals: *set}).Names(), " "), "from %s to %s", test.from, test.to)
+	}
+}
+
+// A defect about which nothing is decided changes what its metrics mean.
+func TestAnUndecidedDefectMakesNumbersIncomparable(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		defect  catalog.Defect
-		verdict string
-		want    bool
+		defect catalog.Defect
+		want   bool
 	}{
-		"changed its meaning":                {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.queue_time"}}, "corrected", true},
-		"changed, which does not matter":     {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.queue_time"}}, "unaffected", false},
-		"is wrong within bounds":             {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "bounded", true},
-		"is withheld while it is wrong":      {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "withheld", false},
-		"is corrected":                       {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "corrected", false},
-		"is not decided":                     {catalog.Defect{ID: "x", Metrics: []string{"vllm.request.queue_time"}}, "", true},
-		"concerns another metric":            {catalog.Defect{ID: "x", Change: true, Metrics: []string{"vllm.request.decode_time"}}, "corrected", false},
-		"concerns everything, within bounds": {catalog.Defect{ID: "x", Metrics: []string{"*"}}, "bounded", true},
+		"about this metric":  {catalog.Defect{ID: "new", Metrics: []string{"vllm.request.queue_time"}}, true},
+		"about another one":  {catalog.Defect{ID: "new", Metrics: []string{"vllm.request.decode_time"}}, false},
+		"about all of them":  {catalog.Defect{ID: "new", Metrics: []string{"*"}}, true},
+		"about nothing else": {catalog.Defect{ID: "new"}, false},
 	} {
-		got := inputs[signal.QueueTime].concerned(&test.defect) && incomparable(test.verdict, &test.defect)
+		got := inputs[signal.QueueTime].concerned(&test.defect) && incomparable(decision{signal.QueueTime, "new"}, &test.defect)
 		assert.Equal(t, test.want, got, name)
 	}
+	assert.True(t, incomparable(decision{signal.TimeToFirstToken, catalog.DefectArrivalTimeMoved}, &catalog.Defect{Change: true}))
+	assert.False(t, incomparable(decision{signal.FirstTokenRate, catalog.DefectArrivalTimeMoved}, &catalog.Defect{Change: true}), "a number of requests is no time")
+	assert.True(t, incomparable(decision{signal.QueueWait, catalog.DefectDeferredInWaiting}, &catalog.Defect{ID: catalog.DefectDeferredInWaiting}))
+	assert.False(t, incomparable(decision{signal.FirstTokenRate, catalog.DefectFirstTokenWithoutToken}, &catalog.Defect{ID: catalog.DefectFirstTokenWithoutToken}))
 }
 
 // A fit belongs to the factor that is computed with it.

@@ -29,6 +29,7 @@ type server struct {
 	memory    emit.Memory
 	report    window.Report
 	room      int
+	version   string
 	times     map[string]int64
 }
 
@@ -79,7 +80,7 @@ func nanoseconds(seconds float64) int64 {
 // at sends a batch and returns what is written for it.
 func (s *server) at(seconds float64, samples ...sample) points {
 	s.t.Helper()
-	batch := &collect.Batch{Time: nanoseconds(seconds)}
+	batch := &collect.Batch{Time: nanoseconds(seconds), Evidence: collect.Evidence{Version: s.version}}
 	groups := map[string]int{}
 	for _, each := range samples {
 		key := each.engine

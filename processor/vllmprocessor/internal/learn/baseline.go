@@ -170,6 +170,9 @@ func (b *Baseline) Learn(w *Window, length time.Duration) {
 		b.Levels[s].learn(math.Log(w.Signals[s] + floor[s]))
 	}
 	sequences, tokens, prompt := w.StepLoad()
+	if !signal.Known(w.Signals[signal.ComputedTokens]) {
+		prompt = math.NaN() // The load is not known, only a bound of it.
+	}
 	b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
 	own, others := w.PrefillLoad()
 	b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)

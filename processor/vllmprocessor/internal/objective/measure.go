@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -117,10 +118,10 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 			continue
 		}
 		if p.objectives[i].Matches(at.model) {
-			counts := countsOf(histogram, p.objectives[i].Threshold)
+			counts := countsOf(v, in, histogram, p.objectives[i].Threshold)
 			if status == window.Defective {
 				// Some of the observations are false, and it is not known which.
-				counts.Good, counts.Undecided = 0, counts.Valid
+				counts = Counts{Valid: histogram.Count, Undecided: histogram.Count}
 			}
 			s.add(step{stepKey{at, i, since}, r.Time(), counts, histogram.Bounds})
 		}
@@ -136,8 +137,12 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	}
 }
 
-// countsOf divides the observations of a histogram by a threshold.
-func countsOf(h *histogram.Histogram, threshold Duration) Counts {
+// countsOf divides the observations of a histogram by a threshold. Those that a known
+// defect of the server makes wrong could be on either side.
+func countsOf(v *window.View, in collect.Input, h *histogram.Histogram, threshold Duration) Counts {
+	if h.Count > 0 && derive.Untrusted(v, in) {
+		return Counts{Valid: h.Count, Undecided: h.Count}
+	}
 	good, undecided := h.Within(threshold.Seconds())
 	return Counts{Valid: h.Count, Good: good, Undecided: undecided}
 }

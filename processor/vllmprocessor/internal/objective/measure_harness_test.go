@@ -75,6 +75,8 @@ type service struct {
 	keeper    keeper
 	evaluator Evaluator
 	now       int64
+	// evidence is what the server shows of itself.
+	evidence collect.Evidence
 }
 
 func newService(t *testing.T, objectives ...Objective) *service {
@@ -108,7 +110,7 @@ func (d distribution) ends() distribution                  { d.gone = true; retu
 
 func (s *service) observe(seconds int64, all ...distribution) {
 	s.now = at(seconds)
-	b := &collect.Batch{Time: s.now}
+	b := &collect.Batch{Time: s.now, Evidence: s.evidence}
 	for _, d := range all {
 		g := collect.NewGroup([]collect.Attribute{{Name: "engine", Value: d.engine}, {Name: "model_name", Value: d.model}})
 		i := slices.IndexFunc(b.Groups, func(other collect.Group) bool { return other.Key == g.Key })

@@ -43,6 +43,8 @@ type fleet struct {
 	pools   *pool.Pools
 	groupBy []string
 	servers map[string]*server
+	// version is that of the servers: one without defects that concern a row, if not set.
+	version string
 }
 
 const minute = time.Minute
@@ -57,7 +59,7 @@ func newFleet(t *testing.T, change ...func(*pool.Settings)) *fleet {
 	for _, c := range change {
 		c(&settings)
 	}
-	return &fleet{t: t, pools: pool.New(settings), groupBy: settings.GroupBy, servers: map[string]*server{}}
+	return &fleet{t: t, pools: pool.New(settings), groupBy: settings.GroupBy, servers: map[string]*server{}, version: "0.40.0"}
 }
 
 // server returns a server, which is made when it is named first; the attributes
@@ -87,7 +89,7 @@ func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
-	batch := collect.Batch{Resource: key, Time: at(seconds)}
+	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version}}
 	for i, e := range engines {
 		var start int64
 		if e.start != 0 {

@@ -129,7 +129,7 @@ func state(in collect.Input) part {
 	return func(_ *derive.Settings, m *derive.Member) derive.Parts {
 		value, status := m.Now.Gauge(in)
 		reason := derive.Because(status)
-		if reason == derive.OK && derive.Frozen(&m.Now) {
+		if reason == derive.OK && (derive.Frozen(&m.Now) || derive.Mixed(&m.Now)) {
 			reason = derive.KnownDefect
 		}
 		if in == collect.KVCacheUtilization && value < nullBlock && m.Now.Affected(catalog.DefectNullBlockUsed) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
@@ -86,6 +87,15 @@ func (l *changeLog) summary() {
 	}
 	l.logger.Warn(fmt.Sprintf("diagnosis: %d more changes within a minute were not logged one by one; vllm.diagnosis.condition and vllm.diagnosis.cause have all of them", total), fields...)
 	clear(l.unlogged)
+}
+
+// upgraded logs that what is usual is learned anew because of another version: one line
+// for all engines of a server. It needs no lock.
+func (l *changeLog) upgraded(u *diagnose.Upgrade, resource pcommon.Map) {
+	l.logger.Info(
+		fmt.Sprintf("diagnosis: the version of vLLM changed from %s to %s, between which some of its metrics changed; what is usual for the signals of these metrics is learned anew, see %s", u.From, u.To, catalog.DefectsPage),
+		append(stage.ServerFields(resource), zap.String("previous_version", u.From), zap.String("version", u.To), zap.Strings("signals", u.Names()), zap.Int("engines", u.Engines))...,
+	)
 }
 
 // logLevels are the levels by severity. The level error is for errors of the collector

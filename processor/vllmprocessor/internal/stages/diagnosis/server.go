@@ -27,6 +27,9 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 	}
 	changes := s.engines.Observe(&s.settings, s.server.Window)
 	if !batch.Elsewhere {
+		if upgrade := s.engines.Upgraded(); upgrade != nil {
+			s.log.upgraded(upgrade, s.server.Attributes)
+		}
 		s.logChanges(ctx, changes, s.server.Attributes, batch.Now)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// root is the root of the repository.
+const root = "../../.."
+
 // dashboard is what of a shipped file for Grafana is executed.
 type dashboard struct {
 	UID        string `json:"uid"`

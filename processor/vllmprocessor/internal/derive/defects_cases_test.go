@@ -1,0 +1,239 @@
+package derive_test
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+func defectCases() map[string][]defectCase {
+	all := map[string][]defectCase{}
+	for _, some := range []map[string][]defectCase{cacheCases(), labelCases(), capacityCases(), answerCases(), stepCases(), timeCases(), requestCases(), gaugeCases()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// A prompt of 100 tokens, of which 40 are cached, is looked up eleven times. So is another
+// one of which 890 of 900 tokens are cached, and that still waits.
+func cacheCases() map[string][]defectCase {
+	const hits = "prefix_cache.hit_ratio"
+	lookups := []point{
+		count(collect.PrefixCacheHits, 900), count(collect.PrefixCacheQueries, 1000), count(collect.PromptTokens, 100),
+		count(collect.Running, 0), lengths(collect.RequestPromptTokens, 100, 0, 1),
+	}
+	cached := append(slices.Clone(lookups), count(collect.PromptTokensCached, 40))
+	sources := append(slices.Clone(cached),
+		count(collect.PromptTokensBySource, 60, "local_compute"), count(collect.PromptTokensBySource, 31, "local_cache_hit"),
+		count(collect.PromptTokensBySource, 10, "external_kv_transfer"))
+	connector := append(slices.Clone(cached), count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 10))
+	loaded := append(slices.Clone(sources), count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 10))
+	preempted := func(n float64) []point {
+		return []point{
+			count(collect.PrefixCacheHits, 90), count(collect.PrefixCacheQueries, 100), count(collect.PromptTokens, 100),
+			count(collect.Running, 0), lengths(collect.RequestPromptTokens, 100, 0, 1), count(collect.Preemptions, n),
+		}
+	}
+	external := []point{count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 15)}
+	return map[string][]defectCase{
+		"cache-queries-recounted": {
+			{name: "cached tokens", server: release("0.20.0"), points: cached, want: map[string]float64{hits: 0.4}},
+			{name: "version from a family", server: proves("0.16.0"), points: cached, want: map[string]float64{hits: 0.4}, elsewhere: true},
+			{name: "of a connector", server: release("0.20.0"), points: sources, want: map[string]float64{hits: 0.3}},
+			{name: "fixed", server: release("0.27.0"), points: cached, want: map[string]float64{hits: 0.9}},
+			{name: "a connector whose tokens are not counted apart", server: release("0.20.0"), points: connector, want: map[string]float64{hits: absent}},
+			{
+				name: "no cached tokens, more lookups than prompts", server: release("0.15.0"), points: lookups,
+				want: map[string]float64{hits: absent},
+			},
+			{
+				name: "no cached tokens, the lookups of the requests in flight", server: release("0.15.0"),
+				points: append([]point{count(collect.Running, 8)}, slices.DeleteFunc(slices.Clone(lookups), func(p point) bool { return p.Input == collect.Running })...),
+				want:   map[string]float64{hits: 0.9},
+			},
+			{
+				name: "no prefix cache", server: release("0.20.0"), want: map[string]float64{hits: absent}, uncounted: true,
+				points: []point{count(collect.PrefixCacheHits, 0), count(collect.PrefixCacheQueries, 0), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 0)},
+			},
+		},
+		"negative-token-counts": {
+			{
+				name: "loaded again after a preemption", server: release("0.19.1"), points: loaded, want: map[string]float64{
+					hits: absent, "prompt_tokens_cached_ratio": 0.4, "prefill_compute_throughput": 60.0 / interval,
+				},
+			},
+			{name: "fixed", server: release("0.20.0"), points: loaded, want: map[string]float64{hits: 0.3}},
+		},
+		"own-blocks-found": {
+			{name: "preempted", server: release("0.11.0"), points: preempted(1), want: map[string]float64{hits: absent}},
+			{name: "not preempted", server: release("0.11.0"), points: preempted(0), want: map[string]float64{hits: 0.9}},
+			{name: "fixed", server: release("0.11.1"), points: preempted(1), want: map[string]float64{hits: 0.9}},
+		},
+		"decode-side-finds-nothing": {{
+			name: "nothing is found, and 0 says so", server: release("0.22.0"), want: map[string]float64{hits: 0},
+			points: []point{count(collect.PrefixCacheHits, 0), count(collect.PrefixCacheQueries, 100), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 0)},
+		}},
+		"external-hits-wrong": {
+			{name: "local hits are among the queries", server: release("0.15.1"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": absent}},
+			{name: "fixed", server: release("0.16.0"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": 0.25}},
+		},
+		"mm-cache-under-any-engine": {
+			{
+				name: "two engines", server: release("0.20.0"), want: map[string]float64{
+					"mm_cache.hit_ratio": absent, "mm_cache.hit_ratio 1": absent, "mm_cache.hit_ratio all": 0.25,
+				},
+				points: append([]point{count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 10)},
+					as("1", count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 30))...),
+			},
+			{
+				name: "one engine", server: release("0.20.0"), want: map[string]float64{"mm_cache.hit_ratio": 0.5},
+				points: []point{count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 10)},
+			},
+		},
+	}
+}
+
+// Through Ray, all ten finished requests have one reason, and all 100 prompt tokens, 40 of
+// them cached, one source.
+func labelCases() map[string][]defectCase {
+	finished := []point{count(collect.RequestSuccess, 10, "error")}
+	sources := []point{
+		count(collect.PromptTokensBySource, 100, "external_kv_transfer"), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 40),
+	}
+	positions := []point{
+		count(collect.Drafts, 10), count(collect.DraftTokens, 30), count(collect.AcceptedTokens, 9), count(collect.AcceptedTokensPerPosition, 9, "2"),
+	}
+	engine := as("1",
+		count(collect.GenerationTokens, 30), times(collect.TimeToFirstToken, 3, 3), count(collect.RequestSuccess, 3, "stop"),
+		count(collect.Running, 1), count(collect.Waiting, 1), count(collect.KVCacheUtilization, 0.5), count(collect.CacheConfigTokens, 100),
+		count(collect.PromptTokens, 100), lengths(collect.RequestPromptTokens, 100, 0, 1),
+	)
+	gauges := map[string]float64{
+		"arrival_rate 1": absent, "request.queue_wait_estimate 1": absent, "request.cancelled_estimate 1": absent, "kv_cache.free 1": absent,
+		"wasted_tokens_ratio 1 abandoned_prefill lower": absent, "wasted_tokens_ratio 1 abandoned_prefill upper": absent,
+		"generation_throughput 1": 30.0 / interval, "first_token_rate 1": 3.0 / interval,
+	}
+	return map[string][]defectCase{
+		"ray-last-label": {
+			{name: "one reason", server: signed("0.19.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": absent, "request_throughput": 10.0 / interval}},
+			{name: "not Ray", server: release("0.19.0"), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
+			{name: "fixed", server: signed("0.21.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
+			{
+				name: "the source external_kv_transfer", server: signed("0.19.0", collect.Ray), points: sources,
+				want: map[string]float64{"prefill_compute_throughput": 60.0 / interval, "prompt_tokens_cached_ratio": 0.4},
+			},
+			{
+				name: "no cached tokens to correct it", server: signed("0.19.0", collect.Ray), points: sources[:2],
+				want: map[string]float64{"prefill_compute_throughput": absent},
+			},
+			{
+				name: "the last position", server: signed("0.19.0", collect.Ray), points: positions,
+				want: map[string]float64{"spec_decode.position_acceptance_ratio 2": absent, "spec_decode.acceptance_ratio": 0.3},
+			},
+			{
+				name: "one position", server: signed("0.19.0", collect.Ray), want: map[string]float64{"spec_decode.position_acceptance_ratio 0": 0.9},
+				points: append(slices.Clone(positions[:3]), count(collect.AcceptedTokensPerPosition, 9, "0")),
+			},
+			{
+				name: "the reason that was set last", server: signed("0.20.0", collect.Ray), want: map[string]float64{"request.queue_wait_estimate": 50},
+				points: []point{count(collect.WaitingByReason, 0, "deferred"), count(collect.Waiting, 1), times(collect.TimeToFirstToken, 3, 6)},
+			},
+		},
+		"ray-last-engine": {
+			{name: "the last of two engines", server: signed("0.19.0", collect.Ray), points: engine, want: gauges},
+			{
+				name: "fixed", server: signed("0.21.0", collect.Ray), points: engine,
+				want: map[string]float64{"arrival_rate 1": 3.0 / interval, "request.queue_wait_estimate 1": 100, "kv_cache.free 1": 50},
+			},
+		},
+		"only-last-engine": {{
+			name: "the last engine says what is its own", server: release("0.9.1"), points: as("1", count(collect.GenerationTokens, 30), count(collect.RequestSuccess, 3, "stop")),
+			want: map[string]float64{"generation_throughput 1": 30.0 / interval, "request_throughput 1": 3.0 / interval, "generation_throughput": absent}, uncounted: true,
+		}},
+	}
+}
+
+// Each engine has 50 blocks of 16 tokens, a quarter of which is used.
+func capacityCases() map[string][]defectCase {
+	const capacity, free = "kv_cache.capacity", "kv_cache.free"
+	blocks := func(engine string, n float64) []point {
+		return as(engine, count(collect.KVCacheBlocks, n), count(collect.KVCacheBlockSize, 16), count(collect.KVCacheUtilization, 0.25))
+	}
+	two := func(n, m float64) []point { return append(blocks("0", n), blocks("1", m)...) }
+	busy := func(tokens float64) []point {
+		return []point{
+			count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.75), count(collect.Running, 4), count(collect.Waiting, 0),
+			count(collect.GenerationTokens, tokens),
+		}
+	}
+	return map[string][]defectCase{
+		"blocks-summed-over-engines": {
+			{
+				name: "the blocks of both", server: release("0.20.0"), points: two(100, 100),
+				want: map[string]float64{capacity: 800, capacity + " 1": 800, free: 600, free + " 1": 600},
+			},
+			{name: "unknown version", points: two(100, 100), want: map[string]float64{capacity: 800, free + " 1": 600}, elsewhere: true},
+			{name: "own blocks", server: release("0.20.0"), points: two(50, 60), want: map[string]float64{capacity: 800, capacity + " 1": 960, free: 600}},
+			{name: "before", server: release("0.8.5"), points: two(50, 50), want: map[string]float64{capacity: 800, free + " 1": 600}},
+			{name: "one engine", server: release("0.20.0"), points: blocks("0", 50), want: map[string]float64{capacity: 800, free: 600}},
+			{
+				name: "the last of several engines", server: release("0.9.1"), points: blocks("1", 100),
+				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
+			},
+			{name: "an engine behind a load balancer", server: release("0.20.0"), points: blocks("1", 50), want: map[string]float64{capacity + " 1": 800}},
+		},
+		"block-size-of-hybrid-models": {{
+			name: "labels of a hybrid model", server: release("0.20.0"), points: append(blocks("0", 50), count(collect.CacheConfigHybrid, 1)),
+			want: map[string]float64{capacity: absent, free: absent},
+		}},
+		"blocks-not-a-number": {{
+			name: "no blocks", server: release("0.8.5"), points: []point{count(collect.KVCacheBlockSize, 16), count(collect.KVCacheUtilization, 0.25)},
+			want: map[string]float64{capacity: absent, free: absent}, uncounted: true,
+		}},
+		"gauges-freeze-on-abort": {
+			{name: "all requests are aborted", server: release("0.10.1"), points: busy(0), want: map[string]float64{free: absent}},
+			{name: "it makes progress", server: release("0.10.1"), points: busy(1), want: map[string]float64{free: 200}},
+			{name: "fixed", server: release("0.10.2"), points: busy(0), want: map[string]float64{free: 200}},
+		},
+	}
+}
+
+// Of 100 requests five are recorded as 4xx and ten as 5xx.
+func answerCases() map[string][]defectCase {
+	const client, server = "http.error_ratio 4xx", "http.error_ratio 5xx"
+	answers := func(more ...point) []point {
+		return append([]point{
+			count(collect.HTTPRequests, 85, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions"),
+			count(collect.HTTPRequests, 10, "5xx", "/v1/completions"),
+		}, more...)
+	}
+	engine := func(tokens, running float64) []point {
+		return []point{count(collect.GenerationTokens, tokens), count(collect.Running, running), count(collect.Waiting, 0)}
+	}
+	as := map[string]float64{client: 0.05, server: 0.1}
+	unclear := map[string]float64{client: absent, server: absent}
+	return map[string][]defectCase{
+		"client-errors-as-server-errors": {
+			{name: "nothing explains them", server: release("0.20.0"), points: answers(engine(500, 2)...), want: unclear},
+			{name: "only some are explained", server: release("0.20.0"), points: answers(append(engine(500, 2), count(collect.RequestSuccess, 9, "error"))...), want: unclear},
+			{name: "engine errors explain them", server: release("0.20.0"), points: answers(append(engine(500, 2), count(collect.RequestSuccess, 10, "error"))...), want: as},
+			{name: "the engine stands still", server: release("0.20.0"), points: answers(engine(0, 2)...), want: as},
+			{name: "the engine is idle", server: release("0.20.0"), points: answers(engine(0, 0)...), want: unclear},
+			{name: "gauges may be frozen", server: release("0.10.0"), points: answers(engine(0, 2)...), want: unclear},
+			{name: "not healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 0)), want: as},
+			{name: "healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 1)), want: unclear},
+			{name: "fixed", server: release("0.25.0"), points: answers(engine(500, 2)...), want: as},
+			{
+				name: "no 5xx", server: release("0.20.0"), want: map[string]float64{client: 0.05, server: 0},
+				points: []point{count(collect.HTTPRequests, 95, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions")},
+			},
+		},
+		"handler-lost": {{
+			name: "the handler is none", server: release("0.25.0"), want: as,
+			points: []point{
+				count(collect.HTTPRequests, 85, "2xx", "none"), count(collect.HTTPRequests, 5, "4xx", "none"), count(collect.HTTPRequests, 10, "5xx", "none"),
+			},
+		}},
+	}
+}

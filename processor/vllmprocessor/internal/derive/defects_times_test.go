@@ -1,0 +1,84 @@
+package derive_test
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// Ten steps process 1000 tokens, of which 400 come from a cache.
+func stepCases() map[string][]defectCase {
+	const mean = "tokens_per_iteration"
+	steps := []point{lengths(collect.IterationTokens, 1000, 0, 10)}
+	cached := append(slices.Clone(steps), count(collect.PromptTokensCached, 400))
+	found := func(n float64) []point { return append(slices.Clone(steps), count(collect.PrefixCacheHits, n)) }
+	work := func(bytes float64) []point {
+		return []point{count(collect.EstimatedReadBytes, bytes), count(collect.EstimatedWriteBytes, 0), count(collect.GenerationTokens, 10)}
+	}
+	return map[string][]defectCase{
+		"step-tokens-with-cached": {
+			{name: "cached tokens", server: release("0.20.0"), points: cached, want: map[string]float64{mean: 60}},
+			{name: "fixed", server: release("0.23.0"), points: cached, want: map[string]float64{mean: 100}},
+			{name: "cached tokens are not counted", server: release("0.15.0"), points: found(400), want: map[string]float64{mean: absent}},
+			{name: "nothing was ever cached", server: release("0.15.0"), points: found(0), want: map[string]float64{mean: 100}},
+		},
+		"steps-split-over-api-servers": {
+			{name: "several API servers are seen", server: signed("0.11.0", collect.Processes), points: steps, want: map[string]float64{mean: absent}},
+			{name: "they are not", server: release("0.11.0"), points: steps, want: map[string]float64{mean: 100}},
+		},
+		"bytes-of-mla-models": {
+			{name: "more than the peak", server: release("0.20.0"), points: work(2 * interval), want: map[string]float64{"memory_bandwidth_utilization": absent}},
+			{name: "less", server: release("0.20.0"), points: work(interval / 2), want: map[string]float64{"memory_bandwidth_utilization": 0.5}},
+			{name: "fixed", server: release("0.24.0"), points: work(2 * interval), want: map[string]float64{"memory_bandwidth_utilization": 2}},
+		},
+	}
+}
+
+// Four requests take 8 s to prefill and 2 s to decode.
+func timeCases() map[string][]defectCase {
+	phases := []point{times(collect.PrefillTime, 2, 0, 4), times(collect.DecodeTime, 8, 0, 0, 4), lengths(collect.RequestGenerationTokens, 8, 0, 4)}
+	first := func(zeros, others float64) []point {
+		return []point{times(collect.TimeToFirstToken, others, zeros, others), times(collect.TimePerOutputToken, others, zeros, others), lengths(collect.RequestGenerationTokens, 8, 0, 4)}
+	}
+	near := func(value float64) map[string]float64 {
+		return map[string]float64{
+			"time_to_first_token_mean": value, "request.time_per_output_token_mean": value, "first_token_rate": 4.0 / interval,
+		}
+	}
+	tokens := []point{
+		count(collect.PromptTokens, 300), count(collect.GenerationTokens, 600), times(collect.InterTokenLatency, 30, 0, 150), times(collect.TimeToFirstToken, 2, 0, 4),
+		lengths(collect.RequestPromptTokens, 300, 0, 4), count(collect.Running, 0), count(collect.Drafts, 0),
+	}
+	rates := map[string]float64{
+		"prompt_throughput": 1, "generation_throughput": 2, "inter_token_latency_mean": 0.2,
+		"inter_token_latency_per_token_mean": 30.0 / 596, "wasted_tokens_ratio abandoned_prefill lower": 0,
+	}
+	withheld := map[string]float64{}
+	for name := range rates {
+		withheld[name] = absent
+	}
+	return map[string][]defectCase{
+		"prefill-decode-swapped": {
+			{name: "swapped", server: release("0.6.4"), points: phases, want: map[string]float64{
+				"request.prefill_time_mean": 2, "request.decode_time_mean": 0.5, "request.prefill_time_quantile 1": 10, "request.decode_time_quantile 1": 1,
+			}},
+			{name: "a V0 engine of unknown version", server: signed("", collect.V0), points: phases, want: map[string]float64{
+				"request.prefill_time_mean": absent, "request.decode_time_mean": absent, "request.prefill_time_quantile 1": absent,
+			}},
+			{name: "unknown, no V0 engine", points: phases, want: map[string]float64{"request.prefill_time_mean": 0.5, "request.decode_time_mean": 2}},
+			{name: "fixed", server: release("0.6.5"), points: phases, want: map[string]float64{"request.prefill_time_mean": 0.5, "request.decode_time_mean": 2}},
+		},
+		"latencies-near-zero": {
+			{name: "known version", server: release("0.5.3"), points: first(0, 4), want: near(absent)},
+			{name: "unknown, all in the first bucket", server: signed("", collect.V0), points: first(4, 0), want: near(absent)},
+			{name: "unknown, not all", server: signed("", collect.V0), points: first(0, 4), want: near(1)},
+			{name: "fixed", server: release("0.5.4"), points: first(0, 4), want: near(1)},
+		},
+		"multi-step-miscounts": {
+			{name: "known version", server: release("0.6.3"), points: tokens, want: withheld},
+			{name: "a V0 engine of unknown version", server: signed("", collect.V0), points: tokens, want: withheld},
+			{name: "unknown, no V0 engine", points: tokens, want: rates},
+			{name: "fixed", server: release("0.6.4"), points: tokens, want: rates},
+		},
+	}
+}

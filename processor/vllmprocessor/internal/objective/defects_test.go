@@ -1,0 +1,61 @@
+package objective
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// TestDefects has the decisions about objectives in internal/catalog/decisions.yaml: ten
+// observations, eight of them within the threshold. Those that a defect makes wrong could be
+// on either side.
+func TestDefects(t *testing.T) {
+	v0 := collect.Evidence{Signs: collect.V0}
+	version := func(v string) collect.Evidence { return collect.Evidence{Version: v} }
+	for _, c := range []struct {
+		name    string
+		in      collect.Input
+		server  collect.Evidence
+		counts  [4]float64
+		unknown bool
+	}{
+		{"latencies-near-zero", collect.TimeToFirstToken, version("0.5.3"), [4]float64{8, 0, 2}, true},
+		{"latencies-near-zero", collect.TimeToFirstToken, v0, [4]float64{10}, true},
+		{"latencies-near-zero", collect.TimeToFirstToken, v0, [4]float64{4, 4, 2}, false},
+		{"latencies-near-zero", collect.TimeToFirstToken, version("0.5.4"), [4]float64{8, 0, 2}, false},
+		{"multi-step-miscounts", collect.InterTokenLatency, version("0.6.3"), [4]float64{8, 0, 2}, true},
+		{"multi-step-miscounts", collect.InterTokenLatency, version("0.6.4"), [4]float64{8, 0, 2}, false},
+		{"prefill-decode-swapped", collect.PrefillTime, version("0.6.4"), [4]float64{8, 0, 2}, true},
+		{"prefill-decode-swapped", collect.DecodeTime, v0, [4]float64{8, 0, 2}, true},
+		{"prefill-decode-swapped", collect.PrefillTime, version("0.6.5"), [4]float64{8, 0, 2}, false},
+		// All that these servers observe is compared as they measured it.
+		{"as-measured", collect.TimeToFirstToken, version("0.10.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", collect.TimeToFirstToken, collect.Evidence{}, [4]float64{8, 0, 2}, false},
+		{"as-measured", collect.E2ERequestLatency, version("0.16.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", collect.InterTokenLatency, version("0.20.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", collect.DecodeTime, version("0.20.0"), [4]float64{8, 0, 2}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, Objective{Name: "o", Metric: c.in.String(), Threshold: Duration(2 * time.Second), Target: 0.9})
+			s.evidence = c.server
+			s.observe(0, latencies("0", 0, 0, 0, 0).as(c.in))
+			s.observe(60, latencies("0", c.counts[:]...).as(c.in))
+			got := s.values()
+			assert.Equal(t, 10.0, got["valid o"])
+			if c.unknown {
+				assert.Equal(t, 0.0, got["good o"])
+				assert.Equal(t, 10.0, got["undecided o"])
+				assert.Equal(t, 0.0, got["attainment o lower"])
+				assert.Equal(t, 1.0, got["attainment o upper"])
+				return
+			}
+			assert.Equal(t, 8.0, got["good o"])
+			assert.Equal(t, 0.0, got["undecided o"])
+			assert.InDelta(t, 0.8, got["attainment o upper"], 1e-12)
+		})
+	}
+}
