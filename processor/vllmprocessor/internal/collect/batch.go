@@ -19,6 +19,9 @@ type Batch struct {
 	// Unread are the points of counters and distributions that cannot be used. They only
 	// prove that their series exist. Only the fields that name a series are set.
 	Unread []Sample
+	// Contradicted are the gauges of which the API servers of a server report different
+	// values. Only the fields that name a series are set.
+	Contradicted []Sample
 	// Source is the index of the ResourceMetrics with the last value, or with the last
 	// point where there is no value. Derived values are written next to it.
 	Source int

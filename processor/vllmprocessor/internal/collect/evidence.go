@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -17,6 +18,9 @@ type Evidence struct {
 	// Least is the oldest version that can expose all families that were seen; 0 where
 	// none of them proves a version.
 	Least catalog.Release
+	// ProcessStart is when the process of the server began, in Unix seconds of its own
+	// clock; 0 where it does not say.
+	ProcessStart float64
 	// Signs are the signs of an implementation or of a setup.
 	Signs Sign
 }
@@ -39,7 +43,12 @@ const (
 	LoRA
 	// Processes means: a gauge of one process of several.
 	Processes
+	// Received means: metrics of our receiver, which logs itself what is known of them.
+	Received
 )
+
+// receiverScope is the instrumentation scope of our receiver.
+const receiverScope = "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 
 // Has reports whether all given signs were seen.
 func (s Sign) Has(signs Sign) bool { return s&signs == signs }
@@ -48,6 +57,9 @@ func (s Sign) Has(signs Sign) bool { return s&signs == signs }
 func (e *Evidence) Join(other *Evidence) {
 	if other.Version != "" {
 		e.Version = other.Version
+	}
+	if other.ProcessStart != 0 {
+		e.ProcessStart = other.ProcessStart
 	}
 	e.raise(other.Least)
 	e.Signs |= other.Signs
@@ -76,11 +88,33 @@ func (e *Evidence) resource(attributes pcommon.Map) {
 	}
 }
 
+// scope reads the name of an instrumentation scope.
+func (e *Evidence) scope(name string) {
+	if name == receiverScope {
+		e.Signs |= Received
+	}
+}
+
 // name reads the name of a metric.
 func (e *Evidence) name(name string) {
 	if p, known := proofs()[name]; known {
 		e.raise(p.least)
 		e.Signs |= p.signs
+	}
+}
+
+// processStart is the gauge of Prometheus's client libraries. vLLM has it only where one
+// process serves the API.
+const processStart = "process_start_time_seconds"
+
+// process reads the start of the process. Our receiver sends it only on request, others do.
+func (e *Evidence) process(metric pmetric.Metric) {
+	if metric.Name() != processStart || metric.Type() != pmetric.MetricTypeGauge || metric.Gauge().DataPoints().Len() != 1 {
+		return
+	}
+	point := metric.Gauge().DataPoints().At(0)
+	if start := point.DoubleValue(); !point.Flags().NoRecordedValue() && finite(start) && start > 0 {
+		e.ProcessStart = start
 	}
 }
 

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -88,4 +89,27 @@ func TestTheEvidenceIsThatOfTheWholeResource(t *testing.T) {
 			assert.Equal(t, Evidence{Version: "0.16.1", Least: catalog.Release{0, 12}}, b.Evidence)
 		}
 	}
+}
+
+func TestTheStartOfTheProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		add  func(*input)
+		want float64
+	}{
+		"none":           {func(*input) {}, 0},
+		"one":            {func(in *input) { in.gauge("process_start_time_seconds", 1.7e9) }, 1.7e9},
+		"zero":           {func(in *input) { in.gauge("process_start_time_seconds", 0) }, 0},
+		"not a number":   {func(in *input) { in.gauge("process_start_time_seconds", math.NaN()) }, 0},
+		"an end":         {func(in *input) { end(in.gauge("process_start_time_seconds", 5)) }, 0},
+		"a counter":      {func(in *input) { in.counter("process_start_time_seconds", 5) }, 0},
+		"of two servers": {func(in *input) { twice(in) }, 0},
+	} {
+		assert.Equal(t, c.want, evidence(t, c.add).ProcessStart, name)
+	}
+}
+
+// twice adds one metric with two points.
+func twice(in *input) {
+	in.gauge("process_start_time_seconds", 5, "instance", "a")
+	last(in).Gauge().DataPoints().At(0).CopyTo(last(in).Gauge().DataPoints().AppendEmpty())
 }

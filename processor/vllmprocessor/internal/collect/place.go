@@ -176,7 +176,7 @@ func (c *collector) group(batch *Batch, p *pending) int {
 
 // replaces resolves several points of one series at one time. A value wins over an end, a
 // newer name over an older one, and a point without a process over one with a process.
-// Points of several processes contradict each other. It reports whether the sample is
+// Points of several processes contradict each other, unless they are equal. It reports whether the sample is
 // handled and must not be added.
 func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	if p.twins == nil {
@@ -217,6 +217,8 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 			*other = *sample
 		}
 		c.report[SeveralProcesses]++
+	case !sample.Gone && sample.Value == other.Value && !other.contradicted:
+		// Whichever of them is the current one, this is its value.
 	case !sample.Gone:
 		if !other.contradicted {
 			other.contradicted = true
@@ -284,13 +286,20 @@ func (c *collector) dropOlderGenerations() {
 
 func (s *Sample) key() sampleKey { return sampleKey{s.Input, s.Group, s.Label} }
 
-// dropContradictions removes the samples that several processes report.
+// dropContradictions removes the gauges of which several processes report different values.
+// An engine of vLLM sends its state to one of the API servers at a time, to any of them, so
+// one of the values is the current one and the others are older. They do not show which.
 func (c *collector) dropContradictions() {
 	if !c.contradictions {
 		return
 	}
 	for i := range c.batches {
 		batch := &c.batches[i]
-		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool { return s.contradicted })
+		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool {
+			if s.contradicted {
+				batch.Contradicted = append(batch.Contradicted, Sample{Input: s.Input, Group: s.Group, Label: s.Label})
+			}
+			return s.contradicted
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
@@ -118,6 +119,25 @@ func TestAGaugeOfSeveralProcessesIsNotUsed(t *testing.T) {
 		of(0.1, "71"), of(0.2, "72"), of(0.3, "73"),
 		func(in *input) { in.gauge("vllm.kv_cache.utilization", 0.5, "engine", "1", "pid", "71") },
 	)
+}
+
+// The current value is one of them.
+func TestAGaugeOfWhichAllProcessesReportTheSameIsUsed(t *testing.T) {
+	of := func(value float64, pid string) func(*input) {
+		return func(in *input) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
+	}
+	eachOrder(t, func(in *input) {
+		lines, report := in.reported(t)
+		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=0} 0.1"}, lines)
+		assert.Equal(t, Report{}, report)
+	}, of(0.1, "71"), of(0.1, "72"), of(0.1, "73"))
+	eachOrder(t, func(in *input) {
+		lines, _ := in.reported(t)
+		assert.Empty(t, lines)
+		batches, _ := Read(in.metrics)
+		require.Len(t, batches[0].Contradicted, 1)
+		assert.Equal(t, KVCacheUtilization, batches[0].Contradicted[0].Input)
+	}, of(0.1, "71"), of(0.1, "72"), of(0.3, "73"))
 }
 
 func TestTheGaugeWithoutAProcessIsRight(t *testing.T) {

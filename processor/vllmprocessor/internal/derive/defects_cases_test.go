@@ -181,6 +181,10 @@ func capacityCases() map[string][]defectCase {
 				name: "the last of several engines", server: release("0.9.1"), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
+			{
+				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),
+				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
+			},
 			{name: "an engine behind a load balancer", server: release("0.20.0"), points: blocks("1", 50), want: map[string]float64{capacity + " 1": 800}},
 		},
 		"block-size-of-hybrid-models": {{
@@ -223,6 +227,7 @@ func answerCases() map[string][]defectCase {
 			{name: "gauges may be frozen", server: collect.Evidence{}, points: answers(engine(0, 2)...), want: unclear},
 			{name: "not healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 0)), want: as},
 			{name: "healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 1)), want: unclear},
+			{name: "before", server: release("0.16.0"), points: answers(engine(500, 2)...), want: as},
 			{name: "fixed", server: release("0.26.0"), points: answers(engine(500, 2)...), want: as},
 			{
 				name: "no 5xx", server: release("0.20.0"), want: map[string]float64{client: 0.05, server: 0},

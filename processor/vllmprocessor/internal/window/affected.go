@@ -129,7 +129,8 @@ var lastPid = catalog.Release{0, 12}
 func (r *Resource) possible(setup string, a *affected, v Version) bool {
 	switch setup {
 	case "api_servers":
-		hidden := (!a.ends || a.until.Compare(lastPid) > 0) && !(v.Exact && v.Least.Compare(lastPid) < 0)
+		// A server with several of them does not say when its process began.
+		hidden := r.evidence.ProcessStart == 0 && (!a.ends || a.until.Compare(lastPid) > 0) && !(v.Exact && v.Least.Compare(lastPid) < 0)
 		return hidden || r.Shows(setup)
 	case "data_parallel":
 		return !r.namesEngines() || r.Shows(setup)
@@ -156,6 +157,8 @@ func (r *Resource) Shows(setup string) bool {
 		return r.evidence.Signs.Has(collect.Connector) || r.counted(collect.ExternalPrefixCacheQueries)
 	case "lora":
 		return r.evidence.Signs.Has(collect.LoRA)
+	case "scale_up":
+		return r.scaled
 	}
 	return false
 }

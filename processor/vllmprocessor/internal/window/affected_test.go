@@ -1,10 +1,12 @@
 package window
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -26,34 +28,47 @@ func show(r *Resource, seconds float64, e collect.Evidence, engines ...string) R
 	return r.Observe(b, math.MaxInt)
 }
 
-// cache-queries-recounted is fixed in 0.26, deferred-in-waiting in 0.20, and
-// arrival-time-moved exists since 0.17.
+// The one defect is fixed in a release, and the other began in an older one.
 func TestTheVersionDecidesAboutADefect(t *testing.T) {
 	const fixed, since = catalog.DefectCacheQueriesRecounted, catalog.DefectArrivalTimeMoved
+	var in, began catalog.Release
+	for _, d := range catalog.Defects() {
+		switch d.ID {
+		case fixed:
+			in, _ = catalog.ParseRelease(d.Until)
+		case since:
+			began, _ = catalog.ParseRelease(d.Since)
+		}
+	}
+	require.Equal(t, 0, in[0])
+	require.Equal(t, 0, in[2])
+	require.Greater(t, in[1], began[1])
+	// is is a version of the minor release with the fix, or of one that is older or newer.
+	is := func(newer int, format string) string { return fmt.Sprintf(format, in[1]+newer) }
 	for name, c := range map[string]struct {
 		evidence     collect.Evidence
 		fixed, since bool
 	}{
 		"nothing is known":                    {collect.Evidence{}, true, true},
-		"the last with it":                    {collect.Evidence{Version: "0.25.3"}, true, true},
-		"the first without it":                {collect.Evidence{Version: "0.26.0"}, false, true},
-		"a v before the number":               {collect.Evidence{Version: "v0.26.0"}, false, true},
-		"a build for hardware":                {collect.Evidence{Version: "0.26.0+cu129"}, false, true},
-		"a later build":                       {collect.Evidence{Version: "0.26.0.post1"}, false, true},
-		"a candidate may lack the fix":        {collect.Evidence{Version: "0.26.0rc2"}, true, true},
-		"a state may lack the fix":            {collect.Evidence{Version: "0.26.0.dev12+gdeadbeef"}, true, true},
-		"a candidate of the next":             {collect.Evidence{Version: "0.26.1rc2"}, false, true},
-		"before it began":                     {collect.Evidence{Version: "0.16.9"}, true, false},
-		"a family proves that it is fixed":    {collect.Evidence{Least: catalog.Release{0, 28}}, false, true},
+		"the last with it":                    {collect.Evidence{Version: is(-1, "0.%d.3")}, true, true},
+		"the first without it":                {collect.Evidence{Version: is(0, "0.%d.0")}, false, true},
+		"a v before the number":               {collect.Evidence{Version: is(0, "v0.%d.0")}, false, true},
+		"a build for hardware":                {collect.Evidence{Version: is(0, "0.%d.0+cu129")}, false, true},
+		"a later build":                       {collect.Evidence{Version: is(0, "0.%d.0.post1")}, false, true},
+		"a candidate may lack the fix":        {collect.Evidence{Version: is(0, "0.%d.0rc2")}, true, true},
+		"a state may lack the fix":            {collect.Evidence{Version: is(0, "0.%d.0.dev12+gdeadbeef")}, true, true},
+		"a candidate of the next":             {collect.Evidence{Version: is(0, "0.%d.1rc2")}, false, true},
+		"before it began":                     {collect.Evidence{Version: fmt.Sprintf("0.%d.9", began[1]-1)}, true, false},
+		"a family proves that it is fixed":    {collect.Evidence{Least: catalog.Release{0, 99}}, false, true},
 		"a family proves nothing about later": {collect.Evidence{Least: catalog.Release{0, 16}}, true, true},
 		"a chart's version":                   {collect.Evidence{Version: "1.4.2"}, true, true},
 		"a date":                              {collect.Evidence{Version: "2026.11"}, true, true},
 		"a commit":                            {collect.Evidence{Version: "7f3aa10"}, true, true},
 		"a number":                            {collect.Evidence{Version: "0"}, true, true},
-		"an older version than the families":  {collect.Evidence{Version: "0.3.0", Least: catalog.Release{0, 28}}, false, true},
-		"a newer version than the families":   {collect.Evidence{Version: "0.26.0", Least: catalog.Release{0, 16}}, false, true},
-		"an imitator with a version":          {collect.Evidence{Version: "0.26.0", Signs: collect.Imitator}, true, true},
-		"an imitator with families":           {collect.Evidence{Least: catalog.Release{0, 28}, Signs: collect.Imitator}, true, true},
+		"an older version than the families":  {collect.Evidence{Version: "0.3.0", Least: catalog.Release{0, 99}}, false, true},
+		"a newer version than the families":   {collect.Evidence{Version: is(0, "0.%d.0"), Least: catalog.Release{0, 16}}, false, true},
+		"an imitator with a version":          {collect.Evidence{Version: is(0, "0.%d.0"), Signs: collect.Imitator}, true, true},
+		"an imitator with families":           {collect.Evidence{Least: catalog.Release{0, 99}, Signs: collect.Imitator}, true, true},
 		"the V0 engine":                       {collect.Evidence{Signs: collect.V0}, false, false},
 	} {
 		r := shown(c.evidence)
@@ -66,26 +81,26 @@ func TestTheVersionDecidesAboutADefect(t *testing.T) {
 }
 
 func TestTheEvidenceOfServersThatShareAResourceProvesNothing(t *testing.T) {
-	r := shown(collect.Evidence{Least: catalog.Release{0, 28}})
+	r := shown(collect.Evidence{Least: catalog.Release{0, 99}})
 	assert.False(t, r.Affected(catalog.DefectCacheQueriesRecounted))
-	b := &collect.Batch{Time: at(15), Evidence: collect.Evidence{Least: catalog.Release{0, 28}}}
+	b := &collect.Batch{Time: at(15), Evidence: collect.Evidence{Least: catalog.Release{0, 99}}}
 	b.Groups = []collect.Group{collect.NewGroup([]collect.Attribute{{Name: "instance", Value: "b"}, {Name: "model_name", Value: "m"}})}
 	b.Samples = []collect.Sample{{Input: collect.PromptTokens, Value: 1}}
 	r.Observe(b, math.MaxInt)
 	assert.True(t, r.Affected(catalog.DefectCacheQueriesRecounted))
 	// Their version is that of the resource.
-	b.Time, b.Evidence.Version = at(30), "0.28.0"
+	b.Time, b.Evidence.Version = at(30), "0.99.0"
 	r.Observe(b, math.MaxInt)
 	assert.False(t, r.Affected(catalog.DefectCacheQueriesRecounted))
 }
 
 func TestEvidenceEndsWithTheServer(t *testing.T) {
-	newer := collect.Evidence{Least: catalog.Release{0, 28}}
+	newer := collect.Evidence{Least: catalog.Release{0, 99}}
 	for name, end := range map[string]func(r *Resource){
 		"a restart": func(r *Resource) { scrape(r, 20, tokens(1)) },
 		"a gap":     func(r *Resource) { scrape(r, 100_000, tokens(1e6)) },
 		"another version": func(r *Resource) {
-			show(r, 45, collect.Evidence{Version: "0.25.0"}, "0")
+			show(r, 45, collect.Evidence{Version: "0.10.0"}, "0")
 		},
 	} {
 		r := fresh()

@@ -6,7 +6,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// restarts finds the engines that have restarted: a value fell, the buckets changed, or
+// restarts finds the engines that have restarted, and those whose counters began anew
+// without a restart, see scaledUp. Their counters show it: a value fell, the buckets changed, or
 // the start moved to the time of the previous point or later. A start equal to the
 // point's own time means that the start is not known, as after a restart of the
 // collector that scrapes the server. It proves no restart.
@@ -35,6 +36,13 @@ func (u *update) restarts() {
 	if len(restarted) == 0 {
 		return
 	}
+	if u.scaledUp() {
+		for _, e := range restarted {
+			u.renew(e)
+		}
+		u.scaled = true
+		return
+	}
 	for _, e := range restarted {
 		u.restart(e)
 	}
@@ -52,9 +60,16 @@ func (e *engine) observe(seq int64) {
 	}
 }
 
-// restart begins a new epoch of an engine. Series that an earlier part of the same batch
-// continued are corrected.
+// restart records a restart of an engine.
 func (u *update) restart(e *engine) {
+	u.renew(e)
+	e.restarts++
+	e.restarted, e.restartedAt = u.seq, u.batch.Time
+}
+
+// renew begins a new epoch of an engine. Series that an earlier part of the same batch
+// continued are corrected.
+func (u *update) renew(e *engine) {
 	for _, g := range e.groups {
 		u.acquit(g)
 		for in := range g.inputs {
@@ -66,7 +81,6 @@ func (u *update) restart(e *engine) {
 		}
 	}
 	e.epoch++
-	e.restarted, e.restartedAt = u.seq, u.batch.Time
 }
 
 // begin corrects a series that was continued earlier in this batch: it counts from 0.

@@ -451,3 +451,40 @@ func TestAnEngineThatAppearsAgainHasItsNumber(t *testing.T) {
 		}
 	}
 }
+
+// The processes of a server report different values: the gauge is unknown as long as they
+// do, and not missing.
+func TestAGaugeThatContradictsItselfIsDefective(t *testing.T) {
+	r := fresh()
+	unclear := func(seconds float64) {
+		b := &collect.Batch{Time: at(seconds)}
+		b.Groups = []collect.Group{collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}})}
+		b.Samples = []collect.Sample{{Input: collect.PromptTokens, Value: 5}}
+		b.Contradicted = []collect.Sample{{Input: collect.KVCacheUtilization}}
+		r.Observe(b, math.MaxInt)
+	}
+	used := collect.Sample{Input: collect.KVCacheUtilization, Value: 0.5}
+	for _, before := range []bool{false, true} {
+		r = fresh()
+		if before {
+			scrape(r, 0, tokens(1), used)
+		}
+		scrape(r, 15, tokens(1))
+		unclear(30)
+		unclear(45)
+		for _, read := range []func(*View) (float64, Status){
+			func(v *View) (float64, Status) { return v.Gauge(collect.KVCacheUtilization) },
+			func(v *View) (float64, Status) { return v.Average(collect.KVCacheUtilization) },
+			func(v *View) (float64, Status) { return v.Change(collect.KVCacheUtilization) },
+		} {
+			_, status := read(only(t, r))
+			assert.Equal(t, Defective, status)
+		}
+		_, status := only(t, r).Gauge(collect.Waiting)
+		assert.Equal(t, Missing, status)
+		scrape(r, 60, tokens(6), used)
+		value, status := only(t, r).Gauge(collect.KVCacheUtilization)
+		assert.Equal(t, Present, status)
+		assert.Equal(t, 0.5, value)
+	}
+}

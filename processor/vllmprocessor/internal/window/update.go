@@ -53,12 +53,34 @@ func (u *update) run() {
 	for i := range u.batch.Unread {
 		u.remember(&u.batch.Unread[i])
 	}
+	u.contradictions()
 	for _, g := range u.groups {
 		if g != nil {
 			g.ended = !g.alive()
 			u.inspect(g)
 		}
 	}
+}
+
+// contradictions records the gauges that contradict each other.
+func (u *update) contradictions() {
+	for i := range u.batch.Contradicted {
+		g := u.group(u.batch.Contradicted[i].Group)
+		if g == nil {
+			continue
+		}
+		if g.unclear != u.seq {
+			g.unclear, g.contradicted = u.seq, g.contradicted[:0]
+		}
+		if in := u.batch.Contradicted[i].Input; !slices.Contains(g.contradicted, in) {
+			g.contradicted = append(g.contradicted, in)
+		}
+	}
+}
+
+// contradicts reports whether the newest values of a gauge contradict each other.
+func (v *View) contradicts(in collect.Input) bool {
+	return v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in)
 }
 
 // alive reports whether at least one series with a value in the newest batch of the

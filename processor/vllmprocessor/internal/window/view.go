@@ -119,9 +119,13 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 }
 
 // sum adds up the series of an input. A series that is Gone contributes its increase
-// within the window. Where all are Gone, the sum is Gone.
+// within the window. Where all are Gone, the sum is Gone. It is Defective where the newest
+// values contradict each other.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs[in]
+	if v.contradicts(in) {
+		return 0, Defective
+	}
 	if len(all) == 0 {
 		return 0, v.unsent(in)
 	}
@@ -288,7 +292,7 @@ func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
 // in Unix nanoseconds; false where no restart has been seen.
 func (v *View) Restarted() (at int64, ever bool) {
 	e := v.group.engine
-	if e.epoch == 0 {
+	if e.restarts == 0 {
 		return 0, false
 	}
 	return e.restartedAt, true

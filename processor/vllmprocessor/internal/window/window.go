@@ -116,6 +116,8 @@ type Resource struct {
 	evidence collect.Evidence
 	version  Version
 	judged   bool
+	// scaled is true once engines were added while the server ran.
+	scaled bool
 
 	increase histogram.Histogram
 	zero     []float64
@@ -125,8 +127,8 @@ type Resource struct {
 // same time.
 type engine struct {
 	name string
-	// epoch is the number of restarts.
-	epoch int
+	// epoch is how often its counters began anew, and restarts how often it restarted.
+	epoch, restarts int
 	// seen is the number of the newest batch with one of its counters, and before the
 	// number of the batch with one before that. restarted is the number of the batch
 	// that showed the newest restart.
@@ -163,6 +165,10 @@ type Group struct {
 	// bad is the number of the newest batch that shows a bad observation, see bad.go, and
 	// badBefore that of the one before it.
 	bad, badBefore int64
+	// unclear is the number of the newest batch with gauges that contradict each other, and
+	// contradicted are these gauges.
+	unclear      int64
+	contradicted []collect.Input
 	// dropped is true once the group is removed from the resource.
 	dropped bool
 }
