@@ -45,6 +45,7 @@ type fleet struct {
 	servers map[string]*server
 	// version is that of the servers: one without defects that concern a row, if not set.
 	version string
+	signs   collect.Sign
 }
 
 const minute = time.Minute
@@ -89,7 +90,7 @@ func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
-	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version}}
+	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version, Signs: f.signs}}
 	for i, e := range engines {
 		var start int64
 		if e.start != 0 {
