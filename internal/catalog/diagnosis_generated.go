@@ -28,7 +28,7 @@ var diagnosisSignals = []Signal{
 	{Name: "queue_time_mean", Unit: "s", Meaning: "Mean time in the queue of ended requests.", From: []string{"vllm.request.prefill_time", "vllm.request.queue_time"}},
 	{Name: "queue_wait_estimate", Unit: "s", Meaning: "Estimated wait of a request that joins the queue now: the requests that wait for capacity, divided by the rate of first tokens. Before vLLM 0.20 all that wait, so it is an upper bound.", From: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"}},
 	{Name: "running", Unit: "{request}", Meaning: "Running requests.", From: []string{"vllm.num_requests.running"}},
-	{Name: "standstill", Unit: "s", Meaning: "Time since tokens, lookups in the prefix cache or the KV cache last moved; 0 while one of them moves.", From: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.gpu_prefix_cache.queries", "vllm.kv_cache.utilization", "vllm.prefix_cache.queries", "vllm.prompt_tokens"}},
+	{Name: "standstill", Unit: "s", Meaning: "Time since tokens, lookups in the prefix cache or the KV cache last moved; 0 while one of them moves. Lookups of servers that repeat them count only while no request waits.", From: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.gpu_prefix_cache.queries", "vllm.kv_cache.utilization", "vllm.prefix_cache.queries", "vllm.prompt_tokens"}},
 	{Name: "step_time_factor", Unit: "1", Meaning: "Observed step time divided by the time that the learned model expects for the same running requests, KV cache and prefill. 2 is half the speed.", From: []string{"computed_tokens_per_request", "first_token_rate", "generation_throughput", "inter_token_latency_mean", "output_tokens_per_request", "preemptions_per_first_token", "prompt_tokens_per_request", "step_time_mean"}},
 	{Name: "step_time_mean", Unit: "s", Meaning: "Mean time between two outputs of a request; with speculative decoding, one output can have several tokens.", From: []string{"vllm.inter_token_latency"}},
 	{Name: "time_to_first_token_mean", Unit: "s", Meaning: "Mean time from the arrival of a request to its first token.", From: []string{"vllm.time_to_first_token"}},
@@ -81,7 +81,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "stalled", Severity: 3,
-		Meaning:  "Requests run or wait, and the tokens, the cache lookups and the KV cache do not change.",
+		Meaning:  "Requests run or wait, and the tokens, the cache lookups and the KV cache do not change. Where the gauges of a version can freeze, the answers of the server must show that the requests are there.",
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
@@ -89,7 +89,7 @@ var conditions = []Condition{
 			{Text: "Take the server out of rotation, and save a stack dump of the engine process before you restart it."},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token."},
 		},
-		NotSeparable: "An engine that hangs, and gauges that froze while a request seemed to run, look the same. One request of your own shows the difference.",
+		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, an engine that hangs, and gauges that froze when all requests were aborted, can look the same; then the condition is `unknown`. A single step of more than a minute looks the same as a stall.",
 	},
 	{
 		Name: "failing", Severity: 3,
@@ -117,12 +117,13 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unknown", Severity: 1,
-		Meaning:  "Data that a judgement needs is missing or too recent, or a new server cannot be scraped for a reason that does not go away by itself.",
-		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, or the server does not export the metrics that a judgement needs.",
+		Meaning:  "Data that a judgement needs is missing, too recent or ambiguous, or a new server cannot be scraped for a reason that does not go away by itself.",
+		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, the server does not export the metrics that a judgement needs, or its gauges may have frozen.",
 		Next: []Step{
 			{Text: "Read the reason in the log line of the change: it names the missing data. A collector that has just started needs a few scrapes."},
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Why a scrape failed"},
 			{Text: "Check whether the server exports `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency`.", Queries: []string{"vllm_up == 1 unless on (job, instance) vllm_num_requests_running", "vllm_up == 1 unless on (job, instance) vllm_time_to_first_token_seconds_count"}},
+			{Text: "If the reason is that the engine has stalled or its gauges froze, send one request: an answer shows that it works."},
 		},
 		NotSeparable: "A server that lacks a metric and a collector that has just started look the same in the metrics. The log line has the reason.",
 	},
@@ -364,7 +365,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "frozen_gauges", Level: LevelNotice,
-		Meaning:  "The gauges show the KV cache in use while no request runs and no counter changes.",
+		Meaning:  "The gauges show requests or the KV cache in use while the engine has no request and no counter changes.",
 		Sentence: "The gauges show the last step, not the present: the engine updates them only while it works.",
 		Signals:  []string{"standstill", "kv_cache_utilization", "running", "waiting"},
 		Next: []Step{

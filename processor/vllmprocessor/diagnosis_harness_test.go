@@ -14,7 +14,7 @@ import (
 // of 500 tokens and an answer of 100. All that it shows is what they were.
 type load struct {
 	// version is the attribute service.version of the resource; empty for none.
-	version string
+	version  string
 	instance string
 	engines  int
 	// rate is requests per second and engine, firstToken and gap what each takes, in

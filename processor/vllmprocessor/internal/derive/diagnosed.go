@@ -46,7 +46,7 @@ func FoundInCache(v *window.View) (share float64, reason Reason) {
 // ended. Under Ray, some count all of them under the last one.
 func Reasons(v *window.View) bool { return !underLast(v, collect.RequestSuccess, lastReasons) }
 
-// Tokens reports whether the server counts tokens rightly. The V0 engine did not with
+// Tokens reports whether the server counts generated tokens rightly. The V0 engine did not with
 // several steps per scheduling, and nothing shows that setting.
 func Tokens(v *window.View) bool { return !v.AffectedV0(catalog.DefectMultiStepMiscounts) }
 

@@ -120,7 +120,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.ArrivalRate] = admitted / v.Elapsed
 	generated, prompt := value(v.Increase(collect.GenerationTokens)), value(v.Increase(collect.PromptTokens))
 	if !derive.Tokens(v) {
-		generated, prompt = math.NaN(), math.NaN()
+		generated, output = math.NaN(), math.NaN()
 	}
 	out.Generation = generated / v.Elapsed
 	s[signal.GenerationRate] = out.Generation

@@ -30,7 +30,14 @@ type rig struct {
 	// started is the start time of the counters.
 	started int64
 	// version is the attribute service.version of the resource.
-	version  string
+	version string
+	signs   collect.Sign
+	// process is when the process of the server began, in Unix seconds; 0 where that is not
+	// known.
+	process float64
+	// model is the model of all engines; planted is added to the next sums.
+	model    string
+	planted  map[collect.Input]float64
 	upgrades []Upgrade
 }
 
@@ -61,7 +68,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{
 		t: t, settings: settings(2), state: &State{}, at: int64(time.Hour) * 400_000,
 		window:  window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
-		version: "0.27.0", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
+		version: "0.27.0", model: "m", counters: map[series]float64{}, sums: map[series][2]float64{}, buckets: map[series][]float64{},
 	}
 }
 
@@ -114,11 +121,11 @@ func (r *rig) scrape(all ...scraped) []Transition {
 // part reads another part of the same batch.
 func (r *rig) part(all ...scraped) []Transition {
 	r.t.Helper()
-	batch := collect.Batch{Resource: "server", Time: r.at, Evidence: collect.Evidence{Version: r.version}}
+	batch := collect.Batch{Resource: "server", Time: r.at, Evidence: collect.Evidence{Version: r.version, Signs: r.signs, ProcessStart: r.process}}
 	for i, s := range all {
 		var attributes []collect.Attribute
 		if s.engine != "" {
-			attributes = []collect.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: "m"}}
+			attributes = []collect.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: r.model}}
 		}
 		batch.Groups = append(batch.Groups, collect.NewGroup(attributes))
 		add := func(sample collect.Sample) {
@@ -153,7 +160,7 @@ func (r *rig) part(all ...scraped) []Transition {
 			key := series{s.engine, "", in}
 			was := r.sums[key]
 			was[0] += o[0]
-			was[1] += o[0] * o[1]
+			was[1] += o[0]*o[1] + r.planted[in]
 			r.sums[key] = was
 			if r.buckets[key] == nil {
 				r.buckets[key] = make([]float64, len(bounds)+1)
@@ -180,6 +187,14 @@ func (r *rig) minutes(n float64, all ...scraped) {
 	for range int(4 * n) {
 		r.scrape(all...)
 	}
+}
+
+// plant reads the server once, of which some sums have something in addition.
+func (r *rig) plant(server, engine scraped, sums map[collect.Input]float64) {
+	r.t.Helper()
+	r.planted = sums
+	r.scrape(server, engine)
+	r.planted = nil
 }
 
 // restart makes all counters begin at 0.
