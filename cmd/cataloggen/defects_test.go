@@ -27,6 +27,7 @@ defects:
   - id: too-many
     title: "Each success | failure counts twice."
     meaning: "One is enough."
+    advice: "Divide it."
     metrics: [vllm.request.success]
     since: 0.8.0
     sources: ["#13"]
@@ -34,6 +35,7 @@ defects:
   - id: too-new
     title: "All begins again."
     meaning: "It is new."
+    advice: "Wait."
     metrics: ["*"]
     since: 0.9.0
     change: true
@@ -50,6 +52,11 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"an id with an underscore":   {"id: too-big", "id: too_big", "the id must be lower-case words"},
 		"an id twice":                {"id: too-many", "id: too-big", "defect too-big: the id is taken"},
 		"half a title":               {"Blocks are too big.", "Blocks are too big", "title must be a whole sentence"},
+		"no meaning":                 {"meaning: \"It is new.\"", "meaning: \"\"", "defect too-new: meaning is missing"},
+		"half a meaning":             {"It is new.", "It is new", "meaning is missing or does not end with a dot"},
+		"no advice":                  {"    advice: \"Wait.\"\n", "", "advice is missing or does not end with a dot"},
+		"half a hint":                {"They exceed the cache.", "They exceed the cache", "detect does not end with a dot"},
+		"no source":                  {"sources: [\"#14\"]", "sources: []", "defect too-new: sources is missing"},
 		"no metric":                  {"metrics: [vllm.request.success]", "metrics: []", "defect too-many: metrics is missing"},
 		"an unknown metric":          {"metrics: [vllm.request.success]", "metrics: [vllm.success]", `"vllm.success" is not a metric of vLLM`},
 		"a derived metric":           {"metrics: [vllm.request.success]", "metrics: [vllm.slo.good]", `"vllm.slo.good" is not a metric of vLLM`},

@@ -42,6 +42,10 @@ func (l *defectList) problems(d *document) []error {
 		report(defectID.MatchString(one.ID), "the id must be lower-case words joined by hyphens")
 		report(!slices.ContainsFunc(l.Defects[:i], func(other defect) bool { return other.ID == one.ID }), "the id is taken")
 		report(sentence(one.Title), "title must be a whole sentence")
+		report(strings.HasSuffix(one.Meaning, "."), "meaning is missing or does not end with a dot")
+		report(strings.HasSuffix(one.Advice, "."), "advice is missing or does not end with a dot")
+		report(one.Detect == "" || strings.HasSuffix(one.Detect, "."), "detect does not end with a dot")
+		report(len(one.Sources) > 0, "sources is missing")
 		report(slices.Contains(verifiedWords, one.Verified), "verified must be source, thread or none")
 		report(len(one.Metrics) > 0, "metrics is missing")
 		for j, name := range one.Metrics {

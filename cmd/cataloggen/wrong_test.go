@@ -76,7 +76,7 @@ func TestADefectIsExplained(t *testing.T) {
 	for _, want := range []string{
 		"## Not fixed: details\n\n### too-new\n\n**All begins again.** It is new.\n",
 		"| Versions | changed in 0.9.0 |\n| Servers | all; only with [fast](#setups) and [slow](#setups) |\n| Metrics | all of the server |\n",
-		"| Seen in the data | No. |\n| Source | [#14](https://github.com/vllm-project/vllm/issues/14). Not verified. |\n\nWhat is done about it is not decided yet.\n",
+		"| Seen in the data | No. |\n| Advice | Wait. |\n| Source | [#14](https://github.com/vllm-project/vllm/issues/14). Not verified. |\n\nWhat is done about it is not decided yet.\n",
 		"**Each success | failure counts twice.** One is enough.",
 		"- **corrected**: `vllm.success_rate`, `vllm.slo.good`, `vllm.slo.valid`. It is divided | halved.\n",
 		"## Fixed in 0.9.0\n\n### too-big\n",

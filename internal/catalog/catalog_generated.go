@@ -2512,7 +2512,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		Formula:     "max(count(time_to_first_token) + change(waiting), 0) / elapsed",
-		BlindSpots:  "Requests that are cancelled before their first token. A preempted request waits again: it counts as an arrival, and as the opposite when it resumes.",
+		BlindSpots:  "Requests that are cancelled before their first token. A request that fails in its prefill counts as one that got a first token. Each choice of a request and each chunk of a session with streaming input counts.",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2646,7 +2646,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Formula:     "sum(e2e_request_latency) / count(e2e_request_latency)",
-		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Before 0.17 templating, tokenization and the download of media are missing.",
 	},
 	{
 		Name: "vllm.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2710,8 +2710,8 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
-		Needs:       "vLLM 0.11.1, a KV connector (`--kv-transfer-config`)",
-		BlindSpots:  "Only tokens that the local prefix cache missed are looked up.",
+		Needs:       "vLLM 0.16, a KV connector (`--kv-transfer-config`)",
+		BlindSpots:  "Only tokens that the local prefix cache missed are looked up. Before 0.16 the queries include others, so there is no ratio.",
 	},
 	{
 		Name: "vllm.external_prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -2735,7 +2735,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "count(time_to_first_token) / elapsed",
-		BlindSpots:  "A prompt that is cancelled before its first token is never counted.",
+		BlindSpots:  "A prompt that is cancelled before its first token is never counted; one that fails in its prefill is. Each choice of a request and each chunk of a session with streaming input counts.",
 	},
 	{
 		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2744,7 +2744,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Formula:     "(sum(e2e_request_latency) - sum(queue_time) - sum(inference_time)) / count(e2e_request_latency)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing, and before vLLM 0.17 also that of rendering and tokenizing the prompt. The API server and the engine use different clocks.",
+		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing; before 0.17 so are templating, tokenization and the download of media, so it is a lower bound. The API server and the engine use different clocks.",
 	},
 	{
 		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2912,7 +2912,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"http_requests"},
 		Formula:     "increase(http_requests{status}) / increase(http_requests)",
 		Needs:       "vLLM 0.8.3",
-		BlindSpots:  "A response is counted when it ends. A response that fails in mid-stream counts as 2xx, and a response that never ends is not counted.",
+		BlindSpots:  "A response is counted when it ends. A response that fails in mid-stream counts as 2xx, and a response that never ends is not counted. From 0.17 up to 0.25, vLLM counts some 4xx as 5xx: there, and in unknown versions, both classes are absent while requests that ended with an error do not explain all 5xx, unless an engine restarts or stands still with requests, or the server reports that it is not healthy.",
 	},
 	{
 		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -2946,7 +2946,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"},
 		Formula:     "sum(inter_token_latency) / (increase(generation_tokens) - count(time_to_first_token))",
-		BlindSpots:  "Tokens and gaps are counted at slightly different moments, which makes it inexact if the window has few tokens.",
+		BlindSpots:  "Tokens and gaps are counted at slightly different moments, which makes it inexact if the window has few tokens. Requests that fail in their prefill count as first tokens, so it is too high by at most their share of the tokens.",
 	},
 	{
 		Name: "vllm.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3024,7 +3024,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.kv_cache.capacity", "vllm.kv_cache.utilization"},
 		Formula:     "last(capacity) * (1 - last(utilization))",
 		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
-		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. If the capacity is computed from blocks, it is too high for hybrid models.",
+		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. If the capacity is computed from blocks, it is too high for hybrid models, unless labels show a state. Before 0.10.2 it is absent while requests run and nothing is counted, because gauges can be frozen.",
 	},
 	{
 		Name: "vllm.kv_cache.num_gpu_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3346,7 +3346,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.estimated_read_bytes_per_gpu", "vllm.estimated_write_bytes_per_gpu", "vllm.generation_tokens"},
 		Formula:     "(increase(estimated_read_bytes_per_gpu) + increase(estimated_write_bytes_per_gpu)) / elapsed / peak",
 		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
-		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet. Data that stays in the caches of the GPU counts as read again, so the value can be above 1.",
+		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet. It is an upper bound for models with latent attention before 0.24, a lower bound for quantized ones and with draft models. More than 1 is impossible, so it is absent then, also where the hardware is set too low.",
 	},
 	{
 		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3355,7 +3355,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.mm_cache.hits", "vllm.mm_cache.queries"},
 		Formula:     "increase(hits) / increase(queries)",
 		Needs:       "vLLM 0.11.1, a multi-modal model",
-		BlindSpots:  "Items differ in size, so the share of tokens is unknown.",
+		BlindSpots:  "Items differ in size, so the share of tokens is unknown. The cache belongs to the front end: of several engines there is only the value over all of them.",
 	},
 	{
 		Name: "vllm.mm_cache.hits", Unit: "{item}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3388,7 +3388,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens"},
 		Formula:     "increase(estimated_flops_per_gpu) / elapsed / peak",
 		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
-		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet: the dense peak at the data type of the computation. Another data type in some layers makes the value wrong, even above 1.",
+		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet: the dense peak at the data type of the computation. It is a lower bound for quantized models and with draft models, an upper bound for latent and sparse attention. More than 1 is impossible, so it is absent then, also where the hardware or the data type is wrong.",
 	},
 	{
 		Name: "vllm.model_forward_time", Unit: "ms", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3637,7 +3637,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
-		Needs:       "vLLM 0.11.1, a KV connector (`--kv-transfer-config`), `pool`",
+		Needs:       "vLLM 0.16, a KV connector (`--kv-transfer-config`), `pool`",
 		BlindSpots:  "Like `vllm.external_prefix_cache.hit_ratio`.",
 	},
 	{
@@ -3710,7 +3710,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.kv_cache.utilization"},
 		Formula:     "mean of last(utilization) over servers",
 		Needs:       "`pool`",
-		BlindSpots:  "All servers have the same weight, whatever the size of their caches.",
+		BlindSpots:  "All servers have the same weight, whatever the size of their caches. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
 		Name: "vllm.pool.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3734,7 +3734,7 @@ var metrics = []Metric{
 		Name: "vllm.pool.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Prompt tokens per second that the GPUs of the pool computed.",
 		Attributes:  []string{"model_name"},
-		DerivedFrom: []string{"vllm.prompt_tokens_by_source"},
+		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		Formula:     "sum over servers of increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed",
 		Needs:       "vLLM 0.16, `pool`",
 		BlindSpots:  "Like `vllm.prefill_compute_throughput`.",
@@ -3743,7 +3743,7 @@ var metrics = []Metric{
 		Name: "vllm.pool.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Share of the prompt tokens looked up in the pool that a prefix cache found, from 0 to 1.",
 		Attributes:  []string{"model_name"},
-		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
+		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		Formula:     "sum over servers of increase(hits) / sum over servers of increase(queries)",
 		Needs:       "`pool`",
 		BlindSpots:  "Like `vllm.prefix_cache.hit_ratio`. Servers before 0.9.0 count blocks, which cannot be added to tokens. They are left out.",
@@ -3755,7 +3755,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Formula:     "sum over servers of increase(prompt_tokens) / elapsed",
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.prompt_throughput`.",
+		BlindSpots:  "Like `vllm.prompt_throughput`. A pool of prefill and decode servers counts each prompt on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
 		Name: "vllm.pool.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3800,7 +3800,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "sum over servers of increase(success) / elapsed",
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.request_throughput`.",
+		BlindSpots:  "Like `vllm.request_throughput`. A pool of prefill and decode servers counts each request on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
 		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3809,7 +3809,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Formula:     "sum of last(running) over servers",
 		Needs:       "`pool`",
-		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`.",
+		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. A server before 0.10.2, or of unknown version, that has requests and counts nothing is left out, because its gauges can be frozen.",
 	},
 	{
 		Name: "vllm.pool.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3845,7 +3845,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
 		Formula:     "sum of last(waiting) over servers",
 		Needs:       "`pool`",
-		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Requests that wait in a gateway are not counted.",
+		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Requests that wait in a gateway are not counted. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
 		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3853,7 +3853,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 		Formula:     "increase(num_preemptions, else num_preemptions_gauge) / elapsed",
-		BlindSpots:  "The cost of preemptions: a preempted request is computed again, except for the part that is still in the prefix cache.",
+		BlindSpots:  "The cost of preemptions: a preempted request is computed again, except for the part that is still in the prefix cache. A preemption counts when its request returns, and never if it is cancelled before.",
 	},
 	{
 		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -3867,8 +3867,8 @@ var metrics = []Metric{
 		Name: "vllm.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Prompt tokens per second that the GPU computed, without those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.prompt_tokens_by_source"},
-		Formula:     "increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed",
+		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
+		Formula:     "increase(prompt_tokens_by_source{source=\"local_compute\"}) / elapsed; where Ray merges the sources: (increase(prompt_tokens) - increase(prompt_tokens_cached)) / elapsed",
 		Needs:       "vLLM 0.16",
 		BlindSpots:  "A prompt counts as a whole at its first token. Tokens computed again after a preemption are not counted.",
 	},
@@ -3876,9 +3876,9 @@ var metrics = []Metric{
 		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Share of the looked-up prompt tokens that the prefix cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"},
-		Formula:     "increase(hits) / increase(queries)",
-		BlindSpots:  "Until July 2026 vLLM looked up the first waiting request again at every attempt to admit it. So the ratio is least reliable when the KV cache is full; `vllm.prompt_tokens_cached_ratio` does not have this defect.",
+		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
+		Formula:     "increase(hits) / increase(queries); of servers that can count lookups again: (increase(prompt_tokens_cached) - increase(prompt_tokens_by_source{source=\"external_kv_transfer\"})) / increase(prompt_tokens)",
+		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up; without these counters, repeated lookups are seen only where they exceed the prompts and those of the running requests, and then the ratio is absent. So it is before 0.11.1 in windows with preemptions.",
 	},
 	{
 		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3955,7 +3955,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
-		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise.",
+		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3999,7 +3999,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.success"},
 		Formula:     "increase(success{finished_reason}) / increase(success)",
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`. Only vLLM's Rust front end counts them there.",
+		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`. Only vLLM's Rust front end counts them there. Before 0.13 there is no reason `error`. Through Ray, versions before 0.21 count all requests under the last reason: it is absent where this is seen.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4214,7 +4214,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		Formula:     "last(waiting) / (count(time_to_first_token) / elapsed)",
-		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens.",
+		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens. Before 0.20 it includes requests that wait for something else than capacity, so it is never too short.",
 	},
 	{
 		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4417,7 +4417,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "increase(accepted_tokens) / increase(draft_tokens)",
 		Needs:       "vLLM 0.5.3, speculative decoding",
-		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right.",
+		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines.",
 	},
 	{
 		Name: "vllm.spec_decode.draft_acceptance_rate", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4444,7 +4444,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"},
 		Formula:     "1 + increase(accepted_tokens) / increase(drafts)",
 		Needs:       "vLLM 0.8.5, speculative decoding",
-		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right. It does not show whether speculation pays, because the cost of a draft is not exported.",
+		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. It does not show whether speculation pays, because the cost of a draft is not exported.",
 	},
 	{
 		Name: "vllm.spec_decode.num_accepted_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4493,7 +4493,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens_per_pos", "vllm.spec_decode.num_drafts"},
 		Formula:     "increase(accepted_tokens_per_pos) / increase(drafts)",
 		Needs:       "vLLM 0.8.5, speculative decoding",
-		BlindSpots:  "Some servers of version 0.10 count all engines under engine 0; for them only the value over all engines is right.",
+		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. Through Ray, versions before 0.21 count all positions under the last: it is absent where this is seen.",
 	},
 	{
 		Name: "vllm.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4509,7 +4509,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Formula:     "sum(time_to_first_token) / count(time_to_first_token)",
-		BlindSpots:  "Requests that are cancelled before their first token are missing.",
+		BlindSpots:  "Requests that are cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4539,10 +4539,10 @@ var metrics = []Metric{
 		Name: "vllm.tokens_per_iteration", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Mean number of tokens that a step of the engine processed.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.iteration_tokens"},
-		Formula:     "sum(iteration_tokens) / count(iteration_tokens)",
+		DerivedFrom: []string{"vllm.iteration_tokens", "vllm.prompt_tokens_cached"},
+		Formula:     "sum(iteration_tokens) / count(iteration_tokens); before 0.23: (sum(iteration_tokens) - increase(prompt_tokens_cached)) / count(iteration_tokens)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before June 2026 it included cached tokens: never compare it across versions.",
+		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything, because cached tokens count as processed. With several API servers (`--api-server-count`) it is the mean of the parts of a step, which 0.12 and later versions do not show.",
 	},
 	{
 		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -25,10 +24,10 @@ const (
 	queries = "vllm:prefix_cache_queries_total"
 )
 
-// demonstrations have an entry for each defect of the catalogue.
-var demonstrations = []demonstration{
+// shownByServers are the defects of gauges, labels, settings and caches.
+var shownByServers = []demonstration{
 	{
-		catalog.DefectNegativeDurations,
+		"negative-durations",
 		"The change `unscheduled_errors` lets requests end with an error before they are scheduled, and `sleep` aborts requests before their first token. Their durations are off by the uptime of the host (`host_uptime`, ten days by default).",
 		func(t *testing.T) {
 			const day = 86400.0
@@ -51,7 +50,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectClientAbortsUncounted,
+		"client-aborts-uncounted",
 		"Always, where clients leave: `timeout`, the change `clients_leave`, and a few of every chat workload.",
 		func(t *testing.T) {
 			leaving := workload(func(w *engine.Workload) { w.LeaveLate = 0.3 })
@@ -62,7 +61,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectGaugesFreezeOnAbort,
+		"gauges-freeze-on-abort",
 		"Always, when the last requests are aborted: `clients_leave: 1`.",
 		func(t *testing.T) {
 			abort := func(c *Config) {
@@ -81,7 +80,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectGaugesTrailSteps,
+		"gauges-trail-steps",
 		"Always.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", 5*time.Second, both(set(engine.ParamClock, 0.01), workload(func(w *engine.Workload) {
@@ -93,7 +92,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectArrivalTimeMoved,
+		"arrival-time-moved",
 		"Always: before 0.17 the time of the front end before the engine has the request is in no latency.",
 		func(t *testing.T) {
 			slow := both(set(engine.ParamFrontEnd, 100), workload(func(w *engine.Workload) { w.Rate = 1 }))
@@ -106,7 +105,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectFirstTokenWithoutToken,
+		"first-token-without-token",
 		"With the change `unscheduled_errors`, and where `sleep` aborts a request in its prefill.",
 		func(t *testing.T) {
 			failing := set(engine.ParamUnscheduled, 1)
@@ -118,7 +117,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksSummedOverEngines,
+		"blocks-summed-over-engines",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Second, engines(3))
@@ -127,7 +126,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlockSizeOfHybridModels,
+		"block-size-of-hybrid-models",
 		"With `hybrid_model`, whose blocks are of 512 tokens.",
 		func(t *testing.T) {
 			hybrid := func(c *Config) { c.Hybrid = true }
@@ -138,7 +137,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksNotANumber,
+		"blocks-not-a-number",
 		"Always.",
 		func(t *testing.T) {
 			assert.Len(t, run(t, v1, "0.8.5", time.Second, nil).values(cache, `num_gpu_blocks="None"`), 1)
@@ -146,7 +145,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectBlocksUnknownToApiServers,
+		"blocks-unknown-to-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
 			assert.Len(t, run(t, multi, "0.19.1", time.Second, both(engines(2), apiServers(2))).values(cache, `num_gpu_blocks="None"`), 2)
@@ -155,7 +154,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRayLastLabel,
+		"ray-last-label",
 		"Always, in the dialect `ray-new`.",
 		func(t *testing.T) {
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, nil), run(t, ray, "0.21.0", time.Minute, nil)
@@ -166,7 +165,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectRayLastEngine,
+		"ray-last-engine",
 		"Always, in the dialect `ray-new` with several `engines`.",
 		func(t *testing.T) {
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, engines(2)), run(t, ray, "0.21.0", time.Minute, engines(2))
@@ -178,7 +177,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectOnlyLastEngine,
+		"only-last-engine",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.9.2", time.Minute, engines(3))
@@ -188,7 +187,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectMmCacheUnderAnyEngine,
+		"mm-cache-under-any-engine",
 		"With images (`image_share`, `images`) and several `engines`.",
 		func(t *testing.T) {
 			images := map[int]float64{}
@@ -206,7 +205,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepsSplitOverApiServers,
+		"steps-split-over-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
 			one, four := run(t, multi, "0.10.2", time.Minute, nil), run(t, multi, "0.10.2", time.Minute, apiServers(4))
@@ -216,7 +215,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepsWithoutOutputs,
+		"steps-without-outputs",
 		"Always, with prompts that are computed in several chunks.",
 		func(t *testing.T) {
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) {
@@ -231,7 +230,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectStepTokensWithCached,
+		"step-tokens-with-cached",
 		"Always.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.22.0", time.Minute, nil), run(t, v1, "0.23.0", time.Minute, nil)
@@ -242,7 +241,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectCacheQueriesRecounted,
+		"cache-queries-recounted",
 		"Always, where requests wait for room: a small `kv_cache_tokens`.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.20.0", time.Minute, crowded), run(t, v1, "0.27.0", time.Minute, crowded)
@@ -252,7 +251,7 @@ var demonstrations = []demonstration{
 		},
 	},
 	{
-		catalog.DefectOwnBlocksFound,
+		"own-blocks-found",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
 			old, fresh := run(t, v1, "0.11.0", time.Minute, crowded), run(t, v1, "0.11.1", time.Minute, crowded)
@@ -261,9 +260,9 @@ var demonstrations = []demonstration{
 			assert.Greater(t, old.sum(queries), fresh.sum(queries))
 		},
 	},
-	{catalog.DefectDecodeSideFindsNothing, "the counter is right there, and the simulated cache has no layers with a state.", nil},
+	{"decode-side-finds-nothing", "the counter is right there, and the simulated cache has no layers with a state.", nil},
 	{
-		catalog.DefectExternalHitsWrong,
+		"external-hits-wrong",
 		"Always, with `transfer`. Its transfers are asynchronous.",
 		func(t *testing.T) {
 			remote := func(c *Config) { c.Transfer = engine.Transfer{Share: 1, Latency: 0.01, BytesPerSecond: 1e10} }
@@ -275,314 +274,6 @@ var demonstrations = []demonstration{
 			assert.Zero(t, run(t, v1, "0.11.1", time.Minute, remote).sum(found))
 		},
 	},
-	{catalog.DefectNegativeTokenCounts, "it ends the server. The fault `unreachable` looks the same from outside.", nil},
-	{catalog.DefectNegativeAcceptedTokens, "as the one before.", nil},
-	{
-		catalog.DefectChoicesCountedSingly,
-		"With `choices_share` and `choices` of a workload.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.ChoicesShare, w.Choices = 1, 3 }))
-			n := p.ended(engine.EndStop, engine.EndLength)
-			require.Greater(t, n, 50.0)
-			assert.InDelta(t, n, p.sum("vllm:request_params_n_count"), 0)
-			assert.InDelta(t, 3*n, p.sum("vllm:request_params_n_sum"), 0)
-			assert.InDelta(t, 3*n, p.sum(success), 20, "some of a request are complete before the others")
-			assert.InDelta(t, n, p.sum("http_requests_total"), 0)
-			assert.InDelta(t, n, p.sum("vllm:request_max_num_generation_tokens_count"), 0)
-		},
-	},
-	{
-		catalog.DefectBeamStepsCounted,
-		"With `beam_share` and `beams` of a workload.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Rate, w.BeamShare, w.Beams = 0.3, 1, 4 }))
-			n := p.ended(engine.EndLength)
-			require.Greater(t, n, 5.0)
-			assert.Greater(t, p.sum(success, `finished_reason="length"`), 50*n)
-			assert.Greater(t, p.sum(first+"_count"), 50*n)
-			assert.InDelta(t, n, p.sum("http_requests_total"), 0)
-			assert.InDelta(t, p.sum("vllm:request_generation_tokens_count"), p.sum("vllm:request_generation_tokens_sum"), 0)
-		},
-	},
-	{
-		catalog.DefectGapPerOutput,
-		"Always, with `speculation`.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) { c.SpecDecode = true })
-			gaps, tokens := p.sum("vllm:inter_token_latency_seconds_count"), p.sum("vllm:generation_tokens_total")
-			assert.Less(t, gaps, 0.8*(tokens-p.sum(first+"_count")))
-		},
-	},
-	{
-		catalog.DefectRequeuedSessions,
-		"With `session_share`, `session_chunks` and `session_pause` of a workload.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
-			n := p.ended(engine.EndStop, engine.EndLength)
-			require.Greater(t, n, 10.0)
-			assert.InDelta(t, n, p.sum(queue+"_count"), 0)
-			assert.Less(t, p.sum(queue+"_sum"), -4*n, "three pauses of two seconds, unless a session ends early")
-			for _, o := range p.outcomes {
-				assert.GreaterOrEqual(t, o.Queue, 0.0)
-			}
-		},
-	},
-	{
-		catalog.DefectSessionsPerChunk,
-		"As the one before.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
-			n := p.ended(engine.EndStop, engine.EndLength)
-			assert.Greater(t, p.sum(first+"_count"), 3*n)
-			whole := 0.0
-			for _, o := range p.outcomes {
-				whole += o.Ended - o.Arrived
-			}
-			assert.Less(t, p.sum("vllm:e2e_request_latency_seconds_sum"), whole-4*n)
-		},
-	},
-	{
-		catalog.DefectPreemptionsCountedLate,
-		"Always, where requests are preempted.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, both(crowded, func(c *Config) {
-				c.Changes = []engine.Change{{At: 50, Parameter: engine.ParamClientsLeave, Value: 1}}
-			}))
-			assert.Positive(t, p.sum("vllm:num_preemptions_total"))
-			assert.Less(t, p.sum("vllm:num_preemptions_total"), float64(p.states[0].Preemptions))
-		},
-	},
-	{
-		catalog.DefectFirstWaitOnly,
-		"Always, where requests are preempted.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, crowded)
-			waited, preempted := 0.0, 0
-			for _, o := range p.outcomes {
-				waited += o.Queue
-				preempted += o.Preemptions
-			}
-			require.Positive(t, preempted)
-			assert.InEpsilon(t, waited, p.sum(queue+"_sum"), 1e-9, "up to the first admission")
-		},
-	},
-	{
-		catalog.DefectClientErrorsAsServerErrors,
-		"With the change `client_errors`, a share of requests that clients get 400 for.",
-		func(t *testing.T) {
-			wrong := set(engine.ParamClientErrors, 0.3)
-			old, fresh := run(t, v1, "0.24.0", time.Minute, wrong), run(t, v1, "0.25.0", time.Minute, wrong)
-			n := old.ended(engine.EndRefused)
-			require.Greater(t, n, 10.0)
-			assert.InDelta(t, n, old.sum("http_requests_total", `status="5xx"`), 0)
-			assert.Empty(t, old.values("http_requests_total", `status="4xx"`))
-			assert.InDelta(t, n, fresh.sum("http_requests_total", `status="4xx"`), 0)
-			assert.Empty(t, fresh.values("http_requests_total", `status="5xx"`))
-			assert.Zero(t, old.sum(success, `finished_reason="error"`))
-		},
-	},
-	{
-		catalog.DefectHandlerLost,
-		"With `lost_handlers`.",
-		func(t *testing.T) {
-			lost := func(c *Config) { c.LostHandlers = true }
-			p := run(t, v1, "0.24.0", time.Minute, lost)
-			assert.InDelta(t, p.sum("http_requests_total"), p.sum("http_requests_total", `handler="none"`), 0)
-			assert.Empty(t, run(t, v1, "0.23.0", time.Minute, lost).values("http_requests_total", `handler="none"`))
-		},
-	},
-	{
-		catalog.DefectDeferredInWaiting,
-		"Always, where requests wait for an adapter (`lora_slots`) or for a `transfer`.",
-		func(t *testing.T) {
-			deferred := both(crowded, func(c *Config) {
-				c.LoRA, c.MaxLoRAs = true, 1
-				c.Workload.AdapterShare, c.Workload.Adapters = 1, 8
-			})
-			old, fresh := run(t, v1, "0.19.1", time.Minute, deferred), run(t, v1, "0.20.0", time.Minute, deferred)
-			n := fresh.sum("vllm:num_requests_waiting_by_reason", `reason="deferred"`)
-			require.Positive(t, n)
-			assert.InDelta(t, n+fresh.sum("vllm:num_requests_waiting_by_reason", `reason="capacity"`), fresh.sum(waiting), 0)
-			assert.InDelta(t, fresh.sum(waiting), old.sum(waiting), 0)
-		},
-	},
-	{
-		catalog.DefectFlopsOfQuantizedModels,
-		"With `quantized_model` and `estimate_flops`: a twentieth is counted, which is a guess.",
-		func(t *testing.T) {
-			old, fresh := run(t, v1, "0.17.0", time.Minute, quantized), run(t, v1, "0.18.0", time.Minute, quantized)
-			assert.Less(t, old.sum(flops), 0.1*old.states[0].Flops)
-			assert.InEpsilon(t, fresh.states[0].Flops, fresh.sum(flops), 1e-9)
-		},
-	},
-	{
-		catalog.DefectBytesOfQuantizedModels,
-		"With `quantized_model` and `estimate_flops`: half of the bytes of the weights are counted.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, quantized)
-			assert.Less(t, p.sum(readBytes), 0.6*p.states[0].ReadBytes)
-			assert.Greater(t, p.sum(readBytes), 0.4*p.states[0].ReadBytes)
-		},
-	},
-	{
-		catalog.DefectBytesOfMlaModels,
-		"With `latent_attention` and `estimate_flops`: 57 times the bytes of the KV cache are counted, the most that was reported.",
-		func(t *testing.T) {
-			latent := func(c *Config) { c.Latent, c.FlopsCounters = true, true }
-			old, fresh := run(t, v1, "0.23.0", time.Minute, latent), run(t, v1, "0.24.0", time.Minute, latent)
-			assert.InEpsilon(t, 57*old.states[0].WrittenBytes, old.sum(writtenBytes), 1e-9)
-			assert.InEpsilon(t, fresh.states[0].WrittenBytes, fresh.sum(writtenBytes), 1e-9)
-			assert.Greater(t, old.sum(readBytes), old.states[0].ReadBytes)
-		},
-	},
-	{
-		catalog.DefectFlopsOfHybridModels,
-		"With `hybrid_model` and `estimate_flops`: two fifths of the work are counted, which is a guess.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.24.0", time.Minute, func(c *Config) { c.Hybrid, c.FlopsCounters = true, true })
-			assert.InEpsilon(t, 0.4*p.states[0].Flops, p.sum(flops), 1e-9)
-		},
-	},
-	{
-		catalog.DefectUsagePerProcess,
-		"Always, in the dialect `v1-multiproc`: each process shows what it was told last, and each step tells the process of its first request.",
-		func(t *testing.T) {
-			p := run(t, multi, "0.10.2", time.Minute, apiServers(4))
-			values := p.values(usage)
-			assert.Len(t, values, 4)
-			current := float64(p.states[0].UsedBlocks) / float64(p.states[0].Blocks)
-			near := 0
-			for _, v := range values {
-				if v-current < 0.01 && current-v < 0.01 {
-					near++
-				}
-			}
-			assert.Positive(t, near)
-			assert.Less(t, near, 4)
-			assert.Len(t, run(t, multi, "0.12.0", time.Minute, apiServers(4)).values(usage), 1)
-		},
-	},
-	{
-		catalog.DefectNullBlockUsed,
-		"Always.",
-		func(t *testing.T) {
-			rest := workload(func(w *engine.Workload) { w.Rate = 0.1 })
-			quiet := both(rest, func(c *Config) {
-				c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamArrivalRate, Value: 0}}
-			})
-			old, fresh := run(t, v1, "0.10.1", 5*time.Minute, quiet), run(t, v1, "0.10.2", 5*time.Minute, quiet)
-			assert.InDelta(t, 1.0/2560, old.sum(usage), 1e-9)
-			assert.Zero(t, fresh.sum(usage))
-		},
-	},
-	{
-		catalog.DefectScaleUpResets,
-		"With the change `scale_up`, the number of engines that are added.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", 2*time.Minute, both(engines(2), func(c *Config) {
-				c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamScaleUp, Value: 1}}
-			}))
-			finished := p.ended(engine.EndStop, engine.EndLength)
-			assert.Len(t, p.values(running), 3)
-			assert.Less(t, p.sum(success), 0.7*finished)
-			assert.Greater(t, p.sum(success), 0.3*finished)
-			assert.InDelta(t, finished, p.sum("http_requests_total"), 0, "HTTP goes on")
-			same := run(t, v1, "0.20.0", 2*time.Minute, engines(2))
-			assert.Contains(t, p.body, "process_start_time_seconds ")
-			assert.Equal(t, line(same.body, "process_start_time_seconds "), line(p.body, "process_start_time_seconds "))
-		},
-	},
-	{catalog.DefectConnectorsOverwrite, "a simulated server has one connector.", nil},
-	{catalog.DefectNixlPerRank, "of NIXL only failed transfers are simulated, which are counted once.", nil},
-	{catalog.DefectRequestsOnBothSides, "the other side of a transfer is no server of its own.", nil},
-	{
-		catalog.DefectAdaptersInFlightOnly,
-		"Always, with `lora_slots`.",
-		func(t *testing.T) {
-			const info = "vllm:lora_requests_info"
-			adapters := func(c *Config) { c.LoRA, c.MaxLoRAs, c.Workload.AdapterShare, c.Workload.Adapters = true, 2, 0.5, 3 }
-			quiet := both(adapters, func(c *Config) { c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamArrivalRate, Value: 0}} })
-			assert.Greater(t, len(run(t, v1, "0.20.0", 5*time.Minute, quiet).values(info)), 1, "stale ones stay")
-			assert.Empty(t, run(t, rust, "0.24.0", 5*time.Minute, quiet).values(info))
-		},
-	},
-	{
-		catalog.DefectCorruptedMiscounted,
-		"Always, where clients leave with the change `corruption`. Speculation is counted correctly.",
-		func(t *testing.T) {
-			p := run(t, v1, "0.20.0", time.Minute, both(set(engine.ParamCorruption, 1), workload(func(w *engine.Workload) { w.LeaveLate = 0.5 }), func(c *Config) { c.NaNCounter = true }))
-			corrupted := 0.0
-			for _, o := range p.outcomes {
-				if o.Corrupted {
-					corrupted++
-				}
-			}
-			assert.InDelta(t, corrupted-p.ended(engine.EndLeft), p.sum("vllm:corrupted_requests_total"), 0)
-			assert.Positive(t, p.ended(engine.EndLeft))
-		},
-	},
-	{
-		catalog.DefectErrorsUncounted,
-		"Always, where the front end refuses requests (a few of every chat workload, and `client_errors`); before 0.13 also with `error_rate`. An engine that dies is not simulated.",
-		func(t *testing.T) {
-			refused := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Refused = 1 }))
-			assert.Zero(t, refused.sum(success))
-			assert.Positive(t, refused.sum("http_requests_total", `status="4xx"`))
-			failing := set(engine.ParamErrorRate, 0.3)
-			old, fresh := run(t, v1, "0.12.0", time.Minute, failing), run(t, v1, "0.13.0", time.Minute, failing)
-			require.Positive(t, old.ended(engine.EndError))
-			assert.InDelta(t, old.ended(engine.EndStop, engine.EndLength), old.sum("vllm:e2e_request_latency_seconds_count"), 0)
-			assert.InDelta(t, fresh.ended(engine.EndError), fresh.sum(success, `finished_reason="error"`), 0)
-			assert.Positive(t, old.sum("http_requests_total", `status="5xx"`))
-		},
-	},
-	{
-		catalog.DefectRustServedName,
-		"With the flag `--served-model-name`, in the dialect `rust`.",
-		func(t *testing.T) {
-			served := func(c *Config) { c.ServedModel = "chat" }
-			assert.Empty(t, run(t, rust, "0.23.0", time.Second, served).values(running, `model_name="chat"`))
-			assert.Len(t, run(t, rust, "0.24.0", time.Second, served).values(running, `model_name="chat"`), 1)
-			assert.Len(t, run(t, v1, "0.20.0", time.Second, served).values(running, `model_name="chat"`), 1)
-		},
-	},
-	{
-		catalog.DefectPrefillDecodeSwapped,
-		"Always, in the dialect `v0`.",
-		func(t *testing.T) {
-			const prefill, decode = "vllm:request_prefill_time_seconds_sum", "vllm:request_decode_time_seconds_sum"
-			old, fresh := run(t, v0, "0.6.4", time.Minute, nil), run(t, v0, "0.6.5", time.Minute, nil)
-			assert.InDelta(t, old.sum(prefill), fresh.sum(decode), 1e-9)
-			assert.InDelta(t, old.sum(decode), fresh.sum(prefill), 1e-9)
-			assert.Greater(t, old.sum(prefill), old.sum(decode))
-		},
-	},
-	{
-		catalog.DefectLatenciesNearZero,
-		"Always, in the dialect `v0`.",
-		func(t *testing.T) {
-			old, fresh := run(t, v0, "0.5.3", time.Minute, nil), run(t, v0, "0.5.4", time.Minute, nil)
-			assert.InDelta(t, fresh.sum(first+"_count"), old.sum(first+"_count"), 0)
-			assert.Less(t, old.sum(first+"_sum"), 1e-3)
-			assert.Greater(t, fresh.sum(first+"_sum"), 1.0)
-			assert.Less(t, old.sum("vllm:time_per_output_token_seconds_sum"), 1.0)
-		},
-	},
-	{catalog.DefectMultiStepMiscounts, "the engine plans one step at a time.", nil},
-}
-
-const (
-	flops        = "vllm:estimated_flops_per_gpu_total"
-	readBytes    = "vllm:estimated_read_bytes_per_gpu_total"
-	writtenBytes = "vllm:estimated_write_bytes_per_gpu_total"
-)
-
-func quantized(c *Config) { c.Quantized, c.FlopsCounters = true, true }
-
-func apiServers(n int) func(*Config) { return func(c *Config) { c.APIServers = n } }
-
-func sessions(c *Config) {
-	c.Workload.SessionShare, c.Workload.Chunks, c.Workload.ChunkPause = 1, 4, 2
-	c.Workload.Prompt, c.Workload.Output = engine.Lengths{Median: 200}, engine.Lengths{Median: 50}
-	c.Workload.MaxTokens = nil
+	{"negative-token-counts", "it ends the server. The fault `unreachable` looks the same from outside.", nil},
+	{"negative-accepted-tokens", "as the one before.", nil},
 }

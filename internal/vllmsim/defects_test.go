@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ const (
 	defectsEnd    = "<!-- defects: end -->"
 	defectsHead   = "| Defect | How the simulator shows it |\n|---|---|\n"
 )
+
+// demonstrations have an entry for each defect of the catalogue.
+var demonstrations = slices.Concat(shownByServers, shownByRequests)
 
 // Each defect of the catalogue is either shown by servers of its versions, which a test of its
 // own proves, or is not simulated for a reason. docs/simulator.md says the same.

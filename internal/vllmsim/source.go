@@ -87,6 +87,9 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 		StepPerProcess:      shows(catalog.DefectStepsSplitOverApiServers),
 		ParamsPerChoice:     rust,
 		AsyncHitsUncounted:  !version.AtLeast("0.12.0"),
+		SessionPerChunk:     shows(catalog.DefectSessionsPerChunk),
+		PromptPerChunk:      !version.AtLeast("0.20.0"),
+		RequeuedSessions:    shows(catalog.DefectRequeuedSessions),
 		LocalInExternal:     shows(catalog.DefectExternalHitsWrong),
 	}
 }
@@ -95,11 +98,12 @@ func semantics(dialect surface.Dialect, version surface.Version) engine.Semantic
 // but for that of latent attention, which is the greatest that was reported.
 func (c Config) estimates(dialect surface.Dialect, version surface.Version) engine.Estimates {
 	e := engine.Estimates{Flops: 1, Weights: 1, KV: 1}
-	if c.Quantized && surface.Shows(dialect, version, catalog.DefectFlopsOfQuantizedModels) {
+	switch {
+	case !c.Quantized:
+	case surface.Shows(dialect, version, catalog.DefectBytesOfQuantizedModels):
+		e.Weights *= 0.5 // The method is one that has been known since then.
+	case surface.Shows(dialect, version, catalog.DefectFlopsOfQuantizedModels):
 		e = engine.Estimates{Flops: 0.05, Weights: 0.05, KV: 0}
-	}
-	if c.Quantized && surface.Shows(dialect, version, catalog.DefectBytesOfQuantizedModels) {
-		e.Weights *= 0.5
 	}
 	if c.Latent && surface.Shows(dialect, version, catalog.DefectBytesOfMlaModels) {
 		e.KV *= 57

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -42,7 +43,8 @@ type vllmProcessor struct {
 	expiredAt  time.Time
 	shortLived shortLived
 
-	warned warnings
+	warned  warnings
+	defects *defectlog.Log
 	// series and engines are shared among the resources.
 	series  *quota.Quota
 	engines *quota.Quota
@@ -72,6 +74,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		status:    &archive.Status{},
 		resources: map[string]*resource{},
 		series:    quota.New(config.MaxSeries),
+		defects:   defectlog.New(settings.Logger, config.Window),
 		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	now := func() time.Time { return p.now() }
@@ -108,6 +111,7 @@ func (p *vllmProcessor) shutdown(ctx context.Context) error {
 	for _, s := range slices.Backward(p.stages) {
 		errs = append(errs, s.Shutdown(ctx))
 	}
+	p.defects.Close()
 	p.telemetry.Shutdown()
 	return errors.Join(errs...)
 }
@@ -198,6 +202,7 @@ func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stage.B
 		p.mu.Lock()
 		r.Arrived = batch.Now
 		p.mu.Unlock()
+		p.logDefects(r, attributes, batch.Now)
 	}
 	return report
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
@@ -41,6 +42,8 @@ func newRig(t *testing.T, config string) *rig {
 	settings := metadatatest.NewSettings(r.telemetry)
 	settings.Logger = zap.New(core)
 	r.processor = create(t, configured(t, config), settings)
+	// The line about known defects has tests of its own.
+	r.processor.defects = defectlog.New(zap.NewNop(), 0)
 	require.NoError(t, r.processor.start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
 		require.NoError(t, r.processor.shutdown(t.Context()))

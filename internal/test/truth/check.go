@@ -107,6 +107,9 @@ func (j *judgement) judge(row *Row, w *Window, known bool) {
 		answer := Answer{}
 		if known {
 			answer = row.Truth(w, extra)
+			if w.other != nil {
+				answer = answer.or(row.Truth(w.other, extra))
+			}
 		}
 		j.judged[name] = true
 		switch {

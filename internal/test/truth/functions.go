@@ -89,14 +89,19 @@ func (w *Window) arrived(e *engine.Event) float64 {
 
 func whole(w *Window, e *engine.Event) (float64, bool) { return e.At - w.arrived(e), true }
 
-// queued is the time to the first admission, or to the end without one.
-func queued(_ *Window, e *engine.Event) (float64, bool) {
-	if e.Admitted == 0 {
-		return e.At - e.Queued, true
+// queued is the time to the first admission, or to the end without one. The Rust front end
+// takes the latter as 0.
+func queued(w *Window, e *engine.Event) (float64, bool) {
+	switch {
+	case e.Admitted > 0:
+		return e.Admitted - e.Queued, true
+	case w.Case.dialect() == surface.Rust:
+		return 0, true
 	}
-	return e.Admitted - e.Queued, true
+	return e.Last - e.Queued, true
 }
 
+// inference and prefill of a request without a token last until its end.
 func inference(_ *Window, e *engine.Event) (float64, bool) {
 	switch {
 	case e.Admitted == 0:
@@ -138,6 +143,10 @@ func (w *Window) gaps() (all []float64) {
 }
 
 func hitRatio(w *Window, _ map[string]string) Answer {
+	if w.Case.before("0.9.0") {
+		blocks := func(e *engine.Event) float64 { return float64(e.Prompt / blockSize) }
+		return ratio(w.sum(engine.EventLookup, cached)/blockSize, w.sum(engine.EventLookup, blocks))
+	}
 	byLookup := ratio(w.sum(engine.EventLookup, cached), w.sum(engine.EventLookup, prompt))
 	byToken := ratio(w.sum(engine.EventFirst, local), w.sum(engine.EventFirst, prompt))
 	return byLookup.or(byToken)
@@ -193,7 +202,8 @@ func queueWait(w *Window, _ map[string]string) Answer {
 
 func cancelled(w *Window, _ map[string]string) Answer {
 	left := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		if e.End == engine.EndLeft && e.Output > 0 {
+		// Before 0.13 also requests that failed, as the metric says.
+		if (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && e.First > 0 {
 			return 1
 		}
 		return 0

@@ -43,7 +43,8 @@ var rows = slices.Concat([]Row{
 	{
 		Metric: "vllm.prefix_cache.hit_ratio", Truth: hitRatio,
 		Exact: "exact: each request once, with its first lookup, which counts with the step that admits it; " +
-			"where it is replaced by prompt tokens by source, which count at the first token, exact at that moment",
+			"where it is replaced by prompt tokens by source, which count at the first token, exact at that moment; " +
+			"before 0.9 in full blocks, as the metric says",
 	},
 	{Metric: "vllm.prompt_tokens_cached_ratio", Truth: cachedRatio, Exact: sameInstants},
 	{

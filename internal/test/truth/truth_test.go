@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,17 +15,17 @@ import (
 
 var (
 	full = flag.Bool("truth.full", false, "test every version with every setup")
-	only = flag.String("truth.only", "", "test the cases whose name contains one of these, separated by commas")
+	only = flag.String("truth.only", "", "test the cases whose name this regular expression matches")
 )
 
 // chosen are the cases of this run. The short form has each setup and each version several
 // times, but not every pair.
 func chosen() (cases []*Case) {
+	chosenOnly := regexp.MustCompile(*only)
 	for i, c := range Cases() {
-		matches := func(part string) bool { return strings.Contains(c.Name()+"$", part) }
 		switch {
 		case *only != "":
-			if slices.ContainsFunc(strings.Split(*only, ","), matches) {
+			if chosenOnly.MatchString(c.Name()) {
 				cases = append(cases, c)
 			}
 		case *full || i%61 == 0:

@@ -3,6 +3,7 @@ package truth
 import (
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
@@ -18,6 +19,9 @@ type Window struct {
 	journal, requests []engine.Event
 	// happened are the events of the window that a scrape can show.
 	happened []*engine.Event
+	// other is the window in which requests that failed before their first token have one:
+	// for some versions they do, as the metrics say. It is nil where there are none.
+	other *Window
 	// sorted has values of the requests by metric, once they are computed.
 	sorted map[string][]float64
 }
@@ -46,7 +50,29 @@ func newWindow(o *Observed, n, of int, length float64, full bool) (w Window, ok 
 			w.happened = append(w.happened, e)
 		}
 	}
+	w.other = w.withFailed()
 	return w, true
+}
+
+// withFailed returns the window with a first token at each end before it, if the version
+// counts one.
+func (w *Window) withFailed() *Window {
+	if !w.Case.shows(catalog.DefectFirstTokenWithoutToken) {
+		return nil
+	}
+	with := *w
+	with.sorted = map[string][]float64{}
+	for _, e := range w.happened {
+		if e.Kind == engine.EventEnd && e.End == engine.EndError && e.Output == 0 {
+			first := *e
+			first.Kind = engine.EventFirst
+			with.happened = append(with.happened[:len(with.happened):len(with.happened)], &first)
+		}
+	}
+	if len(with.happened) == len(w.happened) {
+		return nil
+	}
+	return &with
 }
 
 func (w *Window) has(e *engine.Event) bool { return w.Engine < 0 || e.Engine == w.Engine }
@@ -55,12 +81,19 @@ func (w *Window) has(e *engine.Event) bool { return w.Engine < 0 || e.Engine == 
 // time and before the next scrape: then no scrape has ever shown what happened at that time.
 func (o *Observed) lost(at float64, of int) bool {
 	for _, reset := range o.Case.resets(of) {
-		next := slices.IndexFunc(o.Scrapes, func(s Scrape) bool { return s.At >= at })
+		next := slices.IndexFunc(o.Scrapes, func(s Scrape) bool { return s.At >= at && !o.Case.away(s.At) })
 		if at < reset && next >= 0 && o.Scrapes[next].At >= reset {
 			return true
 		}
 	}
 	return false
+}
+
+// away reports whether there is no process at a time.
+func (c *Case) away(at float64) bool {
+	return slices.ContainsFunc(c.Config.Faults, func(f vllmsim.Fault) bool {
+		return f.Kind == vllmsim.FaultRestart && at >= f.At && at < f.Until
+	})
 }
 
 // restarted is the newest end of a process up to a time.

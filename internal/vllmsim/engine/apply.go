@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"math"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
-)
+import "math"
 
 // apply sets a parameter.
 func (s *Server) apply(ch Change) {
@@ -106,25 +102,6 @@ func (s *Server) sendAway(share float64) {
 			}
 		}
 	}
-}
-
-// scaleUp adds engines. As in vLLM the logger of all engines is created again, so that all
-// of its statistics begin at 0; those of HTTP continue.
-func (s *Server) scaleUp(n int) {
-	if n == 0 {
-		return
-	}
-	s.catchUp(s.now)
-	for range n {
-		s.addEngine()
-	}
-	for i, before := range s.stats {
-		s.stats[i] = observed.NewStats(len(s.cfg.Speculation.Acceptance))
-		s.stats[i].HTTP, s.stats[i].HTTPFine = before.HTTP, before.HTTPFine
-		s.stats[i].SleepLevel = before.SleepLevel
-		s.adapters[i], s.rates[i] = adapterLog{}, rates{at: s.now}
-	}
-	s.countedSince = s.now
 }
 
 // rates is the state of the throughput over the last ten seconds, which the V0

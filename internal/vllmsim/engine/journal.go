@@ -17,6 +17,7 @@ type Event struct {
 	// Sent, Taken and Queued are when the client sent the request, when the front end took
 	// it up, and when the engine had it. Admitted is the first admission, First and Last
 	// are the first and the last token; all on the engine's clock, 0 if it never happened.
+	// Of a request that ends unscheduled Last is when the engine ends it.
 	Sent, Taken, Queued, Admitted, First, Last float64
 	End                                        End
 	Streams                                    bool
@@ -179,8 +180,12 @@ func (s *Server) worked(rep *report) {
 			s.workedOnMember(rep, ev)
 		case ev.kind == evFirst && !ev.r.gone && ev.r.firstSeen == rep.stamp:
 			s.journal.to(s.life(EventFirst, rep.stamp, ev.r))
-		case (ev.kind == evFinished || ev.kind == evUnscheduled) && !ev.r.gone:
+		case ev.kind == evFinished && !ev.r.gone:
 			s.journal.to(s.life(EventEnd, rep.stamp, ev.r))
+		case ev.kind == evUnscheduled && !ev.r.gone:
+			e := s.life(EventEnd, rep.stamp, ev.r)
+			e.Last = rep.end
+			s.journal.to(e)
 		}
 	}
 	s.journal.to(Event{Kind: EventStep, At: rep.stamp, Engine: rep.engine, Request: -1, Step: step})

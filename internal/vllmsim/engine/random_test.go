@@ -24,9 +24,12 @@ func randomServer(seed uint64) Config {
 		&cfg.Semantics.FirstWithoutToken, &cfg.Semantics.AbortsCounted, &cfg.Semantics.FrozenAfterAborts,
 		&cfg.Semantics.NullBlockUsed, &cfg.Semantics.ClientErrorsAs5xx, &cfg.Semantics.StepPerProcess, &cfg.Semantics.LocalInExternal,
 		&cfg.Semantics.EngineAbortsCounted, &cfg.Semantics.AsyncHitsUncounted, &cfg.Semantics.ParamsPerChoice,
+		&cfg.Semantics.SessionPerChunk, &cfg.Semantics.PromptPerChunk,
 	} {
 		*semantics = maybe()
 	}
+	// Of an arrival that moves without the queuing, the parts would exceed the whole.
+	cfg.Semantics.RequeuedSessions = cfg.Semantics.SessionPerChunk
 	cfg.Workload.CV = 0.5 + 3*rng.Float64()
 	if maybe() {
 		cfg.FrontEnd = DefaultFrontEnd()

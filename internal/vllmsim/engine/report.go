@@ -156,7 +156,7 @@ func (s *Server) observe(rep *report) {
 		case evGap:
 			st.InterToken.Observe(ev.value)
 		case evFinished:
-			s.observeEnd(st, ev.r, ev.r.moments(), now)
+			s.observeEnd(st, ev.r, s.moments(ev.r), now)
 		case evUnscheduled:
 			prompts += s.observeUnscheduled(st, ev.r, rep.end, now)
 		}
@@ -187,13 +187,19 @@ func (s *Server) observeFirst(st *observed.Stats, r *request, now float64) int {
 	if r.gone {
 		return 0 // The front end has forgotten it.
 	}
-	if r.firstSeen == 0 {
+	chunk := r.firstSeen > 0
+	if !chunk {
 		r.firstSeen = now
 	}
 	if r.client != nil && r.client.firstSeen == 0 {
 		r.client.firstSeen = now
 	}
-	st.FirstToken.Observe(now - r.stamped)
+	if !chunk || s.cfg.Semantics.SessionPerChunk {
+		st.FirstToken.Observe(now - r.stamped)
+	}
+	if chunk && !s.cfg.Semantics.PromptPerChunk {
+		return 0
+	}
 	st.PromptTokens += float64(r.prompt)
 	st.PromptCached += float64(r.cached)
 	st.PromptExternal += float64(r.external)
@@ -222,10 +228,14 @@ func (s *Server) observeUnscheduled(st *observed.Stats, r *request, ended, now f
 // moments are those between which durations are observed. They are on the engine's clock.
 type moments struct{ queued, admitted, first, last float64 }
 
-func (r *request) moments() moments {
-	m := moments{r.queued, r.admitted, r.firstToken, r.lastToken}
-	if r.session != nil {
+// moments are those of a request that got tokens.
+func (s *Server) moments(r *request) moments {
+	m := moments{r.firstQueued, r.admitted, r.firstToken, r.lastToken}
+	if r.session != nil && s.cfg.Semantics.SessionPerChunk {
 		m.first = r.session.first
+	}
+	if s.cfg.Semantics.RequeuedSessions {
+		m.queued = r.queued
 	}
 	return m
 }
@@ -234,13 +244,13 @@ func (r *request) moments() moments {
 // its first token: the output that tells its end counts as its first, and if it was not
 // admitted that was at the time 0 of the host.
 func (s *Server) unreached(r *request, ended float64) moments {
-	m := moments{r.queued, r.admitted, ended, ended}
+	m := moments{r.firstQueued, r.admitted, ended, ended}
 	switch {
 	case r.started:
 	case s.cfg.Semantics.UnguardedDurations:
 		m.admitted = -s.cfg.HostUptime
 	default:
-		m.admitted, m.first, m.last = r.queued, r.queued, r.queued
+		m.admitted, m.first, m.last = r.firstQueued, r.firstQueued, r.firstQueued
 	}
 	return m
 }

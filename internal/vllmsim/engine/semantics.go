@@ -44,6 +44,11 @@ type Semantics struct {
 	// AsyncHitsUncounted counts nothing as found at other servers (up to v0.11, for
 	// connectors that load while the engine works on).
 	AsyncHitsUncounted bool
+	// SessionPerChunk observes a first token for each chunk of a session, and takes the
+	// arrival and the first token of the last chunk for those of the session. PromptPerChunk
+	// counts the whole prompt so far with each chunk (up to v0.19). RequeuedSessions takes
+	// the last queuing for the first.
+	SessionPerChunk, PromptPerChunk, RequeuedSessions bool
 	// LocalInExternal counts what was found in the own cache as looked up at other servers,
 	// too (up to v0.15).
 	LocalInExternal bool

@@ -64,22 +64,6 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// addEngine adds an engine in its nominal state.
-func (s *Server) addEngine() {
-	i, val := len(s.engines), nominalValues()
-	c := &core{
-		cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(s.cfg.Blocks), val: &val, draft: len(s.cfg.Speculation.Acceptance),
-	}
-	c.lastEnd = s.now
-	if s.cfg.FollowBlocks > 0 {
-		c.pool.residency = &residency{share: s.cfg.FollowBlocks, seed: s.cfg.Seed + uint64(i), lives: map[int32]*blockLife{}}
-	}
-	s.engines = append(s.engines, c)
-	s.stats = append(s.stats, observed.NewStats(len(s.cfg.Speculation.Acceptance)))
-	s.adapters = append(s.adapters, adapterLog{})
-	s.rates = append(s.rates, rates{at: s.now})
-}
-
 // Stats returns what the server observes of each engine. They change with the
 // next AdvanceTo.
 func (s *Server) Stats() []*observed.Stats { return s.stats }
@@ -366,7 +350,7 @@ func (s *Server) drop(r *request, end End) {
 		s.dropped(r)
 	}
 	if !s.uncounted(r) {
-		m := r.moments()
+		m := s.moments(r)
 		if r.generated == 0 {
 			m = s.abortedUnreached(st, r)
 		}

@@ -43,9 +43,13 @@ func (s *Server) nextChunk(r *request) {
 	r.tokens += t.prompt
 	r.stopAt += t.output
 	r.output += t.output
-	r.stamped, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(t.prompt))
+	arrived := 0.0
+	arrived, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(t.prompt))
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
-		r.stamped = r.queued
+		arrived = r.queued
+	}
+	if s.cfg.Semantics.SessionPerChunk {
+		r.stamped = arrived
 	}
 	s.engines[r.engine].inbox.push(r)
 }

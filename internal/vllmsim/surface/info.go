@@ -52,6 +52,10 @@ func (s *Server) adapterSets() []observed.AdapterSet {
 			return []observed.AdapterSet{{Last: st.LastStep}}
 		}
 		for _, set := range st.Adapters {
+			if s.shows(catalog.DefectAdaptersListedTwice) {
+				set.Running = inEither(set)
+				set.Waiting = set.Running
+			}
 			i := slices.IndexFunc(sets, func(o observed.AdapterSet) bool {
 				return o.Running == set.Running && o.Waiting == set.Waiting
 			})
@@ -73,6 +77,13 @@ func (s *Server) adapterSets() []observed.AdapterSet {
 		return 0
 	})
 	return sets
+}
+
+// inEither are the adapters of both lists.
+func inEither(set observed.AdapterSet) string {
+	names := slices.DeleteFunc(strings.Split(set.Running+","+set.Waiting, ","), func(name string) bool { return name == "" })
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
 }
 
 func rustAdapters(s *Server, sets []observed.AdapterSet) []wire.Point {

@@ -74,6 +74,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
+		c.evidence.scope(scopes.At(i).Scope().Name())
 		metrics := scopes.At(i).Metrics()
 		for j := range metrics.Len() {
 			metric := metrics.At(j)

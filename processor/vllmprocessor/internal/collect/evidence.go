@@ -43,7 +43,12 @@ const (
 	LoRA
 	// Processes means: a gauge of one process of several.
 	Processes
+	// Received means: metrics of our receiver, which logs itself what is known of them.
+	Received
 )
+
+// receiverScope is the instrumentation scope of our receiver.
+const receiverScope = "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 
 // Has reports whether all given signs were seen.
 func (s Sign) Has(signs Sign) bool { return s&signs == signs }
@@ -80,6 +85,13 @@ func (e *Evidence) resource(attributes pcommon.Map) {
 	// The receiver writes the kind only of what is no vLLM server.
 	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
 		e.Signs |= Imitator
+	}
+}
+
+// scope reads the name of an instrumentation scope.
+func (e *Evidence) scope(name string) {
+	if name == receiverScope {
+		e.Signs |= Received
 	}
 }
 

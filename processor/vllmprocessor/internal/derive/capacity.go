@@ -70,7 +70,7 @@ func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status
 	switch {
 	case engines > 1 && equal:
 		return blocks / float64(engines) * size, OK
-	case engines == 1 && other && v.Affected(catalog.DefectOnlyLastEngine):
+	case engines == 1 && other && (v.Affected(catalog.DefectOnlyLastEngine) || Mixed(v)):
 		// It is the last of several that are not reported.
 		return 0, KnownDefect
 	}

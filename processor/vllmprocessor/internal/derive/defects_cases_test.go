@@ -181,6 +181,10 @@ func capacityCases() map[string][]defectCase {
 				name: "the last of several engines", server: release("0.9.1"), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
+			{
+				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),
+				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
+			},
 			{name: "an engine behind a load balancer", server: release("0.20.0"), points: blocks("1", 50), want: map[string]float64{capacity + " 1": 800}},
 		},
 		"block-size-of-hybrid-models": {{
@@ -220,17 +224,18 @@ func answerCases() map[string][]defectCase {
 			{name: "engine errors explain them", server: release("0.20.0"), points: answers(append(engine(500, 2), count(collect.RequestSuccess, 10, "error"))...), want: as},
 			{name: "the engine stands still", server: release("0.20.0"), points: answers(engine(0, 2)...), want: as},
 			{name: "the engine is idle", server: release("0.20.0"), points: answers(engine(0, 0)...), want: unclear},
-			{name: "gauges may be frozen", server: release("0.10.0"), points: answers(engine(0, 2)...), want: unclear},
+			{name: "gauges may be frozen", server: collect.Evidence{}, points: answers(engine(0, 2)...), want: unclear},
 			{name: "not healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 0)), want: as},
 			{name: "healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 1)), want: unclear},
-			{name: "fixed", server: release("0.25.0"), points: answers(engine(500, 2)...), want: as},
+			{name: "before", server: release("0.16.0"), points: answers(engine(500, 2)...), want: as},
+			{name: "fixed", server: release("0.26.0"), points: answers(engine(500, 2)...), want: as},
 			{
 				name: "no 5xx", server: release("0.20.0"), want: map[string]float64{client: 0.05, server: 0},
 				points: []point{count(collect.HTTPRequests, 95, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions")},
 			},
 		},
 		"handler-lost": {{
-			name: "the handler is none", server: release("0.25.0"), want: as,
+			name: "the handler is none", server: release("0.26.0"), want: as,
 			points: []point{
 				count(collect.HTTPRequests, 85, "2xx", "none"), count(collect.HTTPRequests, 5, "4xx", "none"), count(collect.HTTPRequests, 10, "5xx", "none"),
 			},

@@ -29,7 +29,10 @@ func stepCases() map[string][]defectCase {
 		"bytes-of-mla-models": {
 			{name: "more than the peak", server: release("0.20.0"), points: work(2 * interval), want: map[string]float64{"memory_bandwidth_utilization": absent}},
 			{name: "less", server: release("0.20.0"), points: work(interval / 2), want: map[string]float64{"memory_bandwidth_utilization": 0.5}},
-			{name: "fixed", server: release("0.24.0"), points: work(2 * interval), want: map[string]float64{"memory_bandwidth_utilization": 2}},
+		},
+		"flops-of-hybrid-models": {
+			{name: "more than the peak", server: release("0.27.0"), want: map[string]float64{"model_flops_utilization": absent}, points: []point{count(collect.EstimatedFLOPs, 2*interval), count(collect.GenerationTokens, 10)}},
+			{name: "less", server: release("0.27.0"), want: map[string]float64{"model_flops_utilization": 0.5}, points: []point{count(collect.EstimatedFLOPs, interval/2), count(collect.GenerationTokens, 10)}},
 		},
 	}
 }
@@ -38,20 +41,23 @@ func stepCases() map[string][]defectCase {
 func timeCases() map[string][]defectCase {
 	phases := []point{times(collect.PrefillTime, 2, 0, 4), times(collect.DecodeTime, 8, 0, 0, 4), lengths(collect.RequestGenerationTokens, 8, 0, 4)}
 	first := func(zeros, others float64) []point {
-		return []point{times(collect.TimeToFirstToken, others, zeros, others), times(collect.TimePerOutputToken, others, zeros, others), lengths(collect.RequestGenerationTokens, 8, 0, 4)}
+		return []point{times(collect.TimeToFirstToken, others, zeros, others), times(collect.InterTokenLatency, others, zeros, others), lengths(collect.RequestGenerationTokens, 8, 0, 4)}
 	}
 	near := func(value float64) map[string]float64 {
 		return map[string]float64{
-			"time_to_first_token_mean": value, "request.time_per_output_token_mean": value, "first_token_rate": 4.0 / interval,
+			"time_to_first_token_mean": value, "inter_token_latency_mean": value, "first_token_rate": 4.0 / interval,
 		}
 	}
 	tokens := []point{
-		count(collect.PromptTokens, 300), count(collect.GenerationTokens, 600), times(collect.InterTokenLatency, 30, 0, 150), times(collect.TimeToFirstToken, 2, 0, 4),
+		count(collect.PromptTokens, 300), count(collect.GenerationTokens, 600+4), times(collect.InterTokenLatency, 30, 600), times(collect.TimeToFirstToken, 2, 0, 4),
 		lengths(collect.RequestPromptTokens, 300, 0, 4), count(collect.Running, 0), count(collect.Drafts, 0),
 	}
 	rates := map[string]float64{
-		"prompt_throughput": 1, "generation_throughput": 2, "inter_token_latency_mean": 0.2,
-		"inter_token_latency_per_token_mean": 30.0 / 596, "wasted_tokens_ratio abandoned_prefill lower": 0,
+		"generation_throughput": 604.0 / interval, "inter_token_latency_mean": 0.05, "inter_token_latency_quantile 1": 0.1,
+		"inter_token_latency_per_token_mean": 30.0 / 600, "wasted_tokens_ratio abandoned_prefill lower": 0,
+	}
+	several := []point{
+		count(collect.GenerationTokens, 600+4), times(collect.InterTokenLatency, 30, 0, 75), times(collect.TimeToFirstToken, 2, 0, 4), count(collect.Drafts, 0),
 	}
 	withheld := map[string]float64{}
 	for name := range rates {
@@ -71,8 +77,17 @@ func timeCases() map[string][]defectCase {
 		"latencies-near-zero": {
 			{name: "known version", server: release("0.5.3"), points: first(0, 4), want: near(absent)},
 			{name: "unknown, all in the first bucket", server: signed("", collect.V0), points: first(4, 0), want: near(absent)},
-			{name: "unknown, not all", server: signed("", collect.V0), points: first(0, 4), want: near(1)},
+			{name: "unknown, not all", server: signed("", collect.V0), points: first(0, 4), want: map[string]float64{"time_to_first_token_mean": 1, "first_token_rate": 4.0 / interval}, elsewhere: true},
 			{name: "fixed", server: release("0.5.4"), points: first(0, 4), want: near(1)},
+		},
+		// Eight steps take 0.4 s, which is observed once for their eight tokens.
+		"multi-step-gaps": {
+			{name: "perhaps a V1 engine", server: release("0.9.0"), points: several, want: map[string]float64{"inter_token_latency_mean": 0.4}},
+			{name: "a V0 engine", server: signed("0.9.0", collect.V0), points: several, want: map[string]float64{
+				"inter_token_latency_mean": absent, "inter_token_latency_quantile 1": absent, "inter_token_latency_per_token_mean": 0.05, "generation_throughput": 604.0 / interval,
+			}},
+			{name: "one token for each", server: signed("0.9.0", collect.V0), points: tokens, want: rates},
+			{name: "without V0", server: release("0.11.0"), points: several, want: map[string]float64{"inter_token_latency_mean": 0.4}},
 		},
 		"multi-step-miscounts": {
 			{name: "known version", server: release("0.6.3"), points: tokens, want: withheld},

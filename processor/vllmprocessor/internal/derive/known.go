@@ -88,16 +88,14 @@ func progressOf(v *window.View) (known bool, progress float64) {
 	return known, progress
 }
 
-// rateUnlessMultiStep is a rate of tokens, which the V0 engine counted wrongly with
-// several steps per scheduling. Nothing shows that a server has this setting.
-func rateUnlessMultiStep(in collect.Input) func(*Settings, *Member) (float64, Reason) {
-	return func(settings *Settings, m *Member) (float64, Reason) {
-		value, reason := rate(in)(settings, m)
-		if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
-			return 0, KnownDefect
-		}
-		return value, reason
+// generationRate is absent where the V0 engine can have counted one token for all steps of
+// a scheduling. Nothing shows that a server has several of them.
+func generationRate(settings *Settings, m *Member) (float64, Reason) {
+	value, reason := rate(collect.GenerationTokens)(settings, m)
+	if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
+		return 0, KnownDefect
 	}
+	return value, reason
 }
 
 // source is the distribution that has the times of a metric. It is another one where a
@@ -119,12 +117,31 @@ func source(v *window.View, in collect.Input) (collect.Input, Reason) {
 // unsound reports whether a defect makes the times of a distribution wrong in this window.
 func unsound(v *window.View, in collect.Input) bool {
 	switch in {
-	case collect.TimeToFirstToken, collect.TimePerOutputToken:
+	case collect.TimeToFirstToken:
 		return nearZero(v, in)
 	case collect.InterTokenLatency:
-		return nearZero(v, in) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
+		return untimed(v) || severalSteps(v)
 	}
 	return false
+}
+
+// untimed reports whether the sum of the times between tokens, or the number of tokens, can
+// be wrong.
+func untimed(v *window.View) bool {
+	return nearZero(v, collect.InterTokenLatency) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
+}
+
+// severalSteps reports whether one time stands for the tokens of several steps: there are
+// about as many tokens after the first as times, or with two steps or more at least twice
+// as many. Nothing else shows that a server has several steps per scheduling.
+func severalSteps(v *window.View) bool {
+	if !v.AffectedV0(catalog.DefectMultiStepGaps) {
+		return false
+	}
+	gaps, _, _, status := v.Moments(collect.InterTokenLatency)
+	generated, statusGenerated := v.Increase(collect.GenerationTokens)
+	first, statusFirst := firstTokens(v)
+	return worst(status, statusGenerated, statusFirst) == OK && generated-first > 1.5*gaps
 }
 
 // Untrusted reports whether a defect makes the times of a distribution wrong in this

@@ -23,9 +23,9 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
 	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
-	{Metric: "vllm.prompt_throughput", Additive: rateUnlessMultiStep(collect.PromptTokens)},
+	{Metric: "vllm.prompt_throughput", Additive: rate(collect.PromptTokens)},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
-	{Metric: "vllm.generation_throughput", Additive: rateUnlessMultiStep(collect.GenerationTokens)},
+	{Metric: "vllm.generation_throughput", Additive: generationRate},
 	{Metric: "vllm.request_throughput", Additive: rate(collect.RequestSuccess)},
 	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
 	{Metric: "vllm.preemption_rate", Additive: rate(collect.Preemptions)},
@@ -249,9 +249,10 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 		return Parts{Reason: Missing}
 	}
 	parts := Parts{Numerator: work, Denominator: peak * m.Now.Elapsed}
-	// Before v0.24 the bytes of models with latent attention are several times too many.
-	// More than the peak is the only sign of it in the data.
-	parts.withhold(work > parts.Denominator && slices.Contains(counters, collect.EstimatedReadBytes) && m.Now.Affected(catalog.DefectBytesOfMlaModels))
+	// The estimate takes some kinds of attention for more work than they are. More than the
+	// peak is the only sign of it in the data.
+	parts.withhold(work > parts.Denominator &&
+		(m.Now.Affected(catalog.DefectBytesOfMlaModels) || m.Now.Affected(catalog.DefectFlopsOfHybridModels)))
 	return parts
 }
 
@@ -267,7 +268,7 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 		reason = Missing
 	}
 	parts := Parts{Numerator: sum, Denominator: generated - first, Reason: reason}
-	parts.withhold(parts.Denominator > 0 && unsound(&m.Now, collect.InterTokenLatency))
+	parts.withhold(parts.Denominator > 0 && untimed(&m.Now))
 	return parts
 }
 

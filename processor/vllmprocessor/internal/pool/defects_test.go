@@ -16,6 +16,7 @@ func TestDefects(t *testing.T) {
 	type latencies = map[collect.Input]dist
 	for name, c := range map[string]struct {
 		old string
+		ray bool
 		// good and bad are what the new and the old server have counted after 10 s.
 		good, bad values
 		times     latencies
@@ -31,6 +32,13 @@ func TestDefects(t *testing.T) {
 				"replicas m": 2, "running m": 2, "waiting m": 1, "kv_cache.utilization_max m": 0.2, "kv_cache.utilization_mean m": 0.2, "generation_throughput m": 5,
 			},
 			absent: []string{"imbalance.max_ratio m running", "imbalance.stddev_ratio m kv_cache_utilization"},
+		},
+		// The old server reports two engines as one, whose gauges are those of either.
+		"ray-last-engine": {
+			old: "0.19.0", ray: true,
+			good: values{collect.Running: 2, collect.KVCacheUtilization: 0.2, collect.GenerationTokens: 50},
+			bad:  values{collect.Running: 3, collect.KVCacheUtilization: 0.9, collect.GenerationTokens: 30},
+			want: map[string]float64{"replicas m": 2, "running m": 2, "kv_cache.utilization_max m": 0.2, "generation_throughput m": 8},
 		},
 		// A server of a fixed version that shows the same stands still.
 		"gauges-of-a-stall": {
@@ -66,7 +74,8 @@ func TestDefects(t *testing.T) {
 			old:    "0.6.3",
 			good:   values{collect.GenerationTokens: 50, collect.PromptTokens: 10},
 			bad:    values{collect.GenerationTokens: 70, collect.PromptTokens: 10},
-			absent: []string{"generation_throughput m", "prompt_throughput m"},
+			want:   map[string]float64{"prompt_throughput m": 2},
+			absent: []string{"generation_throughput m"},
 		},
 		// Latencies of the old server are withheld, those of the new one are not.
 		"latencies-near-zero": {
@@ -104,7 +113,10 @@ func TestDefects(t *testing.T) {
 						}
 						e.distributions[in] = dist{d.bounds, counts, d.sum * seconds / 10}
 					}
-					f.version = server.version
+					f.version, f.signs = server.version, 0
+					if c.ray && server.name == "old" {
+						f.signs, e.engine = collect.Ray, "1"
+					}
 					f.scrape(server.name, seconds, e)
 				}
 			}

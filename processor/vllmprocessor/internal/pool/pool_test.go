@@ -45,6 +45,7 @@ type fleet struct {
 	servers map[string]*server
 	// version is that of the servers: one without defects that concern a row, if not set.
 	version string
+	signs   collect.Sign
 }
 
 const minute = time.Minute
@@ -89,7 +90,7 @@ func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
-	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version}}
+	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version, Signs: f.signs}}
 	for i, e := range engines {
 		var start int64
 		if e.start != 0 {
@@ -244,6 +245,25 @@ func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 	// By server: 8 and 3.
 	assert.InDelta(t, 2.5/5.5, got["imbalance.stddev_ratio m generation_throughput"], 1e-12)
 	assert.InDelta(t, 8/5.5, got["imbalance.max_ratio m generation_throughput"], 1e-12)
+}
+
+// The ratio is that of the requests of the others.
+func TestAnEngineWithABadObservationIsLeftOutOfTheRatio(t *testing.T) {
+	f := newFleet(t)
+	of := func(n, waited, wrong float64) scraped {
+		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
+			collect.QueueTime:         {[]float64{1}, []float64{n, 0}, n*waited + wrong},
+			collect.E2ERequestLatency: {[]float64{1}, []float64{0, n}, 2 * n},
+		}}
+	}
+	f.scrape("a", 0, of(0, 0, 0))
+	f.scrape("b", 0, of(0, 0, 0))
+	f.scrape("a", 20, of(4, 0.5, 0))
+	f.scrape("b", 20, of(4, 0.25, 0))
+	assert.InDelta(t, 3.0/16, f.evaluate(20)["request.queue_time_ratio m"], 1e-12)
+	f.scrape("b", 40, of(8, 0.25, -1e5))
+	f.scrape("a", 40, of(8, 0.5, 0))
+	assert.InDelta(t, 1.0/4, f.evaluate(40)["request.queue_time_ratio m"], 1e-12)
 }
 
 func TestAReplicaIsAServerWhateverTheNumberOfItsEngines(t *testing.T) {

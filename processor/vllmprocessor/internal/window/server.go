@@ -11,10 +11,12 @@ import (
 func (v *View) Affected(id catalog.DefectID) bool { return v.resource.Affected(id) }
 
 // AffectedV0 reports whether the server can have a defect of the V0 engine: its version is
-// known, or it exposes a family that only this engine has. Almost every other server of
-// unknown version is none.
+// older than the other engine, or it exposes a family that only this engine has. Almost
+// every other server of unknown version is none.
 func (v *View) AffectedV0(id catalog.DefectID) bool {
-	return (v.resource.Version().Exact || v.resource.evidence.Signs.Has(collect.V0)) && v.resource.Affected(id)
+	version := v.resource.Version()
+	older := version.Exact && version.Least.Compare(catalog.Release{0, 7}) < 0
+	return (older || v.resource.evidence.Signs.Has(collect.V0)) && v.resource.Affected(id)
 }
 
 // Known reports whether the version of the server is known.

@@ -1,0 +1,52 @@
+package window
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// Reported is the version that the server reports; empty where it does not.
+func (r *Resource) Reported() string { return r.evidence.Version }
+
+// Described returns the server as its known defects are looked up for. It reports false
+// where it is no vLLM server, where several share the resource, and where our receiver
+// has looked them up already.
+func (r *Resource) Described() (catalog.Server, bool) {
+	server := catalog.Server{Version: r.evidence.Version}
+	signs := r.evidence.Signs
+	if signs.Has(collect.Imitator) || signs.Has(collect.Received) || r.severalServers() {
+		return server, false
+	}
+	if !r.Version().Exact {
+		server.Version = ""
+	}
+	var sent [collect.NumInputs]bool
+	for _, g := range r.groups {
+		for in := range g.inputs {
+			sent[in] = sent[in] || len(g.inputs[in]) > 0
+		}
+	}
+	for in := range collect.NumInputs {
+		if sent[in] && in.String() != "" {
+			server.Metrics = append(server.Metrics, in.String())
+		}
+	}
+	for _, setup := range catalog.Setups() {
+		// Engines can only be added to a server with several.
+		if r.Shows(setup.Name) || setup.Name == "scale_up" && r.Shows("data_parallel") {
+			server.Setups = append(server.Setups, setup.Name)
+		}
+	}
+	switch {
+	case signs.Has(collect.V0):
+		server.Engine = "v0"
+	case sent[collect.IterationTokens] && sent[collect.PrefixCacheQueries]:
+		// The Rust front end does not observe steps, and the V0 engine counts no lookups.
+		server.Engine = "python"
+	}
+	// These two are samples of a receiver about the server.
+	ofServer := func(name string) bool { return name != "vllm.up" && name != "vllm.healthy" }
+	return server, slices.ContainsFunc(server.Metrics, ofServer)
+}
