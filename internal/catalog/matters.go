@@ -66,6 +66,10 @@ type versionSeen struct {
 	unreleased bool
 }
 
+// Released reports whether the version is one of vLLM that sends the metrics of the server.
+// Otherwise its defects are those of an unknown version.
+func (s *Server) Released() bool { return s.release().exact }
+
 // release returns what is known about the version. A build without the tags of its
 // repository reports 0.1, so a version that is older than a metric of the server is none.
 func (s *Server) release() versionSeen {
