@@ -197,6 +197,14 @@ accuracy: ## Measure the diagnosis on the simulated engine, and write docs/why/a
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: truth
+truth: ## Compare everything derived with the truth, for every version, dialect and setup
+	$(say) 'go test ./internal/test/truth -truth.full (half an hour or so on two cores)'
+	@{ $(GO) test ./internal/test/truth -run '^TestEverythingDerivedIsTrue$$' -truth.full -v -count 1 -timeout 120m; echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 .PHONY: alerts-matrix
 alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into docs/alerts.md
 	$(say) 'go test ./internal/test/content -matrix (some minutes on two cores)'

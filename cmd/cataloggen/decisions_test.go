@@ -48,13 +48,19 @@ func TestADecisionConcernsThePairsThatMeet(t *testing.T) {
 	l, err := parseDecisions([]byte(smallDecisions), k)
 	require.NoError(t, err)
 	assert.Equal(t, []pair{
-		{"vllm.success_rate", "too-big"}, {"vllm.success_rate", "too-many"},
-		{"vllm.slo.good", "too-many"}, {"vllm.slo.valid", "too-many"},
+		{"vllm.success_rate", "too-big"},
+		{"vllm.success_rate", "too-many"},
+		{"vllm.slo.good", "too-many"},
+		{"vllm.slo.valid", "too-many"},
 	}, k.meeting(l.Decisions[0]), "no goal is computed from blocks")
 	assert.Equal(t, []pair{
-		{"vllm.slo.good", "too-new"}, {"vllm.slo.valid", "too-new"}, {"vllm.success_rate", "too-new"},
+		{"vllm.slo.good", "too-new"},
+		{"vllm.slo.valid", "too-new"},
+		{"vllm.success_rate", "too-new"},
 		{"signal:heat", "too-new"},
-		{"signal:smoke", "too-big"}, {"signal:smoke", "too-many"}, {"signal:smoke", "too-new"},
+		{"signal:smoke", "too-big"},
+		{"signal:smoke", "too-many"},
+		{"signal:smoke", "too-new"},
 	}, k.undecided(l), "smoke is computed from heat and a goal")
 
 	source, err := goDecisions(l)

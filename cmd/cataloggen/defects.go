@@ -49,11 +49,13 @@ func parseDefects(content []byte, d *document) (*defectList, error) {
 
 // constant is the name of the Go constant of a defect.
 func (d *defect) constant() string {
-	name := "Defect"
-	for _, word := range strings.Split(d.ID, "-") {
-		name += strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
+	var name strings.Builder
+	name.WriteString("Defect")
+	for word := range strings.SplitSeq(d.ID, "-") {
+		first := min(len(word), 1)
+		name.WriteString(strings.ToUpper(word[:first]) + word[first:])
 	}
-	return name
+	return name.String()
 }
 
 // goDefects returns the source of internal/catalog/defects_generated.go.

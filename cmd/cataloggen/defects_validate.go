@@ -10,7 +10,7 @@ import (
 
 var (
 	defectID    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	threadOf    = regexp.MustCompile(`^#[1-9][0-9]*$`)
+	threadOf    = regexp.MustCompile(`^#[1-9]\d*$`)
 	fileOf      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+ (v\d+\.\d+\.\d+|[0-9a-f]{7,40}|main)$`)
 	engineNames = []string{"python", "rust", "v0"}
 	// verifiedWords are what is known of a defect, the best first.
@@ -22,9 +22,9 @@ var (
 func (l *defectList) problems(d *document) []error {
 	var problems []error
 	for i, s := range l.Setups {
-		report := func(ok bool, format string, args ...any) {
+		report := func(ok bool, problem string) {
 			if !ok {
-				problems = append(problems, fmt.Errorf("setup %s: %s", s.Name, fmt.Sprintf(format, args...)))
+				problems = append(problems, fmt.Errorf("setup %s: %s", s.Name, problem))
 			}
 		}
 		report(statementName.MatchString(s.Name), "the name must be lower-case words joined by underscores")

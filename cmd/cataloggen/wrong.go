@@ -89,20 +89,20 @@ func (l *defectList) versionTable() string {
 	bounds = slices.DeleteFunc(slices.Compact(bounds), func(v string) bool { return v == "" })
 	var b strings.Builder
 	b.WriteString("| Your vLLM | On any server | Only with |\n|---|---|---|\n")
-	for i := len(bounds) - 1; i >= 0; i-- {
-		versions := bounds[i] + " and newer"
+	for i, bound := range slices.Backward(bounds) {
+		versions := bound + " and newer"
 		if i+1 < len(bounds) {
-			versions = bounds[i] + " and newer, before " + bounds[i+1]
+			versions = bound + " and newer, before " + bounds[i+1]
 		}
-		any, some := l.ended(bounds[i])
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", versions, cmp.Or(strings.Join(any, ", "), "none"), strings.Join(some, "<br>"))
+		always, some := l.ended(bound)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", versions, cmp.Or(strings.Join(always, ", "), "none"), strings.Join(some, "<br>"))
 	}
 	return b.String()
 }
 
 // ended returns links to the defects of a version that have ended since: those of any
 // server, and those that need a setup or an implementation, by what they need.
-func (l *defectList) ended(version string) (any, some []string) {
+func (l *defectList) ended(version string) (always, some []string) {
 	var needs []string
 	links := map[string][]string{}
 	for _, one := range l.sorted() {

@@ -60,8 +60,12 @@ func TestTheRowOfAVersionHasItsDefects(t *testing.T) {
 
 func TestTheNewestDefectsComeFirst(t *testing.T) {
 	l := &defectList{Defects: []defect{
-		{ID: "a", Since: "0.8.0", Until: "0.9.2"}, {ID: "b", Since: "0.8.0"}, {ID: "c", Since: "0.9.0", Until: "0.10.0"},
-		{ID: "d", Since: "0.10.0"}, {ID: "e", Until: "0.10.0"}, {ID: "f"},
+		{ID: "a", Since: "0.8.0", Until: "0.9.2"},
+		{ID: "b", Since: "0.8.0"},
+		{ID: "c", Since: "0.9.0", Until: "0.10.0"},
+		{ID: "d", Since: "0.10.0"},
+		{ID: "e", Until: "0.10.0"},
+		{ID: "f"},
 	}}
 	var ids []string
 	for _, one := range l.sorted() {

@@ -61,7 +61,8 @@ func TestTheDefectsThatMatterForAServer(t *testing.T) {
 		},
 		"a setup that is there": {
 			Server{Version: "0.30.0", Engine: "python", Metrics: []string{running}, Setups: []string{"seen"}},
-			[]DefectID{"open", "seen"}, []DefectID{"hidden", "both"},
+			[]DefectID{"open", "seen"},
+			[]DefectID{"hidden", "both"},
 		},
 		"another metric":           {Server{Version: "0.20.0", Metrics: []string{waiting}}, []DefectID{"other-metric"}, nil},
 		"no metric":                {Server{Version: "0.9.2"}, nil, nil},

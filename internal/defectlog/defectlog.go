@@ -104,7 +104,8 @@ func (l *Log) Add(at time.Time, target string, server *catalog.Server) bool {
 		l.waiting = append(l.waiting, &line{since: at, version: version, released: released, sure: sure, possible: possible})
 	}
 	line := l.waiting[i]
-	if line.count++; len(line.targets) < maxTargets {
+	line.count++
+	if len(line.targets) < maxTargets {
 		line.targets = append(line.targets, printable(target, maxTarget))
 	}
 	return true

@@ -18,6 +18,7 @@ var shownByRequests = []demonstration{
 		"choices-counted-singly",
 		"With `choices_share` and `choices` of a workload.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.ChoicesShare, w.Choices = 1, 3 }))
 			n := p.ended(engine.EndStop, engine.EndLength)
 			require.Greater(t, n, 50.0)
@@ -32,6 +33,7 @@ var shownByRequests = []demonstration{
 		"beam-steps-counted",
 		"With `beam_share` and `beams` of a workload.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Rate, w.BeamShare, w.Beams = 0.3, 1, 4 }))
 			n := p.ended(engine.EndLength)
 			require.Greater(t, n, 5.0)
@@ -45,6 +47,7 @@ var shownByRequests = []demonstration{
 		"gap-per-output",
 		"Always, with `speculation`.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) { c.SpecDecode = true })
 			gaps, tokens := p.sum("vllm:inter_token_latency_seconds_count"), p.sum("vllm:generation_tokens_total")
 			assert.Less(t, gaps, 0.8*(tokens-p.sum(first+"_count")))
@@ -54,6 +57,7 @@ var shownByRequests = []demonstration{
 		"requeued-sessions",
 		"With `session_share`, `session_chunks` and `session_pause` of a workload.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
 			n := p.ended(engine.EndStop, engine.EndLength)
 			require.Greater(t, n, 10.0)
@@ -68,6 +72,7 @@ var shownByRequests = []demonstration{
 		"sessions-per-chunk",
 		"As the one before.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
 			n := p.ended(engine.EndStop, engine.EndLength)
 			assert.Greater(t, p.sum(first+"_count"), 3*n)
@@ -84,6 +89,7 @@ var shownByRequests = []demonstration{
 		"preemptions-counted-late",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, both(crowded, func(c *Config) {
 				c.Changes = []engine.Change{{At: 50, Parameter: engine.ParamClientsLeave, Value: 1}}
 			}))
@@ -95,6 +101,7 @@ var shownByRequests = []demonstration{
 		"first-wait-only",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, crowded)
 			waited, preempted := 0.0, 0
 			for _, o := range p.outcomes {
@@ -109,6 +116,7 @@ var shownByRequests = []demonstration{
 		"client-errors-as-server-errors",
 		"With the change `client_errors`, a share of requests that clients get 400 for.",
 		func(t *testing.T) {
+			t.Helper()
 			wrong := set(engine.ParamClientErrors, 0.3)
 			old, fresh := run(t, v1, "0.25.0", time.Minute, wrong), run(t, v1, "0.26.0", time.Minute, wrong)
 			n := old.ended(engine.EndRefused)
@@ -124,6 +132,7 @@ var shownByRequests = []demonstration{
 		"handler-lost",
 		"With `lost_handlers`.",
 		func(t *testing.T) {
+			t.Helper()
 			lost := func(c *Config) { c.LostHandlers = true }
 			p := run(t, v1, "0.24.0", time.Minute, lost)
 			assert.InDelta(t, p.sum("http_requests_total"), p.sum("http_requests_total", `handler="none"`), 0)
@@ -134,6 +143,7 @@ var shownByRequests = []demonstration{
 		"deferred-in-waiting",
 		"Always, where requests wait for an adapter (`lora_slots`) or for a `transfer`.",
 		func(t *testing.T) {
+			t.Helper()
 			deferred := both(crowded, func(c *Config) {
 				c.LoRA, c.MaxLoRAs = true, 1
 				c.Workload.AdapterShare, c.Workload.Adapters = 1, 8
@@ -149,6 +159,7 @@ var shownByRequests = []demonstration{
 		"flops-of-quantized-models",
 		"With `quantized_model` and `estimate_flops`, in 0.17: a twentieth is counted, which is a guess. The method is one that later versions know.",
 		func(t *testing.T) {
+			t.Helper()
 			old, fresh := run(t, v1, "0.17.0", time.Minute, quantized), run(t, v1, "0.18.0", time.Minute, quantized)
 			assert.Less(t, old.sum(flops), 0.1*old.states[0].Flops)
 			assert.InEpsilon(t, fresh.states[0].Flops, fresh.sum(flops), 1e-9)
@@ -158,6 +169,7 @@ var shownByRequests = []demonstration{
 		"bytes-of-quantized-models",
 		"With `quantized_model` and `estimate_flops`: half of the bytes of the weights are counted.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, quantized)
 			assert.Less(t, p.sum(readBytes), 0.6*p.states[0].ReadBytes)
 			assert.Greater(t, p.sum(readBytes), 0.4*p.states[0].ReadBytes)
@@ -167,6 +179,7 @@ var shownByRequests = []demonstration{
 		"bytes-of-mla-models",
 		"With `latent_attention` and `estimate_flops`: 57 times the bytes of the KV cache are counted, the most that was reported.",
 		func(t *testing.T) {
+			t.Helper()
 			latent := func(c *Config) { c.Latent, c.FlopsCounters = true, true }
 			old, fresh := run(t, v1, "0.23.0", time.Minute, latent), run(t, v1, "0.24.0", time.Minute, latent)
 			assert.InEpsilon(t, 57*old.states[0].WrittenBytes, old.sum(writtenBytes), 1e-9)
@@ -178,6 +191,7 @@ var shownByRequests = []demonstration{
 		"flops-of-hybrid-models",
 		"With `hybrid_model` and `estimate_flops`: two fifths of the work are counted, which is a guess.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.24.0", time.Minute, func(c *Config) { c.Hybrid, c.FlopsCounters = true, true })
 			assert.InEpsilon(t, 0.4*p.states[0].Flops, p.sum(flops), 1e-9)
 		},
@@ -187,6 +201,7 @@ var shownByRequests = []demonstration{
 		"usage-per-process",
 		"Always, in the dialect `v1-multiproc`: each process shows what it was told last, and each step tells the process of its first request.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, multi, "0.10.2", time.Minute, apiServers(4))
 			values := p.values(usage)
 			assert.Len(t, values, 4)
@@ -206,6 +221,7 @@ var shownByRequests = []demonstration{
 		"null-block-used",
 		"Always.",
 		func(t *testing.T) {
+			t.Helper()
 			rest := workload(func(w *engine.Workload) { w.Rate = 0.1 })
 			quiet := both(rest, func(c *Config) {
 				c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamArrivalRate, Value: 0}}
@@ -219,6 +235,7 @@ var shownByRequests = []demonstration{
 		"scale-up-resets",
 		"With the change `scale_up`, the number of engines that are added.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, both(engines(2), func(c *Config) {
 				c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamScaleUp, Value: 1}}
 			}))
@@ -239,6 +256,7 @@ var shownByRequests = []demonstration{
 		"adapters-in-flight-only",
 		"Always, with `lora_slots`.",
 		func(t *testing.T) {
+			t.Helper()
 			const info = "vllm:lora_requests_info"
 			adapters := func(c *Config) { c.LoRA, c.MaxLoRAs, c.Workload.AdapterShare, c.Workload.Adapters = true, 2, 0.5, 3 }
 			quiet := both(adapters, func(c *Config) { c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamArrivalRate, Value: 0}} })
@@ -250,6 +268,7 @@ var shownByRequests = []demonstration{
 		"adapters-listed-twice",
 		"Always, with `lora_slots`.",
 		func(t *testing.T) {
+			t.Helper()
 			lora := func(c *Config) {
 				c.LoRA, c.MaxLoRAs, c.Workload.AdapterShare, c.Workload.Adapters = true, 1, 0.9, 3
 			}
@@ -274,6 +293,7 @@ var shownByRequests = []demonstration{
 		"corrupted-miscounted",
 		"Always, where clients leave with the change `corruption`. Speculation is counted correctly.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, both(set(engine.ParamCorruption, 1), workload(func(w *engine.Workload) { w.LeaveLate = 0.5 }), func(c *Config) { c.NaNCounter = true }))
 			corrupted := 0.0
 			for _, o := range p.outcomes {
@@ -289,6 +309,7 @@ var shownByRequests = []demonstration{
 		"errors-uncounted",
 		"Always, where the front end refuses requests (a few of every chat workload, and `client_errors`); before 0.13 also with `error_rate`. An engine that dies is not simulated.",
 		func(t *testing.T) {
+			t.Helper()
 			refused := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Refused = 1 }))
 			assert.Zero(t, refused.sum(success))
 			assert.Positive(t, refused.sum("http_requests_total", `status="4xx"`))
@@ -304,6 +325,7 @@ var shownByRequests = []demonstration{
 		"rust-served-name",
 		"With the flag `--served-model-name`, in the dialect `rust`.",
 		func(t *testing.T) {
+			t.Helper()
 			served := func(c *Config) { c.ServedModel = "chat" }
 			assert.Empty(t, run(t, rust, "0.23.0", time.Second, served).values(running, `model_name="chat"`))
 			assert.Len(t, run(t, rust, "0.24.0", time.Second, served).values(running, `model_name="chat"`), 1)
@@ -314,6 +336,7 @@ var shownByRequests = []demonstration{
 		"prefill-decode-swapped",
 		"Always, in the dialect `v0`.",
 		func(t *testing.T) {
+			t.Helper()
 			const prefill, decode = "vllm:request_prefill_time_seconds_sum", "vllm:request_decode_time_seconds_sum"
 			old, fresh := run(t, v0, "0.6.4", time.Minute, nil), run(t, v0, "0.6.5", time.Minute, nil)
 			assert.InDelta(t, old.sum(prefill), fresh.sum(decode), 1e-9)
@@ -325,6 +348,7 @@ var shownByRequests = []demonstration{
 		"latencies-near-zero",
 		"Always, in the dialect `v0`.",
 		func(t *testing.T) {
+			t.Helper()
 			old, fresh := run(t, v0, "0.5.3", time.Minute, nil), run(t, v0, "0.5.4", time.Minute, nil)
 			assert.InDelta(t, fresh.sum(first+"_count"), old.sum(first+"_count"), 0)
 			assert.Less(t, old.sum(first+"_sum"), 1e-3)

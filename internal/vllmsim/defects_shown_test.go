@@ -30,6 +30,7 @@ var shownByServers = []demonstration{
 		"negative-durations",
 		"The change `unscheduled_errors` lets requests end with an error before they are scheduled, and `sleep` aborts requests before their first token. Their durations are off by the uptime of the host (`host_uptime`, ten days by default).",
 		func(t *testing.T) {
+			t.Helper()
 			const day = 86400.0
 			unscheduled := both(set(engine.ParamUnscheduled, 0.2), func(c *Config) { c.HostUptime = 24 * time.Hour })
 			p := run(t, v1, "0.20.0", time.Minute, unscheduled)
@@ -53,6 +54,7 @@ var shownByServers = []demonstration{
 		"client-aborts-uncounted",
 		"Always, where clients leave: `timeout`, the change `clients_leave`, and a few of every chat workload.",
 		func(t *testing.T) {
+			t.Helper()
 			leaving := workload(func(w *engine.Workload) { w.LeaveLate = 0.3 })
 			python, rusty := run(t, v1, "0.20.0", time.Minute, leaving), run(t, rust, "0.24.0", time.Minute, leaving)
 			require.Greater(t, python.ended(engine.EndLeft), 10.0)
@@ -64,6 +66,7 @@ var shownByServers = []demonstration{
 		"gauges-freeze-on-abort",
 		"Always, when the last requests are aborted: `clients_leave: 1`.",
 		func(t *testing.T) {
+			t.Helper()
 			abort := func(c *Config) {
 				c.Changes = []engine.Change{
 					{At: 60, Parameter: engine.ParamArrivalRate, Value: 0},
@@ -83,6 +86,7 @@ var shownByServers = []demonstration{
 		"gauges-trail-steps",
 		"Always.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", 5*time.Second, both(set(engine.ParamClock, 0.01), workload(func(w *engine.Workload) {
 				w.Prompt = engine.Lengths{Median: 4000}
 			})))
@@ -95,6 +99,7 @@ var shownByServers = []demonstration{
 		"arrival-time-moved",
 		"Always: before 0.17 the time of the front end before the engine has the request is in no latency.",
 		func(t *testing.T) {
+			t.Helper()
 			slow := both(set(engine.ParamFrontEnd, 100), workload(func(w *engine.Workload) { w.Rate = 1 }))
 			before, after := run(t, v1, "0.16.0", time.Minute, slow), run(t, v1, "0.17.0", time.Minute, slow)
 			n := before.sum(first + "_count")
@@ -108,6 +113,7 @@ var shownByServers = []demonstration{
 		"first-token-without-token",
 		"With the change `unscheduled_errors`, and where `sleep` aborts a request in its prefill.",
 		func(t *testing.T) {
+			t.Helper()
 			failing := set(engine.ParamUnscheduled, 1)
 			p := run(t, v1, "0.20.0", time.Minute, failing)
 			assert.InDelta(t, p.ended(engine.EndError), p.sum(first+"_count"), 0)
@@ -120,6 +126,7 @@ var shownByServers = []demonstration{
 		"blocks-summed-over-engines",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Second, engines(3))
 			assert.Len(t, p.values(cache, `num_gpu_blocks="7680"`), 3)
 			assert.Equal(t, 2559, p.states[0].Blocks, "without the null block")
@@ -129,6 +136,7 @@ var shownByServers = []demonstration{
 		"block-size-of-hybrid-models",
 		"With `hybrid_model`, whose blocks are of 512 tokens.",
 		func(t *testing.T) {
+			t.Helper()
 			hybrid := func(c *Config) { c.Hybrid = true }
 			old, fresh := run(t, v1, "0.20.0", time.Second, hybrid), run(t, v1, "0.24.0", time.Second, hybrid)
 			assert.Equal(t, 512, old.states[0].BlockSize)
@@ -140,6 +148,7 @@ var shownByServers = []demonstration{
 		"blocks-not-a-number",
 		"Always.",
 		func(t *testing.T) {
+			t.Helper()
 			assert.Len(t, run(t, v1, "0.8.5", time.Second, nil).values(cache, `num_gpu_blocks="None"`), 1)
 			assert.Len(t, run(t, v1, "0.9.0", time.Second, nil).values(cache, `num_gpu_blocks="2560"`), 1)
 		},
@@ -148,6 +157,7 @@ var shownByServers = []demonstration{
 		"blocks-unknown-to-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
+			t.Helper()
 			assert.Len(t, run(t, multi, "0.19.1", time.Second, both(engines(2), apiServers(2))).values(cache, `num_gpu_blocks="None"`), 2)
 			assert.Len(t, run(t, multi, "0.20.0", time.Second, both(engines(2), apiServers(2))).values(cache, `num_gpu_blocks="5120"`), 2)
 			assert.Len(t, run(t, multi, "0.19.1", time.Second, nil).values(cache, `num_gpu_blocks="2560"`), 1)
@@ -157,6 +167,7 @@ var shownByServers = []demonstration{
 		"ray-last-label",
 		"Always, in the dialect `ray-new`.",
 		func(t *testing.T) {
+			t.Helper()
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, nil), run(t, ray, "0.21.0", time.Minute, nil)
 			assert.Len(t, broken.values("ray_vllm_request_success_total"), 1)
 			assert.InDelta(t, broken.ended(engine.EndStop, engine.EndLength), broken.sum("ray_vllm_request_success_total", `finished_reason="repetition"`), 0)
@@ -168,6 +179,7 @@ var shownByServers = []demonstration{
 		"ray-last-engine",
 		"Always, in the dialect `ray-new` with several `engines`.",
 		func(t *testing.T) {
+			t.Helper()
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, engines(2)), run(t, ray, "0.21.0", time.Minute, engines(2))
 			assert.Len(t, fixed.values("ray_vllm_generation_tokens_total"), 2)
 			assert.Len(t, broken.values("ray_vllm_generation_tokens_total"), 1)
@@ -180,6 +192,7 @@ var shownByServers = []demonstration{
 		"only-last-engine",
 		"Always, with several `engines`.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.9.2", time.Minute, engines(3))
 			assert.Len(t, p.values(running), 1)
 			assert.Len(t, p.values(running, `engine="2"`), 1)
@@ -190,6 +203,7 @@ var shownByServers = []demonstration{
 		"mm-cache-under-any-engine",
 		"With images (`image_share`, `images`) and several `engines`.",
 		func(t *testing.T) {
+			t.Helper()
 			images := map[int]float64{}
 			p := run(t, v1, "0.20.0", time.Minute, both(engines(2), workload(func(w *engine.Workload) { w.MediaShare, w.Media = 1, 5 }), func(c *Config) {
 				c.Weights = []float64{0.9, 0.1}
@@ -208,6 +222,7 @@ var shownByServers = []demonstration{
 		"steps-split-over-api-servers",
 		"Always, in the dialect `v1-multiproc` with several API servers.",
 		func(t *testing.T) {
+			t.Helper()
 			one, four := run(t, multi, "0.10.2", time.Minute, nil), run(t, multi, "0.10.2", time.Minute, apiServers(4))
 			assert.LessOrEqual(t, one.sum(steps+"_count"), float64(one.states[0].Steps))
 			assert.Greater(t, four.sum(steps+"_count"), 1.5*float64(four.states[0].Steps))
@@ -218,6 +233,7 @@ var shownByServers = []demonstration{
 		"steps-without-outputs",
 		"Always, with prompts that are computed in several chunks.",
 		func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) {
 				c.MaxModelLen, c.KVCacheTokens = 30000, 1<<17
 				c.Workload.Rate, c.Workload.Prompt, c.Workload.Output = 0.2, engine.Lengths{Median: 20000}, engine.Lengths{Median: 1}
@@ -233,6 +249,7 @@ var shownByServers = []demonstration{
 		"step-tokens-with-cached",
 		"Always.",
 		func(t *testing.T) {
+			t.Helper()
 			old, fresh := run(t, v1, "0.22.0", time.Minute, nil), run(t, v1, "0.23.0", time.Minute, nil)
 			require.Positive(t, old.sum("vllm:prompt_tokens_cached_total"))
 			all := old.sum("vllm:prompt_tokens_total") + old.sum("vllm:generation_tokens_total")
@@ -244,6 +261,7 @@ var shownByServers = []demonstration{
 		"cache-queries-recounted",
 		"Always, where requests wait for room: a small `kv_cache_tokens`.",
 		func(t *testing.T) {
+			t.Helper()
 			old, fresh := run(t, v1, "0.20.0", time.Minute, crowded), run(t, v1, "0.27.0", time.Minute, crowded)
 			assert.Greater(t, old.sum(queries), 3*float64(old.states[0].LookedUp))
 			assert.LessOrEqual(t, fresh.sum(queries), float64(fresh.states[0].LookedUp))
@@ -254,6 +272,7 @@ var shownByServers = []demonstration{
 		"own-blocks-found",
 		"Always, where requests are preempted.",
 		func(t *testing.T) {
+			t.Helper()
 			old, fresh := run(t, v1, "0.11.0", time.Minute, crowded), run(t, v1, "0.11.1", time.Minute, crowded)
 			require.Positive(t, fresh.states[0].Preemptions)
 			assert.Greater(t, old.sum("vllm:prefix_cache_hits_total"), fresh.sum("vllm:prefix_cache_hits_total"))
@@ -265,6 +284,7 @@ var shownByServers = []demonstration{
 		"external-hits-wrong",
 		"Always, with `transfer`. Its transfers are asynchronous.",
 		func(t *testing.T) {
+			t.Helper()
 			remote := func(c *Config) { c.Transfer = engine.Transfer{Share: 1, Latency: 0.01, BytesPerSecond: 1e10} }
 			const asked, found = "vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total"
 			old, fresh := run(t, v1, "0.15.0", time.Minute, remote), run(t, v1, "0.16.0", time.Minute, remote)

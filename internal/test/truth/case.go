@@ -16,6 +16,8 @@ type Case struct {
 	Config vllmsim.Config
 	// Length is how long it is observed, Every the time between two scrapes.
 	Length, Every time.Duration
+	// NoBlocks does not take the capacity from blocks.
+	NoBlocks bool
 	// Unknown sends vLLM's own names and no version, as a receiver that is not ours.
 	Unknown bool
 }
@@ -51,6 +53,12 @@ func (c *Case) engines() int {
 func (c *Case) shows(id catalog.DefectID) bool {
 	version, err := surface.ParseVersion(c.Config.Version)
 	return err == nil && surface.Shows(c.dialect(), version, id)
+}
+
+// merged reports whether all engines are counted under the last one, as the decision about
+// ray-last-engine says.
+func (c *Case) merged() bool {
+	return (c.dialect() == surface.RayNew || c.dialect() == surface.RayOld) && c.engines() > 1 && c.shows(catalog.DefectRayLastEngine)
 }
 
 func (c *Case) dialect() surface.Dialect { return surface.Dialect(c.Config.Dialect) }

@@ -61,7 +61,7 @@ func Judge(o *Observed) Verdict {
 			}
 		}
 		for name := range points {
-			if !j.judged[name] {
+			if !j.judged[name] && len(o.Case.Setup.Only) == 0 {
 				j.wrong(name, "was derived where nothing can be")
 			}
 		}
@@ -75,6 +75,14 @@ const (
 	frontEnd   = -2
 )
 
+// named is the number under which the values of a scope are reported.
+func (c *Case) named(of int) int {
+	if of == allEngines && c.merged() {
+		return c.engines() - 1
+	}
+	return of
+}
+
 // scopes are the numbers of the engines, and what else has values.
 func (c *Case) scopes() (all []int) {
 	for i := range c.engines() {
@@ -86,6 +94,10 @@ func (c *Case) scopes() (all []int) {
 // in reports whether a metric is derived for an engine, or for all.
 func (r *Row) in(c *Case, of int) bool {
 	switch {
+	case len(c.Setup.Only) > 0 && !slices.Contains(c.Setup.Only, r.Metric):
+		return false
+	case c.merged() && !r.Instant: // Settings are written for each engine.
+		return of == allEngines && !r.Server
 	case r.Server || of == frontEnd:
 		return r.Server && of == frontEnd
 	case r.Unlabelled != "" && c.before(r.Unlabelled) && c.engines() > 1:
@@ -102,7 +114,7 @@ func (j *judgement) judge(row *Row, w *Window, known bool) {
 		extras = []map[string]string{nil}
 	}
 	for _, extra := range extras {
-		name := key(row.Metric, w.Engine, extra)
+		name := key(row.Metric, j.o.Case.named(w.Engine), extra)
 		value, present := j.points[name]
 		answer := Answer{}
 		if known {
@@ -132,10 +144,10 @@ func (j *judgement) between(row *Row, w *Window, extra map[string]string, value 
 	bound := func(which string) (float64, bool) {
 		with := maps.Clone(extra)
 		with["bound"] = which
-		v, ok := j.points[key(row.Metric+"_bound", w.Engine, with)]
+		v, ok := j.points[key(row.Metric+"_bound", j.o.Case.named(w.Engine), with)]
 		return v, ok
 	}
-	name := key(row.Metric, w.Engine, extra)
+	name := key(row.Metric, j.o.Case.named(w.Engine), extra)
 	lower, has := bound("lower")
 	upper, closed := bound("upper")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
@@ -18,6 +19,9 @@ func generated(e *engine.Event) float64 { return float64(e.Step.Generated) }
 func resumed(e *engine.Event) float64   { return float64(e.Step.Resumed) }
 func drafts(e *engine.Event) float64    { return float64(e.Step.Drafts) }
 func drafted(e *engine.Event) float64   { return float64(e.Step.Drafted) }
+
+func media(e *engine.Event) float64      { return float64(e.Media) }
+func mediaFound(e *engine.Event) float64 { return float64(e.MediaFound) }
 
 // accepted counts the accepted tokens of a position; -1 is all.
 func accepted(position int) func(*engine.Event) float64 {
@@ -194,16 +198,17 @@ func queueWait(w *Window, _ map[string]string) Answer {
 	served := w.sum(engine.EventFirst, one) / w.Elapsed()
 	capacity := w.state(w.To, func(s engine.Step) float64 { return float64(s.Waiting) })
 	all := w.state(w.To, func(s engine.Step) float64 { return float64(s.Waiting + s.Deferred) })
-	if w.Case.before("0.20.0") {
-		return ratio(all, served)
+	if w.Case.before("0.20.0") || w.Case.dialect() == surface.RayNew && w.Case.shows(catalog.DefectRayLastLabel) {
+		return ratio(all, served) // It does not export the reasons.
 	}
 	return ratio(capacity, served)
 }
 
 func cancelled(w *Window, _ map[string]string) Answer {
 	left := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		// Before 0.13 also requests that failed, as the metric says.
-		if (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && e.First > 0 {
+		// Before 0.13 also requests that failed; none behind the Rust front end, which counts
+		// them with the reason abort.
+		if w.Case.dialect() != surface.Rust && (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && e.First > 0 {
 			return 1
 		}
 		return 0
@@ -218,7 +223,11 @@ func cancelled(w *Window, _ map[string]string) Answer {
 
 func iterationTokens(w *Window, _ map[string]string) Answer {
 	steps := w.sum(engine.EventStep, func(e *engine.Event) float64 { return min(1, float64(e.Step.Generated)) })
-	return ratio(w.sum(engine.EventStep, generated)+w.sum(engine.EventFirst, computed), steps)
+	answer := ratio(w.sum(engine.EventStep, generated)+w.sum(engine.EventFirst, computed), steps)
+	if w.Case.Config.APIServers > 1 && !w.Case.before("0.12.0") && len(answer.intervals) > 0 {
+		return within(0, answer.intervals[0][1]) // The mean of the parts of a step.
+	}
+	return answer
 }
 
 const blockSize = 16

@@ -79,7 +79,7 @@ func (o *Observed) play(t *testing.T) {
 
 	factory := vllmprocessor.NewFactory()
 	settings := factory.CreateDefaultConfig().(*vllmprocessor.Config)
-	require.NoError(t, confmap.NewFromStringMap(everything()).Unmarshal(settings))
+	require.NoError(t, confmap.NewFromStringMap(everything(!o.Case.NoBlocks)).Unmarshal(settings))
 	require.NoError(t, settings.Validate())
 	end, err := consumer.NewMetrics(func(_ context.Context, metrics pmetric.Metrics) error {
 		o.take(begin, metrics)
@@ -101,7 +101,7 @@ func (o *Observed) play(t *testing.T) {
 	from := source.CreateDefaultConfig().(*vllmreceiver.Config)
 	section := map[string]any{
 		"targets": []any{map[string]any{"endpoint": "http://" + host}}, "collection_interval": o.Case.Every.String(),
-		"initial_delay": "1s", "health_check": true, "capacity_from_blocks": true,
+		"initial_delay": "1s", "health_check": true, "capacity_from_blocks": !o.Case.NoBlocks,
 		"middlewares": []any{map[string]any{"id": network.ID.String()}},
 	}
 	if o.Case.Unknown {
@@ -121,7 +121,7 @@ func (o *Observed) play(t *testing.T) {
 var _ http.Handler = (*vllmsim.Target)(nil)
 
 // everything is a configuration of the processor with every derived metric.
-func everything() map[string]any {
+func everything(fromBlocks bool) map[string]any {
 	metrics := map[string]any{}
 	for _, m := range catalog.All() {
 		// Pools and objectives are switched on by settings of their own.
@@ -130,7 +130,7 @@ func everything() map[string]any {
 		}
 	}
 	return map[string]any{
-		"metrics": metrics, "capacity_from_blocks": true, "percentiles": map[string]any{"per_engine": true},
+		"metrics": metrics, "capacity_from_blocks": fromBlocks, "percentiles": map[string]any{"per_engine": true},
 		"hardware": []any{map[string]any{"gpu": "H100-SXM"}},
 	}
 }

@@ -52,6 +52,11 @@ var rows = slices.Concat([]Row{
 			return ratio(w.sum(engine.EventLookup, foundOut), w.sum(engine.EventLookup, askedOut))
 		}, Exact: sameInstants,
 	},
+	{
+		Metric: "vllm.mm_cache.hit_ratio", Exact: sameInstants, Truth: func(w *Window, _ map[string]string) Answer {
+			return ratio(w.sum(engine.EventSent, mediaFound), w.sum(engine.EventSent, media))
+		},
+	},
 	perSecond("vllm.prompt_throughput", engine.EventFirst, prompt),
 	perSecond("vllm.prefill_compute_throughput", engine.EventFirst, computed),
 	perSecond("vllm.generation_throughput", engine.EventStep, generated),
@@ -96,7 +101,8 @@ var rows = slices.Concat([]Row{
 	},
 	{
 		Metric: "vllm.tokens_per_iteration", Truth: iterationTokens,
-		Exact: "exact: steps with output; a prompt counts in its last step, without what a cache spared",
+		Exact: "exact: steps with output; a prompt counts in its last step, without what a cache spared; " +
+			"since 0.12 nothing shows several API servers, and with them it is the mean of the parts of a step, as its decision says",
 	},
 	{Metric: "vllm.request.prompt_tokens_mean", Truth: meanOf(endsOf(prompts)), Exact: sameRequests},
 	{Metric: "vllm.request.generation_tokens_mean", Truth: meanOf(endsOf(outputs)), Exact: sameRequests},
@@ -174,10 +180,8 @@ var Others = map[string]string{
 	"vllm.slo.":                         "objectives count the same events; internal/test/content tests them against the outcomes of requests",
 	"vllm.diagnosis.":                   "no number of requests; TestNoFalseAlarm tests it, and internal/test/accuracy measures it",
 	"vllm.drop_rate":                    "no simulated server refuses requests before it serves them",
-	"vllm.mm_cache.hit_ratio":           "the simulator has no multimodal requests",
 	"vllm.model_flops_utilization":      "the server's own estimate of its work; there is no truth but its model of the hardware",
 	"vllm.memory_bandwidth_utilization": "as model_flops_utilization",
-	"vllm.kv_cache.residency":           "not derived over a window",
 }
 
 func attributes(key string, values ...string) (all []map[string]string) {

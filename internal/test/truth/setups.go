@@ -22,11 +22,24 @@ type Setup struct {
 	Since string
 	// Configure changes the configuration of a plain server.
 	Configure func(*vllmsim.Config)
+	// NoBlocks does not take the capacity from blocks, which is for models of one kind of
+	// layers only, as its setting says.
+	NoBlocks bool
+	// Only are the metrics that are judged, where the catalogue decides that the others count
+	// something else; none is all.
+	Only []string
 	// Whole is true where nothing may be withheld in any version.
 	Whole bool
 	// Calm is true where nothing is wrong with the server, so that the diagnosis must not
 	// report that it stands still or fails.
 	Calm bool
+}
+
+// perClient are the metrics that do not count requests: a request for several choices, a
+// step of a beam search and a chunk of a session count like requests in all others, as the
+// decisions about choices-counted-singly, beam-steps-counted and sessions-per-chunk say.
+var perClient = []string{
+	"vllm.generation_throughput", "vllm.kv_cache.capacity", "vllm.kv_cache.free", "vllm.http.error_ratio",
 }
 
 // python are the dialects with the V1 engine and its own front end.
@@ -74,7 +87,19 @@ var setups = []*Setup{
 	{Name: "wrong-requests", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamClientErrors, Value: 0.4}}
 	}},
-	{Name: "hybrid", Since: "0.11.0", Calm: true, Configure: func(c *vllmsim.Config) {
+	{Name: "choices", Only: perClient, Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Workload.ChoicesShare, c.Workload.Choices = 0.3, 4
+	}},
+	{Name: "beams", Only: perClient, Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Workload.BeamShare, c.Workload.Beams, c.Workload.Rate = 0.05, 3, 0.5
+	}},
+	{Name: "sessions", Since: "0.15.0", Only: perClient, Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Workload.SessionShare, c.Workload.Chunks, c.Workload.ChunkPause = 0.2, 3, 2
+	}},
+	{Name: "images", Since: "0.11.1", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Workload.MediaShare, c.Workload.Media = 0.5, 20
+	}},
+	{Name: "hybrid", NoBlocks: true, Since: "0.11.0", Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Hybrid = true
 		c.KVCacheTokens = 80 * 512
 	}},
@@ -127,7 +152,7 @@ func newCase(setup *Setup, dialect, version string, unknown bool) *Case {
 	workload := engine.Chat(3)
 	workload.Prompt.Median = 520
 	c := &Case{
-		Setup: setup, Length: 380 * time.Second, Every: 15 * time.Second, Unknown: unknown,
+		Setup: setup, NoBlocks: setup.NoBlocks, Length: 380 * time.Second, Every: 15 * time.Second, Unknown: unknown,
 		Config: vllmsim.Config{
 			Dialect: dialect, Version: version, Seed: uint64(len(setup.Name)), KVCacheTokens: 40960, MaxModelLen: 8192, MaxSeqs: 48, Workload: &workload,
 		},

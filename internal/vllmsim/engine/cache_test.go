@@ -248,3 +248,24 @@ func TestFewerBlocksAreWithheldAndGivenBack(t *testing.T) {
 	check(t, s)
 	assert.Equal(t, 2000, s.engines[0].pool.usable())
 }
+
+// Lookups of preempted requests are counted when they are admitted again, and with the other
+// defect of this counter each time that they are not.
+func TestLookupsOfPreemptedRequestsAreCountedInSomeVersions(t *testing.T) {
+	counted := func(semantics Semantics) (queries, once float64) {
+		s := start(t, bare(fixed(12, 300, 400), func(c *Config) {
+			c.Blocks, c.MaxModelLen, c.Semantics = 750, 4096, semantics
+		}))
+		s.AdvanceTo(60)
+		require.Positive(t, s.States()[0].Preemptions)
+		return s.Stats()[0].PrefixQueries, float64(s.States()[0].LookedUp)
+	}
+	none, once := counted(Semantics{})
+	admitted, _ := counted(Semantics{RecountPreempted: true})
+	blocked, _ := counted(Semantics{RecountBlocked: true})
+	both, _ := counted(Semantics{RecountPreempted: true, RecountBlocked: true})
+	assert.InDelta(t, once, none, 0)
+	assert.Greater(t, admitted, none)
+	assert.Greater(t, blocked, none)
+	assert.Greater(t, both-blocked, admitted-none, "the admissions that failed")
+}

@@ -41,12 +41,11 @@ func implementation(d Dialect) string {
 
 func (s *Server) shows(id catalog.DefectID) bool { return Shows(s.Dialect, s.Version, id) }
 
-// reported returns the numbers that a family has for each engine, with nil for an engine
+// reported returns the numbers that families have for each engine, with nil for an engine
 // without a series.
-func (s *Server) reported(family string) []*observed.Stats {
+func (s *Server) reported() []*observed.Stats {
 	out := slices.Clone(s.Engines)
-	switch {
-	case s.shows(catalog.DefectOnlyLastEngine):
+	if s.shows(catalog.DefectOnlyLastEngine) {
 		clear(out[:len(out)-1])
 	}
 	return out
@@ -65,7 +64,7 @@ func (s *Server) underLastLabels(f *wire.Family) {
 		for engine := range s.Engines {
 			merged = append(merged, underLast(f.Type, f.Points[engine*perEngine:(engine+1)*perEngine], perEngine-1))
 		}
-		f.Points, perEngine = merged, 1
+		f.Points = merged
 	}
 	if s.shows(catalog.DefectRayLastEngine) && len(s.Engines) > 1 {
 		newest := 0

@@ -74,7 +74,7 @@ func (s *Server) family(r row) wire.Family {
 	if r.deprecated != "" && !s.Version.before(r.deprecatedSince) {
 		f.Help += r.deprecated
 	}
-	for i, st := range s.reported(r.name) {
+	for i, st := range s.reported() {
 		if st == nil {
 			continue
 		}
@@ -118,7 +118,7 @@ func (s *Server) perProcess(points []wire.Point) []wire.Point {
 	var out []wire.Point
 	for p := range s.APIServers {
 		i := -1
-		for _, st := range s.reported("") {
+		for _, st := range s.reported() {
 			if st == nil {
 				continue
 			}

@@ -44,7 +44,7 @@ func (s *Server) loraFamily() wire.Family {
 // combination where LoRA is off.
 func (s *Server) adapterSets() []observed.AdapterSet {
 	var sets []observed.AdapterSet
-	for _, st := range s.reported(loraInfo) {
+	for _, st := range s.reported() {
 		if st == nil {
 			continue
 		}

@@ -117,6 +117,10 @@ func labelCases() map[string][]defectCase {
 	return map[string][]defectCase{
 		"ray-last-label": {
 			{name: "one reason", server: signed("0.19.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": absent, "request_throughput": 10.0 / interval}},
+			{
+				name: "several reasons", server: signed("0.19.0", collect.Ray), points: []point{count(collect.RequestSuccess, 30, "stop"), count(collect.RequestSuccess, 10, "error")},
+				want: map[string]float64{"request.finished_ratio error": 0.25, "request.finished_ratio stop": 0.75},
+			},
 			{name: "not Ray", server: release("0.19.0"), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
 			{name: "fixed", server: signed("0.21.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
 			{

@@ -209,6 +209,8 @@ func stepTokens(settings *Settings, m *Member) Parts {
 		parts.withhold(foundEver(v))
 	case status != window.Present:
 		parts.Reason = worst(status)
+	case cached > 0 && !v.Known():
+		parts.withhold(true) // Nothing shows whether the steps include it.
 	case cached > parts.Numerator:
 		parts.Reason = Contradiction
 	default:

@@ -56,7 +56,7 @@ func (r *Resource) judge() Version {
 // versionOfVLLM matches a version of vLLM. Other programs and charts begin with other
 // numbers, so their versions in service.version are told apart. The second group is that
 // of a build before the release.
-var versionOfVLLM = regexp.MustCompile(`^v?(0\.[0-9]+(?:\.[0-9]+)*)(?:\.?((?:dev|rc|a|b)[0-9]*))?`)
+var versionOfVLLM = regexp.MustCompile(`^v?(0\.\d+(?:\.\d+)*)(?:\.?((?:dev|rc|a|b)\d*))?`)
 
 // severalServers reports whether the models of the resource belong to several servers:
 // they differ in more than engine and model.

@@ -1,6 +1,10 @@
 package window
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
 
 // vLLM computes some times of a request from milestones without checking that these were
 // reached. The time of a milestone that was not reached is 0. So a request that ends before
@@ -18,12 +22,7 @@ var milestones = [...]collect.Input{collect.QueueTime, collect.PrefillTime, coll
 
 // isMilestone reports whether an input is one of them.
 func isMilestone(in collect.Input) bool {
-	for _, one := range milestones {
-		if one == in {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(milestones[:], in)
 }
 
 // defective reports whether a distribution has a bad observation after a batch.
@@ -147,9 +146,9 @@ func (g *growth) longerThan(whole *growth) bool {
 		return true
 	}
 	parts, wholes, next := 0.0, 0.0, len(whole.bounds)-1
-	for i := len(g.bounds) - 1; i >= 0; i-- {
+	for i, bound := range slices.Backward(g.bounds) {
 		parts += g.counted(i + 1)
-		for next >= 0 && whole.bounds[next] > g.bounds[i]-clock {
+		for next >= 0 && whole.bounds[next] > bound-clock {
 			wholes += whole.counted(next + 1)
 			next--
 		}

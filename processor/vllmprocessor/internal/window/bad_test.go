@@ -343,8 +343,11 @@ func (h *history) observe(delta bool) Report {
 		}
 		h.old = times{}
 		for _, pair := range [][2]*observed{
-			{&h.old.e2e, &h.times.e2e}, {&h.old.queue, &h.times.queue}, {&h.old.prefill, &h.times.prefill},
-			{&h.old.inference, &h.times.inference}, {&h.old.decode, &h.times.decode},
+			{&h.old.e2e, &h.times.e2e},
+			{&h.old.queue, &h.times.queue},
+			{&h.old.prefill, &h.times.prefill},
+			{&h.old.inference, &h.times.inference},
+			{&h.old.decode, &h.times.decode},
 		} {
 			*pair[0] = observed{pair[1].bounds, slices.Clone(pair[1].counts), pair[1].sum}
 		}

@@ -61,18 +61,24 @@ func TestEnginesThatAreAddedAreNoRestart(t *testing.T) {
 		"the front end began anew":               {collect.Evidence{}, collect.Evidence{}, nil, with(three, requests("a", 5, began)), false},
 		"the start of the front end moved":       {collect.Evidence{}, collect.Evidence{}, nil, with(three, requests("a", 50, 20)), false},
 		"the start of the front end is unknown": {
-			collect.Evidence{}, collect.Evidence{}, []collect.Sample{{Input: collect.HTTPRequests, Value: 40}},
+			collect.Evidence{},
+			collect.Evidence{},
+			[]collect.Sample{{Input: collect.HTTPRequests, Value: 40}},
 			with(three, collect.Sample{Input: collect.HTTPRequests, Value: 50}), false,
 		},
 		"the front end has counted nothing": {
 			collect.Evidence{}, collect.Evidence{}, []collect.Sample{requests("a", 0, began)}, with(three, requests("a", 0, began)), false,
 		},
 		"a counter of the front end is missing": {
-			collect.Evidence{}, collect.Evidence{}, []collect.Sample{requests("a", 40, began), requests("b", 1, began)},
+			collect.Evidence{},
+			collect.Evidence{},
+			[]collect.Sample{requests("a", 40, began), requests("b", 1, began)},
 			with(three, requests("a", 50, began)), false,
 		},
 		"a counter of the front end has ended": {
-			collect.Evidence{}, collect.Evidence{}, []collect.Sample{requests("a", 40, began), requests("b", 1, began)},
+			collect.Evidence{},
+			collect.Evidence{},
+			[]collect.Sample{requests("a", 40, began), requests("b", 1, began)},
 			with(three, requests("a", 50, began), gone(requests("b", 0, 0))), false,
 		},
 		"a counter of the front end is new": {

@@ -1,0 +1,102 @@
+package truth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
+)
+
+// always are the metrics that a healthy server of every V1 version and dialect must have,
+// so that absence is no way to be never wrong.
+var always = []string{
+	"vllm.arrival_rate", "vllm.e2e_request_latency_mean", "vllm.e2e_request_latency_quantile", "vllm.e2e_request_latency_quantile_bound",
+	"vllm.first_token_rate", "vllm.frontend_overhead_mean", "vllm.generation_throughput", "vllm.input_output_ratio",
+	"vllm.inter_token_latency_mean", "vllm.inter_token_latency_quantile", "vllm.inter_token_latency_quantile_bound",
+	"vllm.prefix_cache.hit_ratio", "vllm.prompt_throughput", "vllm.request.cancelled_estimate",
+	"vllm.request.decode_time_mean", "vllm.request.generation_tokens_mean",
+	"vllm.request.prefill_time_mean", "vllm.request.prefill_time_quantile", "vllm.request.prefill_time_quantile_bound",
+	"vllm.request.prompt_tokens_mean", "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound",
+	"vllm.request.queue_time_mean", "vllm.request.queue_time_quantile", "vllm.request.queue_time_quantile_bound",
+	"vllm.request.queue_time_ratio", "vllm.request.queue_wait_estimate", "vllm.request_throughput",
+	"vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile", "vllm.time_to_first_token_quantile_bound",
+}
+
+// later are the metrics that a healthy server must have from a version on, in some
+// dialects.
+var later = []struct {
+	metric, since string
+	dialects      []surface.Dialect
+	// known is true where the version must be known, because nothing else shows whether the
+	// server has a defect.
+	known bool
+}{
+	{metric: "vllm.prompt_tokens_cached_ratio", since: "0.16.0"},
+	{metric: "vllm.prefill_compute_throughput", since: "0.16.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
+	{metric: "vllm.request.time_per_output_token_mean", since: "0.11.1"},
+	{metric: "vllm.preemption_rate", since: "0.8.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
+	{metric: "vllm.http.error_ratio", since: "0.8.5", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
+	{metric: "vllm.kv_cache.capacity", since: "0.9.0", dialects: []surface.Dialect{surface.V1}},
+	{metric: "vllm.kv_cache.free", since: "0.9.0", dialects: []surface.Dialect{surface.V1}},
+	{metric: "vllm.kv_cache.free", since: "0.20.0", dialects: []surface.Dialect{surface.V1MultiProcess}},
+	{metric: "vllm.tokens_per_iteration", since: "0.16.0", dialects: []surface.Dialect{surface.V1}, known: true},
+}
+
+// required are the metrics that a server must have without a gap.
+func required(c *Case) (metrics []string) {
+	if !c.Setup.Whole || c.dialect() == surface.V0 || c.dialect() == surface.RayOld {
+		return nil
+	}
+	metrics = slices.Clone(always)
+	for _, l := range later {
+		if !c.before(l.since) && (l.dialects == nil || slices.Contains(l.dialects, c.dialect())) && !(l.known && c.Unknown) {
+			metrics = append(metrics, l.metric)
+		}
+	}
+	return metrics
+}
+
+// ofV0 are the metrics that a healthy V0 server must have since 0.6.4.
+var ofV0 = []string{"vllm.first_token_rate", "vllm.prompt_throughput", "vllm.request_throughput", "vllm.e2e_request_latency_mean", "vllm.time_to_first_token_mean"}
+
+// absent returns the required metrics that were withheld or that never had a value.
+func absent(c *Case, v *Verdict) (metrics []string) {
+	want := required(c)
+	if c.Setup.Whole && c.dialect() == surface.V0 && !c.before("0.6.4") {
+		want = ofV0
+	}
+	for _, metric := range want {
+		if v.Withheld[metric] > 0 || v.Compared[metric] == 0 {
+			metrics = append(metrics, metric)
+		}
+	}
+	return metrics
+}
+
+// pending are values that are known not to be true yet, each with the reason. A run of
+// everything fails when one of them has become true, so that the list can only shrink.
+var pending = []struct {
+	setup, dialect, metric, why string
+}{
+	{setup: "scale-up", metric: "vllm.request.cancelled_estimate", why: "requests that end between the last scrape and a reset look cancelled"},
+	{setup: "scale-up", metric: "vllm.wasted_tokens_ratio", why: "requests that end between the last scrape and a reset look abandoned"},
+	{setup: "restart", metric: "vllm.request.cancelled_estimate", why: "requests of the process that ended look cancelled"},
+	{setup: "restart", metric: "vllm.wasted_tokens_ratio", why: "requests of the process that ended look abandoned"},
+	{dialect: "ray", metric: "vllm.request.decode_time", why: "the buckets of Ray exclude their upper bound, so requests of one token are not recognized"},
+	{dialect: "ray", metric: "vllm.request.time_per_output_token", why: "the buckets of Ray exclude their upper bound, so requests of one token are not recognized"},
+	{metric: "vllm.prefix_cache.hit_ratio", why: "before 0.16, and behind Ray before 0.21, lookups that are counted again are recognized only if they are many"},
+}
+
+// isPending returns the place of a mistake in pending; -1 if it is not known.
+func isPending(c *Case, m *Mistake) int {
+	for i, p := range pending {
+		if p.metric == "vllm.prefix_cache.hit_ratio" && (!c.before("0.21.0") || !c.shows(catalog.DefectCacheQueriesRecounted)) {
+			continue
+		}
+		if (p.setup == "" || p.setup == c.Setup.Name) && strings.HasPrefix(c.Config.Dialect, p.dialect) && strings.HasPrefix(m.Metric, p.metric) {
+			return i
+		}
+	}
+	return -1
+}
