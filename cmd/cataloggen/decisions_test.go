@@ -101,6 +101,8 @@ func TestMistakesInTheDecisionsAreReported(t *testing.T) {
 		},
 		"a pair decided twice": {`["signal:heat", "rule:idle"]`, "[vllm.success_rate]", "vllm.success_rate and too-big are decided by decision 1 already"},
 		"a subject twice":      {"[vllm.success_rate, goals]", "[vllm.success_rate, vllm.slo.good, goals]", "vllm.slo.good and too-many are decided by decision 1 already"},
+		"a defect twice":       {"defects: [too-big]", "defects: [too-big, too-big]", "the defect too-big is there twice"},
+		"a second document":    {"TestHeat/too-big\n", "TestHeat/too-big\n---\ndecisions: []\n", "the file must be one YAML document"},
 		"an unused group":      {"  goals: ", "  aims: [vllm.slo.good]\n  goals: ", "group aims: no decision uses it"},
 		"an ambiguous group":   {"groups:\n", "groups:\n  vllm.slo.good: [vllm.slo.valid]\n", "group vllm.slo.good: a subject has this name"},
 	} {
