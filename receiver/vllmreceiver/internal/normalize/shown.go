@@ -36,8 +36,6 @@ var setupSigns = []struct {
 	{"speculation", signSpeculation},
 	{"connector", signConnector},
 	{"lora", signLoRA},
-	// Engines can only be added to a server with several.
-	{"scale_up", signDataParallel},
 }
 
 // familySigns are the signs of families, by the beginnings of their names. The counters of
