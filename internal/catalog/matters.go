@@ -47,10 +47,11 @@ func (s *Server) shows(setups []string) bool {
 	return !slices.ContainsFunc(setups, func(name string) bool { return !slices.Contains(s.Setups, name) })
 }
 
-// mayHave reports whether no setup is one that the data would show.
+// mayHave reports whether no setup is one that the data would show. Some KV connectors have
+// no metrics of their own, so each server can have one.
 func (s *Server) mayHave(needed []string) bool {
 	return !slices.ContainsFunc(needed, func(name string) bool {
-		return !slices.Contains(s.Setups, name) && slices.ContainsFunc(setups, func(known Setup) bool {
+		return name != "connector" && !slices.Contains(s.Setups, name) && slices.ContainsFunc(setups, func(known Setup) bool {
 			return known.Name == name && known.Visible != ""
 		})
 	})

@@ -3,6 +3,7 @@ package defectlog
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,4 +174,33 @@ func TestALineThatWaitsKeepsNoLongText(t *testing.T) {
 		}
 	}
 	assert.Less(t, size, maxLines*(maxTargets*(maxTarget+3)+maxVersion+3))
+}
+
+// The scrapes of a receiver run at the same time. Each server is in one line, once.
+func TestServersAreAddedAtTheSameTime(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 15*time.Second)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			// Half of the servers are those of another worker, too.
+			for i := range 500 {
+				at := begin.Add(time.Duration(i) * 100 * time.Millisecond)
+				l.Add(at, fmt.Sprintf("vllm-%d:8000", 250*worker+i), &catalog.Server{
+					Version: fmt.Sprintf("0.9.%d", i%2), Metrics: []string{"vllm.num_requests.running"},
+				})
+				l.Flush(at)
+			}
+		})
+	}
+	group.Wait()
+	l.Close()
+	servers := 0
+	for _, line := range logs.All() {
+		servers += len(line.ContextMap()["targets"].([]any))
+		if more, has := line.ContextMap()["more"]; has {
+			servers += int(more.(int64))
+		}
+	}
+	assert.Equal(t, 8*250+250, servers)
 }
