@@ -413,8 +413,8 @@ var decisions = []Decision{
 		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.undecided", "vllm.slo.valid"},
 		Defects: []DefectID{DefectMultiStepGaps},
 		Verdict: "bounded",
-		How:     "All observations of such a window are undecided.",
-		Test:    "processor/vllmprocessor/internal/objective TestDefects/multi-step-miscounts",
+		How:     "All observations of a window with more than 1.5 tokens after the first for each time are undecided.",
+		Test:    "processor/vllmprocessor/internal/objective TestGapsOfSeveralStepsAreUndecided",
 	},
 	{
 		Of:      []string{"vllm.inter_token_latency_per_token_mean"},
