@@ -36,8 +36,6 @@ var setupSigns = []struct {
 	{"speculation", signSpeculation},
 	{"connector", signConnector},
 	{"lora", signLoRA},
-	// Engines can only be added to a server with several.
-	{"scale_up", signDataParallel},
 }
 
 // familySigns returns the signs of a family.
