@@ -101,12 +101,15 @@ func generationRate(settings *Settings, m *Member) (float64, Reason) {
 // source is the distribution that has the times of a metric. It is another one where a
 // server swaps prefill and decode.
 func source(v *window.View, in collect.Input) (collect.Input, Reason) {
-	other := map[collect.Input]collect.Input{
-		collect.PrefillTime: collect.DecodeTime, collect.DecodeTime: collect.PrefillTime,
+	swapped := in
+	switch in {
+	case collect.PrefillTime:
+		swapped = collect.DecodeTime
+	case collect.DecodeTime:
+		swapped = collect.PrefillTime
 	}
-	swapped, has := other[in]
 	switch {
-	case !has || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
+	case swapped == in || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
 		return in, OK
 	case v.Known():
 		return swapped, OK

@@ -341,3 +341,48 @@ func TestABadObservationIsThatOfItsEngine(t *testing.T) {
 		assert.Equal(t, v.Group().Engine() == "1", status == Defective)
 	}
 }
+
+// The wall clock of the server is set back by an hour while two requests are served. Their
+// number is right, and the sum of their times is not.
+func TestASumThatTheBucketsRefuteIsNoSum(t *testing.T) {
+	read := func(t *testing.T, r *Resource, in collect.Input) (float64, bool) {
+		count, _, hasSum, status := only(t, r).Moments(in)
+		require.Equal(t, Present, status)
+		return count, hasSum
+	}
+	for _, in := range []collect.Input{collect.E2ERequestLatency, collect.TimeToFirstToken} {
+		r := fresh()
+		r.settings.Steps[in] = true
+		var o observed
+		for range 100 {
+			o.observe(30)
+		}
+		scrape(r, 0, o.sample(in))
+		o.observe(10 - 3600)
+		o.observe(10)
+		scrape(r, 15, o.sample(in))
+		count, hasSum := read(t, r, in)
+		assert.Equal(t, 2.0, count)
+		assert.False(t, hasSum)
+		_, step, _ := only(t, r).Step(in)
+		assert.False(t, step.HasSum)
+
+		// The sum of the window rises again, but by less than the buckets say.
+		for range 130 {
+			o.observe(30)
+		}
+		scrape(r, 30, o.sample(in))
+		count, hasSum = read(t, r, in)
+		assert.Equal(t, 132.0, count)
+		assert.False(t, hasSum)
+		_, step, _ = only(t, r).Step(in)
+		assert.True(t, step.HasSum, "nothing is wrong in the last step")
+
+		for at := 45.0; at <= 90; at += 15 {
+			o.observe(10)
+			scrape(r, at, o.sample(in))
+		}
+		_, hasSum = read(t, r, in)
+		assert.True(t, hasSum, "the window has only true observations again")
+	}
+}
