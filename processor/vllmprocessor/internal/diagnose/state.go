@@ -55,7 +55,8 @@ const (
 // Verdict is the reported diagnosis of an engine or a pool.
 type Verdict struct {
 	Condition Condition
-	// Severity is that of the condition, or 1 where there is only a notice.
+	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
+	// engine may have stalled.
 	Severity int
 	// Because is why the condition is unknown.
 	Because Because
