@@ -142,6 +142,31 @@ func TestTheAnswersOfAServerWithSeveralEnginesShowNothingOfOne(t *testing.T) {
 	assert.Equal(t, Healthy, r.verdict("1").Condition)
 }
 
+// Some versions show the last one of several engines only. The answers are those of all.
+func TestTheAnswersOfEnginesThatAreNotShownShowNothingOfTheOther(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]float64{"it stalls": 0, "its five clients leave": 5} {
+		for engine, want := range map[string]Condition{"1": Unknown, "0": Stalled} {
+			r := newRig(t)
+			r.version = "0.9.1"
+			others := 15.0
+			if engine == "0" {
+				others = 0 // It is the only one.
+			}
+			working, queued, frozen := serves(engine), queues(), freezesAt(0.1)
+			queued.engine, frozen.engine = engine, engine
+			r.minutes(12, answered(15+others), working)
+			r.scrape(answered(15+others), queued)
+			r.scrape(answered(left+others), frozen)
+			r.minutes(3, answered(others), frozen)
+			if engine == "0" && left > 0 {
+				want = Idle
+			}
+			assert.Equal(t, want, r.verdict(engine).Condition, "engine %s: %s", engine, name)
+		}
+	}
+}
+
 // What frozen gauges show is not repeated. An engine that was left has no requests.
 func TestGaugesThatMayHaveFrozenAreNotRepeated(t *testing.T) {
 	t.Parallel()

@@ -213,7 +213,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if late && before.settings != nil && !signal.Known(s.reader.front.ended) {
 		s.reader.front = before.front
 	}
-	if engines > 1 {
+	if engines > 1 || r.Affected(catalog.DefectOnlyLastEngine) {
+		// Requests can be for another engine, perhaps for one that is not shown.
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
