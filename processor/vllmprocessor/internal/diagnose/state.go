@@ -195,8 +195,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = signal.Or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		if share, answered := serverErrors(v); signal.Known(share) {
-			s.reader.errors, s.reader.answered = share, answered
+		if share, answered, refused := serverErrors(v); signal.Known(share) {
+			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
 		}
 		s.reader.dropped = signal.Or(value(v.Increase(collect.Dropped)), s.reader.dropped)
 		late = late || v.Pending()
@@ -204,7 +204,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if late && before.settings != nil {
 		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
 		if !signal.Known(s.reader.errors) {
-			s.reader.errors, s.reader.answered = before.errors, before.answered
+			s.reader.errors, s.reader.answered, s.reader.refused = before.errors, before.answered, before.refused
 		}
 		if !signal.Known(s.reader.dropped) {
 			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
