@@ -3955,7 +3955,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
-		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
+		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Before vLLM 0.13 requests that failed after their first token are among them. The Rust front end counts cancelled requests as ended, so behind it the value is about 0. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -329,7 +329,7 @@ var decisions = []Decision{
 		Of:      []string{"vllm.tokens_per_iteration"},
 		Defects: []DefectID{DefectStepTokensWithCached},
 		Verdict: "corrected",
-		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). Without this counter the value is absent once a cache or a connector has found anything.",
+		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). Without this counter, or where the version is not known, the value is absent once a cache or a connector has found anything.",
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/step-tokens-with-cached",
 	},
 	{

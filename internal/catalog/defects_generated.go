@@ -69,12 +69,13 @@ var setups = []Setup{
 	{Name: "hybrid_model", Meaning: "a model with layers of several kinds of attention or state", Visible: ""},
 	{Name: "latent_attention", Meaning: "a model with multi-head latent attention, as DeepSeek", Visible: ""},
 	{Name: "quantized_model", Meaning: "a quantized model", Visible: ""},
-	{Name: "scale_up", Meaning: "elastic expert parallelism that adds engines at run time", Visible: "the number of engines changes with the reset"},
+	{Name: "scale_up", Meaning: "elastic expert parallelism that adds engines at run time", Visible: ""},
 	{Name: "streaming_input", Meaning: "sessions with streaming input", Visible: ""},
-	{Name: "several_choices", Meaning: "requests for several choices (`n` above 1)", Visible: "finished requests exceed the observations of n"},
+	{Name: "several_choices", Meaning: "requests for several choices (`n` above 1)", Visible: ""},
 	{Name: "beam_search", Meaning: "requests with beam search", Visible: ""},
 	{Name: "lora", Meaning: "LoRA adapters", Visible: "vllm:lora_requests_info exists"},
 	{Name: "multi_step", Meaning: "several steps per scheduling (`--num-scheduler-steps`)", Visible: ""},
+	{Name: "newer_fastapi", Meaning: "FastAPI 0.137 or newer, which vLLM's own requirements exclude", Visible: ""},
 }
 
 var defects = []Defect{
@@ -470,9 +471,10 @@ var defects = []Defect{
 	{
 		ID:      DefectHandlerLost,
 		Title:   "The label handler can be none.",
-		Meaning: "Only where FastAPI is 0.137 or newer, which vLLM's own requirements exclude. The routes of such a FastAPI have no path that the counter could write, so since 0.24 vLLM skips them, and requests are counted under the handler none. Before 0.24 such a server answers every request with 500.",
+		Meaning: "The routes of FastAPI from 0.137 on have no path that the counter could write, so since 0.24 vLLM skips them, and requests are counted under the handler none. Before 0.24 such a server answers every request with 500.",
 		Metrics: []string{"http_requests", "http_request_duration", "http_request_size", "http_response_size"},
 		Since:   "0.24.0", Until: "",
+		Setups:   []string{"newer_fastapi"},
 		Engines:  []string{"python"},
 		Sources:  []string{"#45629", "#45596", "vllm/entrypoints/serve/instrumentator/metrics.py v0.24.0", "requirements/common.txt v0.24.0"},
 		Detect:   "All requests have the handler none.",
@@ -587,7 +589,7 @@ var defects = []Defect{
 		Meaning: "vLLM makes its metrics anew when elastic expert parallelism adds engines. All families whose names begin with vllm: start at 0, while the process goes on: its start time stays, and so do the counters of HTTP requests and of the process. Removing engines resets nothing.",
 		Metrics: []string{"*"},
 		Since:   "0.10.0", Until: "",
-		Setups:   []string{"scale_up"},
+		Setups:   []string{"data_parallel", "scale_up"},
 		Engines:  []string{"python"},
 		Sources:  []string{"#20775", "#21257", "vllm/v1/engine/async_llm.py v0.10.0", "vllm/v1/engine/async_llm.py 017e9f4448", "vllm/v1/metrics/prometheus.py 017e9f4448"},
 		Detect:   "All counters fall together, there are more engines than before, and process_start_time_seconds has not changed.",
