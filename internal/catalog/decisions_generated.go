@@ -973,7 +973,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:error_ratio"},
 		Defects: []DefectID{DefectClientErrorsAsServerErrors},
 		Verdict: "bounded",
-		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy.",
+		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy. Where every answer is 5xx and no engine does anything, it is an upper bound: no client is served, so the engine is degraded, and not failing.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/client-errors-as-server-errors",
 	},
 	{

@@ -218,6 +218,25 @@ func clientErrors(t *testing.T) {
 	fails.labelledCounts[collect.RequestSuccess]["error"] = 15
 	r.minutes(6, flood, fails)
 	assert.Equal(t, Failing, r.verdict("0").Condition)
+	// No request is answered well, and the engine gets none: nobody is served, by whosever
+	// fault. Where it may be the clients' it is no page.
+	for version, want := range map[string]Condition{"0.10.2": Failing, "0.12.0": Failing, "0.20.0": Degraded, "0.25.0": Degraded, "": Degraded, "0.26.0": Failing} {
+		r := newRig(t)
+		r.version = version
+		r.minutes(12, answers(1), serves("0"))
+		outage := answers(1)
+		http(&outage, 15, 0)
+		r.minutes(6, outage, rests("0"))
+		v := r.verdict("0")
+		assert.Equal(t, want, v.Condition, "vLLM %q", version)
+		assert.True(t, v.Explained, "vLLM %q", version)
+		assert.Equal(t, Erroring, v.Primary, "vLLM %q", version)
+		assert.InDelta(t, 1, r.engine("0").last.Signals[signal.ErrorRatio], 1e-9, "vLLM %q", version)
+		// One success in the window shows that the server works.
+		http(&outage, 15, 1)
+		r.minutes(6, outage, rests("0"))
+		assert.Equal(t, version != "0.10.2" && version != "0.12.0" && version != "0.26.0", r.verdict("0").Condition == Idle, "vLLM %q", version)
+	}
 }
 
 // All requests have the handler none, those for health checks, too.
