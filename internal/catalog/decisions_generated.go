@@ -329,7 +329,7 @@ var decisions = []Decision{
 		Of:      []string{"vllm.tokens_per_iteration"},
 		Defects: []DefectID{DefectStepTokensWithCached},
 		Verdict: "corrected",
-		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). Without this counter, or where the version is not known, the value is absent once a cache or a connector has found anything.",
+		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). In an unknown version the data decide: the steps have all tokens of prompts and outputs, or all but the cached ones; where neither is exactly so, the value is absent. Without the counter of cached tokens it is absent once a cache or a connector has found anything.",
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/step-tokens-with-cached",
 	},
 	{
@@ -973,7 +973,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:error_ratio"},
 		Defects: []DefectID{DefectClientErrorsAsServerErrors},
 		Verdict: "bounded",
-		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy.",
+		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy. Where every answer is 5xx and no engine does anything, it is an upper bound: no client is served, so the engine is degraded, and not failing.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/client-errors-as-server-errors",
 	},
 	{
