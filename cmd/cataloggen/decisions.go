@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // decisionList is internal/catalog/decisions.yaml, whose head explains the keys.
@@ -40,10 +38,8 @@ const signalPrefix = "signal:"
 // parseDecisions decodes the decisions and replaces the names of groups by their members.
 // Unknown keys are errors.
 func parseDecisions(content []byte, k *knowledge) (*decisionList, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
 	var l decisionList
-	if err := decoder.Decode(&l); err != nil {
+	if err := decode(content, &l); err != nil {
 		return nil, err
 	}
 	problems := l.expandGroups(k.subjects())
@@ -95,6 +91,8 @@ func (l *decisionList) problems(k *knowledge) []error {
 		report(slices.Contains(decisionWords, row.Decision), "decision %q must be one of %s", row.Decision, strings.Join(decisionWords, ", "))
 		report(sentence(row.How), "how must be a whole sentence")
 		report(testPattern.MatchString(row.Test), "test %q must be a package below the root and a test in it, as in \"internal/catalog TestName/subtest\"", row.Test)
+		twice, is := repeated(row.Defects)
+		report(!is, "the defect %s is there twice", twice)
 		for _, id := range row.Defects {
 			report(k.defects.has(id), "there is no defect %q", id)
 		}

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,6 +101,8 @@ func TestMistakesInTheDecisionsAreReported(t *testing.T) {
 		},
 		"a pair decided twice": {`["signal:heat", "rule:idle"]`, "[vllm.success_rate]", "vllm.success_rate and too-big are decided by decision 1 already"},
 		"a subject twice":      {"[vllm.success_rate, goals]", "[vllm.success_rate, vllm.slo.good, goals]", "vllm.slo.good and too-many are decided by decision 1 already"},
+		"a defect twice":       {"defects: [too-big]", "defects: [too-big, too-big]", "the defect too-big is there twice"},
+		"a second document":    {"TestHeat/too-big\n", "TestHeat/too-big\n---\ndecisions: []\n", "the file must be one YAML document"},
 		"an unused group":      {"  goals: ", "  aims: [vllm.slo.good]\n  goals: ", "group aims: no decision uses it"},
 		"an ambiguous group":   {"groups:\n", "groups:\n  vllm.slo.good: [vllm.slo.valid]\n", "group vllm.slo.good: a subject has this name"},
 	} {
@@ -128,7 +131,17 @@ func knowledgeOfTheProject(t *testing.T) (*knowledge, *decisionList) {
 
 func TestEveryPairOfASubjectAndADefectIsDecided(t *testing.T) {
 	k, decided := knowledgeOfTheProject(t)
-	missing := k.undecided(decided)
+	if missing := k.undecided(decided); len(missing) > 0 {
+		t.Error(wanted(missing))
+	}
+	for _, rule := range ruleNames {
+		assert.True(t, slices.ContainsFunc(decided.Decisions, func(row decision) bool { return slices.Contains(row.Of, rule) }),
+			"internal/catalog/decisions.yaml has no row about %s: decide what each defect that it meets does to it", rule)
+	}
+}
+
+// wanted says which decisions are missing, and what to do.
+func wanted(missing []pair) string {
 	var subjects []string
 	defects := map[string][]string{}
 	for _, p := range missing {
@@ -137,11 +150,35 @@ func TestEveryPairOfASubjectAndADefectIsDecided(t *testing.T) {
 		}
 		defects[p.subject] = append(defects[p.subject], p.defect)
 	}
-	var list strings.Builder
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d pairs of a subject and a defect have no decision. Add each to a row of internal/catalog/decisions.yaml, "+
+		"with a test that fails without it, and run \"make generate\":", len(missing))
 	for _, subject := range subjects {
-		fmt.Fprintf(&list, "\n%s: [%s]", subject, strings.Join(defects[subject], ", "))
+		fmt.Fprintf(&text, "\n%s: [%s]", subject, strings.Join(defects[subject], ", "))
 	}
-	assert.Empty(t, missing, "internal/catalog/decisions.yaml lacks a decision for %d pairs:%s", len(missing), list.String())
+	return text.String()
+}
+
+// Each change of the project's own files that needs a decision is noticed.
+func TestAMissingDecisionIsNoticed(t *testing.T) {
+	find := func(k *knowledge, list *decisionList) string { return wanted(k.undecided(list)) }
+
+	k, decided := knowledgeOfTheProject(t)
+	i := slices.IndexFunc(decided.Decisions, func(row decision) bool { return slices.Contains(row.Of, "vllm.arrival_rate") })
+	lost := k.meeting(decided.Decisions[i])[0]
+	without := &decisionList{Decisions: slices.Delete(slices.Clone(decided.Decisions), i, i+1)}
+	assert.Regexp(t, `\n`+regexp.QuoteMeta(lost.subject)+`: \[.*`+lost.defect, find(k, without))
+
+	k.defects.Defects = append(k.defects.Defects, defect{ID: "all-wrong", Metrics: []string{"*"}})
+	text := find(k, decided)
+	assert.Contains(t, text, "Add each to a row of internal/catalog/decisions.yaml, with a test that fails without it")
+	for _, subject := range []string{"vllm.arrival_rate", "vllm.pool.waiting", "signal:kv_cache_utilization"} {
+		assert.Contains(t, text, "\n"+subject+": [all-wrong]")
+	}
+
+	k, decided = knowledgeOfTheProject(t)
+	k.catalogue.Metrics["vllm.new_rate"] = metric{DerivedFrom: []string{"vllm.request.success"}, EmittedBy: "processor"}
+	assert.Regexp(t, `\nvllm\.new_rate: \[.*client-aborts-uncounted`, find(k, decided))
 }
 
 func TestTheTestOfEachDecisionExists(t *testing.T) {

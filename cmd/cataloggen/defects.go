@@ -7,8 +7,6 @@ import (
 	"go/format"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // defectList is internal/catalog/defects.yaml, whose head explains the keys.
@@ -42,10 +40,8 @@ type defect struct {
 // parseDefects decodes the defects and checks them against the catalogue. Unknown keys
 // are errors.
 func parseDefects(content []byte, d *document) (*defectList, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
 	var l defectList
-	if err := decoder.Decode(&l); err != nil {
+	if err := decode(content, &l); err != nil {
 		return nil, err
 	}
 	return &l, errors.Join(l.problems(d)...)

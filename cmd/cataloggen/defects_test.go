@@ -73,6 +73,11 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"an unknown engine":          {"engines: [python]", "engines: [perl]", `the engine "perl" must be`},
 		"an unknown verification":    {"verified: thread", "verified: maybe", "verified must be source, thread or none"},
 		"a source without a version": {"vllm/blocks.py v0.8.0", "vllm/blocks.py", `the source "vllm/blocks.py" must be`},
+		"a setup needed twice":       {"setups: [fast, slow]", "setups: [fast, slow, slow]", `defect too-new: "slow" is there twice in setups`},
+		"an engine twice":            {"engines: [python]", "engines: [python, python]", `"python" is there twice in engines`},
+		"a source twice":             {"[\"#14\"]", "[\"#14\", \"#14\"]", `"#14" is there twice in sources`},
+		"two lines of title":         {"Blocks are too big.", "Blocks are\\ntoo big.", "title must be a whole sentence"},
+		"a second document":          {"    verified: none\n", "    verified: none\n---\ndefects: []\n", "the file must be one YAML document"},
 		"a source without a number":  {`"#13"`, `"13"`, `the source "13" must be`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +86,13 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 			assert.ErrorContains(t, err, tc.want)
 		})
 	}
+}
+
+// The ids become names of constants in Go.
+func TestTwoDefectsHaveTwoConstants(t *testing.T) {
+	content := strings.NewReplacer("id: too-big", "id: top-2", "id: too-many", "id: top2").Replace(smallDefects)
+	_, err := parseDefects([]byte(content), diagnosedCatalogue(t))
+	assert.ErrorContains(t, err, "defect top2: the id is taken by top-2: both are DefectTop2 in Go")
 }
 
 func TestVersionsCompareAsNumbers(t *testing.T) {

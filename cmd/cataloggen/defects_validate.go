@@ -40,7 +40,10 @@ func (l *defectList) problems(d *document) []error {
 			}
 		}
 		report(defectID.MatchString(one.ID), "the id must be lower-case words joined by hyphens")
-		report(!slices.ContainsFunc(l.Defects[:i], func(other defect) bool { return other.ID == one.ID }), "the id is taken")
+		for _, other := range l.Defects[:i] {
+			report(other.ID != one.ID, "the id is taken")
+			report(other.ID == one.ID || other.constant() != one.constant(), "the id is taken by %s: both are %s in Go", other.ID, one.constant())
+		}
 		report(sentence(one.Title), "title must be a whole sentence")
 		report(strings.HasSuffix(one.Meaning, "."), "meaning is missing or does not end with a dot")
 		report(strings.HasSuffix(one.Advice, "."), "advice is missing or does not end with a dot")
@@ -48,11 +51,17 @@ func (l *defectList) problems(d *document) []error {
 		report(len(one.Sources) > 0, "sources is missing")
 		report(slices.Contains(verifiedWords, one.Verified), "verified must be source, thread or none")
 		report(len(one.Metrics) > 0, "metrics is missing")
-		for j, name := range one.Metrics {
+		for _, name := range one.Metrics {
 			_, known := d.Metrics[name]
 			report(known && d.Metrics[name].received() || name == "*", "%q is not a metric of vLLM in the catalogue", name)
-			report(!slices.Contains(one.Metrics[:j], name), "the metric %q is there twice", name)
 			report(name != "*" || len(one.Metrics) == 1, "* stands for all metrics and must be alone")
+		}
+		for _, list := range []struct {
+			key    string
+			values []string
+		}{{"metrics", one.Metrics}, {"setups", one.Setups}, {"engines", one.Engines}, {"sources", one.Sources}} {
+			twice, is := repeated(list.values)
+			report(!is, "%q is there twice in %s", twice, list.key)
 		}
 		for _, name := range one.Setups {
 			report(slices.ContainsFunc(l.Setups, func(s setup) bool { return s.Name == name }), "there is no setup %q", name)
@@ -67,6 +76,16 @@ func (l *defectList) problems(d *document) []error {
 		one.versionProblems(report)
 	}
 	return problems
+}
+
+// repeated returns a value that a list has more than once.
+func repeated(list []string) (string, bool) {
+	for i, value := range list {
+		if slices.Contains(list[:i], value) {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // versionProblems checks the versions of a defect.

@@ -88,10 +88,8 @@ type diagnosisDetail struct {
 // parseDiagnosis decodes the diagnosis and checks it against the catalogue.
 // Unknown keys are errors.
 func parseDiagnosis(content []byte, d *document) (*diagnosis, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
 	var g diagnosis
-	if err := decoder.Decode(&g); err != nil {
+	if err := decode(content, &g); err != nil {
 		return nil, err
 	}
 	return &g, errors.Join(g.validate(d)...)

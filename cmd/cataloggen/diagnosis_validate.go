@@ -76,7 +76,7 @@ func (g *diagnosis) validate(d *document) []error {
 
 // sentence reports whether a text begins and ends as whole sentences do.
 func sentence(text string) bool {
-	return text != "" && strings.ToUpper(text[:1]) == text[:1] && strings.HasSuffix(text, ".")
+	return text != "" && strings.ToUpper(text[:1]) == text[:1] && strings.HasSuffix(text, ".") && !strings.Contains(text, "\n")
 }
 
 func (g *diagnosis) statementProblems(s statement, d *document) []string {

@@ -8,12 +8,13 @@ import (
 )
 
 // mostNamed is how many subjects of a row the page names.
-const mostNamed = 8
+const mostNamed = 12
 
-// decisionsAbout lists what is done about a defect: a line for each row that decides about it.
+// decisionsAbout lists what is done about a defect: a line for each row that changes
+// something. What is unaffected is most of what is derived, so it is one line.
 func (k *knowledge) decisionsAbout(one *defect, l *decisionList) string {
 	var b strings.Builder
-	for _, word := range []string{"corrected", "bounded", "withheld", "unaffected"} {
+	for _, word := range []string{"corrected", "bounded", "withheld"} {
 		for _, row := range l.Decisions {
 			if row.Decision != word {
 				continue
@@ -32,9 +33,9 @@ func (k *knowledge) decisionsAbout(one *defect, l *decisionList) string {
 	if b.Len() == 0 && slices.ContainsFunc(k.undecided(l), func(p pair) bool { return p.defect == one.ID }) {
 		return "What is done about it is not decided yet.\n\n"
 	} else if b.Len() == 0 {
-		return "Nothing that is derived depends on it.\n\n"
+		return "Nothing that is derived is wrong because of it.\n\n"
 	}
-	return "What is done about it in what is derived:\n\n" + b.String() + "\n"
+	return "In what is derived:\n\n" + b.String() + "- **unaffected**: all else.\n\n"
 }
 
 // subjectList names subjects for readers, and the number of those that are left out.
@@ -104,14 +105,21 @@ func (l *defectList) defectsOfAll() string {
 }
 
 // decisionNotes mentions the defects of what a metric is derived from, as far as they
-// concern it, and what is done.
+// concern it, by what is done about them. It names them by their ids: most concern many
+// metrics.
 func (k *knowledge) decisionNotes(metric string, l *decisionList) []string {
 	var lines []string
-	for _, one := range k.defects.sorted() {
-		for _, row := range l.Decisions {
-			if row.Decision != "unaffected" && slices.Contains(k.meeting(row), pair{metric, one.ID}) {
-				lines = append(lines, row.Decision+": "+one.note())
+	for _, word := range []string{"withheld", "bounded", "corrected"} {
+		var links []string
+		for _, one := range k.defects.sorted() {
+			for _, row := range l.Decisions {
+				if row.Decision == word && slices.Contains(k.meeting(row), pair{metric, one.ID}) {
+					links = append(links, "["+one.ID+"](../../"+wrongPage+"#"+one.ID+") ("+one.versions()+")")
+				}
 			}
+		}
+		if len(links) > 0 {
+			lines = append(lines, word+": "+strings.Join(links, ", "))
 		}
 	}
 	return lines

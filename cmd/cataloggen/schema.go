@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -154,10 +155,8 @@ func (m metric) received() bool { return m.EmittedBy == componentReceiver }
 // parse decodes and checks the catalogue. Unknown keys and keys out of order are
 // errors: a sorted file has one place for every entry.
 func parse(content []byte) (*document, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
 	var doc document
-	if err := decoder.Decode(&doc); err != nil {
+	if err := decode(content, &doc); err != nil {
 		return nil, err
 	}
 	var tree yaml.Node
@@ -168,6 +167,20 @@ func parse(content []byte) (*document, error) {
 		return nil, err
 	}
 	return &doc, nil
+}
+
+// decode decodes a file, in which unknown keys are errors. What stands after the end of its
+// document would be lost without a word.
+func decode(content []byte, into any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("the file must be one YAML document: remove the line \"---\"")
+	}
+	return nil
 }
 
 // sortedKeys checks the order of the keys of one top-level mapping, which is

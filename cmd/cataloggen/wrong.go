@@ -13,18 +13,12 @@ const wrongPage = "docs/what-vllm-gets-wrong.md"
 // wrongParts returns the generated parts of the page about the defects.
 func (k *knowledge) wrongParts(l *decisionList) map[string]string {
 	return map[string]string{
-		"versions": k.defects.versionTable(), "open": k.defects.openTable(),
-		"setups": k.defects.setupTable(), "defects": k.defectSections(l),
+		"list": k.defects.table(), "setups": k.defects.setupTable(), "defects": k.defectSections(l),
 	}
 }
 
 // open reports whether no released version is known to be without the defect.
 func (one *defect) open() bool { return one.Until == "" }
-
-// affects reports whether a version, of three numbers, can have the defect.
-func (one *defect) affects(version string) bool {
-	return (one.Since == "" || !earlier(version, one.Since)) && (one.Until == "" || earlier(version, one.Until))
-}
 
 // versions is the range of versions in words.
 func (one *defect) versions() string {
@@ -64,62 +58,15 @@ func (l *defectList) sorted() []*defect {
 	return all
 }
 
-// openTable lists the defects that are open.
-func (l *defectList) openTable() string {
+// table lists all defects, with the versions that have them.
+func (l *defectList) table() string {
 	var b strings.Builder
-	b.WriteString("| Since | Defect | Only with |\n|---|---|---|\n")
+	b.WriteString("| Since | Fixed in | Defect | Only with |\n|---|---|---|---|\n")
 	for _, one := range l.sorted() {
-		if one.open() {
-			fmt.Fprintf(&b, "| %s | %s: %s | %s |\n", cmp.Or(one.Since, "ever"), one.link(), cell(one.Title), one.conditions())
-		}
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s |\n", cmp.Or(one.Since, "ever"), cmp.Or(one.Until, "–"),
+			cell(one.Title), one.link(), one.conditions())
 	}
 	return b.String()
-}
-
-// versionTable lists the defects that have ended by the versions that have them, the
-// newest versions first.
-func (l *defectList) versionTable() string {
-	var bounds []string
-	for _, one := range l.Defects {
-		if !one.open() {
-			bounds = append(bounds, one.Since, one.Until)
-		}
-	}
-	slices.SortFunc(bounds, compareVersions)
-	bounds = slices.DeleteFunc(slices.Compact(bounds), func(v string) bool { return v == "" })
-	var b strings.Builder
-	b.WriteString("| Your vLLM | On any server | Only with |\n|---|---|---|\n")
-	for i, bound := range slices.Backward(bounds) {
-		versions := bound + " and newer"
-		if i+1 < len(bounds) {
-			versions = bound + " and newer, before " + bounds[i+1]
-		}
-		always, some := l.ended(bound)
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", versions, cmp.Or(strings.Join(always, ", "), "none"), strings.Join(some, "<br>"))
-	}
-	return b.String()
-}
-
-// ended returns links to the defects of a version that have ended since: those of any
-// server, and those that need a setup or an implementation, by what they need.
-func (l *defectList) ended(version string) (always, some []string) {
-	var needs []string
-	links := map[string][]string{}
-	for _, one := range l.sorted() {
-		if one.open() || !one.affects(version) {
-			continue
-		}
-		need := one.conditions()
-		if links[need] == nil && need != "" {
-			needs = append(needs, need)
-		}
-		links[need] = append(links[need], one.link())
-	}
-	slices.Sort(needs)
-	for _, need := range needs {
-		some = append(some, need+": "+strings.Join(links[need], ", "))
-	}
-	return links[""], some
 }
 
 // conditions names what a server needs to have the defect; empty where all servers of

@@ -2580,7 +2580,7 @@ var metrics = []Metric{
 		Description: "Severity of the condition: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
-		Formula:     "severity of the condition, at least 1 with a notice",
+		Formula:     "severity of the condition, at least 1 with a notice; 2 for unknown while the engine may have stalled",
 		BlindSpots:  "Like `vllm.diagnosis.condition`.",
 	},
 	{
@@ -3955,7 +3955,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
-		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
+		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Before vLLM 0.13 requests that failed after their first token are among them. The Rust front end counts cancelled requests as ended, so behind it the value is about 0. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

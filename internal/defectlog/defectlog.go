@@ -21,8 +21,11 @@ const (
 	// is about 40 bytes for each. A server that was forgotten is logged again when it
 	// restarts.
 	maxSeen = 10000
-	// maxLines is how many lines wait at a time for further servers.
+	// maxLines is how many lines wait at a time for further servers, of less than 10 kB each.
 	maxLines = 50
+	// maxLinesAnHour is how many lines are written within an hour. Further servers are only
+	// counted: clients of a processor can send any number of servers and versions.
+	maxLinesAnHour = 100
 	// MaxVersions is for how many versions of one server the defects are logged at most. A
 	// server that reports another version at each restart does not fill the log.
 	MaxVersions = 5
@@ -45,12 +48,19 @@ type Log struct {
 	mu      sync.Mutex
 	seen    recently
 	waiting []*line
+	// hour is when the hour of the budget began, and lines is how many it has had.
+	hour  time.Time
+	lines int
+	// counted is how many servers were not named since the last line.
+	counted int
 }
 
 // line is a line that waits for further targets.
 type line struct {
-	since          time.Time
+	since time.Time
+	// version is printable. released is false where it is no version that vLLM can have.
 	version        string
+	released       bool
 	sure, possible []catalog.DefectID
 	// targets are the first ones, and count is the number of all.
 	targets []string
@@ -82,15 +92,16 @@ func (l *Log) Add(at time.Time, target string, server *catalog.Server) bool {
 		return false
 	}
 	l.seen.add(target, server.Version)
+	version, released := printable(server.Version, maxVersion), server.Released()
 	i := slices.IndexFunc(l.waiting, func(line *line) bool {
-		return line.version == server.Version && slices.Equal(line.sure, sure) && slices.Equal(line.possible, possible)
+		return line.version == version && line.released == released && slices.Equal(line.sure, sure) && slices.Equal(line.possible, possible)
 	})
 	if i < 0 {
 		if len(l.waiting) >= maxLines {
-			l.write()
+			l.write(at)
 		}
 		i = len(l.waiting)
-		l.waiting = append(l.waiting, &line{since: at, version: server.Version, sure: sure, possible: possible})
+		l.waiting = append(l.waiting, &line{since: at, version: version, released: released, sure: sure, possible: possible})
 	}
 	line := l.waiting[i]
 	line.count++
@@ -105,7 +116,7 @@ func (l *Log) Flush(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) > 0 && at.Sub(l.waiting[0].since) >= l.wait {
-		l.write()
+		l.write(at)
 	}
 }
 
@@ -113,30 +124,60 @@ func (l *Log) Flush(at time.Time) {
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.write()
+	l.write(l.hour)
 }
 
-// write writes all lines. mu is held.
-func (l *Log) write() {
+// write writes all lines, as far as the budget of the hour allows. mu is held.
+func (l *Log) write(at time.Time) {
+	if since := at.Sub(l.hour); since >= time.Hour || since < 0 {
+		l.hour, l.lines = at, 0
+	}
 	for _, line := range l.waiting {
-		fields := []zap.Field{zap.Strings("targets", line.targets)}
-		if more := line.count - len(line.targets); more > 0 {
-			fields = append(fields, zap.Int("more", more))
+		if l.lines >= maxLinesAnHour {
+			if l.lines == maxLinesAnHour {
+				l.lines++
+				l.logger.Info(fmt.Sprintf("More than %d lines about known defects of vLLM servers were due within an hour: until %s, further servers are only counted; see %s",
+					maxLinesAnHour, l.hour.Add(time.Hour).UTC().Format(time.RFC3339), catalog.DefectsPage))
+			}
+			l.counted += line.count
+			continue
 		}
-		fields = append(fields, zap.String("version", printable(line.version, maxVersion)), zap.Strings("defects", texts(line.sure)))
-		if len(line.possible) > 0 {
-			fields = append(fields, zap.Strings("possible_defects", texts(line.possible)))
+		l.lines++
+		message := line.message()
+		if l.counted > 0 {
+			message += fmt.Sprintf(" (%d servers before were only counted)", l.counted)
+			l.counted = 0
 		}
-		l.logger.Info(line.message(), fields...)
+		l.logger.Info(message, line.fields()...)
 	}
 	l.waiting = nil
 }
 
+// fields are the fields of the line.
+func (line *line) fields() []zap.Field {
+	fields := []zap.Field{zap.Strings("targets", line.targets)}
+	if more := line.count - len(line.targets); more > 0 {
+		fields = append(fields, zap.Int("more", more))
+	}
+	fields = append(fields, zap.String("version", line.version), zap.Strings("defects", texts(line.sure)))
+	if len(line.possible) > 0 {
+		fields = append(fields, zap.Strings("possible_defects", texts(line.possible)))
+	}
+	return fields
+}
+
 // message is the sentence of the line.
 func (line *line) message() string {
-	subject := "vLLM " + printable(line.version, maxVersion) + " has "
-	if line.version == "" {
+	subject := "vLLM " + line.version + " has "
+	switch {
+	case line.version == "":
 		subject = "vLLM of an unknown version can have "
+	case !line.released:
+		why := "no number of a release"
+		if _, number := catalog.ParseRelease(line.version); number {
+			why = "older than metrics that it sends"
+		}
+		subject = "vLLM with the version " + line.version + ", which is " + why + ", can have "
 	}
 	servers := "this server sends"
 	if line.count > 1 {

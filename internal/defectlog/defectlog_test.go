@@ -3,6 +3,7 @@ package defectlog
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,8 +77,8 @@ func TestServersWithoutDefectsAreNotLogged(t *testing.T) {
 		line line
 		want string
 	}{
-		{line{version: "0.9.2", count: 1, sure: []catalog.DefectID{"a"}}, "vLLM 0.9.2 has 1 known defect in metrics that this server sends; see "},
-		{line{version: "0.9.2", count: 2, sure: []catalog.DefectID{"a", "b"}, possible: []catalog.DefectID{"c"}}, "vLLM 0.9.2 has 2 known defects in metrics that these 2 servers send, and 1 more with some models, requests or deployments; see "},
+		{line{version: "0.9.2", released: true, count: 1, sure: []catalog.DefectID{"a"}}, "vLLM 0.9.2 has 1 known defect in metrics that this server sends; see "},
+		{line{version: "0.9.2", released: true, count: 2, sure: []catalog.DefectID{"a", "b"}, possible: []catalog.DefectID{"c"}}, "vLLM 0.9.2 has 2 known defects in metrics that these 2 servers send, and 1 more with some models, requests or deployments; see "},
 		{line{count: 1, possible: []catalog.DefectID{"c"}}, "vLLM of an unknown version can have 1 known defect in metrics that this server sends, but only with some models, requests or deployments; see "},
 	} {
 		assert.Equal(t, c.want+catalog.DefectsPage, c.line.message())
@@ -101,4 +102,106 @@ func TestALineIsOneLineOfALimitedSize(t *testing.T) {
 	assert.NotContains(t, text, "\uFFFD")
 	assert.Less(t, len(text), 10000)
 	assert.Contains(t, line.Message, "vLLM 0.9.2?2027-01-01 errorxxxxx")
+}
+
+// A version that is no release, or that is older than what the server sends, says nothing:
+// its defects are only possible.
+func TestAVersionThatCannotBeTrueCanHaveDefects(t *testing.T) {
+	for version, want := range map[string]string{
+		"":                         "vLLM of an unknown version can have ",
+		"main":                     "vLLM with the version main, which is no number of a release, can have ",
+		"v":                        "vLLM with the version v, which is no number of a release, can have ",
+		"0.99999999999999999999.1": "vLLM with the version 0.99999999999999999999.1, which is no number of a release, can have ",
+		"0.1.dev1+g1234":           "vLLM with the version 0.1.dev1+g1234, which is older than metrics that it sends, can have ",
+		"\x1b[31m":                 "vLLM with the version ?[31m, which is no number of a release, can have ",
+		"0.20.0":                   "vLLM 0.20.0 has ",
+		"0.20.1rc1.dev3":           "vLLM 0.20.1rc1.dev3 has ",
+	} {
+		core, logs := observer.New(zap.DebugLevel)
+		l := New(zap.New(core), 0)
+		// The second metric exists since 0.7.
+		require.True(t, l.Add(begin, "vllm-0:8000", &catalog.Server{Version: version, Metrics: []string{"vllm.num_requests.running", "vllm.prefix_cache.queries"}}), version)
+		l.Close()
+		require.Len(t, logs.All(), 1)
+		assert.True(t, strings.HasPrefix(logs.All()[0].Message, want), "%q: %s", version, logs.All()[0].Message)
+	}
+}
+
+// What clients of a processor send is not known: each of these servers has its own version.
+func TestManyVersionsDoNotFillTheLog(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 15*time.Second)
+	at := begin
+	add := func(i int) {
+		l.Add(at, fmt.Sprintf("vllm-%d:8000", i), &catalog.Server{Version: fmt.Sprintf("0.9.%d", i), Metrics: []string{"vllm.num_requests.running"}})
+		l.Flush(at)
+	}
+	// 30 minutes.
+	for i := range 9000 {
+		add(i)
+		at = at.Add(200 * time.Millisecond)
+	}
+	lines := logs.TakeAll()
+	require.Len(t, lines, maxLinesAnHour+1)
+	// The first line was written when 50 waited, after 10 s.
+	assert.Equal(t, "More than 100 lines about known defects of vLLM servers were due within an hour: until 2027-01-01T01:00:10Z, further servers are only counted; see "+catalog.DefectsPage,
+		lines[maxLinesAnHour].Message)
+
+	// An hour after the first line, there is room again.
+	at = begin.Add(61 * time.Minute)
+	add(9000)
+	at = at.Add(15 * time.Second)
+	add(9001)
+	lines = logs.TakeAll()
+	require.NotEmpty(t, lines)
+	assert.Contains(t, lines[0].Message, fmt.Sprintf(" (%d servers before were only counted)", 9000-maxLinesAnHour-maxLines))
+	assert.Equal(t, "vllm-9001:8000", lines[len(lines)-1].ContextMap()["targets"].([]any)[0])
+	for _, line := range lines[1:] {
+		assert.NotContains(t, line.Message, "only counted")
+	}
+}
+
+// The bound is in bytes: what waits keeps no long text of a server.
+func TestALineThatWaitsKeepsNoLongText(t *testing.T) {
+	l := New(zap.NewNop(), time.Hour)
+	for i := range 200 {
+		l.Add(begin, strings.Repeat("t", 1<<20), &catalog.Server{Version: fmt.Sprintf("0.9.%d", i) + strings.Repeat("x", 1<<20), Metrics: []string{"vllm.num_requests.running"}})
+	}
+	size := 0
+	for _, line := range l.waiting {
+		size += len(line.version)
+		for _, target := range line.targets {
+			size += len(target)
+		}
+	}
+	assert.Less(t, size, maxLines*(maxTargets*(maxTarget+3)+maxVersion+3))
+}
+
+// The scrapes of a receiver run at the same time. Each server is in one line, once.
+func TestServersAreAddedAtTheSameTime(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 15*time.Second)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			// Half of the servers are those of another worker, too.
+			for i := range 500 {
+				at := begin.Add(time.Duration(i) * 100 * time.Millisecond)
+				l.Add(at, fmt.Sprintf("vllm-%d:8000", 250*worker+i), &catalog.Server{
+					Version: fmt.Sprintf("0.9.%d", i%2), Metrics: []string{"vllm.num_requests.running"},
+				})
+				l.Flush(at)
+			}
+		})
+	}
+	group.Wait()
+	l.Close()
+	servers := 0
+	for _, line := range logs.All() {
+		servers += len(line.ContextMap()["targets"].([]any))
+		if more, has := line.ContextMap()["more"]; has {
+			servers += int(more.(int64))
+		}
+	}
+	assert.Equal(t, 8*250+250, servers)
 }

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -61,12 +62,12 @@ func (b *builder) frontEnds(family *exposition.Family) map[SeriesKey]*frontEnd {
 // capacityFromBlocks returns the capacity of one engine before v0.24, which does not have
 // kv_cache_size_tokens. Engines of one front end that report equal blocks each report those
 // of all of them in the versions with that defect. The capacity is unknown for hybrid
-// models, as far as the labels show them, and for the last engine of several that are not
-// reported.
+// models, as far as the labels show them, for the last engine of several that are not
+// reported, and where a number of blocks or tokens is none.
 func (b *builder) capacityFromBlocks(f *frontEnd, labels []exposition.Label) (float64, bool) {
 	blocks, ok := numberLabel(labels, blocksLabel)
 	size, sized := numberLabel(labels, "block_size")
-	if !ok || !sized || f == nil {
+	if !ok || !sized || f == nil || blocks <= 0 || size <= 0 || math.IsInf(blocks*size, 0) {
 		return 0, false
 	}
 	for _, name := range hybridLabels {

@@ -98,6 +98,18 @@ func TestTheCapacityFromBlocksIsThatOfOneEngine(t *testing.T) {
 			name: "the server's own capacity of a hybrid model stays", version: "0.24.0",
 			body: engineBlocks("0", "200", `kv_cache_size_tokens="1500",mamba_block_size="528",`), want: map[string]float64{"0": 1500},
 		},
+		{
+			name: "a product that is no number", version: "0.10.0",
+			body: engineBlocks("0", "1e+308"), want: map[string]float64{},
+		},
+		{
+			name: "a negative number of blocks", version: "0.10.0",
+			body: engineBlocks("0", "-100"), want: map[string]float64{},
+		},
+		{
+			name: "no blocks are unknown blocks", version: "0.10.0",
+			body: engineBlocks("0", "0") + engineBlocks("1", "0"), want: map[string]float64{},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			options := Options{CapacityFromBlocks: true, Version: tt.version}
