@@ -355,6 +355,7 @@ func TestABadObservationIsThatOfItsEngine(t *testing.T) {
 // number is right, and the sum of their times is not.
 func TestASumThatTheBucketsRefuteIsNoSum(t *testing.T) {
 	read := func(t *testing.T, r *Resource, in collect.Input) (float64, bool) {
+		t.Helper()
 		count, _, hasSum, status := only(t, r).Moments(in)
 		require.Equal(t, Present, status)
 		return count, hasSum
