@@ -76,13 +76,16 @@ func grow(from, to pmetric.Metric, batches int) {
 
 func growHistogram(from, to pmetric.HistogramDataPoint, batches int) {
 	var count uint64
-	counts := to.BucketCounts()
+	counts, bounds, sum := to.BucketCounts(), from.ExplicitBounds(), from.Sum()
 	for i, n := range from.BucketCounts().All() {
-		counts.SetAt(i, n+uint64(batches)*((n+39)/40))
+		more := uint64(batches) * ((n + 39) / 40)
+		counts.SetAt(i, n+more)
 		count += counts.At(i)
+		// Each is as large as the upper bound of its bucket, so that the sum can be true.
+		sum += float64(more) * bounds.At(min(i, bounds.Len()-1))
 	}
 	to.SetCount(count)
-	to.SetSum(from.Sum() * float64(count) / max(float64(from.Count()), 1))
+	to.SetSum(sum)
 }
 
 func benchProcessor(tb testing.TB, changes ...func(*Config)) *vllmProcessor {

@@ -167,6 +167,8 @@ type history struct {
 	times times
 	old   times
 	made  float64
+	// lossy is true where some series are missing in some batches, or end.
+	lossy bool
 }
 
 // requests finishes some true requests: none, few or many, short or long, of one token too.
@@ -214,6 +216,12 @@ func (h *history) observe(delta bool) Report {
 		}
 	}
 	h.Shuffle(len(samples), func(i, j int) { samples[i], samples[j] = samples[j], samples[i] })
+	if h.lossy && !delta && h.IntN(6) == 0 {
+		samples = samples[h.IntN(len(samples)):] // some are lost on the way, or ended
+		for i := range samples {
+			samples[i].Gone = h.IntN(20) == 0
+		}
+	}
 	if h.IntN(4) == 0 {
 		cut := h.IntN(len(samples))
 		scrape(h.Resource, h.now, samples[:cut]...)
@@ -223,12 +231,12 @@ func (h *history) observe(delta bool) Report {
 }
 
 // No true history is taken for a bad one: with restarts, other buckets, gaps, deltas, large
-// sums, batches that are close together, and parts of batches.
+// sums, batches that are close together, parts of batches, and series that are lost or end.
 func TestNoTrueHistoryIsBad(t *testing.T) {
 	defer func(was []float64) { requestBounds = was }(requestBounds)
 	steps := 0
 	for seed := range uint64(300) {
-		h := &history{Rand: rand.New(rand.NewPCG(seed, 7)), Resource: fresh(), made: 1e6}
+		h := &history{Rand: rand.New(rand.NewPCG(seed, 7)), Resource: fresh(), made: 1e6, lossy: true}
 		delta := seed%3 == 0
 		large := 0.0
 		if seed%5 == 0 {
@@ -255,9 +263,10 @@ func TestNoTrueHistoryIsBad(t *testing.T) {
 			h.observe(delta)
 			for _, v := range h.Views(nil, false) {
 				for in := range collect.NumInputs {
-					_, _, _, status := v.Moments(in)
+					_, _, hasSum, status := v.Moments(in)
 					require.NotEqual(t, Defective, status, "seed %d at %g s: %v", seed, h.now, in)
 					if status == Present {
+						require.True(t, hasSum, "seed %d at %g s: %v", seed, h.now, in)
 						steps++
 					}
 				}
@@ -346,6 +355,7 @@ func TestABadObservationIsThatOfItsEngine(t *testing.T) {
 // number is right, and the sum of their times is not.
 func TestASumThatTheBucketsRefuteIsNoSum(t *testing.T) {
 	read := func(t *testing.T, r *Resource, in collect.Input) (float64, bool) {
+		t.Helper()
 		count, _, hasSum, status := only(t, r).Moments(in)
 		require.Equal(t, Present, status)
 		return count, hasSum
