@@ -64,7 +64,7 @@ var setups = []Setup{
 	{Name: "api_servers", Meaning: "several API server processes (`--api-server-count`; since about 0.15 the default of a server with several engines)", Visible: "process_start_time_seconds is missing, and before 0.12 gauges have the label pid"},
 	{Name: "ray", Meaning: "metrics through the agent of Ray (`RayPrometheusStatLogger`)", Visible: "names begin with ray_"},
 	{Name: "speculation", Meaning: "speculative decoding or multi-token prediction", Visible: "drafts are counted"},
-	{Name: "connector", Meaning: "a KV connector: disaggregation, offloading or an external cache", Visible: "families of a connector exist"},
+	{Name: "connector", Meaning: "a KV connector: disaggregation, offloading or an external cache", Visible: "families of a connector exist; a connector without metrics of its own counts as possible"},
 	{Name: "prefill_decode", Meaning: "prefill and decode on separate servers", Visible: ""},
 	{Name: "hybrid_model", Meaning: "a model with layers of several kinds of attention or state", Visible: ""},
 	{Name: "latent_attention", Meaning: "a model with multi-head latent attention, as DeepSeek", Visible: ""},

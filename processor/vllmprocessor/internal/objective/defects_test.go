@@ -59,3 +59,34 @@ func TestDefects(t *testing.T) {
 		})
 	}
 }
+
+// A V0 engine with several steps per scheduling observes one time for the tokens of all of
+// them: the tokens show it, and no version does.
+func TestGapsOfSeveralStepsAreUndecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		server    collect.Evidence
+		generated float64
+		undecided float64
+	}{
+		"ten times for 40 tokens":          {collect.Evidence{Version: "0.8.5", Signs: collect.V0}, 44, 10},
+		"an unknown version of this kind":  {collect.Evidence{Signs: collect.V0}, 44, 10},
+		"ten times for ten tokens":         {collect.Evidence{Version: "0.8.5", Signs: collect.V0}, 14, 0},
+		"another engine, with speculation": {collect.Evidence{Version: "0.8.5"}, 44, 0},
+		"a version without several steps":  {collect.Evidence{Version: "0.10.2", Signs: collect.V0}, 44, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, Objective{Name: "o", Metric: collect.InterTokenLatency.String(), Threshold: Duration(2 * time.Second), Target: 0.9})
+			s.evidence = c.server
+			s.observe(0, latencies("0", 0, 0, 0, 0), latencies("0", 0, 0, 0, 0).as(collect.InterTokenLatency), generated(0))
+			s.observe(60, latencies("0", 4, 0, 0, 0), latencies("0", 4, 4, 2, 0).as(collect.InterTokenLatency), generated(c.generated))
+			got := s.values()
+			assert.Equal(t, 10.0, got["valid o"])
+			assert.Equal(t, c.undecided, got["undecided o"])
+		})
+	}
+}
+
+func generated(total float64) distribution {
+	return distribution{engine: "0", model: "m", input: collect.GenerationTokens, total: total}
+}

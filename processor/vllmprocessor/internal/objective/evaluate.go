@@ -104,7 +104,7 @@ func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
 		e.one.Reset()
 		one := derive.Because(v.AddTo(&e.one, o.input))
 		if one == derive.OK {
-			total.add(countsOf(v, o.input, &e.one, o.Threshold))
+			total.add(countsOf(&e.one, o.Threshold, derive.Untrusted(v, o.input)))
 		}
 		reason = reason.Together(one, i == 0)
 	}

@@ -113,16 +113,15 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 		// The engine is recorded at its first batch, so that it is pending where it is
 		// missing in the next.
 		at := s.place(v.Group())
+		// Before the step, whose histogram is only valid until the view is read again.
+		untrusted := derive.Untrusted(v, in)
 		since, histogram, status := v.Step(in)
 		if status == window.Missing || s.taken[taken{number, in}] == r.Time() {
 			continue
 		}
 		if p.objectives[i].Matches(at.model) {
-			counts := countsOf(v, in, histogram, p.objectives[i].Threshold)
-			if status == window.Defective {
-				// Some of the observations are false, and it is not known which.
-				counts = Counts{Valid: histogram.Count, Undecided: histogram.Count}
-			}
+			// Of defective observations some are false, and it is not known which.
+			counts := countsOf(histogram, p.objectives[i].Threshold, untrusted || status == window.Defective)
 			s.add(step{stepKey{at, i, since}, r.Time(), counts, histogram.Bounds})
 		}
 	}
@@ -139,8 +138,8 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 
 // countsOf divides the observations of a histogram by a threshold. Those that a known
 // defect of the server makes wrong could be on either side.
-func countsOf(v *window.View, in collect.Input, h *histogram.Histogram, threshold Duration) Counts {
-	if h.Count > 0 && derive.Untrusted(v, in) {
+func countsOf(h *histogram.Histogram, threshold Duration, untrusted bool) Counts {
+	if untrusted {
 		return Counts{Valid: h.Count, Undecided: h.Count}
 	}
 	good, undecided := h.Within(threshold.Seconds())

@@ -98,6 +98,8 @@ type distribution struct {
 	gone          bool
 	// wrong is what a defect adds to the sum.
 	wrong float64
+	// total is the value where the input is a counter.
+	total float64
 }
 
 func latencies(engine string, counts ...float64) distribution {
@@ -127,6 +129,7 @@ func (s *service) observe(seconds int64, all ...distribution) {
 				}
 			}
 			sample.Sum += d.wrong
+			sample.Value = d.total
 		}
 		b.Samples = append(b.Samples, sample)
 	}

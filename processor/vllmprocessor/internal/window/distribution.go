@@ -149,7 +149,8 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 
 // Step returns what a distribution counted since its previous point, and the time of
 // that point in Unix nanoseconds. It is Missing without a previous point or without one in
-// the newest batch, and Defective where one of the observations is bad.
+// the newest batch, and Defective where one of the observations is bad. The step is valid
+// until a distribution of the resource is read again.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
 	all := v.group.inputs[in]
 	// The time, not the number: batches that follow each other closely share one.
