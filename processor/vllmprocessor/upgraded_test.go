@@ -88,8 +88,8 @@ func TestAnUpgradeWhileTheCollectorIsDownIsNoHarm(t *testing.T) {
 	}
 }
 
-// A server of an old version whose clients all left, or whose engine stands still: nobody
-// is woken up by what may be nothing, and the line names both.
+// A server of an old version whose clients all left, or whose engine stands still: it is no
+// error, because it may be nothing, and the line names both.
 func TestAStandstillOfAnOldVersionIsWorded(t *testing.T) {
 	for version, want := range map[string]string{"0.10.1": "unknown", "0.10.2": "stalled", "": "unknown"} {
 		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
@@ -108,7 +108,7 @@ func TestAStandstillOfAnOldVersionIsWorded(t *testing.T) {
 		require.NotEmpty(t, changes)
 		last := changes[len(changes)-1]
 		if want == "unknown" {
-			assert.Equal(t, zapcore.InfoLevel, last.Level)
+			assert.Equal(t, zapcore.WarnLevel, last.Level)
 			assert.Contains(t, last.Message, "The engine has stalled, or its gauges froze when all its requests were aborted")
 			assert.Contains(t, last.Message, "Send one request")
 		}
