@@ -104,6 +104,7 @@ func finishes(engine string) scraped {
 // Two engines become three. All counters of vLLM begin at 0, and the process goes on. With
 // another process it is a restart.
 func scaleUp(t *testing.T) {
+	t.Helper()
 	for _, same := range []bool{true, false} {
 		r := newRig(t)
 		r.version, r.process = "0.19.1", 1e9
@@ -136,10 +137,12 @@ func scaleUp(t *testing.T) {
 
 // Of four engines only the last one is seen.
 func onlyLastEngine(t *testing.T) {
+	t.Helper()
 	same(t, signalsOf(t, "0.27.0", 0, answers(1), serves("0")), signalsOf(t, "0.9.2", 0, answers(1), serves("3")))
 }
 
 func rustServedName(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.23.0"
 	r.minutes(12, answers(1), serves("0"))
@@ -154,6 +157,7 @@ func rustServedName(t *testing.T) {
 
 // Under Ray both engines write the series of the last one, 1.
 func rayLastEngine(t *testing.T) {
+	t.Helper()
 	s := finishes("1")
 	s.labelled[collect.WaitingByReason] = map[string]float64{"capacity": 0, "deferred": 0}
 	ofOne := []signal.Signal{
@@ -177,6 +181,7 @@ func rayLastEngine(t *testing.T) {
 
 // The times of first tokens have another meaning, or are about 0. Their number has not.
 func countsOfFirstTokens(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.16.0", 0, answers(1), s)
 	s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
@@ -185,6 +190,7 @@ func countsOfFirstTokens(t *testing.T) {
 
 // Of 20 requests 5 fail in their prefill, which is observed as a first token.
 func firstTokenWithoutToken(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 15, "error": 5}}
 	s.observed[collect.TimeToFirstToken] = [2]float64{20, 0.1}
@@ -202,6 +208,7 @@ func firstTokenWithoutToken(t *testing.T) {
 // Clients abort as many requests as finish. The means are those of the others, and harm
 // to those who leave is seen all the same.
 func clientAborts(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))
@@ -218,6 +225,7 @@ func clientAborts(t *testing.T) {
 // A request that ends before it is scheduled adds minus the uptime to the time in the
 // queue, and the uptime to those of prefill and inference.
 func negativeDurations(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.settings.Objectives = []Objective{{Name: "queue", Input: collect.QueueTime, Threshold: 0.05, Target: 0.9, Matches: func(string) bool { return true }}}
@@ -241,6 +249,7 @@ func negativeDurations(t *testing.T) {
 
 // The whole of a session is that of its last chunk, and less than its parts.
 func sessionsPerChunk(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.InDelta(t, 0.12, want[signal.FrontEnd], 1e-9)
@@ -255,6 +264,7 @@ func sessionsPerChunk(t *testing.T) {
 // Each request has four choices, or a beam search of four steps: the engine has four times
 // as many requests, in each of its numbers. What it is per request is the same.
 func engineRequests(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.labelledCounts[collect.RequestSuccess]["error"] = 5
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
@@ -286,6 +296,7 @@ func engineRequests(t *testing.T) {
 
 // Six wait, four of them for something else.
 func deferredInWaiting(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.gauges[collect.Waiting] = 6
 	old := signalsOf(t, "0.19.1", 0, answers(1), s)
@@ -302,6 +313,7 @@ func deferredInWaiting(t *testing.T) {
 // A request of 20,000 tokens waits for a place, and is looked up 50 times a second. A
 // quarter of each prompt is found, and all of the one that waits.
 func lookupsRepeated(t *testing.T) {
+	t.Helper()
 	again := func(s scraped) scraped {
 		s.counts[collect.PrefixCacheQueries] += 50 * 15 * 20_000
 		s.counts[collect.PrefixCacheHits] += 50 * 15 * 20_000
@@ -341,6 +353,7 @@ func lookupsRepeated(t *testing.T) {
 // An engine hangs in admission: it looks the first request of its queue up, again and
 // again, and computes nothing.
 func standstillWithLookups(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]Condition{"0.26.0": Stalled, "": Stalled, "0.27.0": Healthy} {
 		r := newRig(t)
 		r.version = version
@@ -373,6 +386,7 @@ func standstillWithLookups(t *testing.T) {
 
 // Whatever a number is wrong by, it moves when the engine works.
 func standstillByChange(t *testing.T) {
+	t.Helper()
 	for _, in := range []collect.Input{collect.EstimatedFLOPs, collect.PromptTokens, collect.GenerationTokens} {
 		s := standsStill("0")
 		s.counts[collect.EstimatedFLOPs] = 0
@@ -383,6 +397,7 @@ func standstillByChange(t *testing.T) {
 
 // The decode side finds nothing: all of the prompt is work, or comes from elsewhere.
 func nothingFound(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.counts[collect.PrefixCacheHits] = 0
 	got := signalsOf(t, "0.23.0", collect.Connector, answers(1), s)
@@ -392,6 +407,7 @@ func nothingFound(t *testing.T) {
 // A negative number stops the counters and fails requests, which is a stall with requests
 // in the gauges, or a server that does not answer.
 func countersStop(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.15.0"
 	works := finishes("0")
@@ -407,6 +423,7 @@ func countersStop(t *testing.T) {
 
 // 1485 tokens come in 700 outputs of 0.04 s.
 func gapPerOutput(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.observed[collect.InterTokenLatency] = [2]float64{700, 0.04}
 	s.counts[collect.Drafts], s.counts[collect.AcceptedTokens] = 700, 785
@@ -423,6 +440,7 @@ func gapPerOutput(t *testing.T) {
 
 // Preemptions are counted when the requests return: until then a full cache is seen.
 func preemptionsLate(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))
@@ -444,6 +462,7 @@ func preemptionsLate(t *testing.T) {
 
 // What a preempted request waits later is in its prefill: the two add up to the same.
 func firstWaitOnly(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	s.counts[collect.Preemptions] = 5
@@ -459,6 +478,7 @@ func firstWaitOnly(t *testing.T) {
 // A client floods the server with requests that are wrong by themselves. Affected versions
 // count them with 5xx.
 func clientErrors(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]Condition{"0.24.0": Healthy, "": Healthy, "0.27.0": Failing} {
 		r := newRig(t)
 		r.version = version
@@ -500,6 +520,7 @@ func clientErrors(t *testing.T) {
 
 // All requests have the handler none, those for health checks, too.
 func handlerLost(t *testing.T) {
+	t.Helper()
 	s := answers(1)
 	s.labelledCounts = map[collect.Input]map[string]float64{collect.HTTPRequests: {
 		"5xx\x00none\x00POST": 5, "2xx\x00none\x00POST": 10, "2xx\x00none\x00GET": 5,
@@ -511,6 +532,7 @@ func handlerLost(t *testing.T) {
 
 // Requests that never reach the engine end in none of its counts.
 func errorsUncounted(t *testing.T) {
+	t.Helper()
 	s := answers(1)
 	http(&s, 5, 15)
 	got := signalsOf(t, "0.27.0", 0, s, serves("0"))
@@ -527,6 +549,7 @@ func errorsUncounted(t *testing.T) {
 // Every finished request is counted with the last reason, and deferred requests overwrite
 // those that wait for capacity.
 func rayLastLabel(t *testing.T) {
+	t.Helper()
 	for _, last := range []string{"error", "repetition"} {
 		s := serves("0")
 		s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {last: 15}}
@@ -556,6 +579,7 @@ func rayLastLabel(t *testing.T) {
 
 // A failure counts for each of four ranks. None that is counted is no evidence against.
 func failuresPerRank(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.counts[collect.FailedTransfers] = 4
 	got := signalsOf(t, "0.26.0", collect.Connector, answers(1), s)
@@ -565,6 +589,7 @@ func failuresPerRank(t *testing.T) {
 
 // Of the corrupted requests some are missed. Those that are counted are harm.
 func corruptedMiscounted(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	s := serves("0")
@@ -576,6 +601,7 @@ func corruptedMiscounted(t *testing.T) {
 
 // The usage of a cache that nobody can tell is absent, and nothing else with it.
 func usagePerProcess(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	want := signalsOf(t, "0.11.0", 0, answers(1), s)
 	delete(s.gauges, collect.KVCacheUtilization)
@@ -587,6 +613,7 @@ func usagePerProcess(t *testing.T) {
 
 // An empty cache of 2000 blocks has one in use.
 func nullBlockUsed(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]float64{"0.10.1": 0, "0.10.2": 0.0005, "": 0} {
 		s := rests("0")
 		s.gauges[collect.KVCacheUtilization] = 0.0005
@@ -606,6 +633,7 @@ func nullBlockUsed(t *testing.T) {
 }
 
 func prefillDecodeSwapped(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.observed[collect.PrefillTime], s.observed[collect.DecodeTime] = s.observed[collect.DecodeTime], s.observed[collect.PrefillTime]
 	got := signalsOf(t, "0.6.4", 0, answers(1), s)
@@ -626,6 +654,7 @@ func prefillDecodeSwapped(t *testing.T) {
 
 // The endpoint shows the microseconds between two readings of a clock.
 func latenciesNearZero(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.observed[collect.TimeToFirstToken], s.observed[collect.InterTokenLatency] = [2]float64{15, 1e-5}, [2]float64{1485, 1e-5}
 	of := []signal.Signal{signal.TimeToFirstToken, signal.StepTime, signal.InterTokenLatency, signal.StepFactor}
@@ -642,6 +671,7 @@ func latenciesNearZero(t *testing.T) {
 
 // Eight steps per scheduling count one token for each sequence.
 func multiStepMiscounts(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.counts[collect.GenerationTokens] /= 8
 	s.observed[collect.RequestGenerationTokens] = [2]float64{15, 12.5}
@@ -654,6 +684,7 @@ func multiStepMiscounts(t *testing.T) {
 
 // A time is that of eight tokens, before and after: what is usual is wrong by the same.
 func multiStepGaps(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.8.0"
 	s := finishes("0")
