@@ -11,6 +11,7 @@ import (
 
 // Of 20 requests 5 fail in their prefill, which is observed as a first token.
 func firstTokenWithoutToken(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 15, "error": 5}}
 	s.observed[collect.TimeToFirstToken] = [2]float64{20, 0.1}
@@ -28,6 +29,7 @@ func firstTokenWithoutToken(t *testing.T) {
 // Clients abort as many requests as finish. The means are those of the others, and harm
 // to those who leave is seen all the same.
 func clientAborts(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))
@@ -44,6 +46,7 @@ func clientAborts(t *testing.T) {
 // A request that ends before it is scheduled adds minus the uptime to the time in the
 // queue, and the uptime to those of prefill and inference.
 func negativeDurations(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.settings.Objectives = []Objective{{Name: "queue", Input: collect.QueueTime, Threshold: 0.05, Target: 0.9, Matches: func(string) bool { return true }}}
@@ -67,6 +70,7 @@ func negativeDurations(t *testing.T) {
 
 // The whole of a session is that of its last chunk, and less than its parts.
 func sessionsPerChunk(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.InDelta(t, 0.12, want[signal.FrontEnd], 1e-9)
@@ -81,6 +85,7 @@ func sessionsPerChunk(t *testing.T) {
 // Each request has four choices, or a beam search of four steps: the engine has four times
 // as many requests, in each of its numbers. What it is per request is the same.
 func engineRequests(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.labelledCounts[collect.RequestSuccess]["error"] = 5
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
@@ -112,6 +117,7 @@ func engineRequests(t *testing.T) {
 
 // Six wait, four of them for something else.
 func deferredInWaiting(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.gauges[collect.Waiting] = 6
 	old := signalsOf(t, "0.19.1", 0, answers(1), s)
@@ -128,6 +134,7 @@ func deferredInWaiting(t *testing.T) {
 // A request of 20,000 tokens waits for a place, and is looked up 50 times a second. A
 // quarter of each prompt is found, and all of the one that waits.
 func lookupsRepeated(t *testing.T) {
+	t.Helper()
 	again := func(s scraped) scraped {
 		s.counts[collect.PrefixCacheQueries] += 50 * 15 * 20_000
 		s.counts[collect.PrefixCacheHits] += 50 * 15 * 20_000
@@ -167,6 +174,7 @@ func lookupsRepeated(t *testing.T) {
 // An engine hangs in admission: it looks the first request of its queue up, again and
 // again, and computes nothing.
 func standstillWithLookups(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]Condition{"0.26.0": Stalled, "": Stalled, "0.27.0": Healthy} {
 		r := newRig(t)
 		r.version = version
@@ -199,6 +207,7 @@ func standstillWithLookups(t *testing.T) {
 
 // Whatever a number is wrong by, it moves when the engine works.
 func standstillByChange(t *testing.T) {
+	t.Helper()
 	for _, in := range []collect.Input{collect.EstimatedFLOPs, collect.PromptTokens, collect.GenerationTokens} {
 		s := standsStill("0")
 		s.counts[collect.EstimatedFLOPs] = 0
@@ -209,6 +218,7 @@ func standstillByChange(t *testing.T) {
 
 // The decode side finds nothing: all of the prompt is work, or comes from elsewhere.
 func nothingFound(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.counts[collect.PrefixCacheHits] = 0
 	got := signalsOf(t, "0.23.0", collect.Connector, answers(1), s)
@@ -218,6 +228,7 @@ func nothingFound(t *testing.T) {
 // A negative number stops the counters and fails requests, which is a stall with requests
 // in the gauges, or a server that does not answer.
 func countersStop(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.15.0"
 	works := finishes("0")
@@ -233,6 +244,7 @@ func countersStop(t *testing.T) {
 
 // 1485 tokens come in 700 outputs of 0.04 s.
 func gapPerOutput(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.observed[collect.InterTokenLatency] = [2]float64{700, 0.04}
 	s.counts[collect.Drafts], s.counts[collect.AcceptedTokens] = 700, 785
@@ -249,6 +261,7 @@ func gapPerOutput(t *testing.T) {
 
 // Preemptions are counted when the requests return: until then a full cache is seen.
 func preemptionsLate(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))

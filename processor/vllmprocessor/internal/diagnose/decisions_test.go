@@ -104,6 +104,7 @@ func finishes(engine string) scraped {
 // Two engines become three. All counters of vLLM begin at 0, and the process goes on. With
 // another process it is a restart.
 func scaleUp(t *testing.T) {
+	t.Helper()
 	for _, same := range []bool{true, false} {
 		r := newRig(t)
 		r.version, r.process = "0.19.1", 1e9
@@ -136,10 +137,12 @@ func scaleUp(t *testing.T) {
 
 // Of four engines only the last one is seen.
 func onlyLastEngine(t *testing.T) {
+	t.Helper()
 	same(t, signalsOf(t, "0.27.0", 0, answers(1), serves("0")), signalsOf(t, "0.9.2", 0, answers(1), serves("3")))
 }
 
 func rustServedName(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.23.0"
 	r.minutes(12, answers(1), serves("0"))
@@ -154,6 +157,7 @@ func rustServedName(t *testing.T) {
 
 // Under Ray both engines write the series of the last one, 1.
 func rayLastEngine(t *testing.T) {
+	t.Helper()
 	s := finishes("1")
 	s.labelled[collect.WaitingByReason] = map[string]float64{"capacity": 0, "deferred": 0}
 	ofOne := []signal.Signal{
@@ -177,6 +181,7 @@ func rayLastEngine(t *testing.T) {
 
 // The times of first tokens have another meaning, or are about 0. Their number has not.
 func countsOfFirstTokens(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.16.0", 0, answers(1), s)
 	s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
@@ -185,6 +190,7 @@ func countsOfFirstTokens(t *testing.T) {
 
 // What a preempted request waits later is in its prefill: the two add up to the same.
 func firstWaitOnly(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	s.counts[collect.Preemptions] = 5
@@ -200,6 +206,7 @@ func firstWaitOnly(t *testing.T) {
 // A client floods the server with requests that are wrong by themselves. Affected versions
 // count them with 5xx.
 func clientErrors(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]Condition{"0.24.0": Healthy, "": Healthy, "0.27.0": Failing} {
 		r := newRig(t)
 		r.version = version
@@ -241,6 +248,7 @@ func clientErrors(t *testing.T) {
 
 // All requests have the handler none, those for health checks, too.
 func handlerLost(t *testing.T) {
+	t.Helper()
 	s := answers(1)
 	s.labelledCounts = map[collect.Input]map[string]float64{collect.HTTPRequests: {
 		"5xx\x00none\x00POST": 5, "2xx\x00none\x00POST": 10, "2xx\x00none\x00GET": 5,
@@ -252,6 +260,7 @@ func handlerLost(t *testing.T) {
 
 // Requests that never reach the engine end in none of its counts.
 func errorsUncounted(t *testing.T) {
+	t.Helper()
 	s := answers(1)
 	http(&s, 5, 15)
 	got := signalsOf(t, "0.27.0", 0, s, serves("0"))
@@ -268,6 +277,7 @@ func errorsUncounted(t *testing.T) {
 // Every finished request is counted with the last reason, and deferred requests overwrite
 // those that wait for capacity.
 func rayLastLabel(t *testing.T) {
+	t.Helper()
 	for _, last := range []string{"error", "repetition"} {
 		s := serves("0")
 		s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {last: 15}}
@@ -297,6 +307,7 @@ func rayLastLabel(t *testing.T) {
 
 // A failure counts for each of four ranks. None that is counted is no evidence against.
 func failuresPerRank(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	s.counts[collect.FailedTransfers] = 4
 	got := signalsOf(t, "0.26.0", collect.Connector, answers(1), s)
@@ -306,6 +317,7 @@ func failuresPerRank(t *testing.T) {
 
 // Of the corrupted requests some are missed. Those that are counted are harm.
 func corruptedMiscounted(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	s := serves("0")
@@ -317,6 +329,7 @@ func corruptedMiscounted(t *testing.T) {
 
 // The usage of a cache that nobody can tell is absent, and nothing else with it.
 func usagePerProcess(t *testing.T) {
+	t.Helper()
 	s := serves("0")
 	want := signalsOf(t, "0.11.0", 0, answers(1), s)
 	delete(s.gauges, collect.KVCacheUtilization)
@@ -328,6 +341,7 @@ func usagePerProcess(t *testing.T) {
 
 // An empty cache of 2000 blocks has one in use.
 func nullBlockUsed(t *testing.T) {
+	t.Helper()
 	for version, want := range map[string]float64{"0.10.1": 0, "0.10.2": 0.0005, "": 0} {
 		s := rests("0")
 		s.gauges[collect.KVCacheUtilization] = 0.0005
@@ -347,6 +361,7 @@ func nullBlockUsed(t *testing.T) {
 }
 
 func prefillDecodeSwapped(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.observed[collect.PrefillTime], s.observed[collect.DecodeTime] = s.observed[collect.DecodeTime], s.observed[collect.PrefillTime]
 	got := signalsOf(t, "0.6.4", 0, answers(1), s)
@@ -367,6 +382,7 @@ func prefillDecodeSwapped(t *testing.T) {
 
 // The endpoint shows the microseconds between two readings of a clock.
 func latenciesNearZero(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.observed[collect.TimeToFirstToken], s.observed[collect.InterTokenLatency] = [2]float64{15, 1e-5}, [2]float64{1485, 1e-5}
 	of := []signal.Signal{signal.TimeToFirstToken, signal.StepTime, signal.InterTokenLatency, signal.StepFactor}
@@ -383,6 +399,7 @@ func latenciesNearZero(t *testing.T) {
 
 // Eight steps per scheduling count one token for each sequence.
 func multiStepMiscounts(t *testing.T) {
+	t.Helper()
 	s := finishes("0")
 	s.counts[collect.GenerationTokens] /= 8
 	s.observed[collect.RequestGenerationTokens] = [2]float64{15, 12.5}
@@ -395,6 +412,7 @@ func multiStepMiscounts(t *testing.T) {
 
 // A time is that of eight tokens, before and after: what is usual is wrong by the same.
 func multiStepGaps(t *testing.T) {
+	t.Helper()
 	r := newRig(t)
 	r.version = "0.8.0"
 	s := finishes("0")

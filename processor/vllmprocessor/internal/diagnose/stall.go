@@ -182,7 +182,7 @@ func frontOf(v *window.View) front {
 			continue
 		}
 		f.ended += n
-		if len(status) > 0 && status[0] == '2' && slices.Contains(texts, handler) {
+		if status != "" && status[0] == '2' && slices.Contains(texts, handler) {
 			f.generated += n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -60,6 +61,7 @@ func TestAStandstillIsAStallOnlyWhereItsRequestsAreThere(t *testing.T) {
 		"HTTP is not counted":                                  {"0.10.1", nil, Unknown, StalledOrFrozen},
 		"HTTP is not counted, but the gauges follow":           {"0.10.2", nil, Stalled, Judged},
 		"fewer answers than requests, as with several choices": {"0.10.1", []float64{-9}, Unknown, StalledOrFrozen},
+		"as many, and several choices":                         {"0.10.1", []float64{15}, Unknown, StalledOrFrozen},
 	} {
 		r := newRig(t)
 		r.version = test.version
@@ -91,6 +93,79 @@ func TestAStandstillIsAStallOnlyWhereItsRequestsAreThere(t *testing.T) {
 		// without pages nobody. One that may have stalled is at least a warning.
 		assert.Equal(t, map[Condition]int{Stalled: 3, Unknown: 2, Idle: 1}[test.want], v.Severity, name)
 	}
+}
+
+// Clients that leave one after the other while the last step lasts have left.
+func TestClientsLeaveAStandstillUntilItsLastStepEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.version = "0.10.1"
+	r.minutes(12, answered(15), serves("0"))
+	r.scrape(answered(15), queues())
+	frozen := freezesAt(0.1)
+	frozen.labelled = queues().labelled
+	for _, left := range []float64{3, 2, 0, 0, 0, 0} {
+		r.scrape(answered(left), frozen)
+	}
+	r.minutes(2, answered(0), frozen)
+	assert.Equal(t, Idle, r.verdict("0").Condition)
+}
+
+// Only requests that reach the engine decide: no state of the server that is read, no text
+// that is only tokenized. And only those that were answered well show later that requests
+// are there.
+func TestOtherAnswersShowNothingOfAStandstill(t *testing.T) {
+	t.Parallel()
+	for _, other := range []collect.Label{
+		collect.NewLabel("2xx", "/v1/completions", "GET"), collect.NewLabel("2xx", "/tokenize", "POST"),
+		collect.NewLabel("4xx", "/v1/completions", "POST"), collect.NewLabel("2xx", "/v1/load_lora_adapter", "POST"),
+	} {
+		_, handler, method := other.Value(httpStatus), other.Value(httpHandler), other.Value(httpMethod)
+		for left, want := range map[float64]Condition{0: Stalled, 5: Idle} {
+			r := newRig(t)
+			r.version = "0.10.1"
+			front := func(texts, others float64) scraped {
+				s := answered(texts)
+				s.labelledCounts[collect.HTTPRequests][string(other)] = others
+				return s
+			}
+			r.minutes(12, front(15, 0), serves("0"))
+			r.scrape(front(15, 0), queues())
+			during := 0.0
+			if method == "GET" || handler == "/tokenize" {
+				during = 7 // More than the gauges show.
+			}
+			r.scrape(front(left, during), freezesAt(0.1))
+			r.scrape(front(0, during), freezesAt(0.1))
+			for range 8 {
+				r.scrape(front(0, 7*left/5+during), freezesAt(0.1))
+			}
+			assert.Equal(t, want, r.verdict("0").Condition, "%s %s, and %g leave", method, handler, left)
+		}
+	}
+}
+
+// A doubt is reported as soon as a stall would be, and ends with the first request.
+func TestADoubtIsReportedAtOnceAndEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.version = "0.10.1"
+	r.minutes(12, answers(1), serves("0"))
+	for range 2 {
+		r.scrape(answers(1), freezesAt(0.1)) // Something moves: the waiting requests come.
+	}
+	for range 4 {
+		require.Equal(t, Healthy, r.verdict("0").Condition)
+		r.scrape(answers(1), freezesAt(0.1))
+	}
+	for range 8 {
+		assert.Equal(t, StalledOrFrozen, r.verdict("0").Because)
+		assert.Equal(t, 2, r.verdict("0").Severity)
+		r.scrape(answers(1), freezesAt(0.1))
+	}
+	r.scrape(answers(1), serves("0"))
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.Zero(t, r.verdict("0").Severity)
 }
 
 // A request corrects the gauges: the engine serves, and is judged as before.

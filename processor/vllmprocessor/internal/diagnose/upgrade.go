@@ -60,8 +60,8 @@ func (s *State) upgraded(e *engine) {
 	if from == "" || e.baseline.Windows == 0 {
 		return
 	}
-	changed, any := changedBetween(from, to)
-	if !any {
+	changed, found := changedBetween(from, to)
+	if !found {
 		return
 	}
 	e.baseline.Forget(changed)
@@ -72,8 +72,8 @@ func (s *State) upgraded(e *engine) {
 
 // changedBetween returns the signals of which numbers before and after a change of the
 // version cannot be compared: a metric of theirs changed its meaning, or the bounds are
-// others within which they are right. any is false where there are none.
-func changedBetween(from, to string) (changed *signal.Set, any bool) {
+// others within which they are right. found is false where there are none.
+func changedBetween(from, to string) (changed *signal.Set, found bool) {
 	changed = new(signal.Set)
 	for _, d := range catalog.Defects() {
 		if d.ID.Affects(from) == d.ID.Affects(to) {
@@ -81,11 +81,11 @@ func changedBetween(from, to string) (changed *signal.Set, any bool) {
 		}
 		for s := range signal.Count {
 			if inputs[s].concerned(&d) && incomparable(decision{s, d.ID}, &d) {
-				changed[s], any = true, true
+				changed[s], found = true, true
 			}
 		}
 	}
-	return changed, any
+	return changed, found
 }
 
 // incomparable reports whether a signal has other numbers with a defect than without it.
@@ -96,7 +96,7 @@ func incomparable(of decision, d *catalog.Defect) bool {
 	if d.Change {
 		return verdict != "unaffected"
 	}
-	return verdict != "unaffected" && verdict != "corrected" && verdict != "withheld" && !comparable[d.ID]
+	return verdict != "unaffected" && verdict != "corrected" && verdict != "withheld" && !compared[d.ID]
 }
 
 // decision is what a row of the catalogue's decisions is about.
@@ -122,9 +122,9 @@ var decided = func() map[decision]string {
 	return all
 }()
 
-// comparable are the defects of which the catalogue has decided that what is learned with
+// compared are the defects of which the catalogue has decided that what is learned with
 // them and without them can be compared.
-var comparable = func() map[catalog.DefectID]bool {
+var compared = func() map[catalog.DefectID]bool {
 	all := map[catalog.DefectID]bool{}
 	for _, row := range catalog.Decisions() {
 		if slices.Contains(row.Of, "rule:learned") && row.Verdict == "unaffected" {
