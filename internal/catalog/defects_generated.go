@@ -384,7 +384,7 @@ var defects = []Defect{
 	{
 		ID:      DefectBeamStepsCounted,
 		Title:   "Each step of a beam search is counted as a request.",
-		Meaning: "The front end runs a beam search as many requests of one token. They flood the times to the first token, the latencies, the finished requests with the reason length and the prompt tokens.",
+		Meaning: "The front end runs a beam search as many requests of one token. Most observations of the time to the first token and of the latency can be theirs, and so can most prompt tokens and most requests finished with the reason length.",
 		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.max_num_generation_tokens", "vllm.request.params_n", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
 		Since:   "0.8.0", Until: "",
 		Setups:   []string{"beam_search"},
@@ -459,7 +459,7 @@ var defects = []Defect{
 	{
 		ID:      DefectClientErrorsAsServerErrors,
 		Title:   "Some answers of 4xx are counted as 5xx.",
-		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. So it is with an unknown model at the pooling endpoints, which is answered with 404; at the chat and completion endpoints that is counted right. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
+		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
 		Metrics: []string{"http_requests"},
 		Since:   "0.17.0", Until: "0.26.0",
 		Engines:  []string{"python"},

@@ -67,7 +67,7 @@ type versionSeen struct {
 	unreleased bool
 }
 
-// Released reports whether the version is one of vLLM that sends the metrics of the server.
+// Released reports whether the version is that of a release that has the metrics of the server.
 // Otherwise its defects are those of an unknown version.
 func (s *Server) Released() bool { return s.release().exact }
 

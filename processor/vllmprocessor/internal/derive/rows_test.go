@@ -251,7 +251,7 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 	done, kd := s.increase(e, collect.RequestSuccess, s.longFrom)
 	running, kr := s.moved(e, collect.Running, s.longFrom)
 	put("vllm.request.cancelled_estimate", "", math.Max(long.count()-done-running, 0)/s.whole,
-		first(kl, kd, kr) == present && s.whole > 0)
+		s.unbroken(e, first(kl, kd, kr)) == present && s.whole > 0)
 
 	used, ku := s.level(e, collect.KVCacheUtilization, "")
 	capacity, kc := s.level(e, collect.CacheConfigTokens, "")

@@ -190,7 +190,25 @@ func cancelled(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Long)
 	done, statusDone := m.Long.Increase(collect.RequestSuccess)
 	change, statusChange := m.Long.Change(collect.Running)
-	return perSecond(max(n-done-change, 0), m.Long.Elapsed, unmixed(&m.Long, worst(status, statusDone, statusChange)))
+	return perSecond(max(n-done-change, 0), m.Long.Elapsed, unbroken(&m.Long, unmixed(&m.Long, worst(status, statusDone, statusChange))))
+}
+
+// unbroken is the reason of a value that follows requests from one counter to another. What
+// is counted between the last scrape and a reset is lost, so that a request can be in one of
+// them and never in the other. After a restart there is nothing earlier to compare with.
+// Engines that are added begin the counters anew by a defect.
+func unbroken(v *window.View, reason Reason) Reason {
+	if reason != OK {
+		return reason
+	}
+	began, restarted := v.Renewed()
+	switch {
+	case restarted:
+		return First
+	case began:
+		return KnownDefect
+	}
+	return OK
 }
 
 func acceptanceLength(_ *Settings, m *Member) Parts {

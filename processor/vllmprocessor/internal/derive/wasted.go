@@ -21,7 +21,7 @@ func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reaso
 	if drafts == Pending || abandoned == Pending {
 		return noParts, Pending
 	}
-	abandoned = unmixed(&m.Long, abandoned)
+	abandoned = unbroken(&m.Long, unmixed(&m.Long, abandoned))
 	if m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
 		for _, reason := range []*Reason{&drafts, &abandoned} {
 			if *reason == OK {

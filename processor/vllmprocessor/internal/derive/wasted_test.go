@@ -51,7 +51,7 @@ func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
 	}
 	running, kr := s.level(e, collect.Running, "")
 	change, kc := s.moved(e, collect.Running, s.longFrom)
-	if k = first(kp, kd, kr, kc); k != present {
+	if k = s.unbroken(e, first(kp, kd, kr, kc)); k != present {
 		return 0, 0, 0, k
 	}
 	before := running - change
@@ -65,6 +65,22 @@ func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
 	lower = math.Min(math.Max(prompts-done.sum()-running*longest, 0), prompts)
 	upper = math.Min(math.Max(prompts-done.sum()+before*longest, 0), prompts)
 	return prompts, lower, upper, present
+}
+
+// unbroken is unknown where the engine restarted within the long window: the newest life
+// that was seen up to its begin has ended since, as somebody saw.
+func (s *scope) unbroken(e string, k known) known {
+	then := -1
+	for i := range s.now + 1 {
+		switch {
+		case !s.speaks(e, i):
+		case i <= s.longFrom:
+			then = s.life(e, s.scrapes[i])
+		case then >= 0 && s.life(e, s.scrapes[i]) != then && k == present:
+			return unknown
+		}
+	}
+	return k
 }
 
 // longest is the bound of the highest bucket with a finished prompt, by the

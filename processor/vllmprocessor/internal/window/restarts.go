@@ -81,6 +81,7 @@ func (u *update) renew(e *engine) {
 		}
 	}
 	e.epoch++
+	e.renewed = u.seq
 }
 
 // begin corrects a series that was continued earlier in this batch: it counts from 0.

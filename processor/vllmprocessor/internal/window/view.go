@@ -298,6 +298,14 @@ func (v *View) Restarted() (at int64, ever bool) {
 	return e.restartedAt, true
 }
 
+// Renewed reports whether the counters of the engine began anew within the window: what was
+// counted between the last batch before and that moment is lost. restarted is true where a
+// restart is among the causes, and not only engines that were added.
+func (v *View) Renewed() (began, restarted bool) {
+	e := v.group.engine
+	return e.renewed > v.from, e.restarted > v.from
+}
+
 // Older reports whether an input has the name of an older metric, which can have another
 // unit.
 func (v *View) Older(in collect.Input) bool {

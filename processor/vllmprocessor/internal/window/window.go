@@ -131,8 +131,9 @@ type engine struct {
 	epoch, restarts int
 	// seen is the number of the newest batch with one of its counters, and before the
 	// number of the batch with one before that. restarted is the number of the batch
-	// that showed the newest restart.
-	seen, before, restarted int64
+	// that showed the newest restart, and renewed that of the batch in which the counters
+	// last began anew, with or without a restart.
+	seen, before, restarted, renewed int64
 	// restartedAt is the time of that batch, in Unix nanoseconds.
 	restartedAt int64
 	groups      []*Group
