@@ -122,6 +122,9 @@ var setups = []*Setup{
 		c.Workload.Prompt = engine.Lengths{Median: 7000, Sigma: 0.1}
 		c.Changes = []engine.Change{{Parameter: engine.ParamClock, Value: 0.02}}
 	}},
+	{Name: "short-answers", Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Workload.Output = engine.Lengths{Median: 1.5, Sigma: 0.8} // Many have one token, and so no time of decode.
+	}},
 	{Name: "restart", Configure: func(c *vllmsim.Config) {
 		c.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultRestart, At: 190, Until: 230}}
 	}},

@@ -27,6 +27,7 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 		return 0, Because(status)
 	}
 	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
+	ofAll := status == window.Present && lastOfSeveral(&m.Now)
 	if status == window.Missing {
 		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
 	}
@@ -34,7 +35,7 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	if status == window.Missing && settings.CapacityFromBlocks {
 		tokens, reason = fromBlocks(&m.Now, m.Now.Engine)
 	}
-	if reason == OK && (Frozen(&m.Now) || Mixed(&m.Now)) {
+	if reason == OK && (ofAll || Frozen(&m.Now) || Mixed(&m.Now)) {
 		reason = KnownDefect
 	}
 	return tokens * (1 - used), reason
@@ -53,7 +54,7 @@ func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status
 	if hybrid, has := read(collect.CacheConfigHybrid); has == window.Present && hybrid > 0 {
 		return 0, KnownDefect
 	}
-	engines, equal, other := 0, true, false
+	engines, equal := 0, true
 	for e := range v.Server() {
 		n, status := e.Gauge(collect.KVCacheBlocks)
 		if status == window.Missing || status == window.Gone {
@@ -61,8 +62,6 @@ func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status
 		}
 		engines++
 		equal = equal && n == blocks
-		name := e.Group().Engine()
-		other = other || name != "" && name != "0"
 	}
 	if !v.Affected(catalog.DefectBlocksSummedOverEngines) {
 		return blocks * size, OK
@@ -70,9 +69,23 @@ func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status
 	switch {
 	case engines > 1 && equal:
 		return blocks / float64(engines) * size, OK
-	case engines == 1 && other && (v.Affected(catalog.DefectOnlyLastEngine) || Mixed(v)):
-		// It is the last of several that are not reported.
+	case engines == 1 && lastOfSeveral(v):
 		return 0, KnownDefect
 	}
 	return blocks * size, OK
+}
+
+// lastOfSeveral reports whether an engine can be the last of several that are not reported:
+// it has another number than 0, and there is no engine 0. What names no engine is then of
+// all of them.
+func lastOfSeveral(v *window.View) bool {
+	if name := v.Group().Engine(); name == "" || name == "0" {
+		return false
+	}
+	for e := range v.Server() {
+		if e.Group().Engine() == "0" {
+			return false
+		}
+	}
+	return v.Affected(catalog.DefectOnlyLastEngine) || Mixed(v)
 }

@@ -154,6 +154,15 @@ func labelCases() map[string][]defectCase {
 		"only-last-engine": {{
 			name: "the last engine says what is its own", server: release("0.9.1"), points: as("1", count(collect.GenerationTokens, 30), count(collect.RequestSuccess, 3, "stop")),
 			want: map[string]float64{"generation_throughput 1": 30.0 / interval, "request_throughput 1": 3.0 / interval, "generation_throughput": absent}, uncounted: true,
+		}, {
+			name: "the blocks name no engine", server: release("0.9.2"), want: map[string]float64{"kv_cache.free 2": absent},
+			points: append(as(noEngine, count(collect.KVCacheBlocks, 150), count(collect.KVCacheBlockSize, 16)), as("2", count(collect.KVCacheUtilization, 0.25))...),
+		}, {
+			name: "nor does the capacity", server: release("0.9.2"), want: map[string]float64{"kv_cache.free 2": absent},
+			points: append(as(noEngine, count(collect.KVCacheCapacity, 2400)), as("2", count(collect.KVCacheUtilization, 0.25))...),
+		}, {
+			name: "the first engine", server: release("0.9.2"), want: map[string]float64{"kv_cache.free": 1800},
+			points: append(as(noEngine, count(collect.KVCacheCapacity, 2400)), as("0", count(collect.KVCacheUtilization, 0.25))...),
 		}},
 	}
 }

@@ -53,6 +53,9 @@ func as(engine string, points ...point) []point {
 	return all
 }
 
+// noEngine stands for settings that name no engine.
+const noEngine = "none"
+
 // batch is points of one time.
 func batch(seconds int64, evidence collect.Evidence, points []point) *collect.Batch {
 	b := &collect.Batch{Time: origin + seconds*second, Evidence: evidence}
@@ -62,8 +65,10 @@ func batch(seconds int64, evidence collect.Evidence, points []point) *collect.Ba
 		switch p.Input {
 		case collect.HTTPRequests, collect.Healthy:
 			p.engine = frontEnd
-		case collect.KVCacheBlocks, collect.KVCacheBlockSize, collect.CacheConfigTokens, collect.CacheConfigHybrid:
-			attributes = []collect.Attribute{{Name: "engine", Value: p.engine}}
+		case collect.KVCacheBlocks, collect.KVCacheBlockSize, collect.CacheConfigTokens, collect.CacheConfigHybrid, collect.KVCacheCapacity:
+			if p.engine != noEngine {
+				attributes = []collect.Attribute{{Name: "engine", Value: p.engine}}
+			}
 		default:
 			attributes = []collect.Attribute{{Name: "engine", Value: p.engine}, {Name: "model_name", Value: model}}
 		}

@@ -295,11 +295,25 @@ func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
+// ofOneToken returns how many requests ended with at most one token. The buckets of some
+// versions of Ray exclude their upper bound. So through Ray these requests are known only
+// where the bucket from 1 to 2 is empty.
+func ofOneToken(v *window.View) (count float64, status window.Status) {
+	count, status = v.AtMost(collect.RequestGenerationTokens, 1)
+	if status != window.Present || !v.Shows("ray") {
+		return count, status
+	}
+	if two, also := v.AtMost(collect.RequestGenerationTokens, 2); also != window.Present || two != count {
+		return 0, window.Missing
+	}
+	return count, status
+}
+
 // withoutZeros leaves out the requests of at most one token, for which vLLM
 // records a time of 0.
 func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason {
-		zeros, status := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		zeros, status := ofOneToken(&m.Now)
 		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
 			return reason
 		}
@@ -313,7 +327,7 @@ func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		count, sum, hasSum, status := m.Now.Moments(in)
-		zeros, statusZeros := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		zeros, statusZeros := ofOneToken(&m.Now)
 		reason := worst(status, statusZeros)
 		switch {
 		case reason != OK:
