@@ -79,11 +79,6 @@ func absent(c *Case, v *Verdict) (metrics []string) {
 var pending = []struct {
 	setup, dialect, metric, why string
 }{
-	{setup: "scale-up", metric: "vllm.request.cancelled_estimate", why: "requests that end between the last scrape and a reset look cancelled"},
-	{setup: "scale-up", metric: "vllm.wasted_tokens_ratio", why: "requests that end between the last scrape and a reset look abandoned"},
-	{setup: "restart", metric: "vllm.request.cancelled_estimate", why: "requests of the process that ended look cancelled"},
-	{dialect: "ray", metric: "vllm.request.decode_time", why: "the buckets of Ray exclude their upper bound, so requests of one token are not recognized"},
-	{dialect: "ray", metric: "vllm.request.time_per_output_token", why: "the buckets of Ray exclude their upper bound, so requests of one token are not recognized"},
 	{metric: "vllm.prefix_cache.hit_ratio", why: "before 0.16, and behind Ray before 0.21, lookups that are counted again are recognized only if they are many"},
 }
 

@@ -299,7 +299,7 @@ func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 // records a time of 0.
 func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason {
-		zeros, status := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		zeros, status := ofOneToken(&m.Now)
 		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
 			return reason
 		}
@@ -310,10 +310,23 @@ func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	}
 }
 
+// ofOneToken returns the number of requests of at most one token. Through Ray a bucket may
+// exclude its upper bound, so that such a request is in the bucket up to 2, as one of two
+// tokens of another version of Ray. Only where that bucket is empty, the number is known.
+func ofOneToken(v *window.View) (float64, window.Status) {
+	n, status := v.AtMost(collect.RequestGenerationTokens, 1)
+	if status == window.Present && v.Shows("ray") {
+		if two, has := v.AtMost(collect.RequestGenerationTokens, 2); has != window.Present || two != n {
+			return 0, window.Defective
+		}
+	}
+	return n, status
+}
+
 func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		count, sum, hasSum, status := m.Now.Moments(in)
-		zeros, statusZeros := m.Now.AtMost(collect.RequestGenerationTokens, 1)
+		zeros, statusZeros := ofOneToken(&m.Now)
 		reason := worst(status, statusZeros)
 		switch {
 		case reason != OK:
