@@ -383,7 +383,7 @@
               severity: 'ticket',
             },
             annotations: {
-              description: 'Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.',
+              description: 'Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.',
               runbook_url: $._config.runbookBase + 'VLLMServerDegraded.md',
               summary: '{{ $labels.instance }} serves {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}} badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },

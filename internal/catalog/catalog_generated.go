@@ -2580,7 +2580,7 @@ var metrics = []Metric{
 		Description: "Severity of the condition: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
-		Formula:     "severity of the condition, at least 1 with a notice",
+		Formula:     "severity of the condition, at least 1 with a notice; 2 for unknown while the engine may have stalled",
 		BlindSpots:  "Like `vllm.diagnosis.condition`.",
 	},
 	{

@@ -259,7 +259,7 @@ var decisions = []Decision{
 		Of:      []string{"vllm.arrival_rate", "vllm.pool.arrival_rate", "vllm.pool.request.queue_wait_estimate", "vllm.request.cancelled_estimate", "vllm.request.queue_wait_estimate", "vllm.wasted_tokens_ratio"},
 		Defects: []DefectID{DefectGaugesFreezeOnAbort},
 		Verdict: "bounded",
-		How:     "While gauges are frozen nobody arrives and nobody is served: the rate is right and the estimate of the wait is absent. The requests that are gone show with the next step, as a lower arrival rate and as cancelled; the bounds of abandoned prefill only get wider.",
+		How:     "While gauges are frozen no request arrives and none is served: the rate is right and the estimate of the wait is absent. The requests that are gone show with the next step, as a lower arrival rate and as cancelled; the bounds of abandoned prefill only get wider.",
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/frozen-rates",
 	},
 	{
@@ -329,11 +329,11 @@ var decisions = []Decision{
 		Of:      []string{"vllm.tokens_per_iteration"},
 		Defects: []DefectID{DefectStepTokensWithCached},
 		Verdict: "corrected",
-		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). Without this counter, or where the version is not known, the value is absent once a cache or a connector has found anything.",
+		How:     "Before 0.23 the cached prompt tokens of the window are subtracted, which the server counts together with the steps (0.16). In an unknown version the data decide: the steps have all tokens of prompts and outputs, or all but the cached ones; where neither is exactly so, the value is absent. Without the counter of cached tokens it is absent once a cache or a connector has found anything.",
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/step-tokens-with-cached",
 	},
 	{
-		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.coverage", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.target", "vllm.slo.threshold", "vllm.slo.undecided", "vllm.slo.valid"},
+		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.undecided", "vllm.slo.valid"},
 		Defects: []DefectID{DefectPrefillDecodeSwapped},
 		Verdict: "bounded",
 		How:     "In 0.6.4, or of a V0 engine that can be of this version, all observations of prefill and decode are undecided.",
@@ -354,7 +354,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/latencies-near-zero",
 	},
 	{
-		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.coverage", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.target", "vllm.slo.threshold", "vllm.slo.undecided", "vllm.slo.valid"},
+		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.undecided", "vllm.slo.valid"},
 		Defects: []DefectID{DefectLatenciesNearZero},
 		Verdict: "bounded",
 		How:     "All observations of such a window are undecided.",
@@ -410,7 +410,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/multi-step-gaps",
 	},
 	{
-		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.coverage", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.target", "vllm.slo.threshold", "vllm.slo.undecided", "vllm.slo.valid"},
+		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.undecided", "vllm.slo.valid"},
 		Defects: []DefectID{DefectMultiStepGaps},
 		Verdict: "bounded",
 		How:     "All observations of such a window are undecided.",
@@ -508,7 +508,7 @@ var decisions = []Decision{
 		Test:    "processor/vllmprocessor/internal/derive TestDefects/first-token-without-token",
 	},
 	{
-		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.coverage", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.target", "vllm.slo.threshold", "vllm.slo.undecided", "vllm.slo.valid"},
+		Of:      []string{"vllm.slo.attainment", "vllm.slo.burn_rate", "vllm.slo.error_budget_remaining", "vllm.slo.good", "vllm.slo.joint_attainment", "vllm.slo.undecided", "vllm.slo.valid"},
 		Defects: []DefectID{DefectFirstTokenWithoutToken},
 		Verdict: "bounded",
 		How:     "The time until such an output counts as that of a first token: valid is too high by at most the failed and aborted requests.",
@@ -714,7 +714,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:acceptance_length", "signal:arrival_rate", "signal:computed_tokens_per_request", "signal:corrupted_ratio", "signal:deferred", "signal:dropped_ratio", "signal:error_ratio", "signal:first_token_rate", "signal:frontend_overhead_mean", "signal:generation_throughput", "signal:inter_token_latency_mean", "signal:kv_block_reuses_per_eviction", "signal:kv_cache_utilization", "signal:kv_per_computed_token", "signal:kv_per_sequence_token", "signal:kv_transfer_failures", "signal:objective_missed_ratio", "signal:output_tokens_per_request", "signal:preemptions_per_first_token", "signal:prefill_time_factor", "signal:prefill_time_mean", "signal:prompt_tokens_per_request", "signal:queue_time_mean", "signal:queue_wait_estimate", "signal:running", "signal:standstill", "signal:step_time_factor", "signal:step_time_mean", "signal:time_to_first_token_mean", "signal:waiting"},
 		Defects: []DefectID{DefectScaleUpResets},
 		Verdict: "corrected",
-		How:     "The totals continue where the counters fall, as after a restart, so no increase is negative or missing; no restart is reported, and what was learned continues.",
+		How:     "The totals continue where the counters fall, as after a restart, so no increase is negative; no restart is reported, and what was learned continues.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/scale-up-resets",
 	},
 	{
@@ -973,7 +973,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:error_ratio"},
 		Defects: []DefectID{DefectClientErrorsAsServerErrors},
 		Verdict: "bounded",
-		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy.",
+		How:     "A lower bound in affected versions: of the responses with 5xx count as many as requests ended in an error, and all of them where an engine restarts, stands still or is not healthy. Where every answer is 5xx and no engine does anything, it is an upper bound: no client is served, so the engine is degraded, and not failing.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/client-errors-as-server-errors",
 	},
 	{
@@ -1209,7 +1209,7 @@ var decisions = []Decision{
 	},
 	{
 		Of:      []string{"vllm.slo.coverage", "vllm.slo.target", "vllm.slo.threshold"},
-		Defects: []DefectID{DefectNegativeDurations, DefectRequeuedSessions},
+		Defects: []DefectID{DefectNegativeDurations, DefectRequeuedSessions, DefectFirstTokenWithoutToken, DefectMultiStepGaps, DefectLatenciesNearZero, DefectPrefillDecodeSwapped},
 		Verdict: "unaffected",
 		How:     "These are settings and times, and no latencies.",
 		Test:    "processor/vllmprocessor/internal/objective TestAStepWithABadObservationIsUndecided",

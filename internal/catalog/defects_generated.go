@@ -69,12 +69,13 @@ var setups = []Setup{
 	{Name: "hybrid_model", Meaning: "a model with layers of several kinds of attention or state", Visible: ""},
 	{Name: "latent_attention", Meaning: "a model with multi-head latent attention, as DeepSeek", Visible: ""},
 	{Name: "quantized_model", Meaning: "a quantized model", Visible: ""},
-	{Name: "scale_up", Meaning: "elastic expert parallelism that adds engines at run time", Visible: "the number of engines changes with the reset"},
+	{Name: "scale_up", Meaning: "elastic expert parallelism that adds engines at run time", Visible: ""},
 	{Name: "streaming_input", Meaning: "sessions with streaming input", Visible: ""},
-	{Name: "several_choices", Meaning: "requests for several choices (`n` above 1)", Visible: "finished requests exceed the observations of n"},
+	{Name: "several_choices", Meaning: "requests for several choices (`n` above 1)", Visible: ""},
 	{Name: "beam_search", Meaning: "requests with beam search", Visible: ""},
 	{Name: "lora", Meaning: "LoRA adapters", Visible: "vllm:lora_requests_info exists"},
 	{Name: "multi_step", Meaning: "several steps per scheduling (`--num-scheduler-steps`)", Visible: ""},
+	{Name: "newer_fastapi", Meaning: "FastAPI 0.137 or newer, which vLLM's own requirements exclude", Visible: ""},
 }
 
 var defects = []Defect{
@@ -383,7 +384,7 @@ var defects = []Defect{
 	{
 		ID:      DefectBeamStepsCounted,
 		Title:   "Each step of a beam search is counted as a request.",
-		Meaning: "The front end runs a beam search as many requests of one token. They flood the times to the first token, the latencies, the finished requests with the reason length and the prompt tokens.",
+		Meaning: "The front end runs a beam search as many requests of one token. Most observations of the time to the first token and of the latency can be theirs, and so can most prompt tokens and most requests finished with the reason length.",
 		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.max_num_generation_tokens", "vllm.request.params_n", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
 		Since:   "0.8.0", Until: "",
 		Setups:   []string{"beam_search"},
@@ -458,7 +459,7 @@ var defects = []Defect{
 	{
 		ID:      DefectClientErrorsAsServerErrors,
 		Title:   "Some answers of 4xx are counted as 5xx.",
-		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. So it is with an unknown model at the pooling endpoints, which is answered with 404; at the chat and completion endpoints that is counted right. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
+		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
 		Metrics: []string{"http_requests"},
 		Since:   "0.17.0", Until: "0.26.0",
 		Engines:  []string{"python"},
@@ -470,9 +471,10 @@ var defects = []Defect{
 	{
 		ID:      DefectHandlerLost,
 		Title:   "The label handler can be none.",
-		Meaning: "Only where FastAPI is 0.137 or newer, which vLLM's own requirements exclude. The routes of such a FastAPI have no path that the counter could write, so since 0.24 vLLM skips them, and requests are counted under the handler none. Before 0.24 such a server answers every request with 500.",
+		Meaning: "The routes of FastAPI from 0.137 on have no path that the counter could write, so since 0.24 vLLM skips them, and requests are counted under the handler none. Before 0.24 such a server answers every request with 500.",
 		Metrics: []string{"http_requests", "http_request_duration", "http_request_size", "http_response_size"},
 		Since:   "0.24.0", Until: "",
+		Setups:   []string{"newer_fastapi"},
 		Engines:  []string{"python"},
 		Sources:  []string{"#45629", "#45596", "vllm/entrypoints/serve/instrumentator/metrics.py v0.24.0", "requirements/common.txt v0.24.0"},
 		Detect:   "All requests have the handler none.",
@@ -587,7 +589,7 @@ var defects = []Defect{
 		Meaning: "vLLM makes its metrics anew when elastic expert parallelism adds engines. All families whose names begin with vllm: start at 0, while the process goes on: its start time stays, and so do the counters of HTTP requests and of the process. Removing engines resets nothing.",
 		Metrics: []string{"*"},
 		Since:   "0.10.0", Until: "",
-		Setups:   []string{"scale_up"},
+		Setups:   []string{"data_parallel", "scale_up"},
 		Engines:  []string{"python"},
 		Sources:  []string{"#20775", "#21257", "vllm/v1/engine/async_llm.py v0.10.0", "vllm/v1/engine/async_llm.py 017e9f4448", "vllm/v1/metrics/prometheus.py 017e9f4448"},
 		Detect:   "All counters fall together, there are more engines than before, and process_start_time_seconds has not changed.",

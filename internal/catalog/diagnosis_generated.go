@@ -89,7 +89,7 @@ var conditions = []Condition{
 			{Text: "Take the server out of rotation, and save a stack dump of the engine process before you restart it."},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token."},
 		},
-		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, an engine that hangs, and gauges that froze when all requests were aborted, can look the same; then the condition is `unknown`. A single step of more than a minute looks the same as a stall.",
+		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, an engine that hangs, and gauges that froze when all requests were aborted, can look the same; then the condition is `unknown` with severity 2. A single step of more than a minute looks the same as a stall.",
 	},
 	{
 		Name: "failing", Severity: 3,
@@ -117,10 +117,10 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unknown", Severity: 1,
-		Meaning:  "Data that a judgement needs is missing, too recent or ambiguous, or a new server cannot be scraped for a reason that does not go away by itself.",
+		Meaning:  "Data that a judgement needs is missing, too recent or ambiguous, or a new server cannot be scraped for a reason that does not go away by itself. The severity is 2 while the engine may have stalled.",
 		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, the server does not export the metrics that a judgement needs, or its gauges may have frozen.",
 		Next: []Step{
-			{Text: "Read the reason in the log line of the change: it names the missing data. A collector that has just started needs a few scrapes."},
+			{Text: "Read the reason in the log line of the change: it names the missing data. With severity 2, the engine may have stalled. A collector that has just started needs a few scrapes."},
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Why a scrape failed"},
 			{Text: "Check whether the server exports `vllm.num_requests.running`, `vllm.time_to_first_token` and `vllm.inter_token_latency`.", Queries: []string{"vllm_up == 1 unless on (job, instance) vllm_num_requests_running", "vllm_up == 1 unless on (job, instance) vllm_time_to_first_token_seconds_count"}},
 			{Text: "If the reason is that the engine has stalled or its gauges froze, send one request: an answer shows that it works."},

@@ -47,10 +47,11 @@ func (s *Server) shows(setups []string) bool {
 	return !slices.ContainsFunc(setups, func(name string) bool { return !slices.Contains(s.Setups, name) })
 }
 
-// mayHave reports whether no setup is one that the data would show.
+// mayHave reports whether no setup is one that the data would show. Some KV connectors have
+// no metrics of their own, so each server can have one.
 func (s *Server) mayHave(needed []string) bool {
 	return !slices.ContainsFunc(needed, func(name string) bool {
-		return !slices.Contains(s.Setups, name) && slices.ContainsFunc(setups, func(known Setup) bool {
+		return name != "connector" && !slices.Contains(s.Setups, name) && slices.ContainsFunc(setups, func(known Setup) bool {
 			return known.Name == name && known.Visible != ""
 		})
 	})
@@ -66,7 +67,7 @@ type versionSeen struct {
 	unreleased bool
 }
 
-// Released reports whether the version is one of vLLM that sends the metrics of the server.
+// Released reports whether the version is that of a release that has the metrics of the server.
 // Otherwise its defects are those of an unknown version.
 func (s *Server) Released() bool { return s.release().exact }
 

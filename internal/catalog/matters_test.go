@@ -73,3 +73,20 @@ func TestTheDefectsThatMatterForAServer(t *testing.T) {
 		assert.Equal(t, c.possible, possible, name)
 	}
 }
+
+// What the data of a server cannot show is no certain defect of it: that its FastAPI is one
+// which vLLM does not allow, that engines were added, or that requests want several choices.
+func TestWhatADefectNeedsDecidesHowItIsCounted(t *testing.T) {
+	server := Server{Version: "0.24.0", Engine: "python", Metrics: []string{"vllm.num_requests.running", "vllm.request.success", "http_requests"}}
+	sure, possible := Matters(&server)
+	for _, id := range []DefectID{DefectHandlerLost, DefectChoicesCountedSingly} {
+		assert.NotContains(t, sure, id)
+		assert.Contains(t, possible, id)
+	}
+	assert.NotContains(t, append(sure, possible...), DefectScaleUpResets, "one engine alone")
+
+	server.Setups = []string{"data_parallel"}
+	sure, possible = Matters(&server)
+	assert.NotContains(t, sure, DefectScaleUpResets)
+	assert.Contains(t, possible, DefectScaleUpResets)
+}

@@ -78,11 +78,11 @@ var diagnosisWords = map[string]runbook{
 		cannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages.",
 	},
 	"VLLMServerDegraded": {
-		description: "Users of this server wait longer than usual or get errors. The cause is in vllm_diagnosis_cause and in the log of the collector.",
-		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
+		description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.",
+		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 		impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 		diagnosis: []Step{
-			{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
+			{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known, or that the condition is `unknown`: then send one request of your own, and if no answer comes, the engine has stalled.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
 			{Text: "See how long the first token takes.", Query: `vllm_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time to first token, p95"},
 			{Text: "See how long a step takes.", Query: `vllm_inter_token_latency_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time between tokens, p95"},
 			{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition of each engine"},

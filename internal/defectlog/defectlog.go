@@ -173,7 +173,11 @@ func (line *line) message() string {
 	case line.version == "":
 		subject = "vLLM of an unknown version can have "
 	case !line.released:
-		subject = "vLLM with the version " + line.version + ", which is no release, can have "
+		why := "no number of a release"
+		if _, number := catalog.ParseRelease(line.version); number {
+			why = "older than metrics that it sends"
+		}
+		subject = "vLLM with the version " + line.version + ", which is " + why + ", can have "
 	}
 	servers := "this server sends"
 	if line.count > 1 {

@@ -3,6 +3,7 @@ package defectlog
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,15 +104,16 @@ func TestALineIsOneLineOfALimitedSize(t *testing.T) {
 	assert.Contains(t, line.Message, "vLLM 0.9.2?2027-01-01 errorxxxxx")
 }
 
-// A version that is no release says nothing: its defects are only possible.
-func TestAVersionThatIsNoReleaseCanHaveDefects(t *testing.T) {
+// A version that is no release, or that is older than what the server sends, says nothing:
+// its defects are only possible.
+func TestAVersionThatCannotBeTrueCanHaveDefects(t *testing.T) {
 	for version, want := range map[string]string{
 		"":                         "vLLM of an unknown version can have ",
-		"main":                     "vLLM with the version main, which is no release, can have ",
-		"v":                        "vLLM with the version v, which is no release, can have ",
-		"0.99999999999999999999.1": "vLLM with the version 0.99999999999999999999.1, which is no release, can have ",
-		"0.1.dev1+g1234":           "vLLM with the version 0.1.dev1+g1234, which is no release, can have ",
-		"\x1b[31m":                 "vLLM with the version ?[31m, which is no release, can have ",
+		"main":                     "vLLM with the version main, which is no number of a release, can have ",
+		"v":                        "vLLM with the version v, which is no number of a release, can have ",
+		"0.99999999999999999999.1": "vLLM with the version 0.99999999999999999999.1, which is no number of a release, can have ",
+		"0.1.dev1+g1234":           "vLLM with the version 0.1.dev1+g1234, which is older than metrics that it sends, can have ",
+		"\x1b[31m":                 "vLLM with the version ?[31m, which is no number of a release, can have ",
 		"0.20.0":                   "vLLM 0.20.0 has ",
 		"0.20.1rc1.dev3":           "vLLM 0.20.1rc1.dev3 has ",
 	} {
@@ -173,4 +175,33 @@ func TestALineThatWaitsKeepsNoLongText(t *testing.T) {
 		}
 	}
 	assert.Less(t, size, maxLines*(maxTargets*(maxTarget+3)+maxVersion+3))
+}
+
+// The scrapes of a receiver run at the same time. Each server is in one line, once.
+func TestServersAreAddedAtTheSameTime(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := New(zap.New(core), 15*time.Second)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			// Half of the servers are those of another worker, too.
+			for i := range 500 {
+				at := begin.Add(time.Duration(i) * 100 * time.Millisecond)
+				l.Add(at, fmt.Sprintf("vllm-%d:8000", 250*worker+i), &catalog.Server{
+					Version: fmt.Sprintf("0.9.%d", i%2), Metrics: []string{"vllm.num_requests.running"},
+				})
+				l.Flush(at)
+			}
+		})
+	}
+	group.Wait()
+	l.Close()
+	servers := 0
+	for _, line := range logs.All() {
+		servers += len(line.ContextMap()["targets"].([]any))
+		if more, has := line.ContextMap()["more"]; has {
+			servers += int(more.(int64))
+		}
+	}
+	assert.Equal(t, 8*250+250, servers)
 }

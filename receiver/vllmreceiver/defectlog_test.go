@@ -134,3 +134,20 @@ func TestTheDefectsAreTheSameUnderTheNamesOfTheWire(t *testing.T) {
 		assert.Contains(t, ids[0], id)
 	}
 }
+
+// Some KV connectors have no families of their own, so each server can have one.
+func TestAConnectorCanBeThereWithoutItsFamilies(t *testing.T) {
+	for family, field := range map[string]string{"vllm:nixl_num_failed_transfers_total": "defects", "vllm:external_prefix_cache_hits_total": "possible_defects"} {
+		r := newRig(t)
+		r.version = "0.15.1"
+		body := aServer(1000)
+		for _, name := range []string{"vllm:external_prefix_cache_queries_total", family} {
+			body += "# TYPE " + name + " counter\n" + name + "{engine=\"0\"} 0\n"
+		}
+		r.scrape(body)
+		r.receiver.shared.defects.Close()
+		lines := defectLines(r.logs)
+		require.Len(t, lines, 1)
+		assert.Contains(t, lines[0].ContextMap()[field], "external-hits-wrong", family)
+	}
+}

@@ -28,9 +28,6 @@ var always = []string{
 var later = []struct {
 	metric, since string
 	dialects      []surface.Dialect
-	// known is true where the version must be known, because nothing else shows whether the
-	// server has a defect.
-	known bool
 }{
 	{metric: "vllm.prompt_tokens_cached_ratio", since: "0.16.0"},
 	{metric: "vllm.prefill_compute_throughput", since: "0.16.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
@@ -40,7 +37,7 @@ var later = []struct {
 	{metric: "vllm.kv_cache.capacity", since: "0.9.0", dialects: []surface.Dialect{surface.V1}},
 	{metric: "vllm.kv_cache.free", since: "0.9.0", dialects: []surface.Dialect{surface.V1}},
 	{metric: "vllm.kv_cache.free", since: "0.20.0", dialects: []surface.Dialect{surface.V1MultiProcess}},
-	{metric: "vllm.tokens_per_iteration", since: "0.16.0", dialects: []surface.Dialect{surface.V1}, known: true},
+	{metric: "vllm.tokens_per_iteration", since: "0.16.0", dialects: []surface.Dialect{surface.V1}},
 }
 
 // required are the metrics that a server must have without a gap.
@@ -50,7 +47,7 @@ func required(c *Case) (metrics []string) {
 	}
 	metrics = slices.Clone(always)
 	for _, l := range later {
-		if !c.before(l.since) && (l.dialects == nil || slices.Contains(l.dialects, c.dialect())) && !(l.known && c.Unknown) {
+		if !c.before(l.since) && (l.dialects == nil || slices.Contains(l.dialects, c.dialect())) {
 			metrics = append(metrics, l.metric)
 		}
 	}

@@ -129,32 +129,16 @@ func (e *Evidence) label(name string) {
 	}
 }
 
-// onlyV0 are families of the V0 engine that the V1 engine has never had.
-var onlyV0 = []string{"vllm:num_requests_swapped", "vllm:cpu_cache_usage_perc"}
-
-// signPrefixes are the beginnings of the families that show a setup. The counters of the
-// external prefix cache are not among them: they exist without a connector, too.
-var signPrefixes = []struct {
-	prefix string
-	sign   Sign
-}{
-	{"vllm:nixl_", Connector},
-	{"vllm:kv_offload_", Connector},
-	{"vllm:simple_kv_offload_", Connector},
-	{"vllm:mooncake_store_", Connector},
-	{"vllm:hf3fs_", Connector},
-	{"vllm:lora_", LoRA},
-}
-
 // signsOf returns the signs of a family.
 func signsOf(family string) (signs Sign) {
-	if slices.Contains(onlyV0, family) {
+	if slices.Contains(catalog.OnlyV0, family) {
 		signs |= V0
 	}
-	for _, s := range signPrefixes {
-		if strings.HasPrefix(family, s.prefix) {
-			signs |= s.sign
-		}
+	if slices.ContainsFunc(catalog.ConnectorPrefixes, func(prefix string) bool { return strings.HasPrefix(family, prefix) }) {
+		signs |= Connector
+	}
+	if strings.HasPrefix(family, catalog.AdapterPrefix) {
+		signs |= LoRA
 	}
 	if slices.Contains(catalog.Simulator.Families, family) || slices.Contains(catalog.Router.Families, family) {
 		signs |= Imitator

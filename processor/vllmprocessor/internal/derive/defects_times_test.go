@@ -11,6 +11,13 @@ func stepCases() map[string][]defectCase {
 	const mean = "tokens_per_iteration"
 	steps := []point{lengths(collect.IterationTokens, 1000, 0, 10)}
 	cached := append(slices.Clone(steps), count(collect.PromptTokensCached, 400))
+	// A server of unknown version: 700 tokens of prompts and 300 generated ones.
+	counted := func(steps float64) []point {
+		return []point{
+			lengths(collect.IterationTokens, steps, 0, 10), count(collect.PromptTokensCached, 400),
+			count(collect.PromptTokens, 700), count(collect.GenerationTokens, 300),
+		}
+	}
 	found := func(n float64) []point { return append(slices.Clone(steps), count(collect.PrefixCacheHits, n)) }
 	work := func(bytes float64) []point {
 		return []point{count(collect.EstimatedReadBytes, bytes), count(collect.EstimatedWriteBytes, 0), count(collect.GenerationTokens, 10)}
@@ -20,6 +27,10 @@ func stepCases() map[string][]defectCase {
 			{name: "cached tokens", server: release("0.20.0"), points: cached, want: map[string]float64{mean: 60}},
 			{name: "fixed", server: release("0.23.0"), points: cached, want: map[string]float64{mean: 100}},
 			{name: "cached tokens are not counted", server: release("0.15.0"), points: found(400), want: map[string]float64{mean: absent}},
+			{name: "unknown, with cached tokens", server: proves("0.16.0"), points: counted(1000), want: map[string]float64{mean: 60}},
+			{name: "unknown, without", server: proves("0.16.0"), points: counted(600), want: map[string]float64{mean: 60}},
+			{name: "unknown, neither", server: proves("0.16.0"), points: counted(999), want: map[string]float64{mean: absent}},
+			{name: "unknown, no tokens to compare with", server: proves("0.16.0"), points: cached, want: map[string]float64{mean: absent}},
 			{name: "nothing was ever cached", server: release("0.15.0"), points: found(0), want: map[string]float64{mean: 100}},
 		},
 		"steps-split-over-api-servers": {

@@ -45,6 +45,24 @@ func HTTPErrors(v *window.View) (all float64, errors [2]float64, reason Reason) 
 	return a.all, a.errors, reason
 }
 
+// NoneServed reports whether a server answered requests for inference over the window with
+// 5xx only, while its engines got none. The requests or the server may be at fault, but no
+// client was served.
+func NoneServed(v *window.View) bool {
+	a, reason := httpAnswers(v)
+	if reason != OK || a.unclear <= 0 || a.unclear < a.all {
+		return false
+	}
+	counts := false
+	for e := range v.Server() {
+		known, did := progressOf(e)
+		if counts = counts || known; did > 0 {
+			return false
+		}
+	}
+	return counts
+}
+
 // answers are the requests for inference that a server answered.
 type answers struct {
 	all    float64

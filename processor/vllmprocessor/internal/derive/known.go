@@ -101,12 +101,15 @@ func generationRate(settings *Settings, m *Member) (float64, Reason) {
 // source is the distribution that has the times of a metric. It is another one where a
 // server swaps prefill and decode.
 func source(v *window.View, in collect.Input) (collect.Input, Reason) {
-	other := map[collect.Input]collect.Input{
-		collect.PrefillTime: collect.DecodeTime, collect.DecodeTime: collect.PrefillTime,
+	swapped := in
+	switch in {
+	case collect.PrefillTime:
+		swapped = collect.DecodeTime
+	case collect.DecodeTime:
+		swapped = collect.PrefillTime
 	}
-	swapped, has := other[in]
 	switch {
-	case !has || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
+	case swapped == in || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
 		return in, OK
 	case v.Known():
 		return swapped, OK
@@ -204,19 +207,43 @@ func stepTokens(settings *Settings, m *Member) Parts {
 		return parts
 	}
 	cached, status := v.Increase(collect.PromptTokensCached)
+	includes, shown := true, v.Known()
+	if !shown {
+		includes, shown = includesCached(v, parts.Numerator, cached)
+	}
 	switch {
 	case status == window.Missing:
 		parts.withhold(foundEver(v))
 	case status != window.Present:
 		parts.Reason = worst(status)
-	case cached > 0 && !v.Known():
-		parts.withhold(true) // Nothing shows whether the steps include it.
+	case cached > 0 && !shown:
+		parts.withhold(true)
+	case !includes:
 	case cached > parts.Numerator:
 		parts.Reason = Contradiction
 	default:
 		parts.Numerator -= cached
 	}
 	return parts
+}
+
+// includesCached reports whether steps include what a cache or a transfer spared. A server
+// counts the tokens of a step and those of prompts and outputs together. So the steps have
+// either all tokens of the prompts or all but the cached ones. shown is false where neither
+// is exactly so.
+func includesCached(v *window.View, steps, cached float64) (includes, shown bool) {
+	prompts, status := v.Increase(collect.PromptTokens)
+	generated, statusGenerated := v.Increase(collect.GenerationTokens)
+	if worst(status, statusGenerated) != OK {
+		return false, false
+	}
+	switch steps {
+	case prompts + generated:
+		return true, true
+	case prompts + generated - cached:
+		return false, true
+	}
+	return false, false
 }
 
 // foundEver reports whether a cache or a connector may have spared tokens.

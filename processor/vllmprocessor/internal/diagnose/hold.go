@@ -55,6 +55,11 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	e.notices()
 	e.reported.Because = e.because(s)
 	e.reported.Severity = conditions[e.reported.Condition].Severity
+	if e.reported.Because == StalledOrFrozen {
+		// A warning. A page would be wrong for an empty engine until its next request, and
+		// that can be days; nothing at all would be wrong for one that has stalled.
+		e.reported.Severity = conditions[Degraded].Severity
+	}
 	if e.reported.Notices != ([NumCauses]bool{}) {
 		e.reported.Severity = max(e.reported.Severity, 1)
 	}

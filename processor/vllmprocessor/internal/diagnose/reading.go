@@ -34,6 +34,8 @@ type reading struct {
 	front         front
 	endedByEngine float64
 	freezes       bool
+	// refused is true where all errors may be those of clients, none of which was served.
+	refused bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
@@ -67,6 +69,8 @@ type reader struct {
 	settings *Settings
 	// errors is the share of answers with 5xx, answered the number of all answers.
 	errors, answered, healthy float64
+	// refused is true where no answer was right, and perhaps because no request was.
+	refused bool
 	// dropped and arrived are the requests that the server dropped and admitted, for all
 	// its engines together.
 	dropped, arrived float64
@@ -163,6 +167,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s[signal.CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
 	out.finished = signal.Or(finished, ended)
 	if signal.Known(r.errors) && !(s[signal.ErrorRatio] >= r.errors) {
+		out.refused = r.refused
 		// Requests that the front end refuses never end in an engine.
 		s[signal.ErrorRatio], out.finished = r.errors, max(signal.OrZero(out.finished), signal.OrZero(r.answered))
 	}
@@ -297,11 +302,14 @@ func frontEnd(v *window.View) float64 {
 const clocks = 0.01
 
 // serverErrors is the share of the requests that a server answered with 5xx over
-// the window.
-func serverErrors(v *window.View) (share, answered float64) {
+// the window; refused is true where it may be that no request was right.
+func serverErrors(v *window.View) (share, answered float64, refused bool) {
 	all, errors, reason := derive.HTTPErrors(v)
 	if reason != derive.OK || all <= 0 {
-		return math.NaN(), math.NaN()
+		return math.NaN(), math.NaN(), false
 	}
-	return errors[1] / all, all
+	if derive.NoneServed(v) {
+		return 1, all, true
+	}
+	return errors[1] / all, all, false
 }

@@ -55,7 +55,8 @@ const (
 // Verdict is the reported diagnosis of an engine or a pool.
 type Verdict struct {
 	Condition Condition
-	// Severity is that of the condition, or 1 where there is only a notice.
+	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
+	// engine may have stalled.
 	Severity int
 	// Because is why the condition is unknown.
 	Because Because
@@ -194,8 +195,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = signal.Or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		if share, answered := serverErrors(v); signal.Known(share) {
-			s.reader.errors, s.reader.answered = share, answered
+		if share, answered, refused := serverErrors(v); signal.Known(share) {
+			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
 		}
 		s.reader.dropped = signal.Or(value(v.Increase(collect.Dropped)), s.reader.dropped)
 		late = late || v.Pending()
@@ -203,7 +204,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if late && before.settings != nil {
 		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
 		if !signal.Known(s.reader.errors) {
-			s.reader.errors, s.reader.answered = before.errors, before.answered
+			s.reader.errors, s.reader.answered, s.reader.refused = before.errors, before.answered, before.refused
 		}
 		if !signal.Known(s.reader.dropped) {
 			s.reader.dropped, s.reader.arrived = before.dropped, before.arrived
@@ -212,7 +213,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	if late && before.settings != nil && !signal.Known(s.reader.front.ended) {
 		s.reader.front = before.front
 	}
-	if engines > 1 {
+	if engines > 1 || r.Affected(catalog.DefectOnlyLastEngine) {
+		// Requests can be for another engine, perhaps for one that is not shown.
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)

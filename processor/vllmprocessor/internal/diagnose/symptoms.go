@@ -174,7 +174,7 @@ func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool
 	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
 	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
 	s.dropped = r.dropped > 0
-	s.failing = s.errors && wrong >= failingErrors || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
+	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 	return s
 }
 

@@ -34,8 +34,7 @@ func (r *Resource) Described() (catalog.Server, bool) {
 		}
 	}
 	for _, setup := range catalog.Setups() {
-		// Engines can only be added to a server with several.
-		if r.Shows(setup.Name) || setup.Name == "scale_up" && r.Shows("data_parallel") {
+		if r.Shows(setup.Name) {
 			server.Setups = append(server.Setups, setup.Name)
 		}
 	}

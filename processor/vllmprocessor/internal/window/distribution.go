@@ -9,7 +9,9 @@ import (
 )
 
 // Moments returns the number of observations of a distribution over the window, and
-// their sum. hasSum is false where a point in the window has no sum.
+// their sum. hasSum is false where a point in the window has no sum, and where the sum grew
+// by less than the buckets say: vLLM takes some times from the wall clock, which can be set
+// back, so that an observation can be negative. The number of observations remains right.
 func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
 	return v.MomentsWhere(in, nil)
 }
@@ -102,8 +104,9 @@ func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
 		if was == nil {
 			return First
 		}
-		v.resource.subtract(generation, generation.totals.at(generation.newest), was)
-		v.resource.increase.HasSum = s.noSum < v.from
+		grown := growth{bounds: generation.bounds, is: generation.totals.at(generation.newest), was: was}
+		v.resource.subtract(generation, grown.is, grown.was)
+		v.resource.increase.HasSum = s.noSum < v.from && !grown.tooLow()
 		add(&v.resource.increase)
 	}
 	return Present
@@ -155,7 +158,8 @@ func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, s
 	}
 	s := all[0]
 	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
-	v.resource.increase.HasSum = s.noSum == 0
+	grown := growth{bounds: s.bounds, is: s.step, was: v.resource.zeros(len(s.step))}
+	v.resource.increase.HasSum = s.noSum == 0 && !grown.tooLow()
 	if v.group.defective(in, v.resource.seq-1) {
 		return s.since, &v.resource.increase, Defective
 	}

@@ -16,10 +16,29 @@ import (
 func checkPlan(t assert.TestingT, layout *exposition.Layout, options *Options, plan *Plan) {
 	checkConservation(t, layout, plan)
 	checkPoints(t, layout, plan)
+	checkShown(t, options, plan)
 	if !options.Wire {
 		checkNames(t, plan)
 	}
 	assert.Equal(t, plan, Make(layout, *options), "the plan of one layout must always be the same")
+}
+
+// checkShown checks what the plan shows of the server: numbers, and defects of which each is
+// either sure or possible.
+func checkShown(t assert.TestingT, options *Options, plan *Plan) {
+	for _, m := range plan.Metrics {
+		for _, p := range m.Points {
+			assert.False(t, math.IsNaN(p.Constant) || math.IsInf(p.Constant, 0), "%s has the constant %v", m.Name, p.Constant)
+		}
+	}
+	for _, version := range []string{"", "0.10.1"} {
+		server, is := plan.Shown(options, version, false)
+		assert.False(t, is && plan.Server != KindServer)
+		sure, possible := catalog.Matters(&server)
+		for _, id := range possible {
+			assert.NotContains(t, sure, id)
+		}
+	}
 }
 
 // checkConservation checks that each series of the body is in exactly one

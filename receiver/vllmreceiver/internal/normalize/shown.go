@@ -36,27 +36,27 @@ var setupSigns = []struct {
 	{"speculation", signSpeculation},
 	{"connector", signConnector},
 	{"lora", signLoRA},
-	// Engines can only be added to a server with several.
-	{"scale_up", signDataParallel},
 }
 
-// familySigns are the signs of families, by the beginnings of their names. The counters of
-// the external prefix cache exist without a connector, too.
-var familySigns = []struct {
-	prefix string
-	sign   sign
-}{
-	{"vllm:spec_decode_", signSpeculation},
-	{"vllm:nixl_", signConnector},
-	{"vllm:kv_offload_", signConnector},
-	{"vllm:simple_kv_offload_", signConnector},
-	{"vllm:mooncake_", signConnector},
-	{"vllm:hf3fs_", signConnector},
-	{"vllm:lora_requests_info", signLoRA},
-	{"vllm:num_requests_swapped", signV0},
-	{"vllm:cpu_cache_usage_perc", signV0},
-	{"vllm:prefix_cache_queries", signV1},
-	{"vllm:gpu_prefix_cache_queries", signV1},
+// familySigns returns the signs of a family.
+func familySigns(key string) (signs sign) {
+	has := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
+	if has("vllm:spec_decode_") {
+		signs |= signSpeculation
+	}
+	if slices.ContainsFunc(catalog.ConnectorPrefixes, has) {
+		signs |= signConnector
+	}
+	if has(catalog.AdapterPrefix) {
+		signs |= signLoRA
+	}
+	if slices.Contains(catalog.OnlyV0, key) {
+		signs |= signV0
+	}
+	if has("vllm:prefix_cache_queries") || has("vllm:gpu_prefix_cache_queries") {
+		signs |= signV1
+	}
+	return signs
 }
 
 // readSigns reads the signs of the whole body.
@@ -70,11 +70,7 @@ func (b *builder) readSigns() sign {
 		if len(family.Series) == 0 || !strings.HasPrefix(key, catalog.Prefixes[0]) {
 			continue
 		}
-		for _, known := range familySigns {
-			if strings.HasPrefix(key, known.prefix) {
-				signs |= known.sign
-			}
-		}
+		signs |= familySigns(key)
 		for s := range family.Series {
 			signs |= labelSigns(family.Series[s].Labels)
 		}

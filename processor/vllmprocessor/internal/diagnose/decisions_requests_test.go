@@ -1,0 +1,269 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// Of 20 requests 5 fail in their prefill, which is observed as a first token.
+func firstTokenWithoutToken(t *testing.T) {
+	s := finishes("0")
+	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 15, "error": 5}}
+	s.observed[collect.TimeToFirstToken] = [2]float64{20, 0.1}
+	s.counts[collect.PromptTokens] = 10000
+	s.counts[collect.PrefixCacheQueries], s.counts[collect.PrefixCacheHits] = 10000, 2500
+	got := signalsOf(t, "0.26.0", 0, answers(1), s)
+	assert.InDelta(t, 20./15, got[signal.ArrivalRate], 1e-9, "all of them arrived")
+	assert.InDelta(t, 500, got[signal.PromptTokens], 1e-9)
+	assert.InDelta(t, 375, got[signal.ComputedTokens], 1e-9)
+	// The bound is the share that fails, which is a signal itself.
+	assert.InDelta(t, 0.25, got[signal.ErrorRatio], 1e-9)
+	assert.InEpsilon(t, 15./15, got[signal.FirstTokenRate], got[signal.ErrorRatio]/(1-got[signal.ErrorRatio])+1e-9)
+}
+
+// Clients abort as many requests as finish. The means are those of the others, and harm
+// to those who leave is seen all the same.
+func clientAborts(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.26.0"
+	r.minutes(12, answers(1), finishes("0"))
+	late := finishes("0")
+	late.observed[collect.TimeToFirstToken] = [2]float64{30, 3}
+	late.counts[collect.PromptTokens] = 15000
+	r.minutes(4, answers(1), late)
+	got := &r.engine("0").last.Signals
+	assert.InDelta(t, 0.02, got[signal.QueueTime], 1e-9, "of those who stayed")
+	assert.InDelta(t, 100, got[signal.OutputTokens], 1e-9)
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+}
+
+// A request that ends before it is scheduled adds minus the uptime to the time in the
+// queue, and the uptime to those of prefill and inference.
+func negativeDurations(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.26.0"
+	r.settings.Objectives = []Objective{{Name: "queue", Input: collect.QueueTime, Threshold: 0.05, Target: 0.9, Matches: func(string) bool { return true }}}
+	r.minutes(12, answers(1), finishes("0"))
+	usual := *r.engine("0").baseline
+	r.plant(answers(1), finishes("0"), map[collect.Input]float64{collect.QueueTime: -1e6, collect.PrefillTime: 1e6, collect.InferenceTime: 1e6})
+	of := []signal.Signal{signal.QueueTime, signal.PrefillTime, signal.FrontEnd, signal.PrefillFactor, signal.MissedRatio}
+	for n := range 3 {
+		known(t, false, &r.engine("0").last.Signals, of...)
+		assert.Zero(t, r.engine("0").last.restarted, "a sum that falls is no restart")
+		assert.Equal(t, Healthy, r.verdict("0").Condition, n)
+		r.scrape(answers(1), finishes("0"))
+	}
+	r.minutes(2, answers(1), finishes("0"))
+	known(t, true, &r.engine("0").last.Signals, of...)
+	r.minutes(12, answers(1), finishes("0"))
+	b := r.engine("0").baseline
+	assert.InDelta(t, usual.Usual(signal.QueueTime), b.Usual(signal.QueueTime), 1e-6)
+	assert.InDelta(t, usual.Usual(signal.PrefillTime), b.Usual(signal.PrefillTime), 1e-6)
+}
+
+// The whole of a session is that of its last chunk, and less than its parts.
+func sessionsPerChunk(t *testing.T) {
+	s := finishes("0")
+	want := signalsOf(t, "0.26.0", 0, answers(1), s)
+	assert.InDelta(t, 0.12, want[signal.FrontEnd], 1e-9)
+	s.observed[collect.E2ERequestLatency] = [2]float64{15, 1}
+	got := signalsOf(t, "0.26.0", 0, answers(1), s)
+	known(t, false, got, signal.FrontEnd)
+	// Another clock measures the whole: a few milliseconds are no contradiction.
+	s.observed[collect.E2ERequestLatency] = [2]float64{15, 2.075}
+	assert.Zero(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.FrontEnd])
+}
+
+// Each request has four choices, or a beam search of four steps: the engine has four times
+// as many requests, in each of its numbers. What it is per request is the same.
+func engineRequests(t *testing.T) {
+	s := finishes("0")
+	s.labelledCounts[collect.RequestSuccess]["error"] = 5
+	want := signalsOf(t, "0.26.0", 0, answers(1), s)
+	for in := range s.gauges {
+		s.gauges[in] *= 4
+	}
+	for in := range s.counts {
+		s.counts[in] *= 4
+	}
+	for in, o := range s.observed {
+		s.observed[in] = [2]float64{4 * o[0], o[1]}
+	}
+	for label := range s.labelledCounts[collect.RequestSuccess] {
+		s.labelledCounts[collect.RequestSuccess][label] *= 4
+	}
+	got := signalsOf(t, "0.26.0", 0, answers(1), s)
+	for _, rate := range []signal.Signal{signal.FirstTokenRate, signal.ArrivalRate, signal.GenerationRate, signal.Running, signal.KVUtilization} {
+		assert.InEpsilon(t, 4*want[rate], got[rate], 1e-9, rate.String())
+	}
+	same(t, want, got, signal.FirstTokenRate, signal.ArrivalRate, signal.GenerationRate, signal.Running, signal.KVUtilization)
+	// A dropped request counts once: its share is a lower bound.
+	dropped := serves("0")
+	dropped.counts[collect.Dropped] = 15
+	half := signalsOf(t, "0.26.0", 0, answers(1), dropped)[signal.DroppedRatio]
+	assert.InDelta(t, 0.5, half, 1e-9)
+	s.counts[collect.Dropped] = 15
+	assert.Less(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.DroppedRatio], half)
+}
+
+// Six wait, four of them for something else.
+func deferredInWaiting(t *testing.T) {
+	s := serves("0")
+	s.gauges[collect.Waiting] = 6
+	old := signalsOf(t, "0.19.1", 0, answers(1), s)
+	s.labelled[collect.WaitingByReason] = map[string]float64{"capacity": 2, "deferred": 4}
+	exact := signalsOf(t, "0.20.0", 0, answers(1), s)
+	assert.InDelta(t, 2, exact[signal.QueueWait], 1e-9)
+	assert.InDelta(t, 6, old[signal.QueueWait], 1e-9, "an upper bound")
+	known(t, false, old, signal.Deferred)
+	for _, of := range []signal.Signal{signal.Waiting, signal.ArrivalRate} {
+		assert.InDelta(t, exact[of], old[of], 1e-9)
+	}
+}
+
+// A request of 20,000 tokens waits for a place, and is looked up 50 times a second. A
+// quarter of each prompt is found, and all of the one that waits.
+func lookupsRepeated(t *testing.T) {
+	again := func(s scraped) scraped {
+		s.counts[collect.PrefixCacheQueries] += 50 * 15 * 20_000
+		s.counts[collect.PrefixCacheHits] += 50 * 15 * 20_000
+		return s
+	}
+	of := []signal.Signal{signal.ComputedTokens, signal.KVPerComputed}
+	exact := signalsOf(t, "0.15.0", 0, answers(1), finishes("0"))
+	assert.InDelta(t, 375, exact[signal.ComputedTokens], 1e-9)
+	known(t, false, signalsOf(t, "0.15.0", 0, answers(1), again(finishes("0"))), of...)
+	// The server counts what it found for each prompt once.
+	counts := again(finishes("0"))
+	counts.counts[collect.PromptTokensCached] = 1875
+	same(t, exact, signalsOf(t, "0.26.0", 0, answers(1), counts), signal.Standstill)
+	// A preempted request found its own blocks up to 0.11.0.
+	own := finishes("0")
+	own.counts[collect.Preemptions] = 1
+	known(t, false, signalsOf(t, "0.10.2", 0, answers(1), own), of...)
+	known(t, true, signalsOf(t, "0.11.1", 0, answers(1), own), of...)
+
+	// A step is not taken for slow because of what it may have found, and the window is not
+	// learned as one in which everything was computed.
+	r := newRig(t)
+	r.version = "0.15.0"
+	r.minutes(12, answers(1), finishes("0"))
+	before := *r.engine("0").baseline
+	factor := r.engine("0").last.Signals[signal.StepFactor]
+	assert.InDelta(t, 1, factor, 0.05)
+	r.minutes(2, answers(1), again(finishes("0")))
+	known(t, false, &r.engine("0").last.Signals, signal.PrefillFactor)
+	assert.LessOrEqual(t, r.engine("0").last.Signals[signal.StepFactor], factor+1e-9, "a lower bound")
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	r.minutes(10, answers(1), again(finishes("0")))
+	assert.InDelta(t, before.Usual(signal.ComputedTokens), r.engine("0").baseline.Usual(signal.ComputedTokens), 1e-6)
+	assert.InDelta(t, before.Step.N, r.engine("0").baseline.Step.N, 2.1, "but for what was healthy before")
+}
+
+// An engine hangs in admission: it looks the first request of its queue up, again and
+// again, and computes nothing.
+func standstillWithLookups(t *testing.T) {
+	for version, want := range map[string]Condition{"0.26.0": Stalled, "": Stalled, "0.27.0": Healthy} {
+		r := newRig(t)
+		r.version = version
+		r.minutes(12, answered(15), finishes("0"))
+		waits := finishes("0")
+		waits.gauges[collect.Waiting] = 1
+		r.scrape(answered(15), waits)
+		hangs := standsStill("0")
+		hangs.gauges = waits.gauges
+		hangs.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 0, "error": 0}}
+		hangs.counts[collect.PrefixCacheQueries], hangs.counts[collect.PrefixCacheHits] = 37500, 0
+		r.minutes(1.5, answered(0), hangs)
+		if want == Stalled {
+			assert.Equal(t, want, r.verdict("0").Condition, version)
+			assert.InDelta(t, 90, r.engine("0").last.Signals[signal.Standstill], 1, version)
+		} else {
+			assert.NotEqual(t, Stalled, r.verdict("0").Condition, "lookups are not repeated: something is done")
+		}
+	}
+	// While nothing waits, a lookup is work.
+	r := newRig(t)
+	r.version = "0.26.0"
+	r.minutes(3, answers(1), finishes("0"))
+	prefill := standsStill("0")
+	prefill.gauges[collect.Waiting] = 0
+	prefill.counts[collect.PrefixCacheQueries], prefill.counts[collect.PrefixCacheHits] = 7500, 0
+	r.minutes(2, answers(1), prefill)
+	assert.Zero(t, r.engine("0").last.Signals[signal.Standstill])
+}
+
+// Whatever a number is wrong by, it moves when the engine works.
+func standstillByChange(t *testing.T) {
+	for _, in := range []collect.Input{collect.EstimatedFLOPs, collect.PromptTokens, collect.GenerationTokens} {
+		s := standsStill("0")
+		s.counts[collect.EstimatedFLOPs] = 0
+		s.counts[in] = 1e-3
+		assert.Zero(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.Standstill], in)
+	}
+}
+
+// The decode side finds nothing: all of the prompt is work, or comes from elsewhere.
+func nothingFound(t *testing.T) {
+	s := finishes("0")
+	s.counts[collect.PrefixCacheHits] = 0
+	got := signalsOf(t, "0.23.0", collect.Connector, answers(1), s)
+	assert.InDelta(t, 500, got[signal.ComputedTokens], 1e-9)
+}
+
+// A negative number stops the counters and fails requests, which is a stall with requests
+// in the gauges, or a server that does not answer.
+func countersStop(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.15.0"
+	works := finishes("0")
+	works.counts[collect.Drafts], works.counts[collect.AcceptedTokens] = 700, 785
+	r.minutes(12, answers(1), works)
+	got := r.engine("0").last.Signals
+	assert.InDelta(t, 1+785./700, got[signal.AcceptanceLength], 1e-9)
+	r.minutes(2, answers(1), standsStill("0"))
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	r.minutes(3, answers(0))
+	assert.Equal(t, Unreachable, r.verdict("0").Condition)
+}
+
+// 1485 tokens come in 700 outputs of 0.04 s.
+func gapPerOutput(t *testing.T) {
+	s := serves("0")
+	s.observed[collect.InterTokenLatency] = [2]float64{700, 0.04}
+	s.counts[collect.Drafts], s.counts[collect.AcceptedTokens] = 700, 785
+	got := signalsOf(t, "0.26.0", 0, answers(1), s)
+	assert.InDelta(t, 700*0.04/1485, got[signal.InterTokenLatency], 1e-9)
+	assert.InDelta(t, 0.04, got[signal.StepTime], 1e-9)
+	// The objective is about the metric, of which no output is early.
+	r := newRig(t)
+	r.settings.Objectives = []Objective{{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.02, Target: 0.9, Matches: func(string) bool { return true }}}
+	s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.019}
+	r.minutes(3, answers(1), s)
+	assert.Equal(t, "gap", r.engine("0").last.objective.name)
+}
+
+// Preemptions are counted when the requests return: until then a full cache is seen.
+func preemptionsLate(t *testing.T) {
+	r := newRig(t)
+	r.version = "0.26.0"
+	r.minutes(12, answers(1), finishes("0"))
+	full := finishes("0")
+	full.gauges[collect.KVCacheUtilization], full.gauges[collect.Waiting] = 0.99, 20
+	full.observed[collect.TimeToFirstToken] = [2]float64{15, 20}
+	r.minutes(4, answers(1), full)
+	e := r.engine("0")
+	assert.Zero(t, e.last.Signals[signal.Preemptions], "a lower bound")
+	g := newGrowths(&e.last, e.baseline)
+	assert.True(t, g.kvFull)
+	assert.False(t, e.contradicted(r.settings, &e.last, KVPressure))
+	// Work that is computed again and is not counted yet makes steps seem slow, not fast.
+	late := e.last.Signals[signal.StepFactor]
+	full.counts[collect.Preemptions] = 30
+	r.minutes(2, answers(1), full)
+	assert.GreaterOrEqual(t, late, r.engine("0").last.Signals[signal.StepFactor])
+}
