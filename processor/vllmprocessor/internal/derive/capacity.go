@@ -34,10 +34,24 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	if status == window.Missing && settings.CapacityFromBlocks {
 		tokens, reason = fromBlocks(&m.Now, m.Now.Engine)
 	}
-	if reason == OK && (Frozen(&m.Now) || Mixed(&m.Now)) {
+	if reason == OK && (Frozen(&m.Now) || Mixed(&m.Now) || lastAlone(&m.Now)) {
 		reason = KnownDefect
 	}
 	return tokens * (1 - used), reason
+}
+
+// lastAlone reports whether the engine is the last of several that are not reported, so that
+// a capacity without an engine is that of all of them.
+func lastAlone(v *window.View) bool {
+	if name := v.Group().Engine(); name == "" || name == "0" || !v.Affected(catalog.DefectOnlyLastEngine) {
+		return false
+	}
+	for other := range v.Server() {
+		if name := other.Group().Engine(); name != "" && name != v.Group().Engine() {
+			return false
+		}
+	}
+	return true
 }
 
 // fromBlocks returns the tokens of an engine's blocks. Engines that share a front end each

@@ -211,6 +211,11 @@ func capacityCases() map[string][]defectCase {
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
 			{
+				name: "the last of several engines, with the capacity of all", server: release("0.9.1"), uncounted: true,
+				points: as("1", count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.25)),
+				want:   map[string]float64{free + " 1": absent},
+			},
+			{
 				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
