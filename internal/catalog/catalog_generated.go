@@ -3878,7 +3878,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		Formula:     "increase(hits) / increase(queries); of servers that can count lookups again: (increase(prompt_tokens_cached) - increase(prompt_tokens_by_source{source=\"external_kv_transfer\"})) / increase(prompt_tokens)",
-		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up; without these counters, repeated lookups are seen only where they exceed the prompts and those of the running requests, and then the ratio is absent. So it is before 0.11.1 in windows with preemptions.",
+		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up. Without these counters, repeated lookups can change the ratio by at most 0.05; where the lookups, the prompts and the requests in flight do not prove this bound, the ratio is absent. Prompts that skip the cache, as those that ask for the probabilities of their tokens, hide as many repeated lookups. Before 0.11.1 the ratio is also absent in windows with preemptions.",
 	},
 	{
 		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3955,7 +3955,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		Formula:     "(count(time_to_first_token) - increase(success) - change(running past the first token)) / elapsed",
-		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Before vLLM 0.13 requests that failed after their first token are among them. The Rust front end counts cancelled requests as ended, so behind it the value is about 0. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound.",
+		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Before vLLM 0.13 requests that failed after their first token are among them. The Rust front end counts cancelled requests as ended, so behind it the value is about 0. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound. It is absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3972,7 +3972,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "sum(decode_time) / (count(decode_time) - bucket(generation_tokens, 1))",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3981,7 +3981,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 0.3 s.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -3990,7 +3990,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Formula:     "bounds of the bucket of quantile(q, decode_time less bucket(generation_tokens, 1) zeros)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 0.3 s.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4239,7 +4239,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "sum(time_per_output_token) / (count(time_per_output_token) - bucket(generation_tokens, 1))",
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4248,7 +4248,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 10 ms.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, Stability: "development", EmittedBy: "processor",
@@ -4257,7 +4257,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Formula:     "bounds of the bucket of quantile(q, time_per_output_token less bucket(generation_tokens, 1) zeros)",
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. The first bucket ends at 10 ms.",
+		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
@@ -4542,7 +4542,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.iteration_tokens", "vllm.prompt_tokens_cached"},
 		Formula:     "sum(iteration_tokens) / count(iteration_tokens); before 0.23: (sum(iteration_tokens) - increase(prompt_tokens_cached)) / count(iteration_tokens)",
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything, because cached tokens count as processed. With several API servers (`--api-server-count`) it is the mean of the parts of a step, which 0.12 and later versions do not show.",
+		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything, because cached tokens count as processed. With several API servers (`--api-server-count`) it is the mean of the parts of a step, and so a lower bound, which 0.12 and later versions do not show.",
 	},
 	{
 		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4563,7 +4563,7 @@ var metrics = []Metric{
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.prompt_tokens", "vllm.request.prompt_tokens", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Formula:     "rejected_drafts: (increase(draft) - increase(accepted)) / (increase(draft) + increase(generation_tokens)); abandoned_prefill: (increase(prompt_tokens) - prompts of ended and running requests) / increase(prompt_tokens)",
 		Needs:       "speculative decoding for rejected_drafts",
-		BlindSpots:  "The prompt lengths of running requests are unknown, only their number is known; so the result is an interval. Do not add up the reasons: their denominators differ.",
+		BlindSpots:  "The prompt lengths of running requests are unknown, only their number is known; so the result is an interval. Do not add up the reasons: their denominators differ. The bounds of abandoned_prefill are absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
 	},
 	{
 		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -33,6 +33,14 @@ func ratio(numerator, denominator float64) Answer {
 	return exactly(numerator / denominator)
 }
 
+// around allows values that are off by a distance.
+func (a Answer) around(distance float64) Answer {
+	for i := range a.intervals {
+		a.intervals[i] = [2]float64{a.intervals[i][0] - distance, a.intervals[i][1] + distance}
+	}
+	return a
+}
+
 // or allows the values of another answer as well.
 func (a Answer) or(other Answer) Answer {
 	return Answer{intervals: slices.Concat(a.intervals, other.intervals), unsure: a.unsure || other.unsure}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -14,7 +13,7 @@ var always = []string{
 	"vllm.arrival_rate", "vllm.e2e_request_latency_mean", "vllm.e2e_request_latency_quantile", "vllm.e2e_request_latency_quantile_bound",
 	"vllm.first_token_rate", "vllm.frontend_overhead_mean", "vllm.generation_throughput", "vllm.input_output_ratio",
 	"vllm.inter_token_latency_mean", "vllm.inter_token_latency_quantile", "vllm.inter_token_latency_quantile_bound",
-	"vllm.prefix_cache.hit_ratio", "vllm.prompt_throughput", "vllm.request.cancelled_estimate",
+	"vllm.prompt_throughput", "vllm.request.cancelled_estimate",
 	"vllm.request.decode_time_mean", "vllm.request.generation_tokens_mean",
 	"vllm.request.prefill_time_mean", "vllm.request.prefill_time_quantile", "vllm.request.prefill_time_quantile_bound",
 	"vllm.request.prompt_tokens_mean", "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound",
@@ -29,6 +28,7 @@ var later = []struct {
 	metric, since string
 	dialects      []surface.Dialect
 }{
+	{metric: "vllm.prefix_cache.hit_ratio", since: "0.9.2"}, // Earlier, lookups may be blocks.
 	{metric: "vllm.prompt_tokens_cached_ratio", since: "0.16.0"},
 	{metric: "vllm.prefill_compute_throughput", since: "0.16.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
 	{metric: "vllm.request.time_per_output_token_mean", since: "0.11.1"},
@@ -75,19 +75,11 @@ func absent(c *Case, v *Verdict) (metrics []string) {
 // everything fails when one of them has become true, so that the list can only shrink.
 var pending = []struct {
 	setup, dialect, metric, why string
-}{
-	{setup: "scale-up", metric: "vllm.request.cancelled_estimate", why: "requests that end between the last scrape and a reset look cancelled"},
-	{setup: "scale-up", metric: "vllm.wasted_tokens_ratio", why: "requests that end between the last scrape and a reset look abandoned"},
-	{setup: "restart", metric: "vllm.request.cancelled_estimate", why: "requests of the process that ended look cancelled"},
-	{metric: "vllm.prefix_cache.hit_ratio", why: "before 0.16, and behind Ray before 0.21, lookups that are counted again are recognized only if they are many"},
-}
+}{}
 
 // isPending returns the place of a mistake in pending; -1 if it is not known.
 func isPending(c *Case, m *Mistake) int {
 	for i, p := range pending {
-		if p.metric == "vllm.prefix_cache.hit_ratio" && (!c.before("0.21.0") || !c.shows(catalog.DefectCacheQueriesRecounted)) {
-			continue
-		}
 		if (p.setup == "" || p.setup == c.Setup.Name) && strings.HasPrefix(c.Config.Dialect, p.dialect) && strings.HasPrefix(m.Metric, p.metric) {
 			return i
 		}

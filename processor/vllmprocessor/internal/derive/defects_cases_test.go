@@ -23,6 +23,23 @@ func cacheCases() map[string][]defectCase {
 		count(collect.PrefixCacheHits, 900), count(collect.PrefixCacheQueries, 1000), count(collect.PromptTokens, 100),
 		count(collect.Running, 0), lengths(collect.RequestPromptTokens, 100, 0, 1),
 	}
+	// 1000 lookups, and prompts that ended their prefill.
+	prompts := func(tokens float64) []point {
+		return []point{
+			count(collect.PrefixCacheHits, 900), count(collect.PrefixCacheQueries, 1000), count(collect.PromptTokens, tokens),
+			count(collect.Running, 8), count(collect.Waiting, 0), lengths(collect.RequestPromptTokens, tokens, 0, 60), times(collect.TimeToFirstToken, 60, 60),
+		}
+	}
+	inBlocks := func(tokens, size float64) []point {
+		all := prompts(tokens)
+		all[0].Older, all[1].Older = true, true
+		// Nothing ran and nothing waited when the window began.
+		all[3], all[4] = count(collect.Running, 0), count(collect.Waiting, 0)
+		if size > 0 {
+			all = append(all, count(collect.KVCacheBlockSize, size))
+		}
+		return all
+	}
 	cached := append(slices.Clone(lookups), count(collect.PromptTokensCached, 40))
 	sources := append(slices.Clone(cached),
 		count(collect.PromptTokensBySource, 60, "local_compute"), count(collect.PromptTokensBySource, 31, "local_cache_hit"),
@@ -32,7 +49,8 @@ func cacheCases() map[string][]defectCase {
 	preempted := func(n float64) []point {
 		return []point{
 			count(collect.PrefixCacheHits, 90), count(collect.PrefixCacheQueries, 100), count(collect.PromptTokens, 100),
-			count(collect.Running, 0), lengths(collect.RequestPromptTokens, 100, 0, 1), count(collect.Preemptions, n),
+			count(collect.Running, 0), count(collect.Waiting, 0), lengths(collect.RequestPromptTokens, 100, 0, 1), times(collect.TimeToFirstToken, 1, 1),
+			count(collect.Preemptions, n),
 		}
 	}
 	external := []point{count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 15)}
@@ -48,10 +66,17 @@ func cacheCases() map[string][]defectCase {
 				want: map[string]float64{hits: absent},
 			},
 			{
-				name: "no cached tokens, the lookups of the requests in flight", server: release("0.15.0"),
-				points: append([]point{count(collect.Running, 8)}, slices.DeleteFunc(slices.Clone(lookups), func(p point) bool { return p.Input == collect.Running })...),
-				want:   map[string]float64{hits: 0.9},
+				name: "no cached tokens, prompts explain all but 47 of 1000", server: release("0.15.0"), points: prompts(953),
+				want: map[string]float64{hits: 0.9},
 			},
+			{name: "prompts explain all but 48", server: release("0.15.0"), points: prompts(952), want: map[string]float64{hits: absent}},
+			{
+				name: "blocks of 16 tokens, and 60 prompts with rests of 450", server: release("0.8.5"), points: inBlocks(16000+450, 16),
+				want: map[string]float64{hits: 0.9},
+			},
+			{name: "more blocks than prompts explain", server: release("0.8.5"), points: inBlocks(16000, 16), want: map[string]float64{hits: absent}},
+			{name: "blocks of a size that is not known", server: release("0.8.5"), points: inBlocks(16000+450, 0), want: map[string]float64{hits: absent}},
+			{name: "blocks or tokens", points: inBlocks(16000+450, 0), want: map[string]float64{hits: absent}},
 			{
 				name: "no prefix cache", server: release("0.20.0"), want: map[string]float64{hits: absent}, uncounted: true,
 				points: []point{count(collect.PrefixCacheHits, 0), count(collect.PrefixCacheQueries, 0), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 0)},
@@ -193,6 +218,11 @@ func capacityCases() map[string][]defectCase {
 			{
 				name: "the last of several engines", server: release("0.9.1"), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
+			},
+			{
+				name: "the last of several engines, with the capacity of all", server: release("0.9.1"), uncounted: true,
+				points: as("1", count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.25)),
+				want:   map[string]float64{free + " 1": absent},
 			},
 			{
 				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),

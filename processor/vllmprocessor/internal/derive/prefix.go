@@ -8,8 +8,8 @@ import (
 
 // prefixHits is the share of prompt tokens that the prefix cache found. Servers that can
 // count a lookup twice also count, for each prompt once, how many of its tokens were
-// cached: these counters replace the lookups. Without them, the lookups are used unless
-// the data show that some were repeated.
+// cached: these counters replace the lookups. Without them, the lookups are used where those
+// that were repeated cannot change the share by more than the tolerance.
 func prefixHits(_ *Settings, m *Member) Parts {
 	v := &m.Now
 	lookups := increases(collect.PrefixCacheHits, collect.PrefixCacheQueries)(nil, m)
@@ -27,8 +27,11 @@ func prefixHits(_ *Settings, m *Member) Parts {
 		return found
 	}
 	switch {
-	case recounted && lookedUpAgain(v, lookups.Denominator), own && preempted(v):
+	case lookups.Denominator <= 0:
+	case own && preempted(v):
 		return Parts{Reason: KnownDefect}
+	case recounted:
+		lookups.Reason = lookedUpAgain(v, lookups.Denominator)
 	}
 	return lookups
 }
@@ -60,26 +63,93 @@ func foundLocally(v *window.View) (found Parts, counted bool) {
 	return Parts{Numerator: cached - external, Denominator: prompts, Reason: reason}, true
 }
 
-// lookedUpAgain reports whether more tokens were looked up than prompts explain. A prompt
-// is looked up when its prefill begins and counted when it ends. So the lookups exceed
-// the prompts by at most those of the requests that run now, and of the one that waits for
-// room; with a connector, also of those that wait for it. As elsewhere, no prompt is
-// assumed to be longer than the highest bucket of finished ones. Where nothing has
-// finished, nothing is known.
-func lookedUpAgain(v *window.View, lookedUp float64) bool {
-	prompts, status := v.Increase(collect.PromptTokens)
-	running, statusRunning := v.Gauge(collect.Running)
-	longest, known := longestPrompt(v)
-	if worst(status, statusRunning) != OK || !known {
-		return false
+// tolerance is how much repeated lookups may change the ratio at most.
+const tolerance = 0.05
+
+// lookedUpAgain is KnownDefect where repeated lookups can change the ratio by more than the
+// tolerance. Without these tokens the ratio is between (hits - repeated) / (lookups -
+// repeated) and hits / (lookups - repeated).
+func lookedUpAgain(v *window.View, lookups float64) Reason {
+	size, known := lookupSize(v)
+	repeated, reason := repeatedTokens(v, lookups*size, size)
+	switch {
+	case reason == Pending || reason == First:
+		return reason
+	case !known || reason != OK || repeated > tolerance*(lookups*size-repeated):
+		return KnownDefect
 	}
-	inFlight := running + 1
-	if v.Shows("connector") {
-		waiting, _ := v.Gauge(collect.Waiting)
-		inFlight += waiting
-	}
-	return lookedUp > prompts+inFlight*longest
+	return OK
 }
+
+// repeatedTokens returns the most tokens that can have been looked up again in the window.
+// A prompt is looked up when its prefill begins and counted when it ends. So what was
+// looked up is the prompts, less those whose prefill ran when the window began, and more
+// those whose prefill runs now, or that were cancelled in it, and the repeated ones. Of
+// blocks, the rest of each prompt is not looked up.
+func repeatedTokens(v *window.View, lookedUp, size float64) (most float64, reason Reason) {
+	prompts, status := v.Increase(collect.PromptTokens)
+	first, statusFirst := firstTokens(v)
+	if reason = worst(status, statusFirst); reason != OK {
+		return 0, reason
+	}
+	before, reason := begunBefore(v)
+	if n, known := unfinishedBefore(v, lookedUp, prompts); known && size == 1 && reason != Pending && (reason != OK || n < before) {
+		before, reason = n, OK
+	}
+	return max(lookedUp-prompts+(size-1)*first+before, 0), reason
+}
+
+// begunBefore returns the most tokens of the prompts whose prefill ran when the window
+// began: those of the requests that ran, and of the one that waited for room; with a
+// connector, also of those that waited for it. As elsewhere, no prompt is assumed to be
+// longer than the highest bucket of finished ones.
+func begunBefore(v *window.View) (tokens float64, reason Reason) {
+	running, status := v.Gauge(collect.Running)
+	change, statusChange := v.Change(collect.Running)
+	waiting, statusWaiting := v.Gauge(collect.Waiting)
+	changeWaiting, statusChangeWaiting := v.Change(collect.Waiting)
+	reason = unmixed(v, worst(status, statusChange, statusWaiting, statusChangeWaiting))
+	if reason != OK {
+		return 0, reason
+	}
+	inFlight, queued := running-change, waiting-changeWaiting
+	if !v.Shows("connector") {
+		queued = min(queued, 1)
+	}
+	if inFlight+queued == 0 {
+		return 0, OK
+	}
+	longest, known := longestPrompt(v)
+	if !known {
+		return 0, Missing
+	}
+	return (inFlight + queued) * longest, OK
+}
+
+// unfinishedBefore is another bound of the same tokens: what was looked up in the life of
+// the server and was not counted as a prompt when the window began. It is not known of a
+// sender of deltas, and where prompts that are not looked up make it negative.
+func unfinishedBefore(v *window.View, lookedUp, prompts float64) (tokens float64, known bool) {
+	all, status := v.Total(collect.PrefixCacheQueries)
+	ever, statusEver := v.Total(collect.PromptTokens)
+	if worst(status, statusEver) != OK || v.Deltas(collect.PrefixCacheQueries) || v.Deltas(collect.PromptTokens) {
+		return 0, false
+	}
+	tokens = all - lookedUp - (ever - prompts)
+	return tokens, tokens >= 0
+}
+
+// lookupSize returns how many tokens a counted lookup is: before v0.9.0 a block.
+func lookupSize(v *window.View) (tokens float64, known bool) {
+	if !v.Older(collect.PrefixCacheQueries) || !v.Before(inTokens) {
+		return 1, true
+	}
+	tokens, status := v.Engine(collect.KVCacheBlockSize)
+	return tokens, status == window.Present && tokens >= 1
+}
+
+// inTokens is the first version that counts lookups in tokens.
+var inTokens = catalog.Release{0, 9}
 
 // preempted reports whether a request was preempted: when it returned it found its own
 // blocks.

@@ -1,7 +1,6 @@
 package derive_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,34 +8,38 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
-// Ten requests decode for 9 s together. Those of one token have no such time. A histogram
-// of Ray that excludes its upper bounds counts one token in the bucket from 1 to 2, as
-// another histogram counts two.
-func TestRequestsOfOneTokenThroughRay(t *testing.T) {
-	of := func(one, two, more float64) []point {
-		return []point{times(collect.DecodeTime, 9, 0, 10), {"0", collect.Sample{
-			Input: collect.RequestGenerationTokens, HasSum: true, Sum: one + 2*two + 5*more, Bounds: []float64{1, 2, 5},
-			Counts: []float64{one, two, more, 0}, Count: one + two + more,
-		}}}
+// Four requests decode for 3 s each. A fifth has one token, and so a time of 0. Through Ray
+// it can be in the bucket up to 2, where another version of Ray has requests of two tokens.
+func TestOneTokenThroughRay(t *testing.T) {
+	t.Parallel()
+	points := func(one, two, more float64) []point {
+		outputs := lengths(collect.RequestGenerationTokens, 41, one, two, more)
+		outputs.Bounds = []float64{1, 2, 100}
+		return []point{
+			outputs, times(collect.DecodeTime, 12, 1, 0, 4), times(collect.TimePerOutputToken, 0.8, 1, 4),
+		}
 	}
-	const mean = "request.decode_time_mean"
-	for name, c := range map[string]struct {
+	const mean, perToken, quantile, bound = "request.decode_time_mean", "request.time_per_output_token_mean", "request.decode_time_quantile 1", "request.decode_time_quantile_bound 1 lower"
+	for name, test := range map[string]struct {
 		server collect.Evidence
 		points []point
-		want   float64
+		known  bool
 	}{
-		"not Ray":                        {release("0.20.0"), of(4, 3, 3), 1.5},
-		"nothing up to two tokens":       {signed("0.20.0", collect.Ray), of(0, 0, 10), 0.9},
-		"the bucket up to two is empty":  {signed("0.20.0", collect.Ray), of(4, 0, 6), 1.5},
-		"one token or two":               {signed("0.20.0", collect.Ray), of(0, 4, 6), absent},
-		"one token or two, and one more": {signed("0.20.0", collect.Ray), of(1, 3, 6), absent},
+		"not Ray":                           {release("0.21.0"), points(1, 2, 2), true},
+		"Ray, one or two tokens":            {signed("0.21.0", collect.Ray), points(0, 1, 4), false},
+		"Ray, one token and two":            {signed("0.21.0", collect.Ray), points(1, 2, 2), false},
+		"Ray, none can have two tokens":     {signed("0.21.0", collect.Ray), points(1, 0, 4), true},
+		"Ray, nothing has the bucket of 2":  {signed("0.21.0", collect.Ray), append(points(1, 0, 4)[1:], lengths(collect.RequestGenerationTokens, 41, 1, 4)), false},
+		"Ray in a version without a defect": {signed("0.40.0", collect.Ray), points(0, 1, 4), false},
 	} {
-		got, _ := derived(t, c.server, c.points)
-		value, is := got[mean]
-		if math.IsNaN(c.want) {
-			assert.False(t, is, "%s: %v", name, value)
-			continue
+		got, withheld := derived(t, test.server, test.points)
+		for key, want := range map[string]float64{mean: 3, perToken: 0.2, quantile: 10, bound: 1} {
+			value, has := got[key]
+			assert.Equal(t, test.known, has, "%s: %s", name, key)
+			if has {
+				assert.InDelta(t, want, value, 1e-9, "%s: %s", name, key)
+			}
 		}
-		assert.InDelta(t, c.want, value, 1e-9, name)
+		assert.Equal(t, !test.known, withheld > 0, "%s: absent values are counted", name)
 	}
 }

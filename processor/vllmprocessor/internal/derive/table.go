@@ -295,20 +295,6 @@ func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
-// ofOneToken returns how many requests ended with at most one token. The buckets of some
-// versions of Ray exclude their upper bound. So through Ray these requests are known only
-// where the bucket from 1 to 2 is empty.
-func ofOneToken(v *window.View) (count float64, status window.Status) {
-	count, status = v.AtMost(collect.RequestGenerationTokens, 1)
-	if status != window.Present || !v.Shows("ray") {
-		return count, status
-	}
-	if two, also := v.AtMost(collect.RequestGenerationTokens, 2); also != window.Present || two != count {
-		return 0, window.Missing
-	}
-	return count, status
-}
-
 // withoutZeros leaves out the requests of at most one token, for which vLLM
 // records a time of 0.
 func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
@@ -322,6 +308,19 @@ func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 		}
 		return OK
 	}
+}
+
+// ofOneToken returns the number of requests of at most one token. Through Ray a bucket may
+// exclude its upper bound, so that such a request is in the bucket up to 2, as one of two
+// tokens of another version of Ray. Only where that bucket is empty, the number is known.
+func ofOneToken(v *window.View) (float64, window.Status) {
+	n, status := v.AtMost(collect.RequestGenerationTokens, 1)
+	if status == window.Present && v.Shows("ray") {
+		if two, has := v.AtMost(collect.RequestGenerationTokens, 2); has != window.Present || two != n {
+			return 0, window.Defective
+		}
+	}
+	return n, status
 }
 
 func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {

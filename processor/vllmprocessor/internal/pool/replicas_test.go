@@ -235,7 +235,7 @@ func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
 	cache := func(older bool, seconds, hits, queries float64) {
 		s := f.server("a")
 		batch := collect.Batch{
-			Resource: "a", Time: at(seconds),
+			Resource: "a", Time: at(seconds), Evidence: collect.Evidence{Version: f.version},
 			Groups: []collect.Group{{Key: "0", Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}}},
 			Samples: []collect.Sample{
 				{Input: collect.Running, Value: 1},

@@ -22,6 +22,11 @@ func (v *View) AffectedV0(id catalog.DefectID) bool {
 // Known reports whether the version of the server is known.
 func (v *View) Known() bool { return v.resource.Version().Exact }
 
+// Before reports whether the server can be older than a release.
+func (v *View) Before(release catalog.Release) bool {
+	return v.resource.Version().Least.Compare(release) < 0
+}
+
 // Shows reports whether the data show that the server has a setup.
 func (v *View) Shows(setup string) bool { return v.resource.Shows(setup) }
 

@@ -312,6 +312,12 @@ func (v *View) Older(in collect.Input) bool {
 	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
 }
 
+// Deltas reports whether an input sends deltas, so that its total began when the first one
+// was seen.
+func (v *View) Deltas(in collect.Input) bool {
+	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.delta })
+}
+
 // Engine returns a gauge of the view's engine. Some gauges, such as the cache
 // configuration, carry no model: then the group is used whose attributes the view's
 // group has all.
