@@ -61,7 +61,7 @@ var gatewayWords = map[string]runbook{
 		diagnosis: []Step{
 			{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters of the syncer"},
 			{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric."},
-			{Text: "See whether requests wait for it.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Adapters that wait"},
+			{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Adapters that wait"},
 		},
 		mitigation: []string{
 			"Repair the source of the adapter, or the permission to read it; the syncer tries again.",

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -213,8 +214,10 @@ func TestOtherNamesThatCountAsRight(t *testing.T) {
 }
 
 func TestEveryParameterHasACause(t *testing.T) {
+	// They show what vLLM's metrics get wrong. No story of the measurement has them.
+	ofDefects := []engine.Parameter{engine.ParamUnscheduled, engine.ParamClientErrors, engine.ParamClientsLeave, engine.ParamScaleUp}
 	for p := range engine.ParameterCount {
-		assert.NotEmpty(t, causes[p], p)
+		assert.Equal(t, !slices.Contains(ofDefects, p), causes[p] != "", p)
 	}
 }
 

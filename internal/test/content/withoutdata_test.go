@@ -11,7 +11,6 @@ var withoutData = map[string]string{
 	"vllm-collector: Lost series":                           "no limit is reached",
 	"vllm-collector: Lost log records":                      "no log record is refused",
 	"vllm-collector: Points that could not be used":         "the simulated servers send no contradictory points",
-	"vllm-features: Adapters that wait":                     "the simulated servers have room for their adapters",
 	"vllm-features: Bytes moved":                            "the simulator has no offloading connector",
 	"vllm-features: Offloading cache in use":                "the simulator has no offloading connector",
 	"vllm-features: Cached tokens that were computed again": "the simulated engine never computes all of a cached prompt again",

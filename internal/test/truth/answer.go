@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Answer is what a derived metric may be.
@@ -61,18 +62,18 @@ func (a Answer) String() string {
 	if len(a.intervals) == 0 {
 		return "nothing"
 	}
-	text := ""
+	var text strings.Builder
 	for i, in := range a.intervals {
 		if i > 0 {
-			text += " or "
+			text.WriteString(" or ")
 		}
 		if in[0] == in[1] {
-			text += fmt.Sprintf("%.9g", in[0])
+			fmt.Fprintf(&text, "%.9g", in[0])
 		} else {
-			text += fmt.Sprintf("%.9g to %.9g", in[0], in[1])
+			fmt.Fprintf(&text, "%.9g to %.9g", in[0], in[1])
 		}
 	}
-	return text
+	return text.String()
 }
 
 // quantile is the least value that at least the share rank of all values, which

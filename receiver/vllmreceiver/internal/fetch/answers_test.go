@@ -61,6 +61,7 @@ func TestAnotherProtocolOnThePort(t *testing.T) {
 }
 
 func anotherProtocol(t *testing.T, greetsFirst bool) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
