@@ -76,7 +76,8 @@ var setups = []*Setup{
 	}},
 	{Name: "all-clients-leave", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Changes = []engine.Change{
-			{At: 119, Parameter: engine.ParamArrivalRate, Value: 0}, {At: 120, Parameter: engine.ParamClientsLeave, Value: 1},
+			{At: 119, Parameter: engine.ParamArrivalRate, Value: 0},
+			{At: 120, Parameter: engine.ParamClientsLeave, Value: 1},
 			{At: 300, Parameter: engine.ParamArrivalRate, Value: 1},
 		}
 	}},

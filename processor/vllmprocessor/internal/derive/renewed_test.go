@@ -17,7 +17,7 @@ import (
 func TestRequestsWhoseEndIsLostAreNotCancelled(t *testing.T) {
 	t.Parallel()
 	const every = 60
-	at := func(n int64, engines int, process float64, first, done, running float64) *collect.Batch {
+	at := func(n int64, engines int, process, first, done, running float64) *collect.Batch {
 		var points []point
 		for e := range engines {
 			points = append(points, as(string(rune('0'+e)),
