@@ -95,8 +95,11 @@ func (s *sender) send(text string, refused bool) map[string]float64 {
 
 // Two engines with a cache: a ratio and two rates for each, and the ratio over both.
 func cacheBody(at, n int) string {
-	return fmt.Sprintf("at %d\n", at) + cacheEngine(0, n) + cacheEngine(1, n)
+	return fmt.Sprintf("at %d\n", at) + exact + cacheEngine(0, n) + cacheEngine(1, n)
 }
+
+// exact is a version that counts each lookup in the prefix cache once.
+const exact = "attribute service.version=0.27.0\n"
 
 func cacheEngine(engine, n int) string {
 	return fmt.Sprintf("counter vllm.prefix_cache.hits{%d} %d\ncounter vllm.prefix_cache.queries{%d} %d\ncounter vllm.generation_tokens{%d} %d\n",
@@ -132,7 +135,7 @@ func TestABatchThatIsSentAgainBringsTheSameAgain(t *testing.T) {
 
 func TestAPartThatIsSentAgainBringsItsPartAgain(t *testing.T) {
 	s := newSender(t, noDiagnosis)
-	part := func(engine, at, n int) string { return fmt.Sprintf("at %d\n", at) + cacheEngine(engine, n) }
+	part := func(engine, at, n int) string { return fmt.Sprintf("at %d\n", at) + exact + cacheEngine(engine, n) }
 	s.send(cacheBody(0, 0), false)
 	s.send(cacheBody(15, 30), false)
 	first := s.send(part(0, 30, 60), true)
@@ -149,7 +152,7 @@ func TestEachOfManyPartsThatIsSentAgainBringsItsPartAgain(t *testing.T) {
 	s := newSender(t, noDiagnosis)
 	const engines = 6
 	whole := func(at, n int) string {
-		text := fmt.Sprintf("at %d\n", at)
+		text := fmt.Sprintf("at %d\n", at) + exact
 		for engine := range engines {
 			text += cacheEngine(engine, n)
 		}
@@ -159,17 +162,17 @@ func TestEachOfManyPartsThatIsSentAgainBringsItsPartAgain(t *testing.T) {
 	s.send(whole(15, 30), false)
 	var first []map[string]float64
 	for engine := range engines {
-		first = append(first, s.send("at 30\n"+cacheEngine(engine, 60), false))
+		first = append(first, s.send("at 30\n"+exact+cacheEngine(engine, 60), false))
 		assert.GreaterOrEqual(t, len(first[engine]), 2)
 	}
 	for engine := range engines {
-		assert.Equal(t, first[engine], s.send("at 30\n"+cacheEngine(engine, 60), false))
+		assert.Equal(t, first[engine], s.send("at 30\n"+exact+cacheEngine(engine, 60), false))
 	}
 }
 
 func TestPartsThatAreSentAgainAsOneBringAllAgain(t *testing.T) {
 	s := newSender(t, noDiagnosis)
-	part := func(engine, at, n int) string { return fmt.Sprintf("at %d\n", at) + cacheEngine(engine, n) }
+	part := func(engine, at, n int) string { return fmt.Sprintf("at %d\n", at) + exact + cacheEngine(engine, n) }
 	s.send(cacheBody(0, 0), false)
 	s.send(cacheBody(15, 30), false)
 	whole := s.send(part(0, 30, 60), true)
@@ -210,7 +213,7 @@ func TestEndsOfAServerThatIsForgottenAreCounted(t *testing.T) {
 		s := newSender(t, noDiagnosis)
 		s.send(cacheBody(0, 0), false)
 		s.send(cacheBody(15, 30), false)
-		gone := "at 30\n" + strings.ReplaceAll(cacheEngine(0, 0)+cacheEngine(1, 0), " 0\n", " gone\n")
+		gone := "at 30\n" + exact + strings.ReplaceAll(cacheEngine(0, 0)+cacheEngine(1, 0), " 0\n", " gone\n")
 		require.Len(t, s.send(gone, refused), 5)
 		s.send("at 400\nserver another\n"+cacheEngine(0, 0), false)
 		if want == 0 {
@@ -254,7 +257,7 @@ func TestAnEndThatWasRefusedIsNotSentOnceItsSeriesIsBackUnderAnotherNumber(t *te
 	s := newSender(t, "{window: 30s, max_staleness: 60s, diagnosis: {enabled: false}, "+
 		"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]}")
 	body := func(at, engines int) string {
-		text := fmt.Sprintf("at %d\ngauge vllm.num_requests.running{9,model_name=other} 1\n", at)
+		text := fmt.Sprintf("at %d\n%sgauge vllm.num_requests.running{9,model_name=other} 1\n", at, exact)
 		for engine := range engines {
 			text += cacheEngine(engine, at) + fmt.Sprintf("histogram vllm.time_to_first_token{%d} 1:%d inf:0 sum:%d\n", engine, at, at)
 		}
@@ -290,14 +293,13 @@ func TestAnEndThatWasRefusedIsNotSentOnceItsSeriesIsBackUnderAnotherNumber(t *te
 func TestEndsOfAServerThatWasUpdatedAreSentUnderItsOldAttributes(t *testing.T) {
 	s := newSender(t, noDiagnosis)
 	version := func(v, text string) string {
-		head, body, _ := strings.Cut(text, "\n")
-		return head + "\nattribute service.version=" + v + "\n" + body
+		return strings.ReplaceAll(text, "service.version=0.27.0", "service.version="+v)
 	}
-	s.send(version("1", cacheBody(0, 0)), false)
-	s.send(version("1", cacheBody(15, 30)), false)
+	s.send(version("0.27.1", cacheBody(0, 0)), false)
+	s.send(version("0.27.1", cacheBody(15, 30)), false)
 	// The ends of what was read, and what is read, in one payload.
-	gone := version("1", "at 30\n"+strings.ReplaceAll(cacheEngine(0, 0), " 0\n", " gone\n")+strings.ReplaceAll(cacheEngine(1, 0), " 0\n", " gone\n"))
-	both := gone + "server vllm-0:8000\nattribute service.version=2\n" + cacheEngine(0, 60) + cacheEngine(1, 60)
+	gone := version("0.27.1", "at 30\n"+exact+strings.ReplaceAll(cacheEngine(0, 0), " 0\n", " gone\n")+strings.ReplaceAll(cacheEngine(1, 0), " 0\n", " gone\n"))
+	both := gone + "server vllm-0:8000\nattribute service.version=0.27.2\n" + cacheEngine(0, 60) + cacheEngine(1, 60)
 	call := readStory(t, both).calls[0]
 	s.now = func() time.Time { return call.at }
 	s.next.refuses = true
@@ -320,10 +322,10 @@ func TestEndsOfAServerThatWasUpdatedAreSentUnderItsOldAttributes(t *testing.T) {
 		}
 		return all
 	}
-	want := map[string][2]int{"1": {0, 5}, "2": {5, 0}}
+	want := map[string][2]int{"0.27.1": {0, 5}, "0.27.2": {5, 0}}
 	assert.Equal(t, want, byVersion())
 	send := func(at, n int) {
-		call := readStory(t, version("2", cacheBody(at, n))).calls[0]
+		call := readStory(t, version("0.27.2", cacheBody(at, n))).calls[0]
 		s.now = func() time.Time { return call.at }
 		require.NoError(t, s.pipeline.ConsumeMetrics(t.Context(), call.input))
 	}
@@ -331,7 +333,7 @@ func TestEndsOfAServerThatWasUpdatedAreSentUnderItsOldAttributes(t *testing.T) {
 	send(45, 90)
 	assert.Equal(t, want, byVersion())
 	send(60, 120)
-	assert.Equal(t, map[string][2]int{"2": {5, 0}}, byVersion())
+	assert.Equal(t, map[string][2]int{"0.27.2": {5, 0}}, byVersion())
 }
 
 func TestNoLockIsHeldWhileTheNextConsumerRuns(t *testing.T) {
@@ -422,7 +424,7 @@ func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
 	const engines = 80
 	s.next.refuses = true
 	for i := range 120 {
-		text := fmt.Sprintf("at %d\n", i*15)
+		text := fmt.Sprintf("at %d\n", i*15) + exact
 		for engine := range engines {
 			text += cacheEngine(i/2*engines+engine, i%2*10)
 		}

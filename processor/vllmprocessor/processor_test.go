@@ -230,12 +230,15 @@ func TestPointsAndEndsAreCounted(t *testing.T) {
 	r := newRig(t, "")
 	r.send(`
 at 0
+attribute service.version=0.27.0
 counter vllm.prefix_cache.hits{0} 0
 counter vllm.prefix_cache.queries{0} 0
 at 15
+attribute service.version=0.27.0
 counter vllm.prefix_cache.hits{0} 1
 counter vllm.prefix_cache.queries{0} 2
 at 75
+attribute service.version=0.27.0
 counter vllm.prefix_cache.hits{0} 1
 counter vllm.prefix_cache.queries{0} 2
 `)

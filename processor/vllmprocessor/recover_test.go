@@ -96,7 +96,7 @@ func TestTwoProcessorsDeriveOnce(t *testing.T) {
 			for i := range 12 {
 				text := cacheBody(i*15, i*30) + fmt.Sprintf("gauge vllm.num_requests.running{0} 1\nhistogram vllm.time_to_first_token{0} 1:%d inf:0 sum:%d\n", i, i)
 				if i > 7 {
-					text = fmt.Sprintf("at %d\n", i*15) + cacheEngine(1, i*30)
+					text = fmt.Sprintf("at %d\n", i*15) + exact + cacheEngine(1, i*30)
 				}
 				call := readStory(t, text).calls[0]
 				for _, r := range []*rig{first, second} {

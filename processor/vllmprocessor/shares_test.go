@@ -27,7 +27,7 @@ func TestANoisyServerTakesNothingFromOthers(t *testing.T) {
 		}
 		if scrape >= 5 {
 			for server := range 10 {
-				fmt.Fprintf(&b, "server good-%d\n", server)
+				fmt.Fprintf(&b, "server good-%d\n%s", server, exact)
 				for engine := range 3 {
 					b.WriteString(cacheEngine(engine, 30*scrape))
 				}
@@ -64,7 +64,7 @@ func TestServersThatHoldLittleLeaveTheRestToOthersThanTheNoisyOne(t *testing.T) 
 			fmt.Fprintf(&b, "server down-%d\ngauge vllm.up{-} 0\n", server)
 		}
 		for server := range 10 {
-			fmt.Fprintf(&b, "server good-%d\n", server)
+			fmt.Fprintf(&b, "server good-%d\n%s", server, exact)
 			for engine := range 7 {
 				b.WriteString(cacheEngine(engine, 30*scrape))
 			}

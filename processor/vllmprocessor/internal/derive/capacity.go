@@ -27,10 +27,10 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 		return 0, Because(status)
 	}
 	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
-	ofAll := status == window.Present && lastOfSeveral(&m.Now)
 	if status == window.Missing {
 		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
 	}
+	ofAll := status == window.Present && lastOfSeveral(&m.Now)
 	reason := Because(status)
 	if status == window.Missing && settings.CapacityFromBlocks {
 		tokens, reason = fromBlocks(&m.Now, m.Now.Engine)
