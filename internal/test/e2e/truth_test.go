@@ -203,7 +203,7 @@ func (out derivedValues) ratios(s span, pairs []string) {
 	first := s.grew("vllm:time_to_first_token_seconds_count")
 	prompts, generated := s.grew("vllm:request_prompt_tokens_sum"), s.grew("vllm:request_generation_tokens_sum")
 	for name, value := range map[string]float64{
-		"vllm_prefix_cache_hit_ratio":              s.grew("vllm:prefix_cache_hits_total") / s.grew("vllm:prefix_cache_queries_total"),
+		"vllm_prefix_cache_hit_ratio":              s.foundLocally() / s.grew("vllm:prompt_tokens_total"),
 		"vllm_external_prefix_cache_hit_ratio":     s.grew("vllm:external_prefix_cache_hits_total") / s.grew("vllm:external_prefix_cache_queries_total"),
 		"vllm_mm_cache_hit_ratio":                  s.grew("vllm:mm_cache_hits_total") / s.grew("vllm:mm_cache_queries_total"),
 		"vllm_prompt_tokens_cached_ratio":          s.grew("vllm:prompt_tokens_cached_total") / s.grew("vllm:prompt_tokens_total"),
@@ -214,6 +214,12 @@ func (out derivedValues) ratios(s span, pairs []string) {
 	} {
 		out.add(value, name, pairs...)
 	}
+}
+
+// foundLocally are the prompt tokens that the prefix cache found. The server counts lookups
+// again while requests wait, so its hits and queries are not used.
+func (s span) foundLocally() float64 {
+	return s.grew("vllm:prompt_tokens_cached_total") - s.grew("vllm:prompt_tokens_by_source_total", "source", "external_kv_transfer")
 }
 
 // queueWait is Little's law; over several engines the rates are added up.
