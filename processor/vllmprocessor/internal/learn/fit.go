@@ -99,7 +99,10 @@ func (f *fit) learn(y float64, xs ...float64) {
 
 // ready reports whether there are enough observations to expect something. Each counts a
 // little less than the one after it, so that leastWindows of them are a little less.
-func (f *fit) ready() bool { return f.N+1 > leastWindows }
+func (f *fit) ready() bool {
+	const tooFew = leastWindows - 1
+	return f.N > tooFew
+}
 
 // Expect returns the expected time for the numbers; NaN before the first observation.
 func (f *fit) Expect(xs ...float64) (y float64) {
