@@ -328,7 +328,7 @@ func TestTheDefaultsOfFileStorageApply(t *testing.T) {
 
 // The check of a large queue ends after the configured time.
 func TestACheckEndsAfterItsTimeout(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.CheckTimeout = time.Millisecond })
+	f := newFixture(t, func(c *Config) { c.CheckTimeout = time.Microsecond })
 	client, err := f.client()
 	require.NoError(t, err)
 	var all []*storage.Operation
