@@ -32,26 +32,7 @@ func inputsOf(name string, all map[string]bool) map[string]bool {
 // Whatever metric of the server changes, only signals change that name it.
 func TestSignalsChangeWithTheInputsThatTheCatalogueNames(t *testing.T) {
 	t.Parallel()
-	engine := func() scraped {
-		return scraped{
-			engine: "0",
-			gauges: map[collect.Input]float64{collect.Running: 4, collect.Waiting: 3, collect.KVCacheUtilization: 0.4},
-			labelled: map[collect.Input]map[string]float64{
-				collect.SleepState: {"awake": 1}, collect.WaitingByReason: {"deferred": 1, "capacity": 2},
-			},
-			counts: map[collect.Input]float64{
-				collect.PromptTokens: 6000, collect.PromptTokensCached: 1500, collect.GenerationTokens: 1200,
-				collect.Preemptions: 2, collect.Drafts: 100, collect.AcceptedTokens: 150, collect.CorruptedRequests: 1,
-				collect.FailedTransfers: 3, collect.Dropped: 5,
-			},
-			labelledCounts: map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 9, "error": 1}},
-			observed: map[collect.Input][2]float64{
-				collect.TimeToFirstToken: {15, 0.4}, collect.InterTokenLatency: {600, 0.05}, collect.RequestGenerationTokens: {10, 80},
-				collect.QueueTime: {10, 0.1}, collect.PrefillTime: {10, 0.2}, collect.InferenceTime: {10, 1.5}, collect.E2ERequestLatency: {10, 1.9},
-				collect.KVBlockIdle: {40, 1}, collect.KVBlockReuseGap: {10, 1},
-			},
-		}
-	}
+	engine := func() scraped { return busy(0.4) }
 	read := func(one scraped) signal.Values {
 		r := newRig(t)
 		for range 5 {
