@@ -2,7 +2,6 @@ package truth
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
@@ -69,20 +68,4 @@ func absent(c *Case, v *Verdict) (metrics []string) {
 		}
 	}
 	return metrics
-}
-
-// pending are values that are known not to be true yet, each with the reason. A run of
-// everything fails when one of them has become true, so that the list can only shrink.
-var pending = []struct {
-	setup, dialect, metric, why string
-}{}
-
-// isPending returns the place of a mistake in pending; -1 if it is not known.
-func isPending(c *Case, m *Mistake) int {
-	for i, p := range pending {
-		if (p.setup == "" || p.setup == c.Setup.Name) && strings.HasPrefix(c.Config.Dialect, p.dialect) && strings.HasPrefix(m.Metric, p.metric) {
-			return i
-		}
-	}
-	return -1
 }
