@@ -987,7 +987,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:error_ratio"},
 		Defects: []DefectID{DefectHandlerLost},
 		Verdict: "bounded",
-		How:     "A lower bound: requests that are not for inference count among all requests, because they cannot be told apart.",
+		How:     "A lower bound: requests that are not for inference count among all requests, because they cannot be distinguished.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/handler-lost",
 	},
 	{
@@ -1015,7 +1015,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:queue_wait_estimate"},
 		Defects: []DefectID{DefectRayLastLabel},
 		Verdict: "bounded",
-		How:     "An upper bound while deferred requests cannot be told apart.",
+		How:     "An upper bound while deferred requests cannot be distinguished.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/ray-last-label",
 	},
 	{

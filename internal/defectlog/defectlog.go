@@ -173,7 +173,7 @@ func (line *line) message() string {
 	case line.version == "":
 		subject = "vLLM of an unknown version can have "
 	case !line.released:
-		why := "no number of a release"
+		why := "not a release number"
 		if _, number := catalog.ParseRelease(line.version); number {
 			why = "older than metrics that it sends"
 		}

@@ -104,16 +104,16 @@ func TestALineIsOneLineOfALimitedSize(t *testing.T) {
 	assert.Contains(t, line.Message, "vLLM 0.9.2?2027-01-01 errorxxxxx")
 }
 
-// A version that is no release, or that is older than what the server sends, says nothing:
+// A version that is not a release, or that is older than what the server sends, says nothing:
 // its defects are only possible.
 func TestAVersionThatCannotBeTrueCanHaveDefects(t *testing.T) {
 	for version, want := range map[string]string{
 		"":                         "vLLM of an unknown version can have ",
-		"main":                     "vLLM with the version main, which is no number of a release, can have ",
-		"v":                        "vLLM with the version v, which is no number of a release, can have ",
-		"0.99999999999999999999.1": "vLLM with the version 0.99999999999999999999.1, which is no number of a release, can have ",
+		"main":                     "vLLM with the version main, which is not a release number, can have ",
+		"v":                        "vLLM with the version v, which is not a release number, can have ",
+		"0.99999999999999999999.1": "vLLM with the version 0.99999999999999999999.1, which is not a release number, can have ",
 		"0.1.dev1+g1234":           "vLLM with the version 0.1.dev1+g1234, which is older than metrics that it sends, can have ",
-		"\x1b[31m":                 "vLLM with the version ?[31m, which is no number of a release, can have ",
+		"\x1b[31m":                 "vLLM with the version ?[31m, which is not a release number, can have ",
 		"0.20.0":                   "vLLM 0.20.0 has ",
 		"0.20.1rc1.dev3":           "vLLM 0.20.1rc1.dev3 has ",
 	} {

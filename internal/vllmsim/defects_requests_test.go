@@ -199,7 +199,7 @@ var shownByRequests = []demonstration{
 	{"flops-of-draft-models", "drafting takes a fixed time, and no operations.", nil},
 	{
 		"usage-per-process",
-		"Always, in the dialect `v1-multiproc`: each process shows what it was told last, and each step tells the process of its first request.",
+		"Always, in the dialect `v1-multiproc`: each process shows the state that it received last, and each step sends it to the process of its first request.",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, multi, "0.10.2", time.Minute, apiServers(4))

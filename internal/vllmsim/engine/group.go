@@ -51,7 +51,7 @@ func (s *Server) addMembers(r *request, n, longer int) {
 			completions: r.completions, streams: r.streams,
 		}
 		s.members++
-		// They find the prompt of each other in the cache, and nobody else does.
+		// They find the prompt of each other in the cache, and no other request does.
 		member.prefix, member.shared = firstMember+r.id, r.prompt
 		if g.width > 0 {
 			member.prompt += longer

@@ -38,7 +38,7 @@ type Server struct {
 	// how many parts of requests there were.
 	returning returning
 	members   int
-	// media are the images in the cache, lookups those that no engine has been told of.
+	// media are the images in the cache, lookups those that no engine has counted yet.
 	media   map[int]bool
 	lookups []mediaLookup
 }

@@ -17,7 +17,7 @@ type session struct {
 }
 
 // rest takes a session out of the batch after an answer. It returns false where that was
-// the last one. Its blocks are freed, and found again if nobody took them.
+// the last one. Its blocks are freed, and found again if no request took them.
 func (c *core) rest(r *request) bool {
 	t := r.session
 	if t == nil || t.left == 0 || r.tokens+t.prompt+t.output > c.cfg.MaxModelLen {

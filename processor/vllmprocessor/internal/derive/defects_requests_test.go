@@ -115,7 +115,7 @@ func gaugeCases() map[string][]defectCase {
 			name: "gauges of 0", server: release("0.27.0"), want: map[string]float64{"arrival_rate": 2.0 / interval, "first_token_rate": 2.0 / interval},
 			points: []point{times(collect.TimeToFirstToken, 1, 0, 2), count(collect.Waiting, 0), count(collect.Running, 0)},
 		}},
-		// Nobody is served and nobody arrives while gauges are frozen.
+		// No request is served and none arrives while gauges are frozen.
 		"frozen-rates": {{
 			name: "frozen", server: release("0.10.0"), want: map[string]float64{"arrival_rate": 0, "request.queue_wait_estimate": absent}, uncounted: true,
 			points: []point{times(collect.TimeToFirstToken, 0), count(collect.Waiting, 3), count(collect.Running, 5)},

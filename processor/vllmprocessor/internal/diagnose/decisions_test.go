@@ -225,7 +225,7 @@ func clientErrors(t *testing.T) {
 	fails.labelledCounts[collect.RequestSuccess]["error"] = 15
 	r.minutes(6, flood, fails)
 	assert.Equal(t, Failing, r.verdict("0").Condition)
-	// No request is answered well, and the engine gets none: nobody is served, by whosever
+	// No request is answered well, and the engine gets none: no client is served, by whosever
 	// fault. Where it may be the clients' it is no page.
 	for version, want := range map[string]Condition{"0.10.2": Failing, "0.12.0": Failing, "0.20.0": Degraded, "0.25.0": Degraded, "": Degraded, "0.26.0": Failing} {
 		r := newRig(t)
@@ -327,7 +327,7 @@ func corruptedMiscounted(t *testing.T) {
 	assert.Equal(t, CorruptedOutput, r.verdict("0").Primary)
 }
 
-// The usage of a cache that nobody can tell is absent, and nothing else with it.
+// The usage of a cache that is not known is absent, and nothing else with it.
 func usagePerProcess(t *testing.T) {
 	t.Helper()
 	s := serves("0")

@@ -89,8 +89,8 @@ func TestAStandstillIsAStallOnlyWhereItsRequestsAreThere(t *testing.T) {
 		assert.Equal(t, test.want, v.Condition, name)
 		assert.Equal(t, test.because, v.Because, name)
 		assert.Equal(t, test.want == Idle, v.Notices[FrozenGauges], name)
-		// An engine that is certainly without requests alarms nobody, and one that may be
-		// without pages nobody. One that may have stalled is at least a warning.
+		// An engine that is certainly without requests raises no alarm, and one that may be
+		// without does not page. One that may have stalled is at least a warning.
 		assert.Equal(t, map[Condition]int{Stalled: 3, Unknown: 2, Idle: 1}[test.want], v.Severity, name)
 	}
 }

@@ -131,7 +131,7 @@ func TestOnlyWhatTheCatalogueNamesIsForgotten(t *testing.T) {
 		{"0.16.0", "0.17.0", first},
 		{"0.17.0", "0.16.0", first},
 		{"0.10.0", "0.19.1", first},
-		{"0.19.1", "0.20.0", "queue_wait_estimate"}, // deferred requests are told apart
+		{"0.19.1", "0.20.0", "queue_wait_estimate"}, // deferred requests are distinguished
 		{"0.20.0", "0.25.0", ""},
 		{"0.25.0", "0.28.0", ""}, // the last repairs: 5xx, and lookups that were counted again
 		{"0.9.2", "0.28.0", "frontend_overhead_mean objective_missed_ratio queue_wait_estimate time_to_first_token_mean"},

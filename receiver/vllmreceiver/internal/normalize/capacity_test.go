@@ -99,7 +99,7 @@ func TestTheCapacityFromBlocksIsThatOfOneEngine(t *testing.T) {
 			body: engineBlocks("0", "200", `kv_cache_size_tokens="1500",mamba_block_size="528",`), want: map[string]float64{"0": 1500},
 		},
 		{
-			name: "a product that is no number", version: "0.10.0",
+			name: "a product that is not a number", version: "0.10.0",
 			body: engineBlocks("0", "1e+308"), want: map[string]float64{},
 		},
 		{
