@@ -30,7 +30,7 @@ func TestANameProvesTheVersionThatIntroducedIt(t *testing.T) {
 		"a family":                               {"vllm:prompt_tokens_by_source_total", catalog.Release{0, 16}},
 		"a family with another prefix":           {"ray_vllm_prompt_tokens_by_source_total", catalog.Release{0, 16}},
 		"a family without its suffix":            {"vllm:prompt_tokens_by_source", catalog.Release{0, 16}},
-		"a family that is not an input":              {"vllm:request_prefill_kv_computed_tokens", catalog.Release{0, 13}},
+		"a family that is not an input":          {"vllm:request_prefill_kv_computed_tokens", catalog.Release{0, 13}},
 		"the catalogue's name":                   {"vllm.prompt_tokens_by_source", catalog.Release{0, 16}},
 		"as Prometheus writes it":                {"vllm_prompt_tokens_by_source_total", catalog.Release{0, 16}},
 		"the new family of an old metric":        {"vllm:inter_token_latency_seconds", catalog.Release{0, 10, 2}},
