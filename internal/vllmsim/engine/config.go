@@ -41,6 +41,11 @@ type Config struct {
 	// Changes are changes of the server and its workload, in the order of their times.
 	Changes []Change
 
+	// Lockstep lets all engines begin their steps together, as the data parallel ranks of a
+	// mixture-of-experts model do: the slowest one decides, and ranks without requests take
+	// part while any has one.
+	Lockstep bool
+
 	// FollowBlocks is the share of KV blocks whose residency is observed, as with
 	// vLLM's --kv-cache-metrics-sample; 0 is none.
 	FollowBlocks float64

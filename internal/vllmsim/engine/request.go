@@ -45,8 +45,9 @@ func gapBucket(seconds float64) int {
 // Outcome is the truth about one request: what its client saw and what the
 // engine did. Times are in seconds.
 type Outcome struct {
-	// ID counts requests in the order of their arrival, from 0.
-	ID, Engine int
+	// ID is equal in all runs that have the request, see arrivals. First is the ID of the
+	// first attempt, which is another one where the request is a retry.
+	ID, First, Engine int
 	// Arrived is when the client sent it, Ended when the client had all of its
 	// answer, or left, or was refused. While it is under way Ended is the time of
 	// asking.

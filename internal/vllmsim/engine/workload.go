@@ -66,6 +66,21 @@ type Workload struct {
 	// MediaShare is the share of requests with one of Media images.
 	MediaShare float64
 	Media      int
+
+	// Traffic is replayed instead of drawing arrivals and lengths: the rate and what belongs
+	// to it, Prompt and Output mean nothing then. Speed divides the times of its arrivals (0
+	// means 1), From is where it begins, in its own seconds.
+	Traffic     *Traffic
+	Speed, From float64
+	// Clients is the number of clients of a closed loop, each of which sends its next request
+	// when it has the answer to the last one; 0 is an open loop. Think is the mean pause
+	// before it where the traffic has none, ThinkMost bounds every pause; both in seconds.
+	Clients          int
+	Think, ThinkMost float64
+	// Retries is how often a client sends a request again that failed, or for which it lost
+	// its patience at Timeout, each time RetryAfter seconds later (doubled each time).
+	Retries    int
+	RetryAfter float64
 }
 
 // Chat is a workload with the lengths of conversations, as medians of published

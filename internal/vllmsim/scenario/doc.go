@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // Scenario is one file.
@@ -24,8 +25,28 @@ type Scenario struct {
 	About string
 	// Length is how long the story takes; nothing changes afterwards.
 	Length time.Duration
-	// Config has all but what the caller chooses: clock, dialect, truth.
+	// Config has all but what the caller chooses: clock, dialect, truth. Its changes are
+	// those of Injections, without those whose value is sought.
 	Config vllmsim.Config
+	// Injections are the entries of "changes", one for each parameter.
+	Injections []Injection
+	// Interval is the time between two scrapes, and Processor has the settings of the
+	// processor, for "vllmsim judge"; a server ignores both.
+	Interval  time.Duration
+	Processor map[string]any
+}
+
+// Injection is one parameter of an entry of "changes". Times are in seconds.
+type Injection struct {
+	Parameter engine.Parameter
+	// Over is the length of the ramp up to Value. Until is when the value before returns,
+	// +Inf for never.
+	At, Over, Until float64
+	Value           float64
+	// Effect asks for the value whose harm is so many times the bar of harm; 0 means that
+	// Value is given.
+	Effect           float64
+	Engines, Servers []int
 }
 
 // Load reads a file. Errors name the file, the line and the key, and what would

@@ -1,0 +1,37 @@
+package judge
+
+// Line is what is true and what was reported about one minute of one server. It is the
+// form in which "vllmsim judge" prints it.
+type Line struct {
+	Scenario string `json:"scenario"`
+	// Minute counts from 0; Server too, in the order of the scenario.
+	Minute int `json:"minute"`
+	Server int `json:"server"`
+	// Requests are those that count: they arrived in this minute, and both the actual and
+	// the nominal run have them.
+	Requests int `json:"requests"`
+	// Harmful is Effect above 1.
+	Harmful bool `json:"harmful"`
+	// Effect is the harm as a multiple of the bar of harm, 0 without harm and where fewer
+	// than 20 requests count.
+	Effect float64 `json:"effect"`
+	// TrueCauses are, by the names of diagnosis.yaml, the shares of the harm that is undone
+	// without the cause. It is empty, never nil, in minutes without harm.
+	TrueCauses map[string]float64 `json:"true_causes"`
+	// Condition, Severity and Causes are what the processor had reported at the end of the
+	// minute. Without a report the condition is empty and the severity -1.
+	Condition string  `json:"condition"`
+	Severity  int     `json:"severity"`
+	Causes    []Cause `json:"causes"`
+}
+
+// Cause is a reported cause.
+type Cause struct {
+	Name string `json:"name"`
+	// Role is primary, contributing or notice.
+	Role   string `json:"role"`
+	Detail string `json:"detail"`
+	// Share is that of the harm which the processor attributes to the cause, 0 where it
+	// publishes none.
+	Share float64 `json:"share"`
+}
