@@ -1,0 +1,3 @@
+package stories
+
+var knees = []Knee{}
