@@ -20,11 +20,11 @@ type Server struct {
 	// was drawn under them. serials and sentHere count requests, those of Send.
 	drawnUnder        *values
 	serials, sentHere int
-	engines      []*core
-	stats        []*observed.Stats
-	adapters     []adapterLog
-	rates        []rates
-	val          values
+	engines           []*core
+	stats             []*observed.Stats
+	adapters          []adapterLog
+	rates             []rates
+	val               values
 
 	now     float64
 	change  int     // The next of cfg.Changes.
