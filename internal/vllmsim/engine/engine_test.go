@@ -148,7 +148,7 @@ func TestTheLatencyOfALoneRequestIsTheFormulas(t *testing.T) {
 			o := s.Outcomes()[0]
 
 			m, f := Llama8B(), DefaultFrontEnd()
-			want := f.RequestSeconds + f.PromptTokenSeconds*float64(prompt)
+			want := f.RequestSeconds + f.PromptTokenSeconds*float64(prompt) + f.DelaySeconds
 			for done := 0; done < prompt; {
 				n := min(8192, prompt-done)
 				want += m.StepTime(Batch{

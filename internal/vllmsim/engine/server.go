@@ -173,10 +173,12 @@ func (s *Server) toEngine(r *request) {
 		s.reports = append(s.reports, rep)
 		return
 	}
-	r.takenUp, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	tokenized := 0.0
+	r.takenUp, tokenized = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.queued = tokenized + f.DelaySeconds
 	r.stamped = r.takenUp
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
-		r.stamped = r.queued
+		r.stamped = tokenized
 	}
 	r.firstQueued = r.queued
 	r.tokens, r.cached = r.prompt, -1
