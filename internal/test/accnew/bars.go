@@ -17,7 +17,7 @@ type Bar struct {
 }
 
 // Verdict is the bar's result as a word.
-func (b *Bar) Verdict() string {
+func (b Bar) Verdict() string {
 	switch {
 	case b.Unmeasured:
 		return "not measured"

@@ -195,7 +195,9 @@ func (t *table) recorded(scores []Score, there bool) {
 			keep := func(s *Score) bool {
 				return s.Traffic == kind.Name && s.Recorded == recorded && (s.Kind == stories.Single || s.Kind == stories.Healthy)
 			}
-			m := tally(scores, stories.Inferred, func(s *Score, v *Verdict) bool { return keep(s) && s.Kind == stories.Single && v.Effect >= strongEffect })
+			m := tally(scores, stories.Inferred, func(s *Score, v *Verdict) bool {
+				return keep(s) && s.Kind == stories.Single && v.Effect >= strongEffect
+			})
 			warnings, hours := 0, 0.0
 			for i := range scores {
 				if s := &scores[i]; keep(s) && s.Kind == stories.Healthy {

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -83,7 +84,7 @@ func faultOf(p engine.Parameter) *fault {
 
 // inject plans a fault with an effect, or one without a size.
 func (f *fault) inject(at, over, until, effect float64) Injected {
-	in := Injected{Parameter: f.parameter.String(), Cause: causeOf[f.parameter], At: at, Over: over, Until: until, Wanted: effect}
+	in := Injected{Parameter: f.parameter.String(), Cause: judge.CauseOf(f.parameter), At: at, Over: over, Until: until, Wanted: effect}
 	if f.value != 0 {
 		in.Over, in.Wanted = 0, 0
 	}

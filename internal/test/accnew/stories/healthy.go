@@ -100,7 +100,7 @@ func recordings(set Set, each int) []Plan {
 	for n := range each {
 		for i := range faults {
 			f := &faults[i]
-			if f.value != 0 || !inferred(causeOf[f.parameter]) {
+			if f.value != 0 || !inferred(judge.CauseOf(f.parameter)) {
 				continue
 			}
 			s := begin(set, Single, fmt.Sprintf("%s-recorded-%s-%d", set, f.parameter, n))

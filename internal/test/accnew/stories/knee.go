@@ -60,12 +60,12 @@ func FindKnee(ctx context.Context, name, kind string) (Knee, error) {
 
 // openKnee is the highest rate without a growing queue, within 3 %.
 func openKnee(ctx context.Context, model engine.Model, kind string) (float64, error) {
-	mix, err := traffic.Generate(kind, kneeSeed, 2, 4*hour)
+	mix, err := traffic.Generate(kind, kneeSeed, 0.15, 24*hour)
 	if err != nil {
 		return 0, err
 	}
 	if len(mix.Arrivals) < 1000 {
-		return 0, fmt.Errorf("traffic %q has %d requests in four hours, too few", kind, len(mix.Arrivals))
+		return 0, fmt.Errorf("traffic %q has %d requests in a day, too few", kind, len(mix.Arrivals))
 	}
 	holds := func(rate float64) (bool, error) {
 		t := evenly(mix, rate)
@@ -183,9 +183,7 @@ func simulate(ctx context.Context, c engine.Config, length float64, ended func(e
 		}
 		server.AdvanceTo(at)
 		for _, o := range server.Outcomes() {
-			if o != nil {
-				ended(*o)
-			}
+			ended(o)
 		}
 	}
 	return nil

@@ -110,10 +110,19 @@ func pick(set Set, f *fault, n int) background {
 	if len(choices) == 0 { // No tuned traffic has blocks.
 		choices = pairsOf(HeldOut, func(b *background) bool { return modelTuned(b.model) && f.fits(b) })
 	}
+	// Fewer than leastRate requests per second are too few to judge most minutes by.
 	order := rand.New(rand.NewPCG(uint64(f.parameter), 0x0bac)).Perm(len(choices))
 	b := choices[order[n%len(order)]]
-	return newBackground(b.model, b.traffic, loads[(n+3*int(f.parameter))%len(loads)])
+	load := loads[(n+3*int(f.parameter))%len(loads)]
+	if !b.closed() {
+		load = max(load, min(0.95, leastRate/kneeOf(b.model, b.traffic).Rate))
+	}
+	return newBackground(b.model, b.traffic, load)
 }
+
+// leastRate is the least arrival rate of stories with a fault: of a minute with fewer than
+// twenty requests it is not known whether it was harmful.
+const leastRate = 0.45
 
 // builder collects what a story is made of.
 type builder struct {
@@ -296,7 +305,7 @@ func pairStories(set Set, n int) []Plan {
 		s := begin(set, Pair, fmt.Sprintf("%s-pair-%d", set, i))
 		first := faultOf(pairable[i%len(pairable)])
 		second := first
-		for causeOf[second.parameter] == causeOf[first.parameter] {
+		for judge.CauseOf(second.parameter) == judge.CauseOf(first.parameter) {
 			second = faultOf(one(s.draw, pairable))
 		}
 		both := func(b *background) bool {
