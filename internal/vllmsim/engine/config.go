@@ -24,7 +24,8 @@ type Config struct {
 	BlockSize int
 	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
 	// max_num_batched_tokens and max_model_len; 0 takes the model's, which are vLLM's
-	// defaults for its GPU, and for the length 16384, which users set.
+	// defaults for its GPU, and for the length 16384, which users set, or what traffic needs,
+	// see Traffic.ModelLen.
 	MaxSeqs, MaxBatchedTokens, MaxModelLen int
 	// NoPrefixCaching switches prefix caching off.
 	NoPrefixCaching bool
@@ -156,7 +157,6 @@ func (c Config) withDefaults() (Config, error) {
 		{&c.BlockSize, 16},
 		{&c.MaxSeqs, cmp.Or(c.Model.MaxSeqs, 1024)},
 		{&c.MaxBatchedTokens, cmp.Or(c.Model.MaxBatchedTokens, 8192)},
-		{&c.MaxModelLen, 16384},
 		{&c.Blocks, c.Model.Blocks},
 		{&c.FrontEnd.Processes, 1},
 	} {
@@ -173,6 +173,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Estimates == (Estimates{}) {
 		c.Estimates = Estimates{1, 1, 1}
+	}
+	if c.MaxModelLen == 0 {
+		c.MaxModelLen = c.Workload.Traffic.ModelLen((c.Blocks-1)*c.BlockSize - len(c.Speculation.Acceptance))
 	}
 	for _, cost := range []float64{
 		c.FrontEnd.DelaySeconds, c.FrontEnd.RequestSeconds, c.FrontEnd.PromptTokenSeconds, c.FrontEnd.BatchSeconds, c.FrontEnd.TokenSeconds,
