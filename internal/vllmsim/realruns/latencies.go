@@ -31,7 +31,17 @@ type latencies struct {
 // observation is n times the same value, at a time.
 type observation struct{ at, value, n float64 }
 
-// observe collects the latencies of a recording.
+// latencies returns those of a recording; they are collected once.
+func (r *Recording) latencies(source Source) *latencies {
+	if r.collected[source] == nil {
+		if r.collected == nil {
+			r.collected = map[Source]*latencies{}
+		}
+		r.collected[source] = r.observe(source)
+	}
+	return r.collected[source]
+}
+
 func (r *Recording) observe(source Source) *latencies {
 	out := &latencies{firsts: r.starts()}
 	if source == Clients {
@@ -140,6 +150,7 @@ func unmatched(starts []observation, requests []Request) []observation {
 func (r *Recording) remainder(known *latencies) []observation {
 	var out []observation
 	var work, left float64
+	of := r.tokensOf(known.requests)
 	for i := 1; i < len(r.Rows); i++ {
 		a, b := &r.Rows[i-1], &r.Rows[i]
 		work += (a.Running + b.Running) / 2 * (b.At - a.At)
@@ -147,14 +158,7 @@ func (r *Recording) remainder(known *latencies) []observation {
 		if tokens < 0 {
 			work, left, tokens = 0, 0, b.Generated
 		}
-		for j := range known.requests {
-			q := &known.requests[j]
-			left -= q.gaps(a.At, b.At)
-			if q.First > a.At && q.First <= b.At {
-				left--
-			}
-		}
-		left += tokens - count(known.firsts, a.At, b.At)
+		left += tokens - of[i] - count(known.firsts, a.At, b.At)
 		if tokens > 0 {
 			if n := math.Floor(left); n >= 1 && work > 0 {
 				n = min(n, tokens)
@@ -162,6 +166,26 @@ func (r *Recording) remainder(known *latencies) []observation {
 				left -= n
 			}
 			work = 0
+		}
+	}
+	return out
+}
+
+// tokensOf is how many tokens the requests got between each row and the one before.
+func (r *Recording) tokensOf(requests []Request) []float64 {
+	out := make([]float64, len(r.Rows))
+	for j := range requests {
+		q := &requests[j]
+		i := sort.Search(len(r.Rows), func(i int) bool { return r.Rows[i].At >= q.First })
+		for before := math.Inf(-1); i < len(r.Rows) && before < q.Last; i++ {
+			if i > 0 {
+				before = r.Rows[i-1].At
+			}
+			out[i] += q.gaps(before, r.Rows[i].At)
+			if q.First > before {
+				out[i]++
+			}
+			before = r.Rows[i].At
 		}
 	}
 	return out

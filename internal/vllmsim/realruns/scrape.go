@@ -92,9 +92,12 @@ type scraper struct {
 	recording *Recording
 	latencies *latencies
 	source    Source
-	bounds    map[string][]float64
-	restarts  []int
-	begin     time.Time
+	// histograms are by the names of their families. They have what was observed up to a
+	// time, by a process that began at another.
+	histograms  map[string]*sums
+	until, born float64
+	restarts    []int
+	begin       time.Time
 	// last is the last scrape that succeeded, while the series live.
 	last pmetric.Metrics
 	live bool
@@ -117,13 +120,13 @@ func newScraper(r *Recording, source Source, begin time.Time) (*scraper, error) 
 		return nil, err
 	}
 	s := &scraper{
-		recording: r, latencies: r.observe(source), source: source, bounds: map[string][]float64{},
-		restarts: r.restarts(), begin: begin,
+		recording: r, latencies: r.latencies(source), source: source, histograms: map[string]*sums{},
+		restarts: r.restarts(), begin: begin, until: -math.MaxFloat64, born: -math.MaxFloat64,
 	}
 	shown.Engines = []*observed.Stats{observed.NewStats(0)}
 	for _, f := range shown.Families() {
 		if len(f.Points) > 0 && len(f.Points[0].Bounds) > 0 {
-			s.bounds[f.Name] = f.Points[0].Bounds
+			s.histograms[f.Name] = &sums{bounds: f.Points[0].Bounds}
 		}
 	}
 	return s, nil
@@ -200,10 +203,19 @@ func (s *scraper) fill(b *batch, i int) {
 			b.counter(c, c.read(row))
 		}
 	}
+	if since != s.born {
+		for _, h := range s.histograms {
+			*h = sums{bounds: h.bounds}
+		}
+		s.born, s.until = since, since
+	}
 	for _, d := range distributions {
 		if (d.clients || d.phases) && s.source == Gauges || d.phases && !r.Counts.Phases {
 			continue
 		}
-		b.histogram(d.name, d.observe(s.latencies, since, row.At), s.bounds[d.family])
+		h := s.histograms[d.family]
+		h.add(d.observe(s.latencies, s.until, row.At))
+		b.histogram(d.name, h)
 	}
+	s.until = row.At
 }
