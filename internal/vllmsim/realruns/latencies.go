@@ -61,13 +61,13 @@ func (r *Recording) starts() []observation {
 	resuming := 0.0
 	step := 0.0
 	var work float64
-	for i := range r.Rows {
-		now := &r.Rows[i]
-		before := Row{Usage: now.Usage, Prompt: now.Prompt, Generated: now.Generated, Preempted: now.Preempted, Finished: now.Finished, At: now.At}
-		if i > 0 {
-			before = r.Rows[i-1]
-		}
-		if i > 0 && (now.Finished < before.Finished || now.Generated < before.Generated) {
+	// Nothing is known about those that run in the first row.
+	for range int(r.Rows[0].Waiting) {
+		queue = append(queue, r.Rows[0].At)
+	}
+	for i := 1; i < len(r.Rows); i++ {
+		now, before := &r.Rows[i], r.Rows[i-1]
+		if now.Finished < before.Finished || now.Generated < before.Generated {
 			queue, resuming, work = nil, 0, 0
 			before = Row{At: now.At}
 		}
@@ -105,9 +105,6 @@ func (r *Recording) starts() []observation {
 // finished is how many requests ended between row i-1 and row i: by the counter, or by the
 // requests of a recording that lacks it.
 func (r *Recording) finished(i int) float64 {
-	if i == 0 {
-		return 0
-	}
 	from, to := &r.Rows[i-1], &r.Rows[i]
 	if r.Counts.Finished {
 		return max(to.Finished-from.Finished, 0)

@@ -101,6 +101,8 @@ type scraper struct {
 	// last is the last scrape that succeeded, while the series live.
 	last pmetric.Metrics
 	live bool
+	// failed is true where the last scrape failed.
+	failed bool
 }
 
 func newScraper(r *Recording, source Source, begin time.Time) (*scraper, error) {
@@ -166,7 +168,7 @@ func (s *scraper) scrape(at, timeout float64) (pmetric.Metrics, float64) {
 		if s.live {
 			b.end(s.last)
 		}
-		s.live = false
+		s.live, s.failed = false, true
 		b.gauge("vllm.up", 0)
 		b.labelled("vllm.scrape.failure", "outcome", "timeout", 1)
 		return metrics, answered
@@ -175,10 +177,10 @@ func (s *scraper) scrape(at, timeout float64) (pmetric.Metrics, float64) {
 	s.last = pmetric.NewMetrics()
 	metrics.CopyTo(s.last)
 	b.gauge("vllm.up", 1)
-	if !s.live {
+	if s.failed {
 		b.gone("vllm.scrape.failure", "outcome", "timeout")
 	}
-	s.live = true
+	s.live, s.failed = true, false
 	return metrics, answered
 }
 
