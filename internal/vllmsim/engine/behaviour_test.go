@@ -54,7 +54,7 @@ func TestRequestsAreServedInTheOrderOfTheirArrival(t *testing.T) {
 	}
 	require.Greater(t, len(admissions), 1000)
 	last := 0.0
-	for id := range s.arrivals.count {
+	for id := range s.serials {
 		if at, ok := admissions[id]; ok {
 			require.GreaterOrEqual(t, at, last-1e-9)
 			last = at
@@ -213,7 +213,9 @@ func TestAStarvedFrontEndDelaysClientsButNotTheEngine(t *testing.T) {
 	}
 	_, healthy := run(1)
 	_, starved := run(40)
-	assert.Less(t, overhead(healthy), 0.005)
+	delay := DefaultFrontEnd().DelaySeconds
+	assert.Greater(t, overhead(healthy), delay)
+	assert.Less(t, overhead(healthy), delay+0.01)
 	assert.Greater(t, overhead(starved), 0.1)
 	assert.InEpsilon(t, mean(healthy.Decode), mean(starved.Decode), 0.3)
 }

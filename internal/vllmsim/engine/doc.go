@@ -38,8 +38,8 @@
 //   - Step times are computed by a formula with efficiencies that were not measured
 //     here (see Model). One step begins when the last has ended, without the
 //     overlap of asynchronous scheduling.
-//   - Front-end costs are guesses of the right size. Several API server
-//     processes count as one that is so many times as fast.
+//   - Front-end costs are fitted to a few published benchmarks (see DefaultFrontEnd).
+//     Several API server processes count as one that is so many times as fast.
 //   - Prompts share only their beginning (a system prompt); there are no
 //     conversations whose next turn finds the last one.
 //   - The choices of a request, and the beams of a search, share their prompt with each

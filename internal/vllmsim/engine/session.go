@@ -43,10 +43,10 @@ func (s *Server) nextChunk(r *request) {
 	r.tokens += t.prompt
 	r.stopAt += t.output
 	r.output += t.output
-	arrived := 0.0
-	arrived, r.queued = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(t.prompt))
+	arrived, tokenized := s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(t.prompt))
+	r.queued = tokenized + f.DelaySeconds
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
-		arrived = r.queued
+		arrived = tokenized
 	}
 	if s.cfg.Semantics.SessionPerChunk {
 		r.stamped = arrived
