@@ -17,20 +17,20 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-var updateDefects = flag.Bool("defects", false, "write the table of defects into docs/simulator.md")
+var updateDefects = flag.Bool("defects", false, "write the table of defects into docs/reference/scenarios.md")
 
 const (
-	simulatorPage = "../../docs/simulator.md"
-	defectsBegin  = "<!-- defects: begin -->\n"
-	defectsEnd    = "<!-- defects: end -->"
-	defectsHead   = "| Defect | How the simulator shows it |\n|---|---|\n"
+	scenarioPage = "../../docs/reference/scenarios.md"
+	defectsBegin = "<!-- defects: begin -->\n"
+	defectsEnd   = "<!-- defects: end -->"
+	defectsHead  = "| Defect | How the simulator shows it |\n|---|---|\n"
 )
 
 // demonstrations have an entry for each defect of the catalogue.
 var demonstrations = slices.Concat(shownByServers, shownByRequests)
 
 // Each defect of the catalogue is either shown by servers of its versions, which a test of its
-// own proves, or is not simulated for a reason. docs/simulator.md says the same.
+// own proves, or is not simulated for a reason. docs/reference/scenarios.md says the same.
 func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	byID := map[catalog.DefectID]demonstration{}
 	for _, d := range demonstrations {
@@ -53,7 +53,7 @@ func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	for id := range byID {
 		assert.Fail(t, "an entry for no defect of the catalogue", "%s", id)
 	}
-	page, err := os.ReadFile(simulatorPage)
+	page, err := os.ReadFile(scenarioPage)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(page), defectsBegin)
 	require.True(t, found)
@@ -61,7 +61,7 @@ func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	require.True(t, found)
 	if *updateDefects {
 		table = defectsHead + rows.String()
-		require.NoError(t, os.WriteFile(simulatorPage, []byte(before+defectsBegin+table+defectsEnd+after), 0o644))
+		require.NoError(t, os.WriteFile(scenarioPage, []byte(before+defectsBegin+table+defectsEnd+after), 0o644))
 	}
 	assert.Equal(t, defectsHead+rows.String(), table, "to update it: go test ./internal/vllmsim -run EveryKnownDefect -defects")
 }

@@ -9,13 +9,24 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
+// Clock is where a processor gets the time from.
+type Clock = clocks.Clock
+
 // NewFactory returns the factory of the vllm processor.
-func NewFactory() processor.Factory {
-	factory := &factory{}
+func NewFactory() processor.Factory { return NewFactoryWithClock(clocks.Real{}) }
+
+// NewFactoryWithClock returns a factory of processors that take the time from a clock other
+// than that of the machine, for simulations and for tests on recorded metrics: there, days
+// pass in seconds. The points of a batch must not be ahead of the clock. A clock that moves
+// only when its owner says so can call what Every was given at that moment, in the
+// goroutine of its owner.
+func NewFactoryWithClock(by Clock) processor.Factory {
+	factory := &factory{clock: by}
 	return processor.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
@@ -24,12 +35,15 @@ func NewFactory() processor.Factory {
 }
 
 // factory has what the instances of one processor in several pipelines share.
-type factory struct{ archives archive.Shared }
+type factory struct {
+	clock    Clock
+	archives archive.Shared
+}
 
 func (f *factory) createMetricsProcessor(
 	ctx context.Context, settings processor.Settings, cfg component.Config, next consumer.Metrics,
 ) (processor.Metrics, error) {
-	p, err := newProcessor(cfg.(*Config), settings, next, &f.archives)
+	p, err := newProcessor(cfg.(*Config), settings, next, &f.archives, f.clock)
 	if err != nil {
 		return nil, err
 	}

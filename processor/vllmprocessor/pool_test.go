@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
@@ -222,7 +223,7 @@ func TestWithoutAConfigurationThereAreNoPools(t *testing.T) {
 		assert.Len(t, sink.AllMetrics(), 1)
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
-	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{})
+	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, clocks.Real{})
 	require.NoError(t, err)
 	assert.Nil(t, inner.pools())
 }

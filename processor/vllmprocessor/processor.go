@@ -59,7 +59,7 @@ const (
 	leastEngines = 16
 )
 
-func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics, archives *archive.Shared) (*vllmProcessor, error) {
+func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics, archives *archive.Shared, by Clock) (*vllmProcessor, error) {
 	own, err := telemetry.New(settings.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		window:    window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
 		logger:    settings.Logger,
 		version:   settings.BuildInfo.Version,
-		now:       time.Now,
+		now:       by.Now,
 		telemetry: own,
 		status:    &archive.Status{},
 		resources: map[string]*resource{},
@@ -80,9 +80,9 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 	now := func() time.Time { return p.now() }
 	err = p.addStages(&stage.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
-		Now: now, Each: p.each, Enabled: config.enabled, Emits: config.emits,
+		Now: now, Every: by.Every, Each: p.each, Enabled: config.enabled, Emits: config.emits,
 		Archive: archive.Settings{
-			Shared: archives, ID: settings.ID, Extension: config.Storage, Status: p.status, Now: now, Logger: settings.Logger,
+			Shared: archives, ID: settings.ID, Extension: config.Storage, Status: p.status, Now: now, Every: by.Every, Logger: settings.Logger,
 			Failed:  func() { own.ProcessorVllmFailedSaves.Add(context.Background(), 1) },
 			Dropped: func(n int) { own.ProcessorVllmDroppedStates.Add(context.Background(), int64(n)) },
 		},

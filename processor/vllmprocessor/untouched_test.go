@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -34,7 +35,7 @@ func emittingAll(tb testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{})
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, clocks.Real{})
 	require.NoError(tb, err)
 	// Whatever the times of the points are, they are not in the future.
 	p.now = func() time.Time { return time.Unix(0, math.MaxInt64) }

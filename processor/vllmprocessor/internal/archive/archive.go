@@ -2,7 +2,6 @@ package archive
 
 import (
 	"cmp"
-	"context"
 	"hash/maphash"
 	"slices"
 	"sort"
@@ -35,10 +34,9 @@ type archive struct {
 
 	// saving lets one write happen at a time. It is taken before the locks of the
 	// servers, and these before mu.
-	saving  sync.Mutex
-	warned  time.Time
-	stop    context.CancelFunc
-	stopped chan struct{}
+	saving sync.Mutex
+	warned time.Time
+	stop   func()
 
 	mu    sync.Mutex
 	users []*User

@@ -47,8 +47,10 @@ type Settings struct {
 	ID        component.ID
 	Extension *component.ID
 	Status    *Status
-	Now       func() time.Time
-	Logger    *zap.Logger
+	// Now is the clock, and Every calls a function at an interval of it, see clocks.Clock.
+	Now    func() time.Time
+	Every  func(d time.Duration, f func()) (stop func())
+	Logger *zap.Logger
 	// Failed counts a write that failed, Dropped states for which there was no room.
 	Failed  func()
 	Dropped func(n int)

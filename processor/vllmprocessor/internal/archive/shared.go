@@ -109,7 +109,6 @@ func (u *User) Shutdown(ctx context.Context) error {
 	}
 	if last {
 		a.stop()
-		<-a.stopped
 	}
 	a.save(ctx)
 	if !last {

@@ -74,21 +74,7 @@ func (a *archive) load(ctx context.Context, user *User) {
 
 // run saves until stop is called.
 func (a *archive) run() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.stop, a.stopped = cancel, make(chan struct{})
-	go func() {
-		defer close(a.stopped)
-		ticker := time.NewTicker(a.Interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				a.save(context.Background())
-			}
-		}
-	}()
+	a.stop = a.Every(a.Interval, func() { a.save(context.Background()) })
 }
 
 // save writes the states of all users. A write that fails loses nothing: the next one

@@ -101,8 +101,9 @@ type Processor struct {
 	Window, MaxStaleness time.Duration
 	Telemetry            *telemetry.Telemetry
 	Archive              archive.Settings
-	// Now is the clock.
-	Now func() time.Time
+	// Now is the clock, and Every calls a function at an interval of it, see clocks.Clock.
+	Now   func() time.Time
+	Every func(d time.Duration, f func()) (stop func())
 	// Each calls visit for every server, with its lock held.
 	Each func(visit func(server *Server))
 	// Enabled reports whether a metric is switched on. Emits reports whether the

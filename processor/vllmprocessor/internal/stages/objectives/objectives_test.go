@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -33,8 +34,8 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	own, err := telemetry.New(settings.TelemetrySettings)
 	require.NoError(t, err)
 	s, err := New(config, &stage.Processor{
-		Settings: settings, Telemetry: own, Now: time.Now, Each: func(func(*stage.Server)) {}, Enabled: func(string) bool { return true },
-		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now},
+		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stage.Server)) {}, Enabled: func(string) bool { return true },
+		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
 	})
 	require.NoError(t, err)
 	return s, logs

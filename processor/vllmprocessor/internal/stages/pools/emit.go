@@ -28,19 +28,6 @@ type warnings struct {
 	logged   time.Time
 }
 
-func (s *Stage) run(ctx context.Context) {
-	ticker := time.NewTicker(s.interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.tick(ctx)
-		}
-	}
-}
-
 // tick sends the metrics of the pools. It holds no lock while it sends, and waits for
 // the consumer for one interval.
 func (s *Stage) tick(ctx context.Context) {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -60,7 +61,7 @@ func newBench(t *testing.T, config Config) *bench {
 	require.NoError(t, err)
 	p := &stage.Processor{
 		Settings: settings, Next: next, Window: time.Minute, MaxStaleness: 5 * time.Minute, Telemetry: own,
-		Now: func() time.Time { return b.now }, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
+		Now: func() time.Time { return b.now }, Every: clocks.Real{}.Every, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
 		Each: func(visit func(*stage.Server)) {
 			for _, server := range b.servers {
 				visit(server)

@@ -37,10 +37,11 @@ type Stage struct {
 	// attributes is for reuse.
 	attributes []string
 
+	// cancel ends the call of the next consumer that is under way, stop the calls.
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	stop   func()
 
-	// What follows belongs to the goroutine. diagnosis is nil where it is switched off.
+	// What follows belongs to tick. diagnosis is nil where it is switched off.
 	series    delivery.Series
 	diagnosis *diagnosis.Pools
 	history   delivery.History
@@ -81,11 +82,11 @@ func resourceOf(settings processor.Settings) pcommon.Resource {
 	return resource
 }
 
-// Start starts the goroutine that sends.
+// Start begins to send.
 func (s *Stage) Start(context.Context, component.Host) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.done.Go(func() { s.run(ctx) })
+	s.stop = s.Every(s.interval, func() { s.tick(ctx) })
 	return nil
 }
 
@@ -93,7 +94,7 @@ func (s *Stage) Start(context.Context, component.Host) error {
 // context.
 const shutdownPatience = 5 * time.Second
 
-// Shutdown ends the goroutine. It waits some seconds for a consumer that neither returns
+// Shutdown ends the sending. It waits some seconds for a consumer that neither returns
 // nor heeds its context.
 func (s *Stage) Shutdown(ctx context.Context) error {
 	if s.cancel == nil {
@@ -102,7 +103,7 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 	s.cancel()
 	done := make(chan struct{})
 	go func() {
-		s.done.Wait()
+		s.stop()
 		close(done)
 	}()
 	patience := time.NewTimer(shutdownPatience)
