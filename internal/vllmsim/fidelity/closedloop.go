@@ -19,6 +19,7 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 	type cell struct{ clients, prompt, output int }
 	type measured struct{ ttft, tpot float64 }
 	cells := map[engineOf]map[cell]measured{}
+	varied := map[engineOf]bool{}
 	err := d.each("closed-loop.csv", func(r row) {
 		e := engineOf{r.text("gpu"), r.text("model"), r.whole("tp"), r.text("quant"), "bf16"}
 		if _, known := shapes[e.model]; !known || e.dtype == "nvfp4" {
@@ -30,6 +31,8 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		if cells[e] == nil {
 			cells[e] = map[cell]measured{}
 		}
+		// Lengths vary in the runs of that source which has prompts of 8192 tokens.
+		varied[e] = varied[e] || r.whole("prompt_tokens") == 8192
 		cells[e][cell{r.whole("concurrency"), r.whole("prompt_tokens"), r.whole("output_tokens")}] = measured{r.number("ttft_ms"), r.number("tpot_ms")}
 	})
 	if err != nil {
@@ -46,7 +49,7 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		for c, real := range cells[e] {
 			cfg := engine.Config{
 				Seed: 1, Model: m, FrontEnd: engine.DefaultFrontEnd(), MaxModelLen: c.prompt + c.output + 64,
-				Workload: engine.Workload{Clients: c.clients, Traffic: lengths(c.prompt, c.output, c.clients*perClient)},
+				Workload: engine.Workload{Clients: c.clients, Traffic: lengths(c.prompt, c.output, c.clients*perClient, varied[e])},
 			}
 			a, err := run(ctx, cfg, c.clients*perClient)
 			if err != nil {
@@ -61,10 +64,8 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 	return out, nil
 }
 
-// lengths are requests of a benchmark. Where prompts have 1024 or 8192 tokens lengths vary
-// by up to a fifth below it; those of the other source are equal.
-func lengths(prompt, output, requests int) *engine.Traffic {
-	varied := prompt == 8192 || prompt == 1024
+// lengths are requests of a benchmark, equal or up to a fifth shorter.
+func lengths(prompt, output, requests int, varied bool) *engine.Traffic {
 	rng := rand.New(rand.NewPCG(1, 1))
 	length := func(n int) int32 {
 		if varied {

@@ -94,10 +94,10 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 	}
 	conversations := together(turns)
 	cfg := engine.Config{
-		Seed: 1, Model: m, FrontEnd: engine.DefaultFrontEnd(), Blocks: c.capacity / 16, MaxSeqs: c.clients, MaxModelLen: 32768,
+		Seed: 1, Model: m, FrontEnd: engine.DefaultFrontEnd(), Blocks: c.capacity / blockTokens, MaxSeqs: c.clients, MaxModelLen: 32768,
 		Workload: engine.Workload{
 			Clients: c.clients,
-			Traffic: &engine.Traffic{Name: c.name, BlockTokens: 16, Conversations: conversations},
+			Traffic: &engine.Traffic{Name: c.name, BlockTokens: blockTokens, Conversations: conversations},
 		},
 	}
 	a, err := run(ctx, cfg, len(turns))
@@ -139,6 +139,9 @@ func fourBits(cells []cell) []cell {
 	return out
 }
 
+// blockTokens is the size of a KV block.
+const blockTokens = 16
+
 // together puts conversations together from requests. The next turn has the number after
 // the answer's, was sent when that had ended, and its prompt contains prompt and answer.
 func together(turns []turn) []engine.Conversation {
@@ -171,11 +174,12 @@ func together(turns []turn) []engine.Conversation {
 		var c engine.Conversation
 		for j, think := i, 0.0; j >= 0; j = next[j] {
 			t := turns[j]
-			c.Turns = append(c.Turns, engine.Turn{
-				Think: think, Prompt: int32(t.prompt), Output: int32(t.output),
+			said := engine.Turn{Think: think, Prompt: int32(t.prompt), Output: int32(t.output)}
+			if blocks := said.Prompt / blockTokens; blocks > 0 {
 				// What was said before stands at the beginning of every prompt.
-				Prefix: []engine.BlockRun{{First: 0, Last: int32(t.prompt+t.output)/16 - 1}},
-			})
+				said.Prefix = []engine.BlockRun{{First: 0, Last: blocks - 1}}
+			}
+			c.Turns = append(c.Turns, said)
 			if k := next[j]; k >= 0 {
 				think = max(0, turns[k].sent-t.ended)
 			}

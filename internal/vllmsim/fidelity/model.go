@@ -1,0 +1,98 @@
+package fidelity
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/profile"
+)
+
+const componentsFile = "components.csv.gz"
+
+// model returns the simulator's model of an engine: from the table of components where it
+// has the pair with this cache, otherwise from components put together from the kernels.
+func (d *data) model(e engineOf) (engine.Model, error) {
+	found := false
+	if e.kv == "bf16" {
+		err := d.each(componentsFile, func(r row) {
+			found = found || (r.text("gpu") == e.gpu && r.text("model") == e.model && r.whole("tp") == e.tp && r.text("dtype") == e.dtype)
+		})
+		if err != nil {
+			return engine.Model{}, err
+		}
+	}
+	if found {
+		return profile.Read(filepath.Join(d.profiles, componentsFile), e.gpu, e.model, e.tp, e.dtype)
+	}
+	cells, err := d.compose(e)
+	if err != nil {
+		return engine.Model{}, err
+	}
+	return d.read(e, cells)
+}
+
+// read gives components to the simulator in the way in which its users do.
+func (d *data) read(e engineOf, cells []cell) (engine.Model, error) {
+	path, err := d.writeComponents(e, cells)
+	if err != nil {
+		return engine.Model{}, err
+	}
+	return profile.Read(path, e.gpu, e.model, e.tp, e.dtype)
+}
+
+// stepTime is how long the simulated step takes for recorded work, in seconds. What belongs
+// to several requests is spread evenly over them.
+func stepTime(m engine.Model, w work) float64 {
+	var b engine.Batch
+	for i := range w.decodeRequests {
+		b.AddDecode(1, part(w.decodeKV, w.decodeRequests, i))
+	}
+	for i := range w.prefillRequests {
+		b.AddChunk(part(w.prefillTokens, w.prefillRequests, i), part(w.prefillKV, w.prefillRequests, i))
+	}
+	return m.StepTime(b, engine.Nominal())
+}
+
+// part is the i-th of n parts of a sum.
+func part(sum, n, i int) int { return sum*(i+1)/n - sum*i/n }
+
+// sortedEngines returns the engines in the order of their names.
+func sortedEngines[V any](of map[engineOf]V) []engineOf {
+	out := make([]engineOf, 0, len(of))
+	for e := range of {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b engineOf) int {
+		if a.String() < b.String() {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// qwen05L4 and qwen06H100 are small models, of which there are no measured parts: the
+// formula of the simulator with the makers' rates (L4: 300 GB/s, 121 TFLOP/s; H100: 3.35
+// TB/s, 989 TFLOP/s) and the models' published shapes.
+func qwen05L4() engine.Model {
+	m := formula("0.5b-l4", 300e9, 121e12)
+	m.WeightBytes, m.FlopsPerToken, m.KVBytes = 0.988e9, 0.988e9, 12288
+	m.Layers, m.Width, m.Blocks = 24, 896, 50000
+	return m
+}
+
+func qwen06H100() engine.Model {
+	m := formula("0.6b-h100", 3.35e12, 989e12)
+	m.WeightBytes, m.FlopsPerToken, m.KVBytes = 1.19e9, 1.19e9, 114688
+	m.Layers, m.Width, m.Blocks = 28, 2048, 20000
+	return m
+}
+
+// formula has the efficiencies that H100s reach in the measured tables.
+func formula(name string, bandwidth, compute float64) engine.Model {
+	return engine.Model{
+		Name: name, GPUs: 1, Bandwidth: bandwidth, Compute: compute, StepSeconds: 1e-3, SequenceSeconds: 5e-6,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
+	}
+}
