@@ -264,7 +264,7 @@ func (s *Server) continueEnded(rep *report) {
 // request for ever.
 func (s *Server) reportEmptyStep(c *core) {
 	c.unreported = false
-	c.batch = Batch{}
+	c.batch.reset()
 	rep := s.newReport()
 	rep.engine, rep.end = c.index, s.now
 	c.finishReport(rep)
