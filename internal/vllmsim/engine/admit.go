@@ -93,6 +93,7 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 		if (first || c.cfg.Semantics.RecountPreempted) && c.cfg.Semantics.RecountBlocked {
 			c.count(r, len(hit)*size)
 		}
+		r.found, r.lookedUp = append(r.found[:0], hit...), c.pool.changes
 		return full
 	}
 	for _, b := range hit {
@@ -150,12 +151,26 @@ func (c *core) start(r *request, now float64, budget *int, active *uint64) {
 
 // lookup returns the blocks that already hold the beginning of the request's
 // tokens, but never all of them. The slice is valid until the next call.
+//
+// A request at the head of a queue is looked up before each step. A long prompt has
+// thousands of blocks, so what was found the last time is not looked for again: a block
+// that still has its key is the one that the key would find.
 func (c *core) lookup(r *request) []int32 {
 	c.hits = c.hits[:0]
 	if c.cfg.NoPrefixCaching {
 		return c.hits
 	}
-	for i := range (r.tokens - 1) / c.cfg.BlockSize {
+	most := (r.tokens - 1) / c.cfg.BlockSize
+	if len(r.found) > 0 && r.lookedUp == c.pool.changes && len(r.found) <= most {
+		return r.found
+	}
+	for i, b := range r.found {
+		if i == most || c.pool.keys[b] != c.key(r, i) {
+			break
+		}
+		c.hits = append(c.hits, b)
+	}
+	for i := len(c.hits); i < most; i++ {
 		key := c.key(r, i)
 		b := int32(0)
 		if key&sharedKey != 0 {

@@ -54,7 +54,7 @@ func TestRequestsAreServedInTheOrderOfTheirArrival(t *testing.T) {
 	}
 	require.Greater(t, len(admissions), 1000)
 	last := 0.0
-	for id := range s.arrivals.count {
+	for id := range s.serials {
 		if at, ok := admissions[id]; ok {
 			require.GreaterOrEqual(t, at, last-1e-9)
 			last = at

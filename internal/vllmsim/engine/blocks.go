@@ -18,6 +18,8 @@ type blockPool struct {
 	shared map[uint64]int32
 	// withheld is how many blocks something else has, wanted how many it wants.
 	withheld, wanted int
+	// changes counts what can change the result of a lookup.
+	changes uint64
 	// residency follows blocks; nil if that is switched off.
 	residency *residency
 }
@@ -76,10 +78,14 @@ func (p *blockPool) take() int32 {
 }
 
 func (p *blockPool) forget(b int32) {
+	if p.keys[b] == 0 {
+		return
+	}
 	if p.keys[b]&sharedKey != 0 {
 		delete(p.shared, p.keys[b])
 	}
 	p.keys[b] = 0
+	p.changes++
 }
 
 // hold adds a user to a block whose content was found.
@@ -112,6 +118,7 @@ func (p *blockPool) name(b int32, key uint64) {
 		p.shared[key] = b
 	}
 	p.keys[b] = key
+	p.changes++
 }
 
 // withhold takes free blocks away, or returns them, until withheld equals wanted.
@@ -133,6 +140,7 @@ func (p *blockPool) withhold() {
 
 // reset makes all content unfindable, as when weights change.
 func (p *blockPool) reset() {
+	p.changes++
 	clear(p.shared)
 	clear(p.keys)
 	p.residency.forget()

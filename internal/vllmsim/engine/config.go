@@ -23,7 +23,8 @@ type Config struct {
 	BlockSize int
 	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
 	// max_num_batched_tokens and max_model_len; 0 takes vLLM's defaults on an
-	// H100: 1024, 8192, and for the length 16384, which users set.
+	// H100: 1024, 8192, and for the length 16384, which users set, or what traffic needs,
+	// see Traffic.ModelLen.
 	MaxSeqs, MaxBatchedTokens, MaxModelLen int
 	// NoPrefixCaching switches prefix caching off.
 	NoPrefixCaching bool
@@ -155,7 +156,6 @@ func (c Config) withDefaults() (Config, error) {
 		{&c.BlockSize, 16},
 		{&c.MaxSeqs, 1024},
 		{&c.MaxBatchedTokens, 8192},
-		{&c.MaxModelLen, 16384},
 		{&c.Blocks, c.Model.Blocks},
 		{&c.FrontEnd.Processes, 1},
 	} {
@@ -179,6 +179,9 @@ func (c Config) withDefaults() (Config, error) {
 		if !(cost >= 0 && !math.IsInf(cost, 1)) {
 			return c, fmt.Errorf("front end: a time of %v s is below 0 or infinite", cost)
 		}
+	}
+	if c.MaxModelLen == 0 {
+		c.MaxModelLen = c.Workload.Traffic.ModelLen((c.Blocks-1)*c.BlockSize - len(c.Speculation.Acceptance))
 	}
 	perDecode := 1 + len(c.Speculation.Acceptance)
 	switch {

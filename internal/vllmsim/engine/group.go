@@ -20,10 +20,6 @@ type group struct {
 	longest, choices int
 }
 
-// firstMember is the number of the first member of a group. Numbers of clients' requests are
-// smaller.
-const firstMember = 1 << 31
-
 // submitGroup gives the engine the first requests of a group.
 func (s *Server) submitGroup(r *request) {
 	n := r.choices
@@ -50,9 +46,10 @@ func (s *Server) addMembers(r *request, n, longer int) {
 			corrupted: r.corrupted, unscheduled: r.unscheduled, transferFails: r.transferFails,
 			completions: r.completions, streams: r.streams,
 		}
+		member.first, member.serial = member.id, s.newSerial()
 		s.members++
 		// They find the prompt of each other in the cache, and no other request does.
-		member.prefix, member.shared = firstMember+r.id, r.prompt
+		member.prefix, member.shared = groupPrefix|r.serial, r.prompt
 		if g.width > 0 {
 			member.prompt += longer
 			member.output, member.stopAt, member.maxTokens, member.end = 1, 1, 1, EndLength

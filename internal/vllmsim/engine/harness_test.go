@@ -31,10 +31,10 @@ func start(t *testing.T, cfg Config) *Server {
 // send lets one request arrive now, whatever the workload draws.
 func send(s *Server, prompt, output int, change ...func(*request)) *request {
 	r := &request{
-		id: 1_000_000 + s.arrivals.count, arrived: s.now, prompt: prompt, output: output, stopAt: output, end: EndStop,
+		id: callersFirst + s.sentHere, arrived: s.now, prompt: prompt, output: output, stopAt: output, end: EndStop,
 		prefix: -1, remote: 1, leaves: math.Inf(1), streams: true,
 	}
-	s.arrivals.count++
+	s.sentHere++
 	for _, c := range change {
 		c(r)
 	}

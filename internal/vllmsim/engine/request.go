@@ -132,6 +132,23 @@ type request struct {
 	maxGap float64
 	gaps   gapCounts
 	base   gapCounts
+
+	// first is Outcome.First; serial is unique within the server.
+	first, serial int
+	// what is what traffic has of it, sender its client in a closed loop; asked are the
+	// values under which it was drawn, where it can be sent again.
+	what   *recorded
+	sender *client
+	asked  *values
+	cut    bool // Longer than the model allows.
+	// timedOut is true if the client left because of its timeout.
+	timedOut bool
+	// keys are those of the first full blocks, where traffic has them. found are the
+	// blocks of the last lookup, after which the request did not fit, and lookedUp is the
+	// state of the cache at that time.
+	keys     []uint64
+	found    []int32
+	lookedUp uint64
 }
 
 // pause ends the time in which the request's gaps were those of all steps.
@@ -147,7 +164,7 @@ func (r *request) pause(all *gapCounts) {
 
 func (r *request) outcome(now float64, all *gapCounts) Outcome {
 	o := Outcome{
-		ID: r.id, Engine: r.engine, Arrived: r.arrived, Ended: now,
+		ID: r.id, First: r.first, Engine: r.engine, Arrived: r.arrived, Ended: now,
 		Prompt: r.prompt, Cached: max(0, r.cached), Output: r.generated,
 		MaxGap: r.maxGap, Preemptions: r.preemptions, Corrupted: r.corrupted,
 	}

@@ -192,10 +192,39 @@ func (c *core) nameShared(r *request, reach int) {
 // key identifies the content of a full block, like vLLM's hash: its tokens, all tokens
 // before it, and the adapter.
 func (c *core) key(r *request, block int) uint64 {
-	if (block+1)*c.cfg.BlockSize <= r.shared {
+	switch {
+	case (block+1)*c.cfg.BlockSize > r.shared:
+		return uint64(r.serial)<<20 | uint64(block)
+	case r.prefix >= 0:
 		return sharedKey | uint64(r.adapter)<<56 | uint64(r.prefix)<<20 | uint64(block)
+	case r.keys == nil:
+		r.keys = r.what.keys(r.shared, c.cfg.BlockSize, r.adapter)
 	}
-	return uint64(r.id+1)<<20 | uint64(block)
+	return r.keys[block]
+}
+
+// groupPrefix marks the numbers of beginnings that the members of a group have in common.
+const groupPrefix = 1 << 35
+
+// keys returns the keys of the full blocks in the first tokens of a prompt. Everything up to
+// the end of a block of the cache is known to be equal where the block of the traffic is equal
+// in which that end is.
+func (w *recorded) keys(tokens, size, adapter int) []uint64 {
+	out := make([]uint64, 0, tokens/size)
+	runs, passed := w.prefix, 0 // How many blocks of the traffic were in the runs before.
+	for end := size; end <= tokens; end += size {
+		place := (end - 1) / w.tokens
+		for place-passed > int(runs[0].Last-runs[0].First) {
+			passed += int(runs[0].Last-runs[0].First) + 1
+			runs = runs[1:]
+		}
+		of, number := w.conversation, uint64(int(runs[0].First)+place-passed)
+		if end <= w.shared {
+			of, number = 1<<63|uint64(w.shared), 0
+		}
+		out = append(out, sharedKey|mix(of, number, uint64(end), uint64(adapter)))
+	}
+	return out
 }
 
 func (c *core) preemptNewest() {

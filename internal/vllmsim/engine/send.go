@@ -27,12 +27,13 @@ func (s *Server) Send(q Request) int {
 	if output < q.Output || (q.MaxTokens > 0 && output >= q.MaxTokens) {
 		end = EndLength
 	}
+	id := callersFirst + s.sentHere
 	r := &request{
-		id: s.arrivals.count, arrived: s.now, prompt: prompt, output: output, stopAt: output, maxTokens: q.MaxTokens,
+		id: id, first: id, arrived: s.now, prompt: prompt, output: output, stopAt: output, maxTokens: q.MaxTokens,
 		prefix: max(0, q.Prefix), shared: max(0, min(q.Shared, prompt)), adapter: max(0, min(q.Adapter, maxAdapters)),
 		remote: 1, leaves: math.Inf(1), streams: q.Stream, completions: true, end: end,
 	}
-	s.arrivals.count++
+	s.sentHere++
 	s.submit(r)
 	return r.id
 }

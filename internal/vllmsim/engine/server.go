@@ -14,6 +14,12 @@ type Server struct {
 	arrivals *arrivals
 	// countedSince is when the statistics began.
 	countedSince float64
+	loop         *loop
+	sends        sends
+	// drawnUnder are the present values, for requests that can be sent again; nil if none
+	// was drawn under them. serials and sentHere count requests, those of Send.
+	drawnUnder        *values
+	serials, sentHere int
 	engines      []*core
 	stats        []*observed.Stats
 	adapters     []adapterLog
@@ -54,13 +60,14 @@ func New(cfg Config) (*Server, error) {
 		journal:  journal{to: cfg.Journal, lookups: map[int][]Event{}},
 		arrivals: newArrivals(cfg.Seed, cfg.Workload, cfg.MaxModelLen),
 	}
+	s.loop = newLoop(s.arrivals)
 	if cfg.KeepOutcomes {
 		s.live = map[int]*request{}
 	}
 	for range cfg.Engines {
 		s.addEngine()
 	}
-	s.seekArrival()
+	s.setRate(0, s.val[ParamArrivalRate])
 	return s, nil
 }
 
@@ -81,7 +88,8 @@ func (s *Server) AdvanceTo(t float64) {
 }
 
 // next carries out the earliest event up to t. At equal times changes are
-// first, then arrivals, clients that leave, and engines in their order.
+// first, then arrivals, clients that leave, parts of requests that come back, what clients
+// send in reaction to an answer, answers, and engines in their order.
 func (s *Server) next(t float64) bool {
 	at, what := s.nextChange(), 0
 	if s.arrivals.at < at {
@@ -92,6 +100,12 @@ func (s *Server) next(t float64) bool {
 	}
 	if len(s.returning) > 0 && s.returning[0].at < at {
 		at, what = s.returning[0].at, 4
+	}
+	if len(s.sends) > 0 && s.sends[0].at < at {
+		at, what = s.sends[0].at, 5
+	}
+	if s.head < len(s.reports) && s.reacts() && s.reports[s.head].stamp < at {
+		at, what = s.reports[s.head].stamp, 6
 	}
 	which := (*core)(nil)
 	for _, c := range s.engines {
@@ -107,13 +121,18 @@ func (s *Server) next(t float64) bool {
 	case 0:
 		s.apply(s.cfg.Changes[s.change])
 		s.change++
-		s.seekArrival()
+		s.drawnUnder = nil
+		s.setRate(s.now, s.val[ParamArrivalRate])
 	case 1:
 		s.arrive()
 	case 2:
 		s.leave(heap.Pop(&s.leavers).(*request))
 	case 4:
 		s.comeBack()
+	case 5:
+		s.sendDue()
+	case 6:
+		s.catchUp(s.now)
 	default:
 		s.work(which)
 	}
@@ -127,8 +146,6 @@ func (s *Server) nextChange() float64 {
 	return math.Inf(1)
 }
 
-func (s *Server) seekArrival() { s.arrivals.seek(s.nextChange(), s.val[ParamArrivalRate]) }
-
 // serve adds some seconds of work for the front end at this moment. It returns when that
 // work begins and ends.
 func (s *Server) serve(seconds float64) (begin, end float64) {
@@ -139,13 +156,20 @@ func (s *Server) serve(seconds float64) (begin, end float64) {
 
 // arrive takes in the next request.
 func (s *Server) arrive() {
-	r := s.arrivals.take(&s.val)
-	s.seekArrival()
-	s.submit(r)
+	if r := s.arrivals.take(&s.val); r != nil {
+		s.submit(s.asked(r))
+	}
+}
+
+// newSerial returns the next serial number of a request.
+func (s *Server) newSerial() int {
+	s.serials++
+	return s.serials
 }
 
 // submit gives a request to the front end.
 func (s *Server) submit(r *request) {
+	r.serial = s.newSerial()
 	if s.live != nil {
 		s.live[r.id] = r
 	}
@@ -317,6 +341,8 @@ func (s *Server) leave(r *request) {
 		}
 		return
 	}
+	w := &s.cfg.Workload
+	r.timedOut = w.Timeout > 0 && r.leaves == r.arrived+w.Timeout
 	if r.group == nil {
 		s.drop(r, EndLeft)
 		return
@@ -369,6 +395,10 @@ func (s *Server) drop(r *request, end End) {
 
 // addOutcome records the outcome of a request that has ended.
 func (s *Server) addOutcome(r *request, at float64) {
+	r.keys, r.found = nil, nil
+	if s.reacts() {
+		s.react(r, at)
+	}
 	if s.live == nil {
 		return
 	}

@@ -106,8 +106,13 @@ func (c *core) accepted(r *request, drafted int, rep *report) int {
 	return n
 }
 
-// uniform mixes numbers into one between 0 and 1 (the finalizer of splitmix64).
+// uniform mixes numbers into one between 0 and 1.
 func uniform(numbers ...uint64) float64 {
+	return float64(mix(numbers...)>>11) / (1 << 53)
+}
+
+// mix mixes numbers into one (the finalizer of splitmix64).
+func mix(numbers ...uint64) uint64 {
 	x := uint64(0)
 	for _, n := range numbers {
 		x += n + 0x9e3779b97f4a7c15
@@ -115,7 +120,7 @@ func uniform(numbers ...uint64) float64 {
 		x = (x ^ x>>27) * 0x94d049bb133111eb
 		x ^= x >> 31
 	}
-	return float64(x>>11) / (1 << 53)
+	return x
 }
 
 func (c *core) dropDone() {

@@ -22,7 +22,9 @@ func (s *Server) Unfinished() []Outcome {
 		o.End = EndNone
 		out = append(out, o)
 	}
-	slices.SortFunc(out, func(a, b Outcome) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Arrived, b.Arrived), cmp.Compare(a.ID, b.ID))
+	})
 	return out
 }
 

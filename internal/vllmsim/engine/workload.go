@@ -70,8 +70,14 @@ type Workload struct {
 	// Traffic is replayed instead of drawing arrivals and lengths: the rate and what belongs
 	// to it, Prompt and Output mean nothing then. Speed divides the times of its arrivals (0
 	// means 1), From is where it begins, in its own seconds.
+	//
+	// MaxTokens, adapters, impatient clients and all the rest are still drawn, and a
+	// shared beginning where the traffic has no blocks. What is not set does not happen: no
+	// traffic has clients that leave. Requests longer than the model allows are cut.
 	Traffic     *Traffic
 	Speed, From float64
+	// Part is for one of several servers that share a traffic or a closed loop.
+	Part Part
 	// Clients is the number of clients of a closed loop, each of which sends its next request
 	// when it has the answer to the last one; 0 is an open loop. Think is the mean pause
 	// before it where the traffic has none, ThinkMost bounds every pause; both in seconds.
@@ -115,7 +121,7 @@ func (w Workload) check() error {
 			w.BurstFactor < 0 || (w.BurstFactor > 0 && (!(w.BurstEvery > 0) || !(w.BurstSeconds > 0))),
 			"bursts need a factor, a distance and a length above 0",
 		},
-		{!(w.Prompt.Median >= 1 && w.Output.Median >= 1), "median lengths must be at least 1 token"},
+		{w.Traffic == nil && !(w.Prompt.Median >= 1 && w.Output.Median >= 1), "median lengths must be at least 1 token"},
 		{!(w.Prompt.Sigma >= 0 && w.Output.Sigma >= 0), "sigma of lengths must not be below 0"},
 		{w.Prefixes < 0 || w.PrefixTokens < 0 || w.Adapters < 0, "numbers of prefixes and adapters must not be below 0"},
 		{w.Adapters > maxAdapters, fmt.Sprintf("adapters: %d is above %d", w.Adapters, maxAdapters)},
@@ -140,7 +146,63 @@ func (w Workload) check() error {
 			return fmt.Errorf("workload: max_tokens %d is below 0", n)
 		}
 	}
+	return w.checkSource()
+}
+
+// checkSource checks where requests come from, and when again.
+func (w *Workload) checkSource() error {
+	for _, c := range []struct {
+		wrong bool
+		text  string
+	}{
+		{!(w.Speed >= 0 && w.Speed <= 1e6), fmt.Sprintf("speed %v is not between 0 and 1000000", w.Speed)},
+		{!(w.From >= 0 && w.From <= 1e9), fmt.Sprintf("the traffic cannot begin at %v s; want 0 to a billion", w.From)},
+		{w.Clients < 0 || w.Clients > maxClients, fmt.Sprintf("%d clients are not between 0 and %d", w.Clients, maxClients)},
+		{!(w.Think >= 0 && w.ThinkMost >= 0 && w.Think <= 1e9 && w.ThinkMost <= 1e9), "pauses of clients must be between 0 s and a billion"},
+		{w.Retries < 0 || w.Retries > maxRetries, fmt.Sprintf("%d retries are not between 0 and %d", w.Retries, maxRetries)},
+		{!(w.RetryAfter >= 0 && w.RetryAfter <= 1e6), fmt.Sprintf("the time before a retry, %v s, is not between 0 s and a million", w.RetryAfter)},
+		{!(w.Timeout >= 0), fmt.Sprintf("timeout %v s is below 0", w.Timeout)},
+		{!(w.Part.From >= 0 && w.Part.To >= w.Part.From), fmt.Sprintf("part from %v to %v", w.Part.From, w.Part.To)},
+	} {
+		if c.wrong {
+			return fmt.Errorf("workload: %s", c.text)
+		}
+	}
+	t := w.Traffic
+	if t == nil {
+		return nil
+	}
+	switch rate := float64(len(t.Arrivals)) / t.Span * w.speed(); {
+	case len(t.Arrivals) == 0 && len(t.Conversations) == 0:
+		return fmt.Errorf("workload: traffic %q has no requests", t.Name)
+	case w.Clients > 0 && len(t.Conversations) == 0:
+		return fmt.Errorf("workload: traffic %q has the times of its requests, so it is an open loop and has no clients", t.Name)
+	case w.Clients == 0 && len(t.Arrivals) == 0:
+		return fmt.Errorf("workload: traffic %q has conversations, so it is a closed loop; give the number of clients", t.Name)
+	case rate > 1e5:
+		return fmt.Errorf("workload: traffic %q has %v requests per second, more than 100000", t.Name, rate)
+	}
+	if err := t.check(); err != nil {
+		return fmt.Errorf("workload: traffic %q: %w", t.Name, err)
+	}
 	return nil
+}
+
+// speed is that of traffic.
+func (w *Workload) speed() float64 {
+	if w.Speed == 0 {
+		return 1
+	}
+	return w.Speed
+}
+
+// After returns the workload as a server gets it that begins so many seconds later: traffic
+// goes on where it is.
+func (w Workload) After(seconds float64) Workload {
+	if w.Traffic != nil {
+		w.From += seconds * w.speed()
+	}
+	return w
 }
 
 // maxMembers is the greatest number of choices and of beams.
