@@ -112,24 +112,41 @@ func (d *data) compose(e engineOf) ([]cell, error) {
 	return slices.Concat(cells, attention, reduce), nil
 }
 
-// attention returns the cells of both attention components.
+// attention returns the cells of both attention components. Where kernels were not measured
+// at the model's heads, decoding is that of half as many heads over as many of the cache,
+// since it reads the cache, and a prompt's is that of as many heads over twice as many of
+// the cache, since it computes.
 func (d *data) attention(e engineOf, heads, kvHeads int, layers float64) ([]cell, error) {
-	var cells []cell
-	prefill := map[float64]float64{}
+	var exact, near []cell
+	prompts, nearPrompts := map[float64]float64{}, map[float64]float64{}
 	err := d.each("kernels-attention.csv.gz", func(r row) {
-		if r.text("gpu") != e.gpu || r.text("kv_dtype") != e.kv || r.whole("heads") != heads || r.whole("kv_heads") != kvHeads {
+		if r.text("gpu") != e.gpu || r.text("kv_dtype") != e.kv {
 			return
 		}
+		h, kv := r.whole("heads"), r.whole("kv_heads")
 		batch, tokens, ms := r.number("batch"), r.number("tokens"), layers*r.number("ms")
-		switch {
-		case r.text("kind") == "decode":
-			cells = append(cells, cell{component: "decode_attention", x: batch, y: tokens, ms: ms})
-		case batch == 1:
-			prefill[tokens] = ms
+		decode := cell{component: "decode_attention", x: batch, y: tokens, ms: ms}
+		switch decodes := r.text("kind") == "decode"; {
+		case decodes && h == heads && kv == kvHeads:
+			exact = append(exact, decode)
+		case decodes && h == heads/2 && kv == kvHeads:
+			near = append(near, decode)
+		case decodes || batch != 1:
+		case h == heads && kv == kvHeads:
+			prompts[tokens] = ms
+		case h == heads && kv == 2*kvHeads:
+			nearPrompts[tokens] = ms
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	cells, prefill := exact, prompts
+	if len(cells) == 0 {
+		cells = near
+	}
+	if len(prefill) == 0 {
+		prefill = nearPrompts
 	}
 	if len(cells) == 0 || len(prefill) < 2 {
 		return nil, fmt.Errorf("there are no times of attention for %s with %d and %d heads and a %s cache", e.gpu, heads, kvHeads, e.kv)

@@ -60,7 +60,8 @@ func (a answers) each(of func(engine.Outcome) float64) []float64 {
 	return out
 }
 
-// first and gaps are in milliseconds; requests with one token have no gap.
+// first and gaps are in milliseconds, as clients see them: with the way through the front
+// end. Requests with one token have no gap.
 func (a answers) first() []float64 {
 	return a.each(func(o engine.Outcome) float64 { return 1e3 * o.FirstToken })
 }
@@ -69,7 +70,7 @@ func (a answers) gaps() []float64 {
 	var out []float64
 	for _, o := range a.outcomes {
 		if o.Output > 1 {
-			out = append(out, 1e3*o.MeanGap)
+			out = append(out, 1e3*(o.Ended-o.Arrived-o.FirstToken)/float64(o.Output-1))
 		}
 	}
 	return out

@@ -77,6 +77,7 @@ func sortedEngines[V any](of map[engineOf]V) []engineOf {
 // TB/s, 989 TFLOP/s) and the models' published shapes.
 func qwen05L4() engine.Model {
 	m := formula("0.5b-l4", 300e9, 121e12)
+	m.MaxSeqs, m.MaxBatchedTokens = 256, 2048 // vLLM's defaults for small GPUs.
 	m.WeightBytes, m.FlopsPerToken, m.KVBytes = 0.988e9, 0.988e9, 12288
 	m.Layers, m.Width, m.Blocks = 24, 896, 50000
 	return m
@@ -92,7 +93,9 @@ func qwen06H100() engine.Model {
 // formula has the efficiencies that H100s reach in the measured tables.
 func formula(name string, bandwidth, compute float64) engine.Model {
 	return engine.Model{
-		Name: name, GPUs: 1, Bandwidth: bandwidth, Compute: compute, StepSeconds: 1e-3, SequenceSeconds: 5e-6,
+		Name: name, GPUs: 1, Bandwidth: bandwidth, Compute: compute, StepSeconds: 1.5e-3, SequenceSeconds: 5e-6,
 		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
 	}
 }
+
+func (d *data) cacheOf(e engineOf) (float64, string) { return 1, "later" }
