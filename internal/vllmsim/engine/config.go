@@ -174,15 +174,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Estimates == (Estimates{}) {
 		c.Estimates = Estimates{1, 1, 1}
 	}
+	if c.MaxModelLen == 0 {
+		c.MaxModelLen = c.Workload.Traffic.ModelLen((c.Blocks-1)*c.BlockSize - len(c.Speculation.Acceptance))
+	}
 	for _, cost := range []float64{
 		c.FrontEnd.DelaySeconds, c.FrontEnd.RequestSeconds, c.FrontEnd.PromptTokenSeconds, c.FrontEnd.BatchSeconds, c.FrontEnd.TokenSeconds,
 	} {
 		if !(cost >= 0 && !math.IsInf(cost, 1)) {
 			return c, fmt.Errorf("front end: a time of %v s is below 0 or infinite", cost)
 		}
-	}
-	if c.MaxModelLen == 0 {
-		c.MaxModelLen = c.Workload.Traffic.ModelLen((c.Blocks-1)*c.BlockSize - len(c.Speculation.Acceptance))
 	}
 	perDecode := 1 + len(c.Speculation.Acceptance)
 	switch {

@@ -20,11 +20,11 @@ type Server struct {
 	// was drawn under them. serials and sentHere count requests, those of Send.
 	drawnUnder        *values
 	serials, sentHere int
-	engines      []*core
-	stats        []*observed.Stats
-	adapters     []adapterLog
-	rates        []rates
-	val          values
+	engines           []*core
+	stats             []*observed.Stats
+	adapters          []adapterLog
+	rates             []rates
+	val               values
 
 	now     float64
 	change  int     // The next of cfg.Changes.
@@ -197,12 +197,11 @@ func (s *Server) toEngine(r *request) {
 		s.reports = append(s.reports, rep)
 		return
 	}
-	tokenized := 0.0
-	r.takenUp, tokenized = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
-	r.queued = tokenized + f.DelaySeconds
+	r.takenUp, r.tokenized = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.queued = r.tokenized + f.DelaySeconds
 	r.stamped = r.takenUp
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
-		r.stamped = tokenized
+		r.stamped = r.tokenized
 	}
 	r.firstQueued = r.queued
 	r.tokens, r.cached = r.prompt, -1

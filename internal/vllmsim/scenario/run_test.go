@@ -230,3 +230,10 @@ func decodeStep(tokens, bandwidth float64) float64 {
 func promptStep(tokens, clock float64) float64 {
 	return 0.0015 + 0.000005 + 15e9*tokens/(0.55*989e12*clock) + 4*32*4096*tokens*(tokens/2)/(0.4*989e12*clock)
 }
+
+// outside is what the front end adds to a lone request, with its work so many times as long.
+// The engine has the default front end, whose delay between processes is no work.
+func outside(prompt, factor float64) float64 {
+	f := engine.DefaultFrontEnd()
+	return f.DelaySeconds + factor*(f.RequestSeconds+prompt*f.PromptTokenSeconds+f.BatchSeconds+f.TokenSeconds)
+}
