@@ -19,7 +19,6 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 	type cell struct{ clients, prompt, output int }
 	type measured struct{ ttft, tpot float64 }
 	cells := map[engineOf]map[cell]measured{}
-	varied := map[engineOf]bool{}
 	err := d.each("closed-loop.csv", func(r row) {
 		e := engineOf{r.text("gpu"), r.text("model"), r.whole("tp"), r.text("quant"), "bf16"}
 		if _, known := shapes[e.model]; !known || e.dtype == "nvfp4" {
@@ -31,8 +30,6 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		if cells[e] == nil {
 			cells[e] = map[cell]measured{}
 		}
-		// Lengths vary in the runs of that source which has prompts of 8192 tokens.
-		varied[e] = true
 		cells[e][cell{r.whole("concurrency"), r.whole("prompt_tokens"), r.whole("output_tokens")}] = measured{r.number("ttft_ms"), r.number("tpot_ms")}
 	})
 	if err != nil {
@@ -49,7 +46,7 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		for c, real := range cells[e] {
 			cfg := engine.Config{
 				Seed: 1, Model: m, FrontEnd: engine.DefaultFrontEnd(), MaxModelLen: c.prompt + c.output + 64,
-				Workload: engine.Workload{Clients: c.clients, Traffic: lengths(c.prompt, c.output, c.clients*perClient, varied[e])},
+				Workload: engine.Workload{Clients: c.clients, Traffic: lengths(c.prompt, c.output, c.clients*perClient, true)},
 			}
 			a, err := run(ctx, cfg, c.clients*perClient)
 			if err != nil {

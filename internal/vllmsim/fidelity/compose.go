@@ -1,15 +1,13 @@
 package fidelity
 
 import (
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
-	"strconv"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // shape is the architecture of a dense model. Heads have a size of 128.
@@ -19,6 +17,7 @@ type shape struct {
 
 var shapes = map[string]shape{
 	"Llama-3.1-8B":  {32, 4096, 32, 8, 14336, 128256},
+	"Llama-3.3-70B": {80, 8192, 64, 8, 28672, 128256},
 	"Llama-3.1-70B": {80, 8192, 64, 8, 28672, 128256},
 	"Qwen3-32B":     {64, 5120, 64, 8, 25600, 151936},
 }
@@ -37,54 +36,20 @@ func (e engineOf) String() string {
 	return fmt.Sprintf("%s, %s %s, TP %d", e.gpu, e.model, e.dtype, e.tp)
 }
 
-// cell is a line of a table of components.
-type cell struct {
-	component string
-	x, y, ms  float64
-	plain     bool // Without y.
-}
-
-// writeComponents writes a table of components for the profile reader.
-func (d *data) writeComponents(e engineOf, cells []cell) (string, error) {
-	path := filepath.Join(d.scratch, fmt.Sprintf("%s-%s-%d-%s-%s.csv", e.gpu, e.model, e.tp, e.dtype, e.kv))
-	f, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	out := csv.NewWriter(f)
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	if err := out.Write([]string{"gpu", "model", "tp", "dtype", "vllm", "component", "x", "y", "ms"}); err != nil {
-		return "", err
-	}
-	for _, c := range cells {
-		y := ""
-		if !c.plain {
-			y = number(c.y)
-		}
-		if err := out.Write([]string{e.gpu, e.model, strconv.Itoa(e.tp), e.dtype, "", c.component, number(c.x), y, number(c.ms)}); err != nil {
-			return "", err
-		}
-	}
-	out.Flush()
-	return path, out.Error()
-}
-
 // compose puts the components of a dense model together from the times of kernels, in the
 // way in which the reference data does it for others: products by interpolation in the
 // logarithms of their sizes, attention at the heads of one GPU, two all-reduces per layer.
-func (d *data) compose(e engineOf) ([]cell, error) {
+func (d *data) compose(e engineOf) (p engine.Parts, err error) {
 	s, known := shapes[e.model]
 	if !known {
-		return nil, fmt.Errorf("the shape of %s is not known", e.model)
+		return p, fmt.Errorf("the shape of %s is not known", e.model)
 	}
 	products, err := d.products(e.gpu, e.dtype)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	heads, kvHeads := s.heads/e.tp, max(1, s.kvHeads/e.tp)
 	layers := float64(s.layers)
-	var cells []cell
 	for _, tokens := range []float64{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384} {
 		layer := 0.0
 		for _, nk := range [][2]int{
@@ -95,42 +60,38 @@ func (d *data) compose(e engineOf) ([]cell, error) {
 		} {
 			layer += products.at(float64(nk[0]), float64(nk[1]), tokens)
 		}
-		cells = append(cells, cell{component: "gemm", x: tokens, ms: layers * layer, plain: true})
+		p.Products = append(p.Products, point(tokens, 0, layers*layer))
 	}
 	for seqs := 1.0; seqs <= 512; seqs *= 2 {
-		ms := products.at(float64(s.vocabulary/e.tp), float64(s.hidden), seqs)
-		cells = append(cells, cell{component: "lm_head", x: seqs, ms: ms, plain: true})
+		p.Head = append(p.Head, point(seqs, 0, products.at(float64(s.vocabulary/e.tp), float64(s.hidden), seqs)))
 	}
-	attention, err := d.attention(e, heads, kvHeads, layers)
-	if err != nil {
-		return nil, err
+	if p.Decode, p.Prefill, err = d.attention(e, heads, kvHeads, layers); err != nil {
+		return p, err
 	}
-	reduce, err := d.allReduce(e, float64(s.hidden), layers)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(cells, attention, reduce), nil
+	p.AllReduce, err = d.allReduce(e, float64(s.hidden), layers)
+	return p, err
 }
 
-// attention returns the cells of both attention components. Where kernels were not measured
+func point(x, y, ms float64) engine.Point { return engine.Point{X: x, Y: y, Seconds: ms / 1e3} }
+
+// attention returns the times of generating sequences and of chunks of prompts. Where kernels were not measured
 // at the model's heads, decoding is that of half as many heads over as many of the cache,
 // since it reads the cache, and a prompt's is that of as many heads over twice as many of
 // the cache, since it computes.
-func (d *data) attention(e engineOf, heads, kvHeads int, layers float64) ([]cell, error) {
-	var exact, near []cell
+func (d *data) attention(e engineOf, heads, kvHeads int, layers float64) (decode, chunks []engine.Point, err error) {
+	var exact, near []engine.Point
 	prompts, nearPrompts := map[float64]float64{}, map[float64]float64{}
-	err := d.each("kernels-attention.csv.gz", func(r row) {
+	err = d.each("kernels-attention.csv.gz", func(r row) {
 		if r.text("gpu") != e.gpu || r.text("kv_dtype") != e.kv {
 			return
 		}
 		h, kv := r.whole("heads"), r.whole("kv_heads")
 		batch, tokens, ms := r.number("batch"), r.number("tokens"), layers*r.number("ms")
-		decode := cell{component: "decode_attention", x: batch, y: tokens, ms: ms}
 		switch decodes := r.text("kind") == "decode"; {
 		case decodes && h == heads && kv == kvHeads:
-			exact = append(exact, decode)
+			exact = append(exact, point(batch, tokens, ms))
 		case decodes && h == heads/2 && kv == kvHeads:
-			near = append(near, decode)
+			near = append(near, point(batch, tokens, ms))
 		case decodes || batch != 1:
 		case h == heads && kv == kvHeads:
 			prompts[tokens] = ms
@@ -139,17 +100,17 @@ func (d *data) attention(e engineOf, heads, kvHeads int, layers float64) ([]cell
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cells, prefill := exact, prompts
-	if len(cells) == 0 {
-		cells = near
+	decode, prefill := exact, prompts
+	if len(decode) == 0 {
+		decode = near
 	}
 	if len(prefill) == 0 {
 		prefill = nearPrompts
 	}
-	if len(cells) == 0 || len(prefill) < 2 {
-		return nil, fmt.Errorf("there are no times of attention for %s with %d and %d heads and a %s cache", e.gpu, heads, kvHeads, e.kv)
+	if len(decode) == 0 || len(prefill) < 2 {
+		return nil, nil, fmt.Errorf("there are no times of attention for %s with %d and %d heads and a %s cache", e.gpu, heads, kvHeads, e.kv)
 	}
 	known := newSeries(prefill)
 	for _, chunk := range []float64{16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384} {
@@ -160,13 +121,13 @@ func (d *data) attention(e engineOf, heads, kvHeads int, layers float64) ([]cell
 				// never less than the chunk alone.
 				ms = max(ms-known.at(before), known.at(chunk))
 			}
-			cells = append(cells, cell{component: "prefill_attention", x: chunk, y: before, ms: ms})
+			chunks = append(chunks, point(chunk, before, ms))
 		}
 	}
-	return cells, nil
+	return decode, chunks, nil
 }
 
-func (d *data) allReduce(e engineOf, hidden, layers float64) ([]cell, error) {
+func (d *data) allReduce(e engineOf, hidden, layers float64) ([]engine.Point, error) {
 	if e.tp == 1 {
 		return nil, nil
 	}
@@ -183,11 +144,11 @@ func (d *data) allReduce(e engineOf, hidden, layers float64) ([]cell, error) {
 		return nil, fmt.Errorf("there are no times of all-reduces over %d %s", e.tp, e.gpu)
 	}
 	known := newSeries(times)
-	var cells []cell
+	var out []engine.Point
 	for tokens := 1.0; tokens <= 16384; tokens *= 2 {
-		cells = append(cells, cell{component: "allreduce", x: tokens, ms: 2 * layers * known.at(2*hidden*tokens), plain: true})
+		out = append(out, point(tokens, 0, 2*layers*known.at(2*hidden*tokens)))
 	}
-	return cells, nil
+	return out, nil
 }
 
 // series interpolates in logarithms, and beyond its end in proportion.

@@ -143,7 +143,6 @@ func (s Section) Lines(ctx context.Context, shared string) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
 	lines, err := s.lines(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
@@ -163,8 +162,8 @@ func (s Section) Lines(ctx context.Context, shared string) ([]Line, error) {
 // ErrAbsent is returned where there is no reference data.
 var ErrAbsent = errors.New("no reference data")
 
-// data is the folder of reference data, and one for tables that are put together from it.
-type data struct{ profiles, scratch string }
+// data is the folder of reference data.
+type data struct{ profiles string }
 
 func open(shared string) (*data, error) {
 	profiles := filepath.Join(shared, "profiles")
@@ -173,11 +172,5 @@ func open(shared string) (*data, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp("", "vllmsim-fidelity-")
-	if err != nil {
-		return nil, err
-	}
-	return &data{profiles, scratch}, nil
+	return &data{profiles}, nil
 }
-
-func (d *data) close() { _ = os.RemoveAll(d.scratch) }

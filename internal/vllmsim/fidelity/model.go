@@ -1,6 +1,7 @@
 package fidelity
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -25,20 +26,24 @@ func (d *data) model(e engineOf) (engine.Model, error) {
 	if found {
 		return profile.Read(filepath.Join(d.profiles, componentsFile), e.gpu, e.model, e.tp, e.dtype)
 	}
-	cells, err := d.compose(e)
+	parts, err := d.compose(e)
 	if err != nil {
 		return engine.Model{}, err
 	}
-	return d.read(e, cells)
+	return e.measured(parts)
 }
 
-// read gives components to the simulator in the way in which its users do.
-func (d *data) read(e engineOf, cells []cell) (engine.Model, error) {
-	path, err := d.writeComponents(e, cells)
+// measured is the simulator's model with these parts.
+func (e engineOf) measured(parts engine.Parts) (engine.Model, error) {
+	tables, err := engine.NewTables(parts)
 	if err != nil {
-		return engine.Model{}, err
+		return engine.Model{}, fmt.Errorf("%s: %w", e, err)
 	}
-	return profile.Read(path, e.gpu, e.model, e.tp, e.dtype)
+	return engine.Measured(e.String(), e.card(), tables), nil
+}
+
+func (e engineOf) card() engine.Card {
+	return engine.Card{GPU: e.gpu, Model: e.model, DType: e.dtype, TP: e.tp}
 }
 
 // stepTime is how long the simulated step takes for recorded work, in seconds. What belongs
@@ -97,5 +102,3 @@ func formula(name string, bandwidth, compute float64) engine.Model {
 		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
 	}
 }
-
-func (d *data) cacheOf(e engineOf) (float64, string) { return 1, "later" }

@@ -70,12 +70,12 @@ func published(ctx context.Context, d *data) ([]Line, error) {
 		}
 		what := fmt.Sprintf("[0.5B, L4](%s), %s", sweepL4, clients(c.clients))
 		add(what, TPOT, 0.15, c.itl, quantile(a.gaps(), 0.5), false, "its medians")
-		add(what, TTFT, 0.25, c.ttft, quantile(a.first(), 0.5), c.clients != 8, "its medians")
+		add(what, TTFT, 0.25, c.ttft, quantile(a.first(), 0.5), c.clients == 1, "its medians")
 		add(what, Requests, 0.25, c.rps, a.requestsPerSecond(), false, "")
 	}
 
 	for _, c := range []struct {
-		rate             float64
+		rate              float64
 		tpot, ttft, rate_ float64
 	}{{16, 2.39, 38.9, 15.87}, {math.Inf(1), 5.45, 2905, 94.91}} {
 		a, err := run(ctx, engine.Config{

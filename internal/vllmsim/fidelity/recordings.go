@@ -84,11 +84,11 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 		return nil, err
 	}
 	e := engineOf{"B200-SXM", "Llama-3.1-70B", c.tp, "fp8", "fp8"}
-	cells, err := d.compose(e)
+	parts, err := d.compose(e)
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.read(e, fourBits(cells))
+	m, err := e.measured(fourBits(parts))
 	if err != nil {
 		return nil, err
 	}
@@ -128,15 +128,13 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 
 // fourBits makes 4-bit weights of 8-bit ones: their products take as much less time as
 // their bytes are fewer, half of a byte and a scale of one byte for 16 values.
-func fourBits(cells []cell) []cell {
+func fourBits(p engine.Parts) engine.Parts {
 	const share = 0.5 + 1.0/16
-	out := slices.Clone(cells)
-	for i := range out {
-		if out[i].component == "gemm" {
-			out[i].ms *= share
-		}
+	p.Products = slices.Clone(p.Products)
+	for i := range p.Products {
+		p.Products[i].Seconds *= share
 	}
-	return out
+	return p
 }
 
 // blockTokens is the size of a KV block.

@@ -48,11 +48,11 @@ func wholeRuns(ctx context.Context, d *data) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		cells, err := d.layers(r.of)
+		parts, err := d.layers(r.of)
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.read(r.of, cells)
+		m, err := r.of.measured(parts)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +88,10 @@ func wholeRuns(ctx context.Context, d *data) ([]Line, error) {
 var expertsOf = map[string][2]float64{"Qwen3-30B-A3B": {128, 8}}
 
 // layers puts the components of a model together from the times of its layers.
-func (d *data) layers(e engineOf) ([]cell, error) {
+func (d *data) layers(e engineOf) (p engine.Parts, err error) {
 	tokens, sequences := map[float64]float64{}, map[float64]float64{}
 	moe := map[float64]map[float64]float64{}
-	err := d.each("rtx-layers.csv.gz", func(r row) {
+	err = d.each("rtx-layers.csv.gz", func(r row) {
 		if r.text("gpu") != e.gpu || r.text("model") != e.model || r.whole("tp") != e.tp {
 			return
 		}
@@ -109,29 +109,28 @@ func (d *data) layers(e engineOf) ([]cell, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	if len(tokens) < 2 || len(sequences) < 2 {
-		return nil, fmt.Errorf("there are no times of layers for %s", e)
+		return p, fmt.Errorf("there are no times of layers for %s", e)
 	}
 	mixture := map[float64]float64{}
 	for x, byExperts := range moe {
 		all, each := expertsOf[e.model][0], expertsOf[e.model][1]
 		if all == 0 {
-			return nil, fmt.Errorf("the experts of %s are not known", e.model)
+			return p, fmt.Errorf("the experts of %s are not known", e.model)
 		}
 		mixture[x] = newSeries(byExperts).at(all * (1 - math.Pow(1-each/all, x)))
 	}
-	var cells []cell
 	for _, x := range slices.Sorted(maps.Keys(tokens)) {
 		ms := tokens[x]
 		if len(mixture) > 0 {
 			ms += newSeries(mixture).at(x)
 		}
-		cells = append(cells, cell{component: "gemm", x: x, ms: ms, plain: true})
+		p.Products = append(p.Products, point(x, 0, ms))
 	}
 	for x, ms := range sequences {
-		cells = append(cells, cell{component: "lm_head", x: x, ms: ms, plain: true})
+		p.Head = append(p.Head, point(x, 0, ms))
 	}
 	err = d.each("rtx-attention.csv.gz", func(r row) {
 		if r.text("gpu") != e.gpu || r.text("model") != e.model || r.whole("tp") != e.tp {
@@ -140,10 +139,10 @@ func (d *data) layers(e engineOf) ([]cell, error) {
 		ms := r.number("times_per_step") * r.number("us") / 1e3
 		switch chunk, decodes := r.number("prefill_chunk"), r.number("n_decode"); {
 		case chunk == 0:
-			cells = append(cells, cell{component: "decode_attention", x: decodes, y: r.number("kv_decode"), ms: ms})
+			p.Decode = append(p.Decode, point(decodes, r.number("kv_decode"), ms))
 		case decodes == 0:
-			cells = append(cells, cell{component: "prefill_attention", x: chunk, y: r.number("kv_prefill"), ms: ms})
+			p.Prefill = append(p.Prefill, point(chunk, r.number("kv_prefill"), ms))
 		}
 	})
-	return cells, err
+	return p, err
 }
