@@ -21,11 +21,11 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 	cells := map[engineOf]map[cell]measured{}
 	err := d.each("closed-loop.csv", func(r row) {
 		e := engineOf{r.text("gpu"), r.text("model"), r.whole("tp"), r.text("quant"), "bf16"}
-		if _, known := shapes[e.model]; !known || e.dtype == "nvfp4" {
+		if _, known := shapes[e.model]; !known {
 			return
 		}
 		if e.gpu == "B200-SXM" {
-			e.kv = "fp8"
+			e.kv = "fp8" // As those runs had.
 		}
 		if cells[e] == nil {
 			cells[e] = map[cell]measured{}
@@ -41,7 +41,7 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		tpot := Line{What: e.String(), Quantity: TPOT, Bar: 0.15}
+		tpot := Line{What: e.String(), Quantity: TPOT, Bar: 0.15, Fitted: e.dtype == fourBits && e.tp == 1}
 		ttft := Line{What: e.String(), Quantity: TTFT, Bar: 0.25}
 		for c, real := range cells[e] {
 			cfg := engine.Config{

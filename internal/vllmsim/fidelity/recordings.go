@@ -83,12 +83,7 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engineOf{"B200-SXM", "Llama-3.1-70B", c.tp, "fp8", "fp8"}
-	parts, err := d.compose(e)
-	if err != nil {
-		return nil, err
-	}
-	m, err := e.measured(fourBits(parts))
+	m, err := d.model(engineOf{"B200-SXM", "Llama-3.1-70B", c.tp, fourBits, "fp8"})
 	if err != nil {
 		return nil, err
 	}
@@ -124,17 +119,6 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 		lines[i].What = c.name
 	}
 	return lines, nil
-}
-
-// fourBits makes 4-bit weights of 8-bit ones: their products take as much less time as
-// their bytes are fewer, half of a byte and a scale of one byte for 16 values.
-func fourBits(p engine.Parts) engine.Parts {
-	const share = 0.5 + 1.0/16
-	p.Products = slices.Clone(p.Products)
-	for i := range p.Products {
-		p.Products[i].Seconds *= share
-	}
-	return p
 }
 
 // blockTokens is the size of a KV block.
