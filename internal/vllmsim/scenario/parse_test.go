@@ -83,7 +83,7 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"not YAML":               {"a: [", "f.yaml: not YAML"},
 		"no mapping":             {"- 1", "f.yaml:1: want keys and values"},
 		"unknown key":            {whole20 + "wokload: 1", "f.yaml:4: wokload: unknown key: want one of about, length,"},
-		"unknown inner key":      {"about: x\nworkload:\n  rat: 1", "f.yaml:3: workload.rat: unknown key: want one of like, rate,"},
+		"unknown inner key":      {"about: x\nworkload:\n  rat: 1", "f.yaml:3: workload.rat: unknown key: want one of trace, traffic,"},
 		"a metric":               {whole20 + "changes: [{at: 1m, set: {num_requests_running: 5}}]", "changes[0].set.num_requests_running: unknown key: want one of clock,"},
 		"twice":                  {whole20 + "about: y", "f.yaml:4: about: this key stands here twice"},
 		"about missing":          {"length: 1m\nworkload: {rate: 1}", "f.yaml:1: about: missing"},
