@@ -1,10 +1,10 @@
-package accuracy
+package main
 
 import (
 	"fmt"
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/plot"
 )
 

@@ -23,6 +23,7 @@ var Models = []struct {
 	{"8b-a100", true},
 	{"8b-l40s", false},
 	{"32b-h200", false},
+	{"70b-tp8-h100-fp8", false},
 }
 
 // Traffic is a kind of the traffic generator.
@@ -60,8 +61,8 @@ var pairs = []struct{ model, traffic string }{
 	{"32b-h200", "long-context"},
 	{"8b-h100", "long-context"},
 	{"8b-l40s", "batch"},
-	{"8b-a100", "assistant"},
-	{"32b-h200", "assistant"},
+	{"8b-h100", "assistant"},
+	{"70b-tp8-h100-fp8", "assistant"},
 }
 
 // bands are the loads, as shares of the knee.

@@ -1,4 +1,4 @@
-package accuracy
+package main
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 const (

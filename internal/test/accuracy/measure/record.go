@@ -1,10 +1,10 @@
-package accuracy
+package main
 
 import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 // Record is what is kept of a played story: enough to score it again. It is one line of

@@ -1,4 +1,4 @@
-package accuracy
+package main
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 // Journal keeps records in a file, a line of JSON each, so that a run that was ended

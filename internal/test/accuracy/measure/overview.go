@@ -1,4 +1,4 @@
-package accuracy
+package main
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 // Overview is what a run prints at its end: the headline, the bars, and the cost.

@@ -21,8 +21,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 func main() {
@@ -82,25 +81,25 @@ func run(ctx context.Context) error {
 
 // measure plays a set and writes the page.
 func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool) error {
-	print, err := accuracy.Fingerprint(".")
+	print, err := Fingerprint(".")
 	if err != nil {
 		return err
 	}
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
 	}
-	journal, err := accuracy.OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), print)
+	journal, err := OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), print)
 	if err != nil {
 		return err
 	}
 	defer journal.Close()
-	r := accuracy.Run{
+	r := Run{
 		Player: judge.Play, Journal: journal, Workers: o.workers, Log: os.Stdout, Now: time.Now, CPU: cpu,
 	}
 	if o.minutes > 0 {
 		r.Until = time.Now().Add(time.Duration(o.minutes * float64(time.Minute)))
 	}
-	var records []accuracy.Record
+	var records []Record
 	var broken error
 	if o.only {
 		for i := range plans {
@@ -114,11 +113,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if len(records) == 0 {
 		return errors.Join(errors.New("there are no results"), broken)
 	}
-	origin := accuracy.Origin{
+	origin := Origin{
 		Size: o.size, Command: command(o), Commit: commit(), Print: print, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
-	fmt.Print(accuracy.Overview(records))
+	fmt.Print(Overview(records))
 	if o.set == string(stories.HeldOut) {
 		if err := write(origin, records); err != nil {
 			return errors.Join(err, broken)
@@ -129,20 +128,20 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 
 const pageFile = "docs/why/accuracy.md"
 
-func write(o accuracy.Origin, records []accuracy.Record) error {
+func write(o Origin, records []Record) error {
 	old, err := os.ReadFile(pageFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	picture, err := accuracy.Chart(records)
+	picture, err := Chart(records)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(pageFile), accuracy.Picture), picture, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(pageFile), Picture), picture, 0o644); err != nil {
 		return err
 	}
 	fmt.Println("writes", pageFile)
-	return os.WriteFile(pageFile, []byte(accuracy.Page(o, records, string(old))), 0o644)
+	return os.WriteFile(pageFile, []byte(Page(o, records, string(old))), 0o644)
 }
 
 // one plays one story and prints the lines as "vllmsim judge" does.

@@ -1,4 +1,4 @@
-package accuracy
+package main
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 // table writes rows of a table.

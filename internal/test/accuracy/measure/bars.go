@@ -1,11 +1,11 @@
-package accuracy
+package main
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 // Bar is a value that the next method of the diagnosis must reach. The measure prints

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accnew/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
 const kneesFile = "internal/test/accuracy/stories/knees_table.go"
