@@ -34,7 +34,7 @@ func knees(ctx context.Context) error {
 		if errs[i] != nil {
 			return fmt.Errorf("%s with %s: %w", todo[i][0], todo[i][1], errs[i])
 		}
-		fmt.Fprintf(&b, "{%q, %q, %.4g, %.3g, %.3g},\n", k.Model, k.Traffic, k.Rate, k.FirstToken, k.Gap)
+		fmt.Fprintf(&b, "{%q, %q, %.4g, %.4g, %.3g, %.3g},\n", k.Model, k.Traffic, k.Rate, k.Work, k.FirstToken, k.Gap)
 	}
 	b.WriteString("}\n")
 	text, err := format.Source([]byte(b.String()))

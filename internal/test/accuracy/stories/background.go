@@ -101,6 +101,9 @@ type background struct {
 	trace string
 	// rate is in requests per second, or a number of clients; load is its share of the knee.
 	load, rate float64
+	// work is the mean work of a request at the knee: the load is in work per second. 0 means
+	// that rate is what it says.
+	work float64
 	// rises is when the traffic begins to rise, in seconds; negative for never.
 	rises float64
 	// bursts are times at which the traffic is three times as much for burstSeconds.
@@ -108,7 +111,8 @@ type background struct {
 }
 
 func newBackground(model, kind string, load float64) background {
-	return background{model: model, traffic: kind, load: load, rate: load * kneeOf(model, kind).Rate, rises: -1}
+	k := kneeOf(model, kind)
+	return background{model: model, traffic: kind, load: load, rate: load * k.Rate, work: k.Work, rises: -1}
 }
 
 // kind is the traffic's description.
@@ -180,8 +184,8 @@ func modelLength(t *engine.Traffic, model engine.Model) int {
 	return min(max(16384, n), (model.Blocks-2)*blockSize/1024*1024)
 }
 
-// arrivals are the requests of a story. Their mean rate is that of the background, within
-// a tenth where the generator allows it.
+// arrivals are the requests of a story. They are as much work per second as the load says,
+// within a tenth where the generator allows it.
 func (b *background) arrivals(seed uint64, seconds float64) (t *engine.Traffic, from, speed float64, err error) {
 	if b.trace != "" {
 		return b.recorded(seed, seconds)
@@ -191,17 +195,26 @@ func (b *background) arrivals(seed uint64, seconds float64) (t *engine.Traffic, 
 		return t, 0, 1, err
 	}
 	ask := b.rate
-	for range 3 {
+	for range 4 {
 		if t, err = traffic.Generate(b.traffic, seed, ask, seconds); err != nil {
 			return nil, 0, 0, err
 		}
-		got := float64(len(t.Arrivals)) / seconds
-		if got > 0.9*b.rate && got < 1.1*b.rate {
+		share := b.share(t, seconds)
+		if share > 0.9 && share < 1.1 {
 			break
 		}
-		ask *= b.rate / max(got, 0.1*b.rate)
+		ask /= min(4, max(0.25, share))
 	}
 	return b.shaped(t), 0, 1, nil
+}
+
+// share is how many times the wanted work or rate traffic is, over some seconds.
+func (b *background) share(t *engine.Traffic, seconds float64) float64 {
+	out := float64(len(t.Arrivals)) / seconds / b.rate
+	if b.work > 0 {
+		out *= work(t) / b.work
+	}
+	return out
 }
 
 // shaped is traffic with bursts and with a rise: the same requests in the same order, at
@@ -256,7 +269,11 @@ func (b *background) recorded(seed uint64, seconds float64) (t *engine.Traffic, 
 	}
 	d := newDraw(seed ^ 0xf70)
 	from = d.between(0, t.Span)
-	speed = b.rate / (float64(len(t.Arrivals)) / t.Span)
+	rate := b.rate
+	if b.work > 0 {
+		rate *= b.work / work(t)
+	}
+	speed = rate / (float64(len(t.Arrivals)) / t.Span)
 	// The window is as long as the story at that speed; its own mean decides.
 	for range 3 {
 		n := arrivalsBetween(t, from, from+seconds*speed)
@@ -264,7 +281,7 @@ func (b *background) recorded(seed uint64, seconds float64) (t *engine.Traffic, 
 			from = d.between(0, t.Span)
 			continue
 		}
-		speed *= math.Min(3, math.Max(0.3, b.rate*seconds/n))
+		speed *= math.Min(3, math.Max(0.3, rate*seconds/n))
 	}
 	return t, from, math.Min(1000, math.Max(0.001, speed)), nil
 }

@@ -7,6 +7,8 @@ type Knee struct {
 	// loop, the number of clients with which nine tenths of the greatest throughput are
 	// reached.
 	Rate float64
+	// Work is the mean work of its requests, see the function work.
+	Work float64
 	// FirstToken is the 95th percentile of the time to the first token at half of that rate,
 	// Gap the upper bound of the bucket with the 90th of the times between tokens; both in
 	// seconds.

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -56,19 +57,13 @@ func All(set Set, size Size, recorded bool) []Plan {
 	}
 	var all []placed
 	for _, part := range parts {
+		// By their seeds, which have nothing to do with what they are.
+		slices.SortStableFunc(part, func(a, b Plan) int { return cmp.Compare(a.Seed%1_000_000, b.Seed%1_000_000) })
 		for i := range part {
 			all = append(all, placed{(float64(i) + 0.5) / float64(len(part)), part[i]})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
 	out := make([]Plan, len(all))
 	for i := range all {
 		out[i] = all[i].plan
@@ -286,7 +281,7 @@ func curves(set Set, each int) []Plan {
 				s := begin(set, Curve, fmt.Sprintf("%s-curve-%g-%g-%d", set, rate, effect, n))
 				s.Variant = f.parameter.String()
 				b := newBackground(curveModel, curveTraffic, 0)
-				b.rate = rate
+				b.rate, b.work = rate, 0
 				b.load = rate / kneeOf(curveModel, curveTraffic).Rate
 				s.on(b)
 				s.Interval = 10
