@@ -34,6 +34,8 @@ type Scenario struct {
 	// processor, for "vllmsim judge"; a server ignores both.
 	Interval  time.Duration
 	Processor map[string]any
+	// Notes are sentences for the user, such as that a key has no effect.
+	Notes []string
 }
 
 // Injection is one parameter of an entry of "changes". Times are in seconds.
