@@ -78,7 +78,7 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
 		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
-		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.03", ""},
+		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.0", ""},
 		{"plots nowhere", []string{"plots"}, 2, "", "want one DIR"},
 		{"plots into nothing", []string{"plots", "/does/not/exist"}, 1, "", "no such file"},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},

@@ -23,6 +23,10 @@ type Line struct {
 	Condition string  `json:"condition"`
 	Severity  int     `json:"severity"`
 	Causes    []Cause `json:"causes"`
+	// Also are other names that are right for the true causes.
+	Also []string `json:"also,omitempty"`
+	// Pool is what was reported about the pool, where the processor has pools.
+	Pool *Pool `json:"pool,omitempty"`
 }
 
 // Cause is a reported cause.
@@ -34,4 +38,11 @@ type Cause struct {
 	// Share is that of the harm which the processor attributes to the cause, 0 where it
 	// publishes none.
 	Share float64 `json:"share"`
+}
+
+// Pool is what was reported about the pool of all servers.
+type Pool struct {
+	Condition string  `json:"condition"`
+	Severity  int     `json:"severity"`
+	Causes    []Cause `json:"causes"`
 }

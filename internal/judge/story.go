@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
 // Story is one run of one or more servers.
@@ -18,25 +19,16 @@ type Story struct {
 	Faults []Fault
 	// Length and Interval are the length of the story and the time between two scrapes.
 	Length, Interval time.Duration
+	// Uncounted leaves out the counter of requests with corrupted logits, which servers have
+	// only where it was switched on.
+	Uncounted bool
 	// Processor has the processor's settings, as in a collector's configuration. The
 	// objectives among them decide about harm.
 	Processor map[string]any
 }
 
-// Injection changes one parameter for some time. Times are in seconds since the beginning.
-type Injection struct {
-	Parameter engine.Parameter
-	// At is the onset. Over is how long a ramp takes from the value before to Value; 0 is a
-	// step. At Until the value before returns; +Inf means never.
-	At, Over, Until float64
-	Value           float64
-	// Effect asks for a search of Value: the harm it does alone, over all requests from the
-	// end of the ramp to Until, is to be so many times the bar of harm. 0 means that Value
-	// is given.
-	Effect float64
-	// Engines and Servers are the numbers of those concerned; none means all.
-	Engines, Servers []int
-}
+// Injection changes one parameter for some time.
+type Injection = scenario.Injection
 
 // FaultKind is a fault of the exposition, not of the engine.
 type FaultKind string
@@ -68,6 +60,10 @@ type Played struct {
 	Alarms []Alarm
 	// Sought has, for each injection with an effect, what was found.
 	Sought []Sought
+	// Window is that of the processor.
+	Window time.Duration
+	// Notes are sentences for the user, such as that an effect could not be reached.
+	Notes []string
 }
 
 // Alarm is a change of the reported severity upwards, to 2 (warning) or 3 (page).
@@ -81,7 +77,8 @@ type Alarm struct {
 
 // Sought is the result of the search for a severity.
 type Sought struct {
-	Parameter   string
-	Wanted, Got float64
-	Value       float64
+	Parameter string  `json:"parameter"`
+	Wanted    float64 `json:"wanted"`
+	Got       float64 `json:"got"`
+	Value     float64 `json:"value"`
 }

@@ -51,6 +51,8 @@ type Config struct {
 	Workload *engine.Workload
 	// Changes are changes of the simulated engines and their workload.
 	Changes []engine.Change
+	// TargetChanges are those of each server instead, where they differ.
+	TargetChanges [][]engine.Change
 	// Faults are faults of the server as its clients see it. They are in the order of
 	// their times and do not overlap.
 	Faults []Fault
@@ -113,6 +115,14 @@ func (c Config) blockSize() int {
 		return hybridBlockSize
 	}
 	return blockSize
+}
+
+// changes are those of server number i.
+func (c Config) changes(i int) []engine.Change {
+	if i < len(c.TargetChanges) {
+		return c.TargetChanges[i]
+	}
+	return c.Changes
 }
 
 // served is the name that clients use for the model.

@@ -97,7 +97,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"arrival-time-moved",
-		"Always: before 0.17 the time of the front end before the engine has the request is in no latency.",
+		"Always: before 0.17 the time in which the front end turns a prompt into tokens is in no latency.",
 		func(t *testing.T) {
 			t.Helper()
 			slow := both(set(engine.ParamFrontEnd, 100), workload(func(w *engine.Workload) { w.Rate = 1 }))

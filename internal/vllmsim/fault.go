@@ -117,8 +117,8 @@ func (t *Target) end() {
 // until then.
 func (t *Target) restart(f Fault) error {
 	cfg := t.server.cfg
-	cfg.Changes = nil
-	for _, ch := range t.server.cfg.Changes {
+	cfg.Changes, cfg.TargetChanges = nil, nil
+	for _, ch := range t.server.cfg.changes(t.index) {
 		ch.At = max(0, ch.At-f.Until)
 		cfg.Changes = append(cfg.Changes, ch)
 	}

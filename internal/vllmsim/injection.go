@@ -21,11 +21,12 @@ func (i Injection) At() float64 {
 	return i.Change.At
 }
 
-// injections returns all changes and faults of each server, in the order of their times.
-func (c Config) injections() []Injection {
+// injections returns all changes and faults of server number target, in the order of their times.
+func (c Config) injections(target int) []Injection {
 	var out []Injection
-	for i := range c.Changes {
-		out = append(out, Injection{Change: &c.Changes[i]})
+	changes := c.changes(target)
+	for i := range changes {
+		out = append(out, Injection{Change: &changes[i]})
 	}
 	for i := range c.Faults {
 		out = append(out, Injection{Fault: &c.Faults[i]})
@@ -39,8 +40,8 @@ func (t *Target) reportInjections(now float64) {
 	if t.server.cfg.Injected == nil {
 		return
 	}
-	for t.reported < len(t.server.injections) && t.server.injections[t.reported].At() <= now {
-		t.server.cfg.Injected(t.index, t.server.injections[t.reported])
+	for t.reported < len(t.injections) && t.injections[t.reported].At() <= now {
+		t.server.cfg.Injected(t.index, t.injections[t.reported])
 		t.reported++
 	}
 }

@@ -24,11 +24,8 @@ type Server struct {
 	cfg     Config
 	version surface.Version
 	targets []*Target
-	// injections are the changes and faults of each target.
-	injections []Injection
-
-	mu  sync.Mutex
-	now time.Time // The servers' own clock, where Config.Clock is nil.
+	mu      sync.Mutex
+	now     time.Time // The servers' own clock, where Config.Clock is nil.
 }
 
 // Target is one stand-in server. It is an http.Handler and safe for concurrent
@@ -51,7 +48,10 @@ type Target struct {
 	away     bool      // It does not answer.
 	frozen   []float64 // Shown as the KV cache usage of each engine.
 	restarts int
-	reported int // How many injections were passed to Config.Injected.
+	// injections are its changes and faults, reported is how many of them were passed to
+	// Config.Injected.
+	injections []Injection
+	reported   int
 	// firstID is above the numbers of the requests of all processes before.
 	firstID int
 }
@@ -79,7 +79,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, version: version, now: cfg.Start, injections: cfg.injections()}
+	s := &Server{cfg: cfg, version: version, now: cfg.Start}
 	for i := range cfg.Targets {
 		started := cfg.Start.Add(-loading - time.Duration(i)*stagger)
 		born := started.Add(loading)
@@ -88,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 		}
 		t := &Target{
 			server: s, index: i, born: born, started: started, ready: born,
-			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults),
+			awaited: map[awaitedKey]*engine.Outcome{}, turns: turns(cfg.Faults), injections: cfg.injections(i),
 		}
 		if t.engine, err = cfg.newEngine(i, version); err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
 		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
-		Transfer: c.Transfer, Changes: c.Changes, FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
+		Transfer: c.Transfer, Changes: c.changes(i), FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
 		Estimates:  c.estimates(surface.Dialect(c.Dialect), version),
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
@@ -210,4 +210,27 @@ func sum(values []float64) float64 {
 		total += v
 	}
 	return total
+}
+
+// Semantics returns what servers of a dialect and a version observe otherwise than they
+// should.
+func Semantics(dialect, version string) (engine.Semantics, error) {
+	parsed, err := surface.ParseVersion(version)
+	if err != nil {
+		return engine.Semantics{}, err
+	}
+	return semantics(surface.Dialect(dialect), parsed), surface.Check(surface.Dialect(dialect), parsed)
+}
+
+// Simulations returns the configurations of the simulated engines, one for each server.
+func (c Config) Simulations() ([]engine.Config, error) {
+	c, version, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]engine.Config, c.Targets)
+	for i := range out {
+		out[i] = c.simulation(i, version)
+	}
+	return out, nil
 }

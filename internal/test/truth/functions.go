@@ -86,7 +86,7 @@ func outputs(_ *Window, e *engine.Event) (float64, bool) { return float64(e.Outp
 // end had turned the text into tokens: the metric changed its meaning.
 func (w *Window) arrived(e *engine.Event) float64 {
 	if w.Case.python() && w.Case.before("0.17.0") {
-		return e.Queued
+		return e.Tokenized
 	}
 	return e.Taken
 }
@@ -178,10 +178,12 @@ func (w *Window) unseen(at float64) float64 {
 	return w.between(at, engine.EventSent, engine.EventFirst) - waiting
 }
 
-// leftEarly counts the clients that left without a first token.
+// leftEarly counts the clients that left without a first token. The engine may have given
+// one that the front end had not worked on yet: no metric has seen that.
 func (w *Window) leftEarly() float64 {
+	first := w.begun()
 	return w.sum(engine.EventEnd, func(e *engine.Event) float64 {
-		if e.End != engine.EndRefused && e.Output == 0 {
+		if e.End != engine.EndRefused && !first[e.Request] {
 			return 1
 		}
 		return 0
@@ -212,10 +214,11 @@ func queueWait(w *Window, _ map[string]string) Answer {
 }
 
 func cancelled(w *Window, _ map[string]string) Answer {
+	first := w.begun()
 	left := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
 		// Before 0.13 also requests that failed; none behind the Rust front end, which counts
 		// them with the reason abort.
-		if w.Case.dialect() != surface.Rust && (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && e.First > 0 {
+		if w.Case.dialect() != surface.Rust && (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && first[e.Request] {
 			return 1
 		}
 		return 0
@@ -259,12 +262,7 @@ func errorRatio(w *Window, extra map[string]string) Answer {
 }
 
 func abandoned(w *Window, extra map[string]string) Answer {
-	first := map[int]bool{}
-	for i := range w.requests {
-		if e := &w.requests[i]; e.Kind == engine.EventFirst {
-			first[e.Request] = true
-		}
-	}
+	first := w.begun()
 	tokens := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
 		if w.ended(e) || !first[e.Request] {
 			return 0

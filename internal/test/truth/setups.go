@@ -116,7 +116,7 @@ var setups = []*Setup{
 		c.Workload.LeaveLate = 0.2
 	}},
 	{Name: "slow-front-end", Configure: func(c *vllmsim.Config) {
-		c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamFrontEnd, Value: 25}}
+		c.Changes = []engine.Change{{At: 60, Parameter: engine.ParamFrontEnd, Value: 10}}
 	}},
 	{Name: "long-steps", Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Workload.Rate = 0.1

@@ -190,6 +190,17 @@ func (w *Window) state(by float64, of func(engine.Step) float64) (total float64)
 	return total
 }
 
+// begun are the requests whose first token the front end has worked on at any time.
+func (w *Window) begun() map[int]bool {
+	first := map[int]bool{}
+	for i := range w.requests {
+		if e := &w.requests[i]; e.Kind == engine.EventFirst {
+			first[e.Request] = true
+		}
+	}
+	return first
+}
+
 // between counts the requests that have reached one point and not the next at a time.
 // Refused requests count in none.
 func (w *Window) between(at float64, begun, ended engine.EventKind) (n float64) {

@@ -158,3 +158,15 @@ func nominalValues() values {
 func (v *values) shape() Shape {
 	return Shape{Clock: v[ParamClock], Bandwidth: v[ParamBandwidth], Host: v[ParamHostDelay]}
 }
+
+// Factor reports whether the parameter multiplies something.
+func (p Parameter) Factor() bool { return p.Nominal() == 1 }
+
+// Nominal returns the value when nothing is injected.
+func (p Parameter) Nominal() float64 {
+	v := nominalValues()
+	return v[p]
+}
+
+// Moment reports whether the parameter acts at one moment and keeps no value.
+func (p Parameter) Moment() bool { return p == ParamClientsLeave || p == ParamScaleUp }

@@ -136,7 +136,11 @@ func latencyByLoad(m Model, seed uint64) ([]CurvePoint, error) {
 // promptLimit is about how many chat requests per second the hardware can
 // compute if it did nothing but full steps, prompts without what they share.
 func promptLimit(m Model) float64 {
-	step := m.StepTime(Batch{Seqs: 8, Tokens: 8192}, Nominal())
+	var full Batch
+	for range 8 {
+		full.AddChunk(1024, 0)
+	}
+	step := m.StepTime(full, Nominal())
 	// The mean of the lognormal lengths, of which about an eighth is found.
 	w := Chat(1)
 	prompt := w.Prompt.Median * math.Exp(w.Prompt.Sigma*w.Prompt.Sigma/2) * 7 / 8

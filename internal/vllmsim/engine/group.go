@@ -59,7 +59,8 @@ func (s *Server) addMembers(r *request, n, longer int) {
 		g.members = append(g.members, &member)
 		s.toEngine(&member)
 		if r.firstQueued == 0 {
-			r.takenUp, r.queued, r.firstQueued, r.engine = member.takenUp, member.queued, member.queued, member.engine
+			r.takenUp, r.tokenized, r.queued, r.firstQueued = member.takenUp, member.tokenized, member.queued, member.queued
+			r.engine = member.engine
 		}
 	}
 }

@@ -22,6 +22,37 @@ func bare(w Workload, change ...func(*Config)) Config {
 	return cfg
 }
 
+// chunks is a step of nothing but so many whole prompts.
+func chunks(n, tokens int) (b Batch) {
+	for range n {
+		b.AddChunk(tokens, 0)
+	}
+	return b
+}
+
+// rest is a step that computes the last tokens of a prompt.
+func rest(tokens, before int) (b Batch) {
+	b.AddChunk(tokens, before)
+	return b
+}
+
+// decodes is a step of so many sequences that generate with a context each.
+func decodes(n, context int) (b Batch) {
+	for range n {
+		b.AddDecode(1, context)
+	}
+	return b
+}
+
+// roofline is a model without measurements: an 8B model on an H100 with guessed efficiencies.
+func roofline() Model {
+	return Model{
+		Name: "formula", WeightBytes: 15.0e9, FlopsPerToken: 15.0e9, KVBytes: 131072, Layers: 32, Width: 4096, GPUs: 1,
+		StepSeconds: 1.5e-3, SequenceSeconds: 5e-6, Bandwidth: 3.35e12, Compute: 989e12,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40, Blocks: 28500,
+	}
+}
+
 func start(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	s, err := New(cfg)

@@ -14,13 +14,14 @@ type Event struct {
 	// Prompt, Cached and External are tokens: of the prompt, not computed here, and of these
 	// from another server. Output is what the request has so far.
 	Prompt, Cached, External, Output int
-	// Sent, Taken and Queued are when the client sent the request, when the front end took
-	// it up, and when the engine had it. Admitted is the first admission, First and Last
+	// Sent, Taken, Tokenized and Queued are when the client sent the request, when the front
+	// end took it up, when it had the tokens, and when the engine had them. Admitted is the first admission, First and Last
 	// are the first and the last token; all on the engine's clock, 0 if it never happened.
 	// Of a request that ends unscheduled Last is when the engine ends it.
-	Sent, Taken, Queued, Admitted, First, Last float64
-	End                                        End
-	Streams                                    bool
+	Sent, Taken, Tokenized, Queued, Admitted, First, Last float64
+
+	End     End
+	Streams bool
 	// Status is what HTTP answers to the client; it is true at the end.
 	Status int
 	// Media and MediaFound are images in the prompt, and those of them that the front end
@@ -36,7 +37,7 @@ func (e Event) Later(seconds float64, requests int) Event {
 	if e.Request >= 0 {
 		e.Request += requests
 	}
-	for _, at := range []*float64{&e.At, &e.Sent, &e.Taken, &e.Queued, &e.Admitted, &e.First, &e.Last} {
+	for _, at := range []*float64{&e.At, &e.Sent, &e.Taken, &e.Tokenized, &e.Queued, &e.Admitted, &e.First, &e.Last} {
 		if *at != 0 {
 			*at += seconds
 		}
@@ -89,7 +90,7 @@ type journal struct {
 func (s *Server) life(kind EventKind, at float64, r *request) Event {
 	return Event{
 		Kind: kind, At: at, Engine: r.engine, Request: r.id, Prompt: r.prompt, Cached: max(0, r.cached), External: r.external,
-		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Queued: r.firstQueued, Admitted: r.admitted, First: r.firstToken,
+		Output: r.generated, Sent: r.arrived, Taken: r.takenUp, Tokenized: r.tokenized, Queued: r.firstQueued, Admitted: r.admitted, First: r.firstToken,
 		Last: r.lastToken, End: r.end, Streams: r.streams, Status: r.status(),
 	}
 }

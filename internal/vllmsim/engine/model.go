@@ -3,11 +3,11 @@ package engine
 // Model is what a step costs for one model on one kind of hardware. All values
 // are per GPU where the model is spread over several (tensor parallelism).
 //
-// The shape is the roofline: a step reads the weights once and the KV cache of
-// all sequences, and computes so many operations per token; reading the weights
-// and computing overlap, so the longer of the two counts. Peak rates are the
-// maker's for the H100 SXM (dense BF16). The efficiencies and the fixed costs
-// are approximations of what servers reach, not measurements.
+// With Tables the length of a step is the sum of its measured parts and of what the host
+// takes. Without, it is a formula in the shape of the roofline: a step reads the weights
+// once and the KV cache of all sequences, and computes so many operations per token;
+// reading the weights and computing overlap, so the longer of the two counts. Its
+// efficiencies are guesses.
 type Model struct {
 	Name string
 	// WeightBytes are read in every step; FlopsPerToken are spent on every
@@ -19,9 +19,13 @@ type Model struct {
 	Layers, Width float64
 	// GPUs is the number of GPUs that share each layer.
 	GPUs float64
-	// StepSeconds and SequenceSeconds are spent by the host per step and per
-	// sequence in it; TokenSeconds is communication between GPUs per token.
-	StepSeconds, SequenceSeconds, TokenSeconds float64
+	// Tables are the measured parts of a step. With them the rates and efficiencies below and
+	// TokenSeconds have no effect, and the sizes above count for vLLM's estimates only.
+	Tables *Tables
+	// StepSeconds, SequenceSeconds and KVTokenSeconds are spent by the host per step, per
+	// sequence in it, and per token that its generating sequences have in the KV cache;
+	// TokenSeconds is communication between GPUs per token.
+	StepSeconds, SequenceSeconds, KVTokenSeconds, TokenSeconds float64
 	// Bandwidth (B/s) and Compute (FLOP/s) are peak rates of one GPU.
 	Bandwidth, Compute float64
 	// The shares of the peak rates that are reached: reading weights, reading
@@ -30,56 +34,14 @@ type Model struct {
 	// Blocks is the number of KV blocks of 16 tokens that fit next to the weights
 	// at vLLM's default share of the memory.
 	Blocks int
+	// MaxSeqs and MaxBatchedTokens are vLLM's defaults for the GPU; 0 are those of an H100.
+	MaxSeqs, MaxBatchedTokens int
+	// Note is a sentence about what had to be assumed.
+	Note string
 }
 
-const (
-	h100Bandwidth = 3.35e12
-	h100Compute   = 989e12
-)
-
-// Llama8B is an 8B Llama 3.1 in BF16 on one H100 SXM.
-func Llama8B() Model {
-	return Model{
-		Name: "8b-h100", WeightBytes: 15.0e9, FlopsPerToken: 15.0e9, KVBytes: 131072,
-		Layers: 32, Width: 4096, GPUs: 1,
-		StepSeconds: 1.5e-3, SequenceSeconds: 5e-6,
-		Bandwidth: h100Bandwidth, Compute: h100Compute,
-		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
-		Blocks: 28500,
-	}
-}
-
-// Llama70B is a 70B Llama 3.1 in BF16 over four H100 SXM.
-func Llama70B() Model {
-	return Model{
-		Name: "70b-tp4-h100", WeightBytes: 34.8e9, FlopsPerToken: 34.8e9, KVBytes: 81920,
-		Layers: 80, Width: 8192, GPUs: 4,
-		StepSeconds: 3e-3, SequenceSeconds: 5e-6, TokenSeconds: 8e-6,
-		Bandwidth: h100Bandwidth, Compute: h100Compute,
-		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.50, AttentionEfficiency: 0.40,
-		Blocks: 30000,
-	}
-}
-
-// Models are the presets by name.
-func Models() map[string]Model {
-	out := map[string]Model{}
-	for _, m := range []Model{Llama8B(), Llama70B()} {
-		out[m.Name] = m
-	}
-	return out
-}
-
-// Batch is the work of one step.
-type Batch struct {
-	// Seqs is the number of sequences, Tokens the number of tokens computed.
-	Seqs, Tokens int
-	// KVTokens is how many tokens are read from the KV cache.
-	KVTokens int
-	// Attention is the sum over prompt chunks of their length times the mean
-	// number of tokens that each of theirs looks back on.
-	Attention float64
-}
+// h100Bandwidth is the maker's peak rate of an H100 SXM, in bytes per second.
+const h100Bandwidth = 3.35e12
 
 // Shape is by how much hardware and host differ from their nominal state.
 type Shape struct {
@@ -94,12 +56,15 @@ func Nominal() Shape { return Shape{Clock: 1, Bandwidth: 1} }
 
 // StepTime returns the length of a step in seconds.
 func (m Model) StepTime(b Batch, s Shape) float64 {
+	host := m.StepSeconds + s.Host + m.SequenceSeconds*float64(b.Seqs) + m.KVTokenSeconds*float64(b.DecodeKV)
+	if m.Tables != nil {
+		return host + m.Tables.seconds(&b, s)
+	}
 	read := m.Bandwidth * s.Bandwidth
 	compute := m.Compute * s.Clock
 	weights := m.WeightBytes / (m.WeightEfficiency * read)
 	products := m.FlopsPerToken * float64(b.Tokens) / (m.ComputeEfficiency * compute)
-	return m.StepSeconds + s.Host + m.SequenceSeconds*float64(b.Seqs) +
-		max(weights, products) +
+	return host + max(weights, products) +
 		m.KVBytes*float64(b.KVTokens)/(m.KVEfficiency*read) +
 		m.attentionFlops(b)/(m.AttentionEfficiency*compute) +
 		m.TokenSeconds*float64(b.Tokens)

@@ -74,8 +74,8 @@ type Outcome struct {
 type request struct {
 	id, engine int
 	// arrived is when the client sent it, takenUp when the front end began to work on it,
-	// stamped vLLM's arrival_time, queued when the engine had it.
-	arrived, takenUp, stamped, queued float64
+	// tokenized when it had the tokens, stamped vLLM's arrival_time, queued when the engine had it.
+	arrived, takenUp, tokenized, stamped, queued float64
 	// admitted, firstToken and lastToken are on the engine's clock.
 	admitted, firstToken, lastToken float64
 	// firstSeen is when the front end passed on the first token.

@@ -84,7 +84,7 @@ func (c *core) plan(now float64) bool {
 		c.dropGone()
 	}
 	c.goneWaiting = 0
-	c.batch = Batch{}
+	c.batch.reset()
 	budget := c.cfg.MaxBatchedTokens
 	preempted := c.continueRunning(&budget)
 	for _, r := range c.running[c.scheduled:] {
@@ -98,7 +98,6 @@ func (c *core) plan(now float64) bool {
 		// Where the only request gave up its blocks, the next step admits it.
 		return preempted && c.plan(now)
 	}
-	c.batch.Seqs = c.scheduled
 	c.ends = now + c.cfg.Model.StepTime(c.batch, c.val.shape()) + c.cfg.Speculation.Seconds
 	c.stepping = true
 	return true
@@ -162,13 +161,11 @@ func (c *core) continueRunning(budget *int) (preempted bool) {
 func (c *core) assign(r *request, n int, budget *int) {
 	r.chunk = n
 	*budget -= n
-	c.batch.Tokens += n
 	if r.decoding {
-		c.batch.KVTokens += r.computed + 1
+		c.batch.AddDecode(n, r.computed+1)
 		return
 	}
-	c.batch.KVTokens += r.computed
-	c.batch.Attention += float64(n) * (float64(r.computed) + float64(n)/2)
+	c.batch.AddChunk(n, r.computed)
 	if r.named < r.shared/c.cfg.BlockSize && !c.cfg.NoPrefixCaching {
 		c.nameShared(r, r.computed+n)
 	}

@@ -197,12 +197,11 @@ func (s *Server) toEngine(r *request) {
 		s.reports = append(s.reports, rep)
 		return
 	}
-	tokenized := 0.0
-	r.takenUp, tokenized = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
-	r.queued = tokenized + f.DelaySeconds
+	r.takenUp, r.tokenized = s.serve(f.RequestSeconds + f.PromptTokenSeconds*float64(r.prompt))
+	r.queued = r.tokenized + f.DelaySeconds
 	r.stamped = r.takenUp
 	if s.cfg.Semantics.ArrivalAfterTokenizing {
-		r.stamped = tokenized
+		r.stamped = r.tokenized
 	}
 	r.firstQueued = r.queued
 	r.tokens, r.cached = r.prompt, -1
@@ -288,7 +287,7 @@ func (s *Server) continueEnded(rep *report) {
 // request for ever.
 func (s *Server) reportEmptyStep(c *core) {
 	c.unreported = false
-	c.batch = Batch{}
+	c.batch.reset()
 	rep := s.newReport()
 	rep.engine, rep.end = c.index, s.now
 	c.finishReport(rep)

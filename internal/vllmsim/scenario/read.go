@@ -47,6 +47,8 @@ func (s *Scenario) read(n *node) error {
 		}},
 		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
+		field{"scrape_interval", func(n *node) (err error) { s.Interval, err = n.duration(time.Second, time.Hour); return err }},
+		settings("processor", &s.Processor),
 		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
 		field{"faults", s.readFaults},
@@ -125,52 +127,6 @@ func (s *Scenario) readWorkload(n *node, requests *source) error {
 		number("image_share", &w.MediaShare, 0, 1),
 		integer("images", &w.Media, 1, 1e6),
 	)...)
-}
-
-func (s *Scenario) readChanges(n *node) error {
-	return n.each(func(n *node) error {
-		at, engines := -1.0, []int(nil)
-		var set []engine.Change
-		var parameters []field
-		for p := range engine.ParameterCount {
-			least, most := p.Limits()
-			parameters = append(parameters, field{p.String(), func(n *node) error {
-				v, err := n.float(least, most)
-				set = append(set, engine.Change{Parameter: p, Value: v})
-				return err
-			}})
-		}
-		err := n.mapping(
-			span("at", &at, 0, s.horizon()),
-			field{"engines", func(n *node) error {
-				return n.each(func(n *node) error {
-					v, err := n.float(0, float64(max(1, s.Config.Engines)-1))
-					engines = append(engines, int(v))
-					return err
-				})
-			}},
-			field{"set", func(n *node) error { return n.mapping(parameters...) }},
-		)
-		changes := &s.Config.Changes
-		switch {
-		case err != nil:
-			return err
-		case at < 0:
-			return n.errorf("at: missing; give the time")
-		case len(set) == 0:
-			return n.errorf("set: missing; give the parameters that change")
-		case len(*changes) > 0 && at < (*changes)[len(*changes)-1].At:
-			return n.errorf("at: earlier than the change before")
-		}
-		for _, ch := range set {
-			if len(engines) > 0 && !ch.Parameter.PerEngine() {
-				return n.errorf("set.%s: it belongs to the whole server, so that engines cannot be named", ch.Parameter)
-			}
-			ch.At, ch.Engines = at, engines
-			*changes = append(*changes, ch)
-		}
-		return nil
-	})
 }
 
 func (s *Scenario) readFaults(n *node) error {

@@ -309,7 +309,7 @@ func FuzzRead(f *testing.F) {
 		require.NoError(t, Write(&b, got))
 		again, err := read(&b, "FILE", "file", usual)
 		require.NoError(t, err)
-		require.Equal(t, len(got.Arrivals), len(again.Arrivals))
-		require.Equal(t, len(got.Conversations), len(again.Conversations))
+		require.Len(t, again.Arrivals, len(got.Arrivals))
+		require.Len(t, again.Conversations, len(got.Conversations))
 	})
 }

@@ -77,7 +77,7 @@ func (b *builder) arrival() error {
 	if a.Client, err = b.id(client); err != nil {
 		return err
 	}
-	b.traffic.Arrivals = append(all, a)
+	b.traffic.Arrivals = append(b.traffic.Arrivals, a)
 	b.kept += arrivalBytes
 	return nil
 }

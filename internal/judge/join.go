@@ -1,0 +1,112 @@
+package judge
+
+// join brings together what became of each request in all runs of a server, and adds up the
+// requests that all runs have, by the minute in which they arrived in the first one.
+type join struct {
+	runs    int
+	open    map[key]*joined
+	minutes []minute
+	// alone is what a request takes on the idle nominal server.
+	alone func(*seen) seen
+	// counted takes the requests that count instead, where it is set.
+	counted func(in []*seen)
+}
+
+// joined is what is known of one request; nil where a run has not ended it.
+type joined struct{ in []*seen }
+
+// minute has the sums of each run, and of the same requests without a queue, by the nominal
+// run.
+type minute struct {
+	in    []sum
+	alone sum
+}
+
+// The first runs of a join. Where nothing was injected they are the same.
+const (
+	actual  = 0
+	nominal = 1
+)
+
+func newJoin(runs int, alone func(*seen) seen) *join {
+	return &join{runs: runs, open: map[key]*joined{}, alone: alone}
+}
+
+// add takes what became of a request in a run.
+func (j *join) add(run int, s *seen) {
+	if j.runs == 1 {
+		j.count([]*seen{s})
+		return
+	}
+	o := j.open[s.key]
+	if o == nil {
+		o = &joined{make([]*seen, j.runs)}
+		j.open[s.key] = o
+	}
+	o.in[run] = s
+	for _, one := range o.in {
+		if one == nil {
+			return
+		}
+	}
+	delete(j.open, s.key)
+	j.count(o.in)
+}
+
+// count adds a request that all runs have. One that was refused is not served anywhere.
+func (j *join) count(in []*seen) {
+	for _, s := range in {
+		if s.refused {
+			return
+		}
+	}
+	if j.counted != nil {
+		j.counted(in)
+		return
+	}
+	n := int(in[actual].arrived / minuteSeconds)
+	for len(j.minutes) <= n {
+		j.minutes = append(j.minutes, minute{in: make([]sum, j.runs)})
+	}
+	m := &j.minutes[n]
+	for i, s := range in {
+		m.in[i].add(s)
+	}
+	if j.alone != nil {
+		s := j.alone(in[min(nominal, j.runs-1)])
+		m.alone.add(&s)
+	}
+}
+
+// forget drops requests that can never be in all runs: those that some run, of which has
+// are the requests under way, neither has nor had before now.
+func (j *join) forget(has []map[key]bool, before float64) {
+	for k, o := range j.open {
+		for run, s := range o.in {
+			if s == nil && !has[run][k] && o.arrived() < before {
+				delete(j.open, k)
+				break
+			}
+		}
+	}
+}
+
+func (o *joined) arrived() float64 {
+	for _, s := range o.in {
+		if s != nil {
+			return s.arrived
+		}
+	}
+	return 0
+}
+
+// at returns a minute, which is empty where no request counts.
+func (j *join) at(n int) *minute {
+	if n < len(j.minutes) {
+		return &j.minutes[n]
+	}
+	return &minute{in: make([]sum, j.runs)}
+}
+
+// minuteSeconds is the length of a minute.
+const minuteSeconds = 60.0

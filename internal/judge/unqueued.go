@@ -1,0 +1,28 @@
+package judge
+
+import "github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+
+// unqueued is what a request would take if it were alone on the idle nominal server, given
+// what it found in the cache.
+func unqueued(cfg *engine.Config, s *seen, objectives []objective) seen {
+	first, gap := engine.Alone(cfg, s.prompt, s.cached, max(1, s.output))
+	out := *s
+	out.first, out.queued, out.decoding = first, 0, gap*s.tokens
+	out.complete, out.good = true, true
+	out.over, out.of = make([]float64, len(objectives)), make([]float64, len(objectives))
+	for i, o := range objectives {
+		out.of[i] = 1
+		v := gap
+		switch o.of {
+		case firstToken:
+			v = first
+		case wholeTime:
+			v = first + out.decoding
+		case interToken, tokenMean:
+		}
+		if v > o.threshold {
+			out.over[i], out.good = 1, false
+		}
+	}
+	return out
+}

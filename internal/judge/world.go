@@ -1,0 +1,219 @@
+package judge
+
+import (
+	"cmp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
+)
+
+// world is a server during a whole story, including its restarts.
+type world struct {
+	cfg    engine.Config
+	faults []Fault // Present and future faults.
+	server *engine.Server
+	// born is when the present process was ready, in seconds of the story.
+	born     float64
+	restarts uint64
+	away     bool
+	missed   bool
+	frozen   []float64 // The shown utilization of each engine's KV cache.
+	requests requests
+}
+
+// restartSeed is the difference between the seeds of two processes. It is that of the
+// stand-in server, so that a test can compare the two.
+const restartSeed = 1_000_003 << 32
+
+func newWorld(cfg engine.Config, faults []Fault, objectives []objective, done func(*seen)) (*world, error) {
+	cfg.KeepOutcomes = true
+	server, err := engine.New(cfg)
+	w := &world{cfg: cfg, server: server, faults: faults}
+	w.requests = requests{objectives: objectives, workload: &w.cfg.Workload, open: map[int]*attempts{}, done: done}
+	return w, err
+}
+
+// advance simulates up to a time, in seconds after the beginning.
+func (w *world) advance(to float64) error {
+	for len(w.faults) > 0 {
+		f := w.faults[0]
+		if !w.down() && !w.missed && w.frozen == nil {
+			if f.At > to {
+				break
+			}
+			w.work(f.At)
+			w.begin(f)
+			continue
+		}
+		if f.Until > to {
+			break
+		}
+		w.work(f.Until)
+		if err := w.end(f); err != nil {
+			return err
+		}
+		w.faults = w.faults[1:]
+	}
+	w.work(to)
+	return nil
+}
+
+// down reports whether the server does not answer.
+func (w *world) down() bool { return w.away }
+
+// gone reports whether there is no process.
+func (w *world) gone() bool { return w.away && w.faults[0].Kind == Restart }
+
+func (w *world) work(to float64) {
+	if w.gone() {
+		return
+	}
+	w.server.AdvanceTo(to - w.born)
+	for _, o := range w.server.Outcomes() {
+		w.requests.add(&o)
+	}
+}
+
+func (w *world) begin(f Fault) {
+	switch f.Kind {
+	case Missed:
+		w.missed = true
+	case Frozen:
+		for _, st := range w.server.Stats() {
+			w.frozen = append(w.frozen, st.KVUsage)
+		}
+	case Restart:
+		w.lose()
+		w.away = true
+	case Unreachable:
+		w.away = true
+	}
+}
+
+func (w *world) end(f Fault) error {
+	w.away, w.missed, w.frozen = false, false, nil
+	if f.Kind != Restart {
+		return nil
+	}
+	cfg := w.cfg
+	cfg.Changes = nil
+	for _, ch := range w.cfg.Changes {
+		ch.At = max(0, ch.At-f.Until)
+		cfg.Changes = append(cfg.Changes, ch)
+	}
+	if load := &cfg.Workload; load.Traffic != nil && load.Clients == 0 {
+		// The traffic goes on, whoever serves it.
+		load.From += f.Until * cmp.Or(load.Speed, 1)
+	}
+	w.restarts++
+	cfg.Seed += w.restarts * restartSeed
+	server, err := engine.New(cfg)
+	w.server, w.born = server, f.Until
+	w.requests.born = f.Until
+	w.requests.epoch++
+	return err
+}
+
+// lose counts unfinished requests as aborted.
+func (w *world) lose() {
+	for _, o := range w.server.Unfinished() {
+		o.End = engine.EndAborted
+		w.requests.add(&o)
+	}
+	w.requests.close()
+}
+
+// settle ends requests whose clients do not try again.
+func (w *world) settle() {
+	if len(w.requests.open) == 0 || w.gone() {
+		return
+	}
+	live := map[int]bool{}
+	for _, o := range w.server.Unfinished() {
+		live[o.First] = true
+	}
+	w.requests.settle(live, w.server.Now())
+}
+
+// close counts unfinished requests by their age.
+func (w *world) close() {
+	if !w.gone() {
+		for _, o := range w.server.Unfinished() {
+			w.requests.add(&o)
+		}
+	}
+	w.requests.close()
+}
+
+// live returns the requests that are under way.
+func (w *world) live() map[key]bool {
+	out := map[key]bool{}
+	if w.gone() {
+		return out
+	}
+	for _, o := range w.server.Unfinished() {
+		id := o.ID
+		if w.cfg.Workload.Retries > 0 {
+			id = o.First
+		}
+		out[key{w.requests.epoch, id}] = true
+	}
+	for first := range w.requests.open {
+		out[key{w.requests.epoch, first}] = true
+	}
+	return out
+}
+
+// waiting is how many requests wait for room.
+func (w *world) waiting() int {
+	if w.gone() {
+		return 0
+	}
+	n := 0
+	for _, st := range w.server.States() {
+		n += st.Waiting - st.Deferred
+	}
+	return n
+}
+
+// stats returns the numbers that the server shows.
+func (w *world) stats() []*observed.Stats {
+	live := w.server.Stats()
+	if w.frozen == nil {
+		return live
+	}
+	out := make([]*observed.Stats, len(live))
+	for i := range live {
+		shown := *live[i]
+		if i < len(w.frozen) {
+			shown.KVUsage = w.frozen[i]
+		}
+		shown.ProcessUsage = nil
+		out[i] = &shown
+	}
+	return out
+}
+
+// blockSize is the number of tokens of a KV block.
+func (w *world) blockSize() int {
+	if w.cfg.BlockSize > 0 {
+		return w.cfg.BlockSize
+	}
+	return 16
+}
+
+// blocks is the number of KV blocks.
+func (w *world) blocks() int {
+	if w.cfg.Blocks > 0 {
+		return w.cfg.Blocks
+	}
+	return w.cfg.Model.Blocks
+}
+
+// modelLength is max_model_len, with vLLM's default.
+func (w *world) modelLength() int {
+	if w.cfg.MaxModelLen > 0 {
+		return w.cfg.MaxModelLen
+	}
+	return 16384
+}
