@@ -60,6 +60,9 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 	if err != nil {
 		return given, nil, err
 	}
+	if sought := s.Sought(); sought != "" {
+		return given, nil, fmt.Errorf("%s: effect: a server does not seek the values of %s; \"vllmsim judge\" does and prints them: write these under set", path, sought)
+	}
 	cfg := s.Config
 	flags.Visit(func(f *flag.Flag) {
 		switch {
