@@ -24,8 +24,8 @@ type Config struct {
 	BlockSize int
 	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
 	// max_num_batched_tokens and max_model_len; 0 takes the model's, which are vLLM's
-	// defaults for its GPU, and for the length 16384, which users set, or what traffic
-	// needs, see Traffic.ModelLen.
+	// defaults for its GPU, and for the length 16384, which users set, or what traffic needs,
+	// see Traffic.ModelLen.
 	MaxSeqs, MaxBatchedTokens, MaxModelLen int
 	// NoPrefixCaching switches prefix caching off.
 	NoPrefixCaching bool
@@ -97,22 +97,20 @@ type FrontEnd struct {
 	Processes int
 }
 
-// DefaultFrontEnd is one API server process as it was measured from outside, with the
-// client's own program. Published benchmarks of small models, whose GPU work is short, show
-// what it takes:
+// DefaultFrontEnd is one API server process as it was measured from outside. Published
+// benchmarks of small models, whose GPU work is short, show what it takes:
 //
 //   - Delay: a lone request to a 0.5B model on an L4 waits 27 ms for its first token, and
 //     requests to Qwen3-0.6B on an H100 at 16 per second 39 ms. Steps and processor time
-//     explain about a third of these.
-//   - Request: 32 clients of the 0.5B model wait 135 ms, eight of them 61 ms.
-//   - Token: 500 requests at once to Qwen3-0.6B are answered at a rate of 95 per second, each
-//     with 512 tokens in and 128 out.
-//
-// No values agree with all of them. These are the best compromise of the first, the last and
-// the requests at 16 per second; the table in docs/simulator.md has the errors of all.
+//     explain 7 to 10 ms of these; 17 and 29 ms are left.
+//   - Request: 32 requests at once to the 0.5B model wait 135 ms in the mean, 62 ms longer
+//     than with requests that cost 0.5 ms. In the mean 16 requests are ahead, so that one
+//     costs some 4 ms, with its prompt.
+//   - Token: Qwen3-0.6B without a limit of the rate completes 95 requests per second, where
+//     12 us per token would have allowed 169.
 func DefaultFrontEnd() FrontEnd {
 	return FrontEnd{
-		DelaySeconds: 22e-3, RequestSeconds: 3e-3, PromptTokenSeconds: 2e-6, BatchSeconds: 0.2e-3, TokenSeconds: 40e-6,
+		DelaySeconds: 20e-3, RequestSeconds: 3.5e-3, PromptTokenSeconds: 2e-6, BatchSeconds: 0.2e-3, TokenSeconds: 25e-6,
 	}
 }
 
