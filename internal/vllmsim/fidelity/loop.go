@@ -85,3 +85,12 @@ func (a answers) tokensPerSecond() float64 {
 }
 
 func (a answers) requestsPerSecond() float64 { return float64(len(a.outcomes)) / (a.to - a.from) }
+
+// found is the share of the prompts' tokens that were in the prefix cache.
+func (a answers) found() float64 {
+	prompts, found := 0, 0
+	for _, o := range a.outcomes {
+		prompts, found = prompts+o.Prompt, found+o.Cached
+	}
+	return float64(found) / float64(prompts)
+}

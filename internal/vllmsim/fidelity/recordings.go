@@ -12,8 +12,8 @@ import (
 
 // recorded is a recording of a server whose clients' requests are known.
 type recorded struct {
-	name                  string
-	clients, tp, capacity int
+	name                           string
+	clients, tp, capacity, waiting int
 }
 
 // turn is a request of a recording.
@@ -30,7 +30,7 @@ func recordings(ctx context.Context, d *data) ([]Line, error) {
 	var out []Line
 	err := d.each("series/index.csv", func(r row) {
 		name := r.text("name")
-		c := recorded{name, r.whole("clients_or_max_num_seqs"), r.whole("tp"), r.whole("kv_cache_tokens")}
+		c := recorded{name, r.whole("clients_or_max_num_seqs"), r.whole("tp"), r.whole("kv_cache_tokens"), r.whole("max_waiting")}
 		if why := notSimulated(name, r.whole("request_rows")); why != "" {
 			out = append(out, Line{What: name, Note: why})
 			return
@@ -78,7 +78,11 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 		return nil, err
 	}
 	var usage []float64
-	err = d.each("series/"+c.name+".csv.gz", func(r row) { usage = append(usage, r.number("kv_usage_pct")) })
+	prompts, hits := 0.0, 0.0
+	err = d.each("series/"+c.name+".csv.gz", func(r row) {
+		usage = append(usage, r.number("kv_usage_pct"))
+		prompts, hits = max(prompts, r.number("prompt_tokens_total")), max(hits, r.number("prefix_cache_hits_total"))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +117,10 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 		{Quantity: TPOT, Bar: 0.25, Pairs: []Pair{{c.name, mean(gap), mean(a.gaps())}}},
 		{Quantity: CacheUse, Bar: 0.25, Pairs: []Pair{{c.name, mean(usage), 100 * a.usage}}},
 		{Quantity: TTFT, Bar: 0.5, Factor: true, Pairs: []Pair{{c.name, mean(first), mean(a.first())}}},
+	}
+	if c.waiting <= 2 { // Otherwise the counter means something else.
+		found := a.found()
+		lines = append(lines, Line{Quantity: Reuse, Bar: 0.25, Pairs: []Pair{{c.name, 100 * hits / prompts, 100 * found}}})
 	}
 	for i := range lines {
 		lines[i].What, lines[i].Note = c.name, differs[c.name]
