@@ -60,6 +60,9 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 	if err != nil {
 		return given, nil, err
 	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(flags.Output(), "vllmsim: %s: %s\n", path, note)
+	}
 	cfg := s.Config
 	flags.Visit(func(f *flag.Flag) {
 		switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -54,6 +55,7 @@ func (r *Run) Play(ctx context.Context, plans []stories.Plan) ([]Record, error) 
 	var workers sync.WaitGroup
 	for range max(1, r.Workers) {
 		workers.Go(func() {
+			runtime.LockOSThread() // The processor time is that of the thread.
 			for i := range next {
 				record, err := r.one(ctx, &plans[i])
 				mu.Lock()

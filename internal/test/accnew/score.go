@@ -102,7 +102,7 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 		return v
 	}
 	v.Class = causes[0]
-	if names := others(r, causes); v.Reported {
+	if names := named(l, causes); v.Reported {
 		v.Right = slices.Contains(names, primary(l)) || slices.Contains(names, l.Condition)
 		v.TopTwo = v.Right || slices.ContainsFunc(strongest(l), func(c string) bool { return slices.Contains(names, c) })
 	} else if l.Condition == "asleep" && slices.Contains(causes, "asleep") {
@@ -133,15 +133,17 @@ func trueCauses(l *judge.Line) []string {
 	return out
 }
 
-// others returns the causes with the other names under which they are right. More
-// different prompts than the cache can hold are prefill_heavy (reuse fell) and, because
-// the cache does not hold them all, cache_thrash: no metric distinguishes the two.
-func others(r *Record, causes []string) []string {
-	isPool := func(in stories.Injected) bool { return in.Parameter == "prefix_pool" }
-	if slices.Contains(causes, "prefill_heavy") && slices.ContainsFunc(r.Injections, isPool) {
-		return append(slices.Clone(causes), "cache_thrash")
+// named returns the causes with the other names under which they are right: more
+// different prompts than the cache holds are prefill_heavy and cache_thrash, and a higher
+// arrival rate that hardly queues is demand_exceeds_capacity and decode_load.
+func named(l *judge.Line, causes []string) []string {
+	out := slices.Clone(causes)
+	for _, name := range l.Also {
+		if of := map[string]string{"cache_thrash": "prefill_heavy", "decode_load": "demand_exceeds_capacity"}[name]; slices.Contains(causes, of) {
+			out = append(out, name)
+		}
 	}
-	return causes
+	return out
 }
 
 // strongest returns the primary cause and the strongest contributing one: that with the
@@ -221,7 +223,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 				noticed = 0
 			}
 		}
-		names := others(r, causes)
+		names := named(l, causes)
 		for _, a := range r.Alarms {
 			if a.Server != server || a.At <= begin || a.At <= from || a.At > to {
 				continue

@@ -90,7 +90,9 @@ func TestTheDelayBeginsWithTheOnsetWithinItsMinute(t *testing.T) {
 }
 
 func TestWhatIsRight(t *testing.T) {
-	cause := func(name, role string, share float64) judge.Cause { return judge.Cause{Name: name, Role: role, Share: share} }
+	cause := func(name, role string, share float64) judge.Cause {
+		return judge.Cause{Name: name, Role: role, Share: share}
+	}
 	degraded := func(causes ...judge.Cause) judge.Line {
 		return judge.Line{Minute: 30, Harmful: true, Effect: 2, Severity: 2, Condition: "degraded", Causes: causes, TrueCauses: map[string]float64{"slow_steps": 0.9, "kv_pressure": 0.4}}
 	}
@@ -147,14 +149,19 @@ func TestWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestMorePromptsMayBeCalledACacheThatThrashes(t *testing.T) {
-	m := meta()
-	m.Injections[0].Parameter, m.Injections[0].Cause = "prefix_pool", "prefill_heavy"
-	pool := scored(t, m, played("prefill_heavy", "cache_thrash"))
-	assert.InDelta(t, (26*60+15-20.5*60)/60.0, pool.Delay, 1e-9)
-	m.Injections[0].Parameter = "prompt_length"
-	long := scored(t, m, played("prefill_heavy", "cache_thrash"))
-	assert.True(t, math.IsInf(long.Delay, 1), "longer prompts do not thrash the cache")
+func TestOtherNamesOfATrueCauseAreRight(t *testing.T) {
+	also := func(truth, said, also string) Score {
+		p := played(truth, said)
+		for i := range p.Lines {
+			p.Lines[i].Also = []string{also}
+		}
+		return scored(t, meta(), p)
+	}
+	right := func(s Score) bool { return !math.IsInf(s.Delay, 1) }
+	assert.True(t, right(also("prefill_heavy", "cache_thrash", "cache_thrash")))
+	assert.True(t, right(also("demand_exceeds_capacity", "decode_load", "decode_load")))
+	assert.False(t, right(also("slow_steps", "cache_thrash", "cache_thrash")), "it is another name of prefill_heavy only")
+	assert.False(t, right(also("prefill_heavy", "decode_load", "cache_thrash")))
 }
 
 func TestMinutesWithoutACauseDoNotCount(t *testing.T) {

@@ -26,6 +26,8 @@ import (
 type Settings struct {
 	// Interval is the time between two scrapes.
 	Interval time.Duration
+	// Offset is the time of the first scrape, at most the interval.
+	Offset time.Duration
 	// Source is where the latencies come from.
 	Source Source
 	// Processor has the settings of the processor, as in a collector's configuration.
@@ -40,6 +42,8 @@ func (s *Settings) Validate() error {
 	switch {
 	case s.Interval < time.Second || s.Interval > time.Hour:
 		return fmt.Errorf("the interval %v is not between 1s and 1h", s.Interval)
+	case s.Offset < 0 || s.Offset > s.Interval:
+		return fmt.Errorf("the offset %v is not between 0 and the interval %v", s.Offset, s.Interval)
 	case s.Source != Clients && s.Source != Gauges:
 		return fmt.Errorf("the source of latencies %q is not one of %s, %s", s.Source, Clients, Gauges)
 	}
@@ -111,11 +115,15 @@ func Play(ctx context.Context, r *Recording, settings Settings) (out []Reported,
 	defer func() { err = errors.Join(err, diagnosing.Shutdown(context.WithoutCancel(ctx))) }()
 	interval := settings.Interval.Seconds()
 	timeout := min(settings.Interval, longestTimeout).Seconds()
-	for n := 0; float64(n)*interval <= r.End(); n++ {
+	for n := 0; ; n++ {
+		at := settings.Offset.Seconds() + float64(n)*interval
+		if at > r.End() {
+			return out, nil
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		metrics, answered := scraper.scrape(float64(n)*interval, timeout)
+		metrics, answered := scraper.scrape(at, timeout)
 		if err := diagnosing.ConsumeMetrics(ctx, metrics); err != nil {
 			return nil, fmt.Errorf("%s, %.0f s: %w", r.Name, answered, err)
 		}
@@ -123,7 +131,6 @@ func Play(ctx context.Context, r *Recording, settings Settings) (out []Reported,
 		reported.At, reported.Answered = answered, scraper.live
 		out = append(out, reported)
 	}
-	return out, nil
 }
 
 type host struct{}

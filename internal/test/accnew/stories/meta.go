@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
 // Set is the use of a story: the diagnosis is tuned with one set and reported on another.
@@ -122,22 +121,5 @@ var (
 	ReadOff = []string{"admission_deferred", "asleep", "corrupted_output", "erroring", "kv_transfer_failing", "stalled"}
 )
 
-// causeOf has the name in the diagnosis for the injection of each parameter.
-var causeOf = map[engine.Parameter]string{
-	engine.ParamClock:           "slow_steps",
-	engine.ParamBandwidth:       "slow_steps",
-	engine.ParamHostDelay:       "slow_steps",
-	engine.ParamBlocks:          "kv_pressure",
-	engine.ParamArrivalRate:     "demand_exceeds_capacity",
-	engine.ParamPromptLength:    "prefill_heavy",
-	engine.ParamPrefixPool:      "prefill_heavy",
-	engine.ParamOutputLength:    "decode_load",
-	engine.ParamFrontEnd:        "frontend_bound",
-	engine.ParamAcceptance:      "speculation_wasteful",
-	engine.ParamAdapterPool:     "admission_deferred",
-	engine.ParamTransferFailure: "kv_transfer_failing",
-	engine.ParamCorruption:      "corrupted_output",
-	engine.ParamErrorRate:       "erroring",
-	engine.ParamStall:           "stalled",
-	engine.ParamSleep:           "asleep",
-}
+// NewPlan is a story that is not of a set, for tests.
+func NewPlan(meta Meta, make func() (*judge.Story, error)) Plan { return Plan{meta, make} }
