@@ -42,7 +42,7 @@ type Traffic struct {
 var Traffics = []Traffic{
 	{Name: "conversation", Tuned: true, Trace: "azure-2023-conv"},
 	{Name: "tenants", Tuned: true, Trace: "servegen-large-24h"},
-	{Name: "batch", Trace: "servegen-small-12h"},
+	{Name: "batch", Tuned: true, Trace: "servegen-small-12h"},
 	{Name: "reasoning", Trace: "servegen-reasoning-24h"},
 	{Name: "long-context", Trace: "mooncake-conversation", Blocks: true},
 	{Name: "assistant", Trace: "coding-assistant", Blocks: true, Closed: true},
