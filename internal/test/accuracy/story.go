@@ -109,15 +109,6 @@ func (s *Story) Lasts(cause string, at float64) bool {
 	})
 }
 
-// settling reports whether a minute is so soon after an onset that a report is not
-// required yet.
-func (s *Story) settling(minute int) bool {
-	at := float64(minute) * window
-	return slices.ContainsFunc(s.Injections, func(i Injection) bool {
-		return at+window > i.Onset() && at < i.Onset()+grace*window
-	})
-}
-
 // onset is the first onset, in seconds; the end of the story if there is none.
 func (s *Story) onset() float64 {
 	at := s.Length
@@ -130,8 +121,6 @@ func (s *Story) onset() float64 {
 const (
 	// window is the processor's default, and the length of a bin, in seconds.
 	window = 60.0
-	// grace is the number of windows after an onset that do not count.
-	grace = 3
 	// interval is the time between two scrapes in seconds.
 	interval = 10.0
 )

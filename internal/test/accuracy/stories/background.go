@@ -11,13 +11,16 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/traffic"
 )
 
+// Model is a preset of the engine.
+type Model struct {
+	Name  string
+	Tuned bool
+}
+
 // Models are the models and their hardware, presets of the engine. Tuned ones may be used
 // while the diagnosis is worked on. Untuned ones are only for the page: their results may
 // be read there, and nothing may be fitted to them.
-var Models = []struct {
-	Name  string
-	Tuned bool
-}{
+var Models = []Model{
 	{"8b-h100", true},
 	{"70b-tp4-h100", true},
 	{"8b-a100", true},
