@@ -38,9 +38,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Dialect == string(surface.V1MultiProcess) {
 		sim.FrontEnd.Processes = c.APIServers
 	}
-	if c.SpecDecode {
-		sim.Speculation = engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
-	}
+	sim.Speculation = c.speculation()
 	sim.Workload = engine.Chat(c.Rate * float64(c.Engines))
 	if c.small {
 		sim.Workload.Prompt.Median = smallPrompt
@@ -49,10 +47,21 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Workload != nil {
 		sim.Workload = *c.Workload
 	}
-	if len(c.Shares) > 0 {
+	switch w := &sim.Workload; {
+	case len(c.Shares) == 0:
+	case w.Traffic != nil || w.Clients > 0:
+		total := sum(c.Shares)
+		w.Part = engine.Part{Seed: c.Seed, From: sum(c.Shares[:i]) / total, To: sum(c.Shares[:i+1]) / total}
+		if i == len(c.Shares)-1 {
+			w.Part.To = 1
+		}
+		if c.Shares[i] == 0 {
+			w.Part = engine.Part{From: 2, To: 3} // No request has such a number.
+		}
+	default:
 		// A Poisson process whose events go to one of several places at random is as
 		// many independent Poisson processes.
-		sim.Workload.Rate *= c.Shares[i] / sum(c.Shares)
+		w.Rate *= c.Shares[i] / sum(c.Shares)
 	}
 	if c.LoRA {
 		sim.MaxLoRAs = c.MaxLoRAs
@@ -61,6 +70,13 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		}
 	}
 	return sim
+}
+
+func (c Config) speculation() engine.Speculation {
+	if !c.SpecDecode {
+		return engine.Speculation{}
+	}
+	return engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
 }
 
 // model is what the configured hardware is.
@@ -155,6 +171,11 @@ func (c *Config) checkModel() error {
 		hardware := c.model()
 		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: cmp.Or(hardware.MaxSeqs, 1024)}
 	}
+	if c.Workload != nil && c.Workload.Traffic != nil && c.MaxModelLen == 0 {
+		// One block is the null block, and drafted tokens can be beyond the end of a request.
+		tokens := cmp.Or(c.KVCacheTokens, preset.kvTokens)/c.blockSize()*c.blockSize() - c.blockSize()
+		c.MaxModelLen = c.Workload.Traffic.ModelLen(tokens - len(c.speculation().Acceptance))
+	}
 	for _, n := range []struct {
 		field  *int
 		preset int
@@ -181,6 +202,7 @@ func (c *Config) checkShares() error {
 		return fmt.Errorf("%d shares for %d servers", len(c.Shares), max(1, c.Targets))
 	case !(sum(c.Shares) > 0):
 		return errors.New("of the shares of the servers at least one must be above 0")
+	case w != nil && (w.Traffic != nil || w.Clients > 0): // Each request has its server.
 	case w == nil || (w.CV != 0 && w.CV != 1) || w.BurstFactor > 0:
 		return errors.New("shares of servers need a workload of independent arrivals, without variation or bursts of its own: " +
 			"what each server gets would otherwise depend on what the others get")

@@ -14,6 +14,7 @@ func (s *Scenario) read(n *node) error {
 	c := &s.Config
 	c.Seed = 1
 	seed := 1
+	var requests source
 	err := n.mapping(
 		text("about", &s.About),
 		field{"length", func(n *node) (err error) { s.Length, err = n.duration(time.Minute, week); return err }},
@@ -44,7 +45,7 @@ func (s *Scenario) read(n *node) error {
 		field{"transfer", s.readTransfer},
 		field{"scrape_interval", func(n *node) (err error) { s.Interval, err = n.duration(time.Second, time.Hour); return err }},
 		settings("processor", &s.Processor),
-		field{"workload", s.readWorkload},
+		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
 		field{"faults", s.readFaults},
 	)
@@ -68,7 +69,7 @@ func (s *Scenario) read(n *node) error {
 	case c.LoRA != (c.Workload.AdapterShare > 0):
 		return n.errorf("lora_slots: it goes with workload.adapter_share, neither without the other")
 	}
-	return nil
+	return requests.resolve(s)
 }
 
 func (s *Scenario) readTransfer(n *node) error {
@@ -80,17 +81,20 @@ func (s *Scenario) readTransfer(n *node) error {
 	)
 }
 
-func (s *Scenario) readWorkload(n *node) error {
+func (s *Scenario) readWorkload(n *node, requests *source) error {
 	w := engine.Chat(0)
 	s.Config.Workload = &w
-	err := n.mapping(
+	requests.at, requests.given = n, n.keys()
+	return n.mapping(append(requests.fields(&w),
 		field{"like", func(n *node) error {
 			name, err := n.text()
 			switch {
 			case err != nil:
 				return err
+			case requests.replays() && (name == "code" || name == "chat"): // See source.notes.
 			case name == "code":
-				w = engine.Code(0)
+				like := engine.Code(0)
+				w.Prompt, w.Output = like.Prompt, like.Output
 			case name != "chat":
 				return n.errorf("unknown workload %q: want chat or code", name)
 			}
@@ -123,11 +127,7 @@ func (s *Scenario) readWorkload(n *node) error {
 		span("session_pause", &w.ChunkPause, 0, time.Hour),
 		number("image_share", &w.MediaShare, 0, 1),
 		integer("images", &w.Media, 1, 1e6),
-	)
-	if err == nil && w.Rate == 0 {
-		err = n.errorf("rate: missing or 0; want requests per second")
-	}
-	return err
+	)...)
 }
 
 func (s *Scenario) readFaults(n *node) error {
