@@ -21,6 +21,7 @@ const usage = `vllmsim simulates vLLM servers, on loopback only.
   vllmsim curves [flags]                     latencies of the simulated engines as CSV
   vllmsim plots DIR                          draws these latencies as SVG
   vllmsim record [flags] URL DIR             records a real server's /metrics
+  vllmsim traffic [flags] NAME               generates the requests of a day or an hour, as a trace
 
 "vllmsim serve -h" and so on list the flags.
 `
@@ -37,7 +38,7 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 // commands are the subcommands. "bodies" writes the project's own test bodies
 // and is left out of the usage text.
-var commands = map[string]command{"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots}
+var commands = map[string]command{"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots, "traffic": generate}
 
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
