@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +44,11 @@ type Config struct {
 	// Hardware is one of Models() and brings its own limits. The default is a small
 	// server: 8b-h100 with low limits.
 	Hardware string
+	// Measured replaces Hardware by another model, such as one of package profile.
+	Measured *engine.Model
+	// Lockstep lets the engines of a server begin their steps together, see
+	// engine.Config.Lockstep.
+	Lockstep bool
 	// small is true if Hardware was not configured.
 	small bool
 	// Workload replaces the simulated engine's chat workload; then Rate and
@@ -151,6 +157,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	}
 	if err := c.checkModel(); err != nil {
 		return c, version, err
+	}
+	if c.Lockstep && c.Engines < 2 {
+		return c, version, errors.New("lockstep: it needs two or more engines, which begin their steps together")
 	}
 	if err := c.checkFaults(); err != nil {
 		return c, version, err

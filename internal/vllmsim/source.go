@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -14,7 +12,7 @@ import (
 )
 
 // Models are the names that Config.Hardware can have.
-func Models() []string { return slices.Sorted(maps.Keys(engine.Models())) }
+func Models() []string { return engine.ModelNames() }
 
 // newEngine returns the engines of server number i.
 func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error) {
@@ -24,7 +22,7 @@ func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error
 // simulation returns the configuration of package engine for server number i.
 func (c Config) simulation(i int, version surface.Version) engine.Config {
 	sim := engine.Config{
-		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
+		Seed: c.Seed*1_000_003 + uint64(i), Model: c.model(), Engines: c.Engines, Lockstep: c.Lockstep,
 		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
 		Transfer: c.Transfer, Changes: c.changes(i), FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
@@ -79,6 +77,14 @@ func (c Config) speculation() engine.Speculation {
 		return engine.Speculation{}
 	}
 	return engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
+}
+
+// model is what the configured hardware is.
+func (c Config) model() engine.Model {
+	if c.Measured != nil {
+		return *c.Measured
+	}
+	return engine.Models()[c.Hardware]
 }
 
 // semantics are the defects of a version that act in what an engine observes; package
@@ -156,14 +162,14 @@ const smallPrompt = 520
 // checkModel completes what depends on the hardware.
 func (c *Config) checkModel() error {
 	preset := smallServer
-	if c.Hardware == "" || c.Hardware == formerDefault {
+	if c.Measured == nil && (c.Hardware == "" || c.Hardware == formerDefault) {
 		c.Hardware, c.small = defaultHardware, true
 	} else {
-		hardware, known := engine.Models()[c.Hardware]
-		if !known {
+		if _, known := engine.Models()[c.Hardware]; !known && c.Measured == nil {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
-		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: 1024}
+		hardware := c.model()
+		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: cmp.Or(hardware.MaxSeqs, 1024)}
 	}
 	if c.Workload != nil && c.Workload.Traffic != nil && c.MaxModelLen == 0 {
 		// One block is the null block, and drafted tokens can be beyond the end of a request.
