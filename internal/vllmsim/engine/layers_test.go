@@ -209,7 +209,7 @@ func TestAnotherRateIsNoHarmByChance(t *testing.T) {
 	model.KVBytes, model.Bandwidth, model.Compute, model.Blocks = 98_304, 2.039e12, 312e12, 22_000
 	const onset, end, length = 1200.0, 1200 + 18*60.0, 3000.0
 	harmful := func(factor float64) (harmful, judged int) {
-		for seed := range uint34(3) {
+		for seed := range uint64(3) {
 			outcomes := func(changes ...Change) map[int]Outcome {
 				s := start(t, Config{
 					Seed: seed, Model: model, Workload: Chat(1.1), FrontEnd: DefaultFrontEnd(), KeepOutcomes: true, Changes: changes,
