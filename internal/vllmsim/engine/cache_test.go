@@ -133,6 +133,28 @@ func TestRetriesOfABlockedRequestCountOnlyInOldVersions(t *testing.T) {
 	assert.InDelta(t, 600+50*300, queries(true), 0)
 }
 
+// What a waiting request found is remembered; the cache changes under it.
+func TestARememberedLookupIsThatOfTheCacheAsItIs(t *testing.T) {
+	var same []Arrival
+	for i := range int32(60) {
+		// Ten conversations that grow, with prompts of up to 4000 tokens.
+		same = append(same, Arrival{Prompt: 64 * (i + 1), Output: 100, Prefix: []BlockRun{{1000 * (i % 10), 1000*(i%10) + i}}})
+	}
+	tr := traffic(64, same...)
+	s := start(t, bare(Workload{Traffic: tr, Speed: 20}, func(c *Config) { c.Blocks, c.MaxModelLen, c.Semantics.RecountBlocked = 1100, 16384, true }))
+	remembered := 0
+	for at := 0.0; at < 100; at += 0.05 {
+		s.AdvanceTo(at)
+		c := s.engines[0]
+		if !c.waiting.empty() && len(c.waiting.first().found) > 0 {
+			remembered++
+		}
+		check(t, s)
+	}
+	assert.Greater(t, remembered, 20)
+	assert.Positive(t, s.States()[0].Preemptions)
+}
+
 func TestUtilizationLeavesOutTheNullBlock(t *testing.T) {
 	s := start(t, bare(fixed(0, 1, 1), func(c *Config) { c.Blocks, c.MaxModelLen = 101, 1600 }))
 	send(s, 320, 1000)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -151,6 +152,18 @@ func (s *Server) leftUnseen() int {
 	return n
 }
 
+// checkLookup looks up a request that was looked up before, without what was found then.
+func checkLookup(t *testing.T, c *core, r *request) {
+	t.Helper()
+	remembered := slices.Clone(c.lookup(r))
+	found := r.found
+	r.found = nil
+	if !slices.Equal(c.lookup(r), remembered) {
+		require.Fail(t, "a lookup finds something else than the one before it, and one that remembers nothing")
+	}
+	r.found = found
+}
+
 // checkBlocks counts the users of every block anew.
 func checkBlocks(t *testing.T, c *core) {
 	t.Helper()
@@ -202,6 +215,9 @@ func checkBlocks(t *testing.T, c *core) {
 	waits := 0
 	for _, list := range [][]*request{c.preempted, c.skipped, c.waiting.live()} {
 		for _, r := range list {
+			if len(r.found) > 0 && !c.cfg.NoPrefixCaching {
+				checkLookup(t, c, r)
+			}
 			if !r.gone {
 				waits++
 			}

@@ -60,26 +60,37 @@ func (b *batch) counter(c counter, value float64) {
 	}
 }
 
-func (b *batch) histogram(name string, observed []observation, bounds []float64) {
+// sums is a histogram that grows.
+type sums struct {
+	bounds []float64
+	counts []uint64
+	count  uint64
+	sum    float64
+}
+
+func (s *sums) add(observed []observation) {
+	if s.counts == nil {
+		s.counts = make([]uint64, len(s.bounds)+1)
+	}
+	for _, o := range observed {
+		n := uint64(o.n)
+		s.counts[sort.SearchFloat64s(s.bounds, o.value)] += n
+		s.count += n
+		s.sum += o.value * o.n
+	}
+}
+
+func (b *batch) histogram(name string, s *sums) {
 	h := b.metric(name).SetEmptyHistogram()
 	h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	p := h.DataPoints().AppendEmpty()
 	p.SetTimestamp(b.now)
 	p.SetStartTimestamp(b.start)
 	b.attributes(p.Attributes())
-	counts := make([]uint64, len(bounds)+1)
-	var all uint64
-	var total float64
-	for _, o := range observed {
-		n := uint64(o.n)
-		counts[sort.SearchFloat64s(bounds, o.value)] += n
-		all += n
-		total += o.value * o.n
-	}
-	p.SetCount(all)
-	p.SetSum(total)
-	p.ExplicitBounds().FromRaw(bounds)
-	p.BucketCounts().FromRaw(counts)
+	p.SetCount(s.count)
+	p.SetSum(s.sum)
+	p.ExplicitBounds().FromRaw(s.bounds)
+	p.BucketCounts().FromRaw(s.counts)
 }
 
 // end ends every series of a scrape.

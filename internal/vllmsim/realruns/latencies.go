@@ -31,7 +31,17 @@ type latencies struct {
 // observation is n times the same value, at a time.
 type observation struct{ at, value, n float64 }
 
-// observe collects the latencies of a recording.
+// latencies returns those of a recording; they are collected once.
+func (r *Recording) latencies(source Source) *latencies {
+	if r.collected[source] == nil {
+		if r.collected == nil {
+			r.collected = map[Source]*latencies{}
+		}
+		r.collected[source] = r.observe(source)
+	}
+	return r.collected[source]
+}
+
 func (r *Recording) observe(source Source) *latencies {
 	out := &latencies{firsts: r.starts()}
 	if source == Clients {
@@ -51,13 +61,13 @@ func (r *Recording) starts() []observation {
 	resuming := 0.0
 	step := 0.0
 	var work float64
-	for i := range r.Rows {
-		now := &r.Rows[i]
-		before := Row{Usage: now.Usage, Prompt: now.Prompt, Generated: now.Generated, Preempted: now.Preempted, Finished: now.Finished, At: now.At}
-		if i > 0 {
-			before = r.Rows[i-1]
-		}
-		if i > 0 && (now.Finished < before.Finished || now.Generated < before.Generated) {
+	// Nothing is known about those that run in the first row.
+	for range int(r.Rows[0].Waiting) {
+		queue = append(queue, r.Rows[0].At)
+	}
+	for i := 1; i < len(r.Rows); i++ {
+		now, before := &r.Rows[i], r.Rows[i-1]
+		if now.Finished < before.Finished || now.Generated < before.Generated {
 			queue, resuming, work = nil, 0, 0
 			before = Row{At: now.At}
 		}
@@ -95,9 +105,6 @@ func (r *Recording) starts() []observation {
 // finished is how many requests ended between row i-1 and row i: by the counter, or by the
 // requests of a recording that lacks it.
 func (r *Recording) finished(i int) float64 {
-	if i == 0 {
-		return 0
-	}
 	from, to := &r.Rows[i-1], &r.Rows[i]
 	if r.Counts.Finished {
 		return max(to.Finished-from.Finished, 0)
@@ -140,6 +147,7 @@ func unmatched(starts []observation, requests []Request) []observation {
 func (r *Recording) remainder(known *latencies) []observation {
 	var out []observation
 	var work, left float64
+	of := r.tokensOf(known.requests)
 	for i := 1; i < len(r.Rows); i++ {
 		a, b := &r.Rows[i-1], &r.Rows[i]
 		work += (a.Running + b.Running) / 2 * (b.At - a.At)
@@ -147,21 +155,33 @@ func (r *Recording) remainder(known *latencies) []observation {
 		if tokens < 0 {
 			work, left, tokens = 0, 0, b.Generated
 		}
-		for j := range known.requests {
-			q := &known.requests[j]
-			left -= q.gaps(a.At, b.At)
-			if q.First > a.At && q.First <= b.At {
-				left--
-			}
-		}
-		left += tokens - count(known.firsts, a.At, b.At)
+		left += tokens - of[i] - count(known.firsts, a.At, b.At)
 		if tokens > 0 {
 			if n := math.Floor(left); n >= 1 && work > 0 {
-				n = min(n, tokens)
 				out = append(out, observation{b.At, work / tokens, n})
 				left -= n
 			}
 			work = 0
+		}
+	}
+	return out
+}
+
+// tokensOf is how many tokens the requests got between each row and the one before.
+func (r *Recording) tokensOf(requests []Request) []float64 {
+	out := make([]float64, len(r.Rows))
+	for j := range requests {
+		q := &requests[j]
+		i := sort.Search(len(r.Rows), func(i int) bool { return r.Rows[i].At >= q.First })
+		for before := math.Inf(-1); i < len(r.Rows) && before < q.Last; i++ {
+			if i > 0 {
+				before = r.Rows[i-1].At
+			}
+			out[i] += q.gaps(before, r.Rows[i].At)
+			if q.First > before {
+				out[i]++
+			}
+			before = r.Rows[i].At
 		}
 	}
 	return out

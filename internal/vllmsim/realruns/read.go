@@ -39,6 +39,10 @@ const (
 // ErrAbsent means that a folder has no recordings.
 var ErrAbsent = errors.New("no recordings")
 
+// SharedVersion is the version of vLLM of those recordings in the shared data that have no
+// index to name it: its README does.
+const SharedVersion = "0.19.0"
+
 // Folders returns the folders with recordings below the folder of shared data.
 func Folders(shared string) []string {
 	return []string{filepath.Join(shared, "profiles", "series"), filepath.Join(shared, "profiles", "runs")}

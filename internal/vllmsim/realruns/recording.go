@@ -20,6 +20,8 @@ type Recording struct {
 	Requests []Request
 	// Counts says which counters and gauges the rows have besides those that all have.
 	Counts Counts
+
+	collected map[Source]*latencies
 }
 
 // Counts says what the rows of a recording have.
@@ -44,7 +46,7 @@ type Request struct {
 	Queued, Scheduled float64
 }
 
-// timeToFirstToken and interval are what the client measured.
+// timeToFirstToken is what the client measured.
 func (r *Request) timeToFirstToken() float64 { return r.First - r.Sent }
 
 // gap is the mean time between two tokens; 0 with a single token.

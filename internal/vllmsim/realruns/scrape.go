@@ -92,12 +92,17 @@ type scraper struct {
 	recording *Recording
 	latencies *latencies
 	source    Source
-	bounds    map[string][]float64
-	restarts  []int
-	begin     time.Time
+	// histograms are by the names of their families. They have what was observed up to a
+	// time, by a process that began at another.
+	histograms  map[string]*sums
+	until, born float64
+	restarts    []int
+	begin       time.Time
 	// last is the last scrape that succeeded, while the series live.
 	last pmetric.Metrics
 	live bool
+	// failed is true where the last scrape failed.
+	failed bool
 }
 
 func newScraper(r *Recording, source Source, begin time.Time) (*scraper, error) {
@@ -117,13 +122,13 @@ func newScraper(r *Recording, source Source, begin time.Time) (*scraper, error) 
 		return nil, err
 	}
 	s := &scraper{
-		recording: r, latencies: r.observe(source), source: source, bounds: map[string][]float64{},
-		restarts: r.restarts(), begin: begin,
+		recording: r, latencies: r.latencies(source), source: source, histograms: map[string]*sums{},
+		restarts: r.restarts(), begin: begin, until: -math.MaxFloat64, born: -math.MaxFloat64,
 	}
 	shown.Engines = []*observed.Stats{observed.NewStats(0)}
 	for _, f := range shown.Families() {
 		if len(f.Points) > 0 && len(f.Points[0].Bounds) > 0 {
-			s.bounds[f.Name] = f.Points[0].Bounds
+			s.histograms[f.Name] = &sums{bounds: f.Points[0].Bounds}
 		}
 	}
 	return s, nil
@@ -163,7 +168,7 @@ func (s *scraper) scrape(at, timeout float64) (pmetric.Metrics, float64) {
 		if s.live {
 			b.end(s.last)
 		}
-		s.live = false
+		s.live, s.failed = false, true
 		b.gauge("vllm.up", 0)
 		b.labelled("vllm.scrape.failure", "outcome", "timeout", 1)
 		return metrics, answered
@@ -172,10 +177,10 @@ func (s *scraper) scrape(at, timeout float64) (pmetric.Metrics, float64) {
 	s.last = pmetric.NewMetrics()
 	metrics.CopyTo(s.last)
 	b.gauge("vllm.up", 1)
-	if !s.live {
+	if s.failed {
 		b.gone("vllm.scrape.failure", "outcome", "timeout")
 	}
-	s.live = true
+	s.live, s.failed = true, false
 	return metrics, answered
 }
 
@@ -200,10 +205,19 @@ func (s *scraper) fill(b *batch, i int) {
 			b.counter(c, c.read(row))
 		}
 	}
+	if since != s.born {
+		for _, h := range s.histograms {
+			*h = sums{bounds: h.bounds}
+		}
+		s.born, s.until = since, since
+	}
 	for _, d := range distributions {
 		if (d.clients || d.phases) && s.source == Gauges || d.phases && !r.Counts.Phases {
 			continue
 		}
-		b.histogram(d.name, d.observe(s.latencies, since, row.At), s.bounds[d.family])
+		h := s.histograms[d.family]
+		h.add(d.observe(s.latencies, s.until, row.At))
+		b.histogram(d.name, h)
 	}
+	s.until = row.At
 }

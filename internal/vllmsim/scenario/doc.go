@@ -35,6 +35,8 @@ type Scenario struct {
 	// processor, for "vllmsim judge"; a server ignores both.
 	Interval  time.Duration
 	Processor map[string]any
+	// Notes are sentences for the user, such as that a key has no effect.
+	Notes []string
 }
 
 // Injection is one parameter of an entry of "changes". Times are in seconds.
@@ -73,9 +75,11 @@ func parse(path string, text []byte) (Scenario, error) {
 		return s, err
 	}
 	// The simulation checks conditions over several keys.
-	if _, err := vllmsim.New(s.Config); err != nil {
+	server, err := vllmsim.New(s.Config)
+	if err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
 	}
+	s.noteCut(server.MaxModelLen())
 	return s, nil
 }
 
