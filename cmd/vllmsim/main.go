@@ -17,9 +17,11 @@ import (
 const usage = `vllmsim simulates vLLM servers, on loopback only.
 
   vllmsim serve [flags]                      a simulated server in any dialect
+  vllmsim judge [flags] FILE…                compares the diagnosis with the truth of scenarios
   vllmsim replay [flags] FILE|DIR            serves recorded bodies in turn
   vllmsim curves [flags]                     latencies of the simulated engines as CSV
   vllmsim plots DIR                          draws these latencies as SVG
+  vllmsim fidelity [flags]                   compares the simulated engine with real ones
   vllmsim record [flags] URL DIR             records a real server's /metrics
   vllmsim replay-recording [flags] [FOLDER…] sends recordings of real servers through the processor
 
@@ -38,7 +40,10 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 // commands are the subcommands. "bodies" writes the project's own test bodies
 // and is left out of the usage text.
-var commands = map[string]command{"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots, "replay-recording": replayRecording}
+var commands = map[string]command{
+	"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots,
+	"judge": judgeFiles, "replay-recording": replayRecording, "fidelity": compareWithReal,
+}
 
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -77,7 +77,7 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 		}, 2, "", "-targets: it cannot be combined with this file, which has 4 servers"},
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
-		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 70b-tp4-h100, 8b-h100"},
+		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 32b-b300, 32b-h200"},
 		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.0", ""},
 		{"plots nowhere", []string{"plots"}, 2, "", "want one DIR"},
 		{"plots into nothing", []string{"plots", "/does/not/exist"}, 1, "", "no such file"},

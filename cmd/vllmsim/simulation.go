@@ -60,6 +60,12 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 	if err != nil {
 		return given, nil, err
 	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(flags.Output(), "vllmsim: %s: %s\n", path, note)
+	}
+	if sought := s.Sought(); sought != "" {
+		return given, nil, fmt.Errorf("%s: effect: a server does not seek the values of %s; \"vllmsim judge\" does and prints them: write these under set", path, sought)
+	}
 	cfg := s.Config
 	flags.Visit(func(f *flag.Flag) {
 		switch {
@@ -87,6 +93,7 @@ type truthLine struct {
 	Server      int     `json:"server"`
 	Engine      int     `json:"engine"`
 	ID          int     `json:"id"`
+	First       *int    `json:"first_attempt,omitempty"` // Where the request is a retry.
 	Arrived     float64 `json:"arrived"`
 	Ended       float64 `json:"ended"`
 	Outcome     string  `json:"outcome"`
@@ -124,11 +131,15 @@ func newTruthFile(file, stderr io.Writer) *truthFile {
 }
 
 func (f *truthFile) outcome(server int, o engine.Outcome) {
-	f.write(truthLine{
+	line := truthLine{
 		Server: server, Engine: o.Engine, ID: o.ID, Arrived: o.Arrived, Ended: o.Ended, Outcome: o.End.String(),
 		Queue: o.Queue, FirstToken: o.FirstToken, MeanGap: o.MeanGap, MaxGap: o.MaxGap,
 		Prompt: o.Prompt, Cached: o.Cached, Output: o.Output, Preemptions: o.Preemptions,
-	})
+	}
+	if o.First != o.ID {
+		line.First = &o.First
+	}
+	f.write(line)
 }
 
 func (f *truthFile) injected(server int, what vllmsim.Injection) {

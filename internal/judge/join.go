@@ -8,6 +8,8 @@ type join struct {
 	minutes []minute
 	// alone is what a request takes on the idle nominal server.
 	alone func(*seen) seen
+	// counted takes the requests that count instead, where it is set.
+	counted func(in []*seen)
 }
 
 // joined is what is known of one request; nil where a run has not ended it.
@@ -57,6 +59,10 @@ func (j *join) count(in []*seen) {
 		if s.refused {
 			return
 		}
+	}
+	if j.counted != nil {
+		j.counted(in)
+		return
 	}
 	n := int(in[actual].arrived / minuteSeconds)
 	for len(j.minutes) <= n {

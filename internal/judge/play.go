@@ -64,7 +64,7 @@ func Play(ctx context.Context, story *Story) (*Played, error) {
 		return nil, err
 	}
 	objectives := objectivesOf(config)
-	out := &Played{}
+	out := &Played{Window: config.Window}
 	for i := range s.Injections {
 		if s.Injections[i].Effect > 0 {
 			if err := seek(ctx, &s, i, objectives, out); err != nil {

@@ -79,6 +79,8 @@ var rows = []row{
 	counter("vllm.prefix_cache.hits", func(s *observed.Stats) float64 { return s.PrefixHits }),
 	counter("vllm.external_prefix_cache.queries", func(s *observed.Stats) float64 { return s.ExternalQueries }),
 	counter("vllm.external_prefix_cache.hits", func(s *observed.Stats) float64 { return s.ExternalHits }),
+	counter("vllm.mm_cache.queries", func(s *observed.Stats) float64 { return s.MediaQueries }),
+	counter("vllm.mm_cache.hits", func(s *observed.Stats) float64 { return s.MediaHits }),
 	counter("vllm.num_preemptions", func(s *observed.Stats) float64 { return s.Preemptions }),
 	counter("vllm.prompt_tokens", func(s *observed.Stats) float64 { return s.PromptTokens }),
 	counter("vllm.prompt_tokens_by_source", func(s *observed.Stats) float64 { return s.PromptTokens - s.PromptCached }).with("source", "local_compute"),
@@ -103,11 +105,21 @@ var (
 	}
 )
 
-// distributions are the histograms by their wire names.
-var distributions = []struct {
+// distribution is a histogram by its wire name.
+type distribution struct {
 	family string
 	read   func(*observed.Stats) *observed.Histogram
-}{
+}
+
+// blockDistributions are those of servers with --kv-cache-metrics.
+var blockDistributions = []distribution{
+	{"vllm:kv_block_lifetime_seconds", func(s *observed.Stats) *observed.Histogram { return s.BlockLifetime }},
+	{"vllm:kv_block_idle_before_evict_seconds", func(s *observed.Stats) *observed.Histogram { return s.BlockIdle }},
+	{"vllm:kv_block_reuse_gap_seconds", func(s *observed.Stats) *observed.Histogram { return s.BlockReuseGap }},
+}
+
+// distributions are those of every server.
+var distributions = []distribution{
 	{"vllm:request_prompt_tokens", func(s *observed.Stats) *observed.Histogram { return s.PromptLength }},
 	{"vllm:request_generation_tokens", func(s *observed.Stats) *observed.Histogram { return s.GenerationLength }},
 	{"vllm:iteration_tokens_total", func(s *observed.Stats) *observed.Histogram { return s.IterationTokens }},
@@ -130,7 +142,7 @@ func newScraper(w *world, server int, counted bool) *scraper {
 	}
 	shown := surface.Server{
 		Dialect: surface.V1, Version: version, Model: modelName, MaxModelLen: w.modelLength(),
-		KVTokens: w.blocks() * w.blockSize(), BlockSize: w.blockSize(), PrefixCaching: true, Engines: w.stats(),
+		KVTokens: w.blocks() * w.blockSize(), BlockSize: w.blockSize(), PrefixCaching: true, BlockMetrics: w.cfg.FollowBlocks > 0, Engines: w.stats(),
 	}
 	s := &scraper{instance: fmt.Sprintf("vllm-%d:8000", server), counted: counted, bounds: map[string][]float64{}, static: []fixed{
 		{"vllm.kv_cache.block_size", float64(w.blockSize())},
@@ -193,9 +205,19 @@ func (s *scraper) fill(b *batch, w *world) {
 			for _, r := range draftRows {
 				b.row(r, st)
 			}
+			for place := range st.AcceptedPerPosition {
+				b.row(counter("vllm.spec_decode.num_accepted_tokens_per_pos", func(s *observed.Stats) float64 {
+					return s.AcceptedPerPosition[place]
+				}).with("position", strconv.Itoa(place)), st)
+			}
 		}
 		for _, d := range distributions {
 			b.histogram(d.family, d.read(st), s.bounds[d.family])
+		}
+		if w.cfg.FollowBlocks > 0 {
+			for _, d := range blockDistributions {
+				b.histogram(d.family, d.read(st), s.bounds[d.family])
+			}
 		}
 	}
 	for i := range engines {

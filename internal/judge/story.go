@@ -60,6 +60,8 @@ type Played struct {
 	Alarms []Alarm
 	// Sought has, for each injection with an effect, what was found.
 	Sought []Sought
+	// Window is that of the processor.
+	Window time.Duration
 	// Notes are sentences for the user, such as that an effect could not be reached.
 	Notes []string
 }

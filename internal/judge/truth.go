@@ -3,7 +3,6 @@ package judge
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -54,7 +53,11 @@ func newTruth(s *Story, server int, objectives []objective, window float64) (*tr
 		t.without[c] = run(func(in *Injection) bool { return CauseOf(in.Parameter) != c })
 	}
 	// The actual run first, the nominal one second.
-	t.join = newJoin(len(plans), func(nominal *seen) seen { return unqueued(&cfg, nominal, objectives) })
+	idle, err := engine.NewAlone(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t.join = newJoin(len(plans), func(one *seen) seen { return unqueued(idle, one, objectives) })
 	for i, changes := range plans {
 		of := cfg
 		of.Changes = changes
@@ -143,7 +146,7 @@ func (t *truth) fill(line *Line, tokens float64) {
 			h, base = more, &m.alone
 		}
 	}
-	line.Effect = math.Round(h.effect()*1000) / 1000
+	line.Effect = round(h.effect())
 	if line.Harmful = h.effect() > 1; !line.Harmful {
 		return
 	}
@@ -157,7 +160,7 @@ func (t *truth) fill(line *Line, tokens float64) {
 		line.TrueCauses[demand] = min(1, line.TrueCauses[demand]+1-h.undone(a, w, base, tokens))
 	}
 	for c, share := range line.TrueCauses {
-		line.TrueCauses[c] = math.Round(share*1000) / 1000
+		line.TrueCauses[c] = round(share)
 	}
 	maps.DeleteFunc(line.TrueCauses, func(_ string, share float64) bool { return share < leastShare })
 	line.Also = t.also(line, a, w, tokens)

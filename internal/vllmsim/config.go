@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,9 @@ type Config struct {
 	Engines, Targets int
 	// Shares let Targets simulated servers stand behind one router that gives each
 	// its share of one Workload, whose rate is then that of all; none gives each
-	// server a workload of its own. Servers with shares are ready at the same time.
+	// server a workload of its own. Servers with shares are ready at the same time. Of
+	// traffic each request is for one server, by its number, and each client of a closed loop
+	// stays with one server.
 	Shares []float64
 	// APIServers is the number of API server processes in multi-process mode.
 	APIServers int
@@ -41,10 +44,16 @@ type Config struct {
 	// Hardware is one of Models() and brings its own limits. The default is a small
 	// server: 8b-h100 with low limits.
 	Hardware string
+	// Measured replaces Hardware by another model, such as one of package profile.
+	Measured *engine.Model
+	// Lockstep lets the engines of a server begin their steps together, see
+	// engine.Config.Lockstep.
+	Lockstep bool
 	// small is true if Hardware was not configured.
 	small bool
 	// Workload replaces the simulated engine's chat workload; then Rate and
-	// Period mean nothing. Its rate is that of a whole server.
+	// Period mean nothing. Its rate is that of a whole server. With traffic and without
+	// MaxModelLen, that is what the longest request needs, or the cache can hold.
 	Workload *engine.Workload
 	// Changes are changes of the simulated engines and their workload.
 	Changes []engine.Change
@@ -60,8 +69,8 @@ type Config struct {
 	Transfer engine.Transfer
 	// Truth receives the outcome of each request, with the number of its server. Times
 	// are in seconds since the first readiness, as in Changes. Neither they nor the
-	// numbers of requests begin again after a restart. The server is locked during the
-	// call.
+	// numbers of requests begin again after a restart: the process that was started n times
+	// again has the numbers from n x engine.ProcessIDs. The server is locked during the call.
 	Truth func(target int, o engine.Outcome)
 	// Journal receives what really happens, with the number of its server. Otherwise it
 	// is like Truth.
@@ -148,6 +157,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	}
 	if err := c.checkModel(); err != nil {
 		return c, version, err
+	}
+	if c.Lockstep && c.Engines < 2 {
+		return c, version, errors.New("lockstep: it needs two or more engines, which begin their steps together")
 	}
 	if err := c.checkFaults(); err != nil {
 		return c, version, err

@@ -205,7 +205,7 @@ var shownByServers = []demonstration{
 		func(t *testing.T) {
 			t.Helper()
 			images := map[int]float64{}
-			p := run(t, v1, "0.20.0", time.Minute, both(engines(2), workload(func(w *engine.Workload) { w.MediaShare, w.Media = 1, 5 }), func(c *Config) {
+			p := run(t, v1, "0.20.0", 5*time.Minute, both(engines(2), workload(func(w *engine.Workload) { w.MediaShare, w.Media = 1, 5 }), func(c *Config) {
 				c.Weights = []float64{0.9, 0.1}
 				c.Journal = func(_ int, e engine.Event) {
 					if e.Kind == engine.EventSent {

@@ -45,8 +45,11 @@ type Fault struct {
 
 // checkFaults checks the faults.
 func (c *Config) checkFaults() error {
-	last := 0.0
+	last, restarts := 0.0, 0
 	for _, f := range c.Faults {
+		if f.Kind == FaultRestart {
+			restarts++
+		}
 		switch {
 		case !slices.Contains(FaultKinds(), f.Kind):
 			return fmt.Errorf("unknown fault %q: want one of %v", f.Kind, FaultKinds())
@@ -54,6 +57,8 @@ func (c *Config) checkFaults() error {
 			return fmt.Errorf("fault %s at %v s: faults must not overlap", f.Kind, f.At)
 		case !(f.Until > f.At) || math.IsInf(f.Until, 1):
 			return fmt.Errorf("fault %s at %v s: it must end later than it begins, not at %v s", f.Kind, f.At, f.Until)
+		case restarts > engine.MaxRestarts:
+			return fmt.Errorf("fault %s at %v s: there can be at most %d restarts", f.Kind, f.At, engine.MaxRestarts)
 		case f.Kind == FaultRestart && (c.Workload == nil || c.Workload.Swing > 0 || c.Workload.BurstFactor > 0):
 			return errors.New("a restart needs a workload without waves and bursts, whose times would begin again")
 		}
@@ -117,8 +122,12 @@ func (t *Target) restart(f Fault) error {
 		ch.At = max(0, ch.At-f.Until)
 		cfg.Changes = append(cfg.Changes, ch)
 	}
+	if cfg.Workload != nil {
+		workload := cfg.Workload.After(f.Until)
+		cfg.Workload = &workload
+	}
 	t.restarts++
-	cfg.origin, cfg.first = f.Until, t.nextID
+	cfg.origin, cfg.first = f.Until, t.restarts*engine.ProcessIDs
 	// Far from the seeds of other servers.
 	cfg.Seed += uint64(t.restarts) << 32
 	next, err := cfg.newEngine(t.index, t.server.version)
@@ -126,7 +135,7 @@ func (t *Target) restart(f Fault) error {
 		return err // New has accepted the same configuration.
 	}
 	t.engine = next
-	t.firstID = t.nextID
+	t.firstID = cfg.first
 	t.started, t.ready = t.born.Add(seconds(f.At)), t.born.Add(seconds(f.Until))
 	t.at = 0
 	return nil

@@ -52,9 +52,8 @@ type Target struct {
 	// Config.Injected.
 	injections []Injection
 	reported   int
-	// firstID is the number of this process's first request among those of all,
-	// nextID the least that is free.
-	firstID, nextID int
+	// firstID is above the numbers of the requests of all processes before.
+	firstID int
 }
 
 // awaitedKey is a request of one process.
@@ -101,6 +100,9 @@ func New(cfg Config) (*Server, error) {
 
 // Targets returns the servers in the order of their addresses.
 func (s *Server) Targets() []*Target { return s.targets }
+
+// MaxModelLen is the greatest number of tokens of a request, which it has by default, too.
+func (s *Server) MaxModelLen() int { return s.cfg.MaxModelLen }
 
 // Advance moves the servers' own clock by d. It has no effect where Config.Clock
 // is set.
@@ -188,7 +190,7 @@ func (t *Target) ended(o engine.Outcome) {
 	}
 	before := t.ready.Sub(t.born).Seconds()
 	o.ID += t.firstID
-	t.nextID = max(t.nextID, o.ID+1)
+	o.First += t.firstID
 	o.Arrived += before
 	o.Ended += before
 	if t.server.cfg.Truth != nil {

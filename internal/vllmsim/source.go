@@ -1,10 +1,9 @@
 package vllmsim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -13,7 +12,7 @@ import (
 )
 
 // Models are the names that Config.Hardware can have.
-func Models() []string { return slices.Sorted(maps.Keys(engine.Models())) }
+func Models() []string { return engine.ModelNames() }
 
 // newEngine returns the engines of server number i.
 func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error) {
@@ -23,7 +22,7 @@ func (c Config) newEngine(i int, version surface.Version) (*engine.Server, error
 // simulation returns the configuration of package engine for server number i.
 func (c Config) simulation(i int, version surface.Version) engine.Config {
 	sim := engine.Config{
-		Seed: c.Seed*1_000_003 + uint64(i), Model: engine.Models()[c.Hardware], Engines: c.Engines,
+		Seed: c.Seed*1_000_003 + uint64(i), Model: c.model(), Engines: c.Engines, Lockstep: c.Lockstep,
 		Blocks: c.KVCacheTokens / c.blockSize(), BlockSize: c.blockSize(), MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
 		NoPrefixCaching: !c.prefixCaching(), FrontEnd: engine.DefaultFrontEnd(), FlopsCounters: c.FlopsCounters,
 		Transfer: c.Transfer, Changes: c.changes(i), FollowBlocks: c.FollowBlocks, KeepOutcomes: true,
@@ -39,9 +38,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Dialect == string(surface.V1MultiProcess) {
 		sim.FrontEnd.Processes = c.APIServers
 	}
-	if c.SpecDecode {
-		sim.Speculation = engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
-	}
+	sim.Speculation = c.speculation()
 	sim.Workload = engine.Chat(c.Rate * float64(c.Engines))
 	if c.small {
 		sim.Workload.Prompt.Median = smallPrompt
@@ -50,10 +47,21 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Workload != nil {
 		sim.Workload = *c.Workload
 	}
-	if len(c.Shares) > 0 {
+	switch w := &sim.Workload; {
+	case len(c.Shares) == 0:
+	case w.Traffic != nil || w.Clients > 0:
+		total := sum(c.Shares)
+		w.Part = engine.Part{Seed: c.Seed, From: sum(c.Shares[:i]) / total, To: sum(c.Shares[:i+1]) / total}
+		if i == len(c.Shares)-1 {
+			w.Part.To = 1
+		}
+		if c.Shares[i] == 0 {
+			w.Part = engine.Part{From: 2, To: 3} // No request has such a number.
+		}
+	default:
 		// A Poisson process whose events go to one of several places at random is as
 		// many independent Poisson processes.
-		sim.Workload.Rate *= c.Shares[i] / sum(c.Shares)
+		w.Rate *= c.Shares[i] / sum(c.Shares)
 	}
 	if c.LoRA {
 		sim.MaxLoRAs = c.MaxLoRAs
@@ -62,6 +70,21 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		}
 	}
 	return sim
+}
+
+func (c Config) speculation() engine.Speculation {
+	if !c.SpecDecode {
+		return engine.Speculation{}
+	}
+	return engine.Speculation{Acceptance: []float64{0.75, 0.6, 0.5}, Seconds: 1e-3}
+}
+
+// model is what the configured hardware is.
+func (c Config) model() engine.Model {
+	if c.Measured != nil {
+		return *c.Measured
+	}
+	return engine.Models()[c.Hardware]
 }
 
 // semantics are the defects of a version that act in what an engine observes; package
@@ -139,14 +162,19 @@ const smallPrompt = 520
 // checkModel completes what depends on the hardware.
 func (c *Config) checkModel() error {
 	preset := smallServer
-	if c.Hardware == "" || c.Hardware == formerDefault {
+	if c.Measured == nil && (c.Hardware == "" || c.Hardware == formerDefault) {
 		c.Hardware, c.small = defaultHardware, true
 	} else {
-		hardware, known := engine.Models()[c.Hardware]
-		if !known {
+		if _, known := engine.Models()[c.Hardware]; !known && c.Measured == nil {
 			return fmt.Errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(Models(), ", "))
 		}
-		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: 1024}
+		hardware := c.model()
+		preset = limits{kvTokens: hardware.Blocks * blockSize, modelLen: 16384, seqs: cmp.Or(hardware.MaxSeqs, 1024)}
+	}
+	if c.Workload != nil && c.Workload.Traffic != nil && c.MaxModelLen == 0 {
+		// One block is the null block, and drafted tokens can be beyond the end of a request.
+		tokens := cmp.Or(c.KVCacheTokens, preset.kvTokens)/c.blockSize()*c.blockSize() - c.blockSize()
+		c.MaxModelLen = c.Workload.Traffic.ModelLen(tokens - len(c.speculation().Acceptance))
 	}
 	for _, n := range []struct {
 		field  *int
@@ -174,6 +202,7 @@ func (c *Config) checkShares() error {
 		return fmt.Errorf("%d shares for %d servers", len(c.Shares), max(1, c.Targets))
 	case !(sum(c.Shares) > 0):
 		return errors.New("of the shares of the servers at least one must be above 0")
+	case w != nil && (w.Traffic != nil || w.Clients > 0): // Each request has its server.
 	case w == nil || (w.CV != 0 && w.CV != 1) || w.BurstFactor > 0:
 		return errors.New("shares of servers need a workload of independent arrivals, without variation or bursts of its own: " +
 			"what each server gets would otherwise depend on what the others get")

@@ -54,8 +54,9 @@ func TestASimulatedServerShowsChangesOfItsEngines(t *testing.T) {
 
 func TestASimulatedServerBringsTheLimitsOfItsHardware(t *testing.T) {
 	body := bodyOf(t, Config{Hardware: "8b-h100", Version: "0.24.0"})
-	assert.Contains(t, body, `num_gpu_blocks="28500"`)
-	assert.Contains(t, body, `kv_cache_size_tokens="456000"`)
+	// Nine tenths of 80 GiB without 16.06 GB of weights and 1.5 GiB, at 128 KiB a token.
+	assert.Contains(t, body, `num_gpu_blocks="28438"`)
+	assert.Contains(t, body, `kv_cache_size_tokens="455008"`)
 	assert.Contains(t, bodyOf(t, Config{Hardware: "8b-h100", KVCacheTokens: 32768}), `num_gpu_blocks="2048"`)
 	for _, name := range []string{"", "simple"} {
 		assert.Contains(t, bodyOf(t, Config{Hardware: name}), `num_gpu_blocks="2560"`, "the small server is the default")

@@ -21,12 +21,13 @@ var withoutData = map[string]string{
 
 // withoutDataWhenHealthy are those that have data only after something has happened.
 var withoutDataWhenHealthy = map[string]string{
-	"vllm-collector: Restarts of servers": "no server restarts",
-	"vllm-engine: Causes now":             "no engine is degraded",
-	"vllm-engine: Why a scrape failed":    "no scrape fails",
-	"vllm-overview: Causes now":           "no engine is degraded",
-	"vllm-overview: Causes of pools now":  "no pool is degraded",
-	"vllm-pool: Causes now":               "no pool is degraded",
-	"vllm-pool: Errors by code":           "the gateway refuses nothing",
-	"vllm-wall: Primary causes":           "no engine is degraded",
+	"vllm-collector: Restarts of servers":    "no server restarts",
+	"vllm-engine: Causes now":                "no engine is degraded",
+	"vllm-engine: Why a scrape failed":       "no scrape fails",
+	"vllm-overview: Causes now":              "no engine is degraded",
+	"vllm-overview: Causes of pools now":     "no pool is degraded",
+	"vllm-overview: Time at warning or page": "no engine is degraded",
+	"vllm-pool: Causes now":                  "no pool is degraded",
+	"vllm-pool: Errors by code":              "the gateway refuses nothing",
+	"vllm-wall: Primary causes":              "no engine is degraded",
 }

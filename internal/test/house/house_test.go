@@ -69,6 +69,10 @@ var forbidden = map[string][]edge{
 		{"receiver/vllmreceiver/internal/normalize", "./receiver/other"},
 	},
 	"receiver-emit": {{"receiver/vllmreceiver/internal/emit", "./receiver/vllmreceiver"}},
+	"judge": {
+		{"internal/judge", "./receiver/vllmreceiver"},
+		{"internal/judge", "./internal/test/captures"},
+	},
 	"processor-arithmetic": {
 		{"processor/vllmprocessor/internal/histogram", "./processor/vllmprocessor/internal/collect"},
 		{"processor/vllmprocessor/internal/hardware", "./processor/vllmprocessor/internal/window"},
@@ -137,6 +141,8 @@ var allowed = []edge{
 	{"connector/vllmdiagnosisconnector/internal/track", "./connector/vllmdiagnosisconnector/internal/collect"},
 	{"connector/vllmdiagnosisconnector/internal/emit", "./connector/vllmdiagnosisconnector/internal/track"},
 	{"internal/test/accuracy", "./processor/vllmprocessor"},
+	{"internal/judge", "./processor/vllmprocessor"},
+	{"internal/judge", "./internal/vllmsim/engine"},
 	{"cmd/demo", "./internal/vllmsim"},
 }
 
@@ -167,7 +173,7 @@ func TestEachPackageHasItsPlaceOnTheDataPath(t *testing.T) {
 	var places []string
 	for name, r := range rules(t) {
 		step := strings.HasPrefix(name, "receiver-") || strings.HasPrefix(name, "processor-") ||
-			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") || name == "shared" || name == "content"
+			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") || name == "shared" || name == "content" || name == "judge"
 		if step {
 			places = append(places, r.Files...)
 		}

@@ -16,7 +16,7 @@ func TestOneSequenceAtATimeIsTheQueueWithConstantService(t *testing.T) {
 	race.SkipSequential(t)
 	// One token per request and one request per step: M/D/1, whose mean wait is
 	// rho x S / (2 x (1 - rho)).
-	service := Llama8B().StepTime(Batch{Seqs: 1, Tokens: 4000, Attention: 4000 * 2000}, Nominal())
+	service := Llama8B().StepTime(chunks(1, 4000), Nominal())
 	for _, rho := range []float64{0.3, 0.6, 0.8} {
 		s := start(t, bare(fixed(rho/service, 4000, 1), func(c *Config) { c.MaxSeqs, c.KeepOutcomes = 1, false }))
 		s.AdvanceTo(150_000 * service / rho)
@@ -28,7 +28,7 @@ func TestOneSequenceAtATimeIsTheQueueWithConstantService(t *testing.T) {
 
 func TestThroughputEndsWhereTheTokenBudgetDoes(t *testing.T) {
 	// Prompts of 1024 tokens, 8 to a step of 8192; one token each.
-	step := Llama8B().StepTime(Batch{Seqs: 8, Tokens: 8192, Attention: 8 * 1024 * 512}, Nominal())
+	step := Llama8B().StepTime(chunks(8, 1024), Nominal())
 	limit := 8 / step
 	served := func(rate float64) (perSecond, wait float64) {
 		s := start(t, bare(fixed(rate, 1024, 1)))
@@ -70,7 +70,8 @@ func TestDecodesShareTheirStepsWithPromptsOfOthers(t *testing.T) {
 	s.AdvanceTo(2)
 	outcomes := s.Outcomes()
 	require.Len(t, outcomes, 2)
-	assert.InDelta(t, 0.27, outcomes[1].MaxGap, 0.02, "one step took the whole prompt")
+	// Products of 8100 tokens take 153 ms and attention over them 28 ms.
+	assert.InDelta(t, 0.183, outcomes[1].MaxGap, 0.01, "one step took the whole prompt")
 	assert.Less(t, outcomes[1].MeanGap, 0.015)
 }
 
@@ -98,7 +99,7 @@ func TestUselessDraftsCostTimeAndGiveNothing(t *testing.T) {
 		return s.Outcomes()[0]
 	}
 	assert.Greater(t, lone(0, 0, 0).Ended, lone().Ended)
-	assert.InEpsilon(t, lone().Ended/4, lone(1, 1, 1).Ended, 0.2, "all accepted is four tokens per step")
+	assert.InEpsilon(t, lone().Ended/4, lone(1, 1, 1).Ended, 0.25, "all accepted is four tokens per step, which drafting makes 1 ms longer")
 }
 
 func TestAdaptersBeyondTheSlotsWaitAndLetOthersPass(t *testing.T) {
@@ -135,14 +136,14 @@ func TestARemotePromptIsReadAndNotComputed(t *testing.T) {
 	}
 	read := 0.02 + 8000*131072/10e9
 	o, st := ask(0)
-	assert.InDelta(t, read+Llama8B().StepTime(Batch{Seqs: 1, Tokens: 1, KVTokens: 8000, Attention: 8000.5}, Nominal()), o.FirstToken, 1e-9)
+	assert.InDelta(t, read+Llama8B().StepTime(rest(1, 8000), Nominal()), o.FirstToken, 1e-9)
 	assert.InDelta(t, 8000, st.PromptExternal, 0)
 	assert.InDelta(t, 8000, st.ExternalHits, 0)
 	assert.InDelta(t, 8001, st.ExternalQueries, 0)
 	assert.Zero(t, st.TransferFailures)
 
 	o, st = ask(1)
-	assert.InDelta(t, read+0.26, o.FirstToken, 0.01)
+	assert.InDelta(t, read+0.18, o.FirstToken, 0.01)
 	assert.Zero(t, st.PromptExternal)
 	assert.InDelta(t, 1, st.TransferFailures, 0)
 }

@@ -3,15 +3,21 @@ package engine
 import "testing"
 
 // BenchmarkVirtualHour is one hour of an 8B engine at moderate and at high
-// load. Real time is 3600 s; the quotient is how many times faster this is.
+// load, with measured step times and with the formula. Real time is 3600 s; the quotient is how many times faster this is.
 func BenchmarkVirtualHour(b *testing.B) {
 	for _, c := range []struct {
-		name string
-		rate float64
-	}{{"moderate", 5}, {"high", 20}} {
+		name  string
+		model Model
+		rate  float64
+	}{
+		{"moderate", Llama8B(), 5},
+		{"high", Llama8B(), 20},
+		{"formula, moderate", roofline(), 5},
+		{"formula, high", roofline(), 20},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				s, err := New(Config{Seed: 1, Model: Llama8B(), Workload: Chat(c.rate), FrontEnd: DefaultFrontEnd()})
+				s, err := New(Config{Seed: 1, Model: c.model, Workload: Chat(c.rate), FrontEnd: DefaultFrontEnd()})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -22,8 +23,8 @@ type Config struct {
 	// BlockSize is in tokens; 0 means 16.
 	BlockSize int
 	// MaxSeqs, MaxBatchedTokens and MaxModelLen are vLLM's max_num_seqs,
-	// max_num_batched_tokens and max_model_len; 0 takes vLLM's defaults on an
-	// H100: 1024, 8192, and for the length 16384, which users set, or what traffic needs,
+	// max_num_batched_tokens and max_model_len; 0 takes the model's, which are vLLM's
+	// defaults for its GPU, and for the length 16384, which users set, or what traffic needs,
 	// see Traffic.ModelLen.
 	MaxSeqs, MaxBatchedTokens, MaxModelLen int
 	// NoPrefixCaching switches prefix caching off.
@@ -154,8 +155,8 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{&c.Engines, 1},
 		{&c.BlockSize, 16},
-		{&c.MaxSeqs, 1024},
-		{&c.MaxBatchedTokens, 8192},
+		{&c.MaxSeqs, cmp.Or(c.Model.MaxSeqs, 1024)},
+		{&c.MaxBatchedTokens, cmp.Or(c.Model.MaxBatchedTokens, 8192)},
 		{&c.Blocks, c.Model.Blocks},
 		{&c.FrontEnd.Processes, 1},
 	} {
@@ -166,8 +167,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("a limit is %d, below 0", *n.field)
 		}
 	}
-	if c.Model.Bandwidth <= 0 || c.Model.Compute <= 0 || c.Model.GPUs <= 0 || c.Model.WeightEfficiency <= 0 ||
-		c.Model.ComputeEfficiency <= 0 || c.Model.KVEfficiency <= 0 || c.Model.AttentionEfficiency <= 0 {
+	if c.Model.Tables == nil && (c.Model.Bandwidth <= 0 || c.Model.Compute <= 0 || c.Model.GPUs <= 0 || c.Model.WeightEfficiency <= 0 ||
+		c.Model.ComputeEfficiency <= 0 || c.Model.KVEfficiency <= 0 || c.Model.AttentionEfficiency <= 0) {
 		return c, fmt.Errorf("model %q: rates, efficiencies and GPUs must be above 0", c.Model.Name)
 	}
 	if c.Estimates == (Estimates{}) {

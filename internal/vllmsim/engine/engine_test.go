@@ -151,16 +151,14 @@ func TestTheLatencyOfALoneRequestIsTheFormulas(t *testing.T) {
 			want := f.RequestSeconds + f.PromptTokenSeconds*float64(prompt) + f.DelaySeconds
 			for done := 0; done < prompt; {
 				n := min(8192, prompt-done)
-				want += m.StepTime(Batch{
-					Seqs: 1, Tokens: n, KVTokens: done, Attention: float64(n) * (float64(done) + float64(n)/2),
-				}, Nominal())
+				want += m.StepTime(rest(n, done), Nominal())
 				done += n
 			}
 			busy := f.BatchSeconds + f.TokenSeconds
 			assert.InDelta(t, want+busy, o.FirstToken, 1e-9)
 			gaps := 0.0
 			for i := 1; i < 20; i++ {
-				gaps += m.StepTime(Batch{Seqs: 1, Tokens: 1, KVTokens: prompt + i}, Nominal())
+				gaps += m.StepTime(decodes(1, prompt+i), Nominal())
 			}
 			assert.InDelta(t, gaps/19, o.MeanGap, 1e-9)
 			assert.InDelta(t, want+gaps+busy, o.Ended, 1e-9)

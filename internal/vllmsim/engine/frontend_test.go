@@ -61,7 +61,7 @@ func TestAFrontEndWithAnImpossibleTimeIsRefused(t *testing.T) {
 // model waits 27 to 39 ms for its first token, most of it outside the GPU, and one front end
 // completes some 95 requests per second of 1000 tokens and answers of 128.
 func TestTheDefaultFrontEndIsAsSlowAsPublished(t *testing.T) {
-	tiny := Llama8B()
+	tiny := roofline()
 	tiny.WeightBytes, tiny.FlopsPerToken, tiny.Layers, tiny.KVBytes = 1.2e9, 1.2e9, 28, 28*1024
 	tiny.Width = 1024
 	cfg := bare(fixed(0, 1, 1), func(c *Config) { c.Model, c.FrontEnd = tiny, DefaultFrontEnd() })

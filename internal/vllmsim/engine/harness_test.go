@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,37 @@ func bare(w Workload, change ...func(*Config)) Config {
 		c(&cfg)
 	}
 	return cfg
+}
+
+// chunks is a step of nothing but so many whole prompts.
+func chunks(n, tokens int) (b Batch) {
+	for range n {
+		b.AddChunk(tokens, 0)
+	}
+	return b
+}
+
+// rest is a step that computes the last tokens of a prompt.
+func rest(tokens, before int) (b Batch) {
+	b.AddChunk(tokens, before)
+	return b
+}
+
+// decodes is a step of so many sequences that generate with a context each.
+func decodes(n, context int) (b Batch) {
+	for range n {
+		b.AddDecode(1, context)
+	}
+	return b
+}
+
+// roofline is a model without measurements: an 8B model on an H100 with guessed efficiencies.
+func roofline() Model {
+	return Model{
+		Name: "formula", WeightBytes: 15.0e9, FlopsPerToken: 15.0e9, KVBytes: 131072, Layers: 32, Width: 4096, GPUs: 1,
+		StepSeconds: 1.5e-3, SequenceSeconds: 5e-6, Bandwidth: 3.35e12, Compute: 989e12,
+		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40, Blocks: 28500,
+	}
 }
 
 func start(t *testing.T, cfg Config) *Server {
@@ -120,6 +152,18 @@ func (s *Server) leftUnseen() int {
 	return n
 }
 
+// checkLookup looks up a request that was looked up before, without what was found then.
+func checkLookup(t *testing.T, c *core, r *request) {
+	t.Helper()
+	remembered := slices.Clone(c.lookup(r))
+	found := r.found
+	r.found = nil
+	if !slices.Equal(c.lookup(r), remembered) {
+		require.Fail(t, "a lookup finds something else than the one before it, and one that remembers nothing")
+	}
+	r.found = found
+}
+
 // checkBlocks counts the users of every block anew.
 func checkBlocks(t *testing.T, c *core) {
 	t.Helper()
@@ -171,6 +215,9 @@ func checkBlocks(t *testing.T, c *core) {
 	waits := 0
 	for _, list := range [][]*request{c.preempted, c.skipped, c.waiting.live()} {
 		for _, r := range list {
+			if len(r.found) > 0 && !c.cfg.NoPrefixCaching {
+				checkLookup(t, c, r)
+			}
 			if !r.gone {
 				waits++
 			}

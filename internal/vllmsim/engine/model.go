@@ -34,45 +34,14 @@ type Model struct {
 	// Blocks is the number of KV blocks of 16 tokens that fit next to the weights
 	// at vLLM's default share of the memory.
 	Blocks int
+	// MaxSeqs and MaxBatchedTokens are vLLM's defaults for the GPU; 0 are those of an H100.
+	MaxSeqs, MaxBatchedTokens int
+	// Note is a sentence about what had to be assumed.
+	Note string
 }
 
-const (
-	h100Bandwidth = 3.35e12
-	h100Compute   = 989e12
-)
-
-// Llama8B is an 8B Llama 3.1 in BF16 on one H100 SXM.
-func Llama8B() Model {
-	return Model{
-		Name: "8b-h100", WeightBytes: 15.0e9, FlopsPerToken: 15.0e9, KVBytes: 131072,
-		Layers: 32, Width: 4096, GPUs: 1,
-		StepSeconds: 1.5e-3, SequenceSeconds: 5e-6,
-		Bandwidth: h100Bandwidth, Compute: h100Compute,
-		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.55, AttentionEfficiency: 0.40,
-		Blocks: 28500,
-	}
-}
-
-// Llama70B is a 70B Llama 3.1 in BF16 over four H100 SXM.
-func Llama70B() Model {
-	return Model{
-		Name: "70b-tp4-h100", WeightBytes: 34.8e9, FlopsPerToken: 34.8e9, KVBytes: 81920,
-		Layers: 80, Width: 8192, GPUs: 4,
-		StepSeconds: 3e-3, SequenceSeconds: 5e-6, TokenSeconds: 8e-6,
-		Bandwidth: h100Bandwidth, Compute: h100Compute,
-		WeightEfficiency: 0.80, KVEfficiency: 0.75, ComputeEfficiency: 0.50, AttentionEfficiency: 0.40,
-		Blocks: 30000,
-	}
-}
-
-// Models are the presets by name.
-func Models() map[string]Model {
-	out := map[string]Model{}
-	for _, m := range []Model{Llama8B(), Llama70B()} {
-		out[m.Name] = m
-	}
-	return out
-}
+// h100Bandwidth is the maker's peak rate of an H100 SXM, in bytes per second.
+const h100Bandwidth = 3.35e12
 
 // Shape is by how much hardware and host differ from their nominal state.
 type Shape struct {

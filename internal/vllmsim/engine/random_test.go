@@ -55,6 +55,17 @@ func randomServer(seed uint64) Config {
 		w.ChoicesShare, w.Choices, w.BeamShare, w.Beams = 0.1*rng.Float64(), 2+rng.IntN(3), 0.02*rng.Float64(), 1+rng.IntN(3)
 		w.SessionShare, w.Chunks, w.ChunkPause, w.MediaShare, w.Media = rng.Float64()/2, 2+rng.IntN(3), rng.Float64(), rng.Float64(), 7
 	}
+	switch w := &cfg.Workload; rng.IntN(5) {
+	case 0:
+		w.Clients, w.Think, w.ThinkMost = 1+rng.IntN(40), rng.Float64(), rng.Float64()
+	case 1:
+		w.Traffic, w.Clients, w.ThinkMost = talks(9), 1+rng.IntN(40), 2*rng.Float64()
+	case 2:
+		w.Traffic, w.Speed, w.From = someTraffic(500, 50), 2*rng.Float64(), 100*rng.Float64()
+	}
+	if maybe() {
+		cfg.Workload.Retries, cfg.Workload.RetryAfter = 1+rng.IntN(3), 2*rng.Float64()
+	}
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
 		p := Parameter(rng.IntN(int(ParameterCount)))
 		least, most := p.Limits()

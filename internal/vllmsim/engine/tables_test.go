@@ -153,7 +153,7 @@ func TestStepsAreMonotoneInClockAndBandwidth(t *testing.T) {
 func TestImpossibleTablesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		spoil func(*Parts)
-		want   string
+		want  string
 	}{
 		{func(p *Parts) { p.Products = nil }, "gemm: no measurement"},
 		{func(p *Parts) { p.Decode = nil }, "decode_attention: no measurement"},

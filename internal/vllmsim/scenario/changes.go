@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
@@ -13,8 +12,12 @@ import (
 // mostEffect is the greatest effect that can be sought.
 const mostEffect = 100
 
-// noRamp are parameters that do not change gradually, and that have no value to be sought.
-var noRamp = []engine.Parameter{engine.ParamStall, engine.ParamSleep, engine.ParamClientsLeave, engine.ParamScaleUp}
+// noRamp are parameters that do not change gradually, and noEffect those that have no value
+// to be sought: mistakes of clients are no harm that the server does.
+var (
+	noRamp   = []engine.Parameter{engine.ParamStall, engine.ParamSleep, engine.ParamClientsLeave, engine.ParamScaleUp}
+	noEffect = append(slices.Clone(noRamp), engine.ParamClientErrors)
+)
 
 // readChanges reads the injections, and derives from them what a server is given.
 func (s *Scenario) readChanges(n *node) error {
@@ -46,7 +49,7 @@ func (s *Scenario) readChange(n *node) error {
 	err := n.mapping(
 		span("at", &in.At, 0, s.horizon()),
 		span("over", &in.Over, 0, s.horizon()),
-		span("until", &in.Until, time.Second, s.horizon()),
+		span("until", &in.Until, 0, s.horizon()),
 		numbers("engines", &in.Engines, max(1, s.Config.Engines), "engines"),
 		numbers("servers", &in.Servers, max(1, s.Config.Targets), "servers"),
 		field{"set", func(n *node) error {
@@ -59,7 +62,7 @@ func (s *Scenario) readChange(n *node) error {
 		}},
 		field{"effect", func(n *node) error {
 			return n.mapping(parameters(func(p engine.Parameter, n *node) error {
-				if slices.Contains(noRamp, p) {
+				if slices.Contains(noEffect, p) {
 					return n.errorf("no value of it does more or less harm; write it under set")
 				}
 				v, err := n.float(0.1, mostEffect)

@@ -67,6 +67,16 @@ func (n *node) mapping(fields ...field) error {
 	return nil
 }
 
+// keys are those of a mapping.
+func (n *node) keys() (out []string) {
+	if n.yaml.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.yaml.Content); i += 2 {
+			out = append(out, n.yaml.Content[i].Value)
+		}
+	}
+	return out
+}
+
 // each reads the elements of a list.
 func (n *node) each(read func(*node) error) error {
 	if n.yaml.Kind != yaml.SequenceNode {
@@ -107,6 +117,21 @@ func (n *node) duration(least, most time.Duration) (time.Duration, error) {
 		return 0, n.errorf("%s is not between %s and %s", d, least, most)
 	}
 	return d, nil
+}
+
+// seconds is a time in seconds, as a number or a duration.
+func (n *node) seconds(most time.Duration) (float64, error) {
+	if n.yaml.Kind == yaml.ScalarNode && (n.yaml.Tag == "!!int" || n.yaml.Tag == "!!float") {
+		return n.float(0, most.Seconds())
+	}
+	d, err := time.ParseDuration(n.yaml.Value)
+	if n.yaml.Kind != yaml.ScalarNode || err != nil {
+		return 0, n.errorf("want seconds, or a duration such as 90s or 5m, not %q", n.yaml.Value)
+	}
+	if d < 0 || d > most {
+		return 0, n.errorf("%s is not between 0s and %s", d, most)
+	}
+	return d.Seconds(), nil
 }
 
 // The fields by the kind of what they set. Limits are inclusive.

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
@@ -13,22 +12,20 @@ const week = 7 * 24 * time.Hour
 
 func (s *Scenario) read(n *node) error {
 	c := &s.Config
-	c.Hardware, c.Seed = "8b-h100", 1
+	c.Seed = 1
 	seed := 1
+	var requests source
 	err := n.mapping(
 		text("about", &s.About),
 		field{"length", func(n *node) (err error) { s.Length, err = n.duration(time.Minute, week); return err }},
 		integer("seed", &seed, 0, 1<<31),
-		field{"hardware", func(n *node) (err error) {
-			if c.Hardware, err = n.text(); err == nil && !slices.Contains(vllmsim.Models(), c.Hardware) {
-				err = n.errorf("unknown hardware %q: want one of %s", c.Hardware, strings.Join(vllmsim.Models(), ", "))
-			}
-			return err
-		}},
+		field{"hardware", s.readHardware},
+		field{"profile", s.readProfile},
 		integer("servers", &c.Targets, 1, 64),
 		shares("server_shares", &c.Shares),
 		integer("engines", &c.Engines, 1, 64),
 		shares("engine_shares", &c.Weights),
+		boolean("lockstep", &c.Lockstep),
 		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<22),
 		integer("max_num_seqs", &c.MaxSeqs, 1, 1024),
 		integer("max_model_len", &c.MaxModelLen, 16, 1<<20),
@@ -48,11 +45,14 @@ func (s *Scenario) read(n *node) error {
 		field{"transfer", s.readTransfer},
 		field{"scrape_interval", func(n *node) (err error) { s.Interval, err = n.duration(time.Second, time.Hour); return err }},
 		settings("processor", &s.Processor),
-		field{"workload", s.readWorkload},
+		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
 		field{"faults", s.readFaults},
 	)
 	c.Seed, c.LoRA = uint64(seed), c.MaxLoRAs > 0
+	if c.Hardware == "" && c.Measured == nil {
+		c.Hardware = "8b-h100"
+	}
 	switch {
 	case err != nil:
 		return err
@@ -64,10 +64,12 @@ func (s *Scenario) read(n *node) error {
 		return n.errorf("workload: missing; want at least its rate")
 	case (c.Targets > 0) != (len(c.Shares) > 0):
 		return n.errorf("server_shares: they go with servers, neither without the other")
+	case c.Lockstep && c.Engines < 2:
+		return n.errorf("lockstep: it goes with two or more engines")
 	case c.LoRA != (c.Workload.AdapterShare > 0):
 		return n.errorf("lora_slots: it goes with workload.adapter_share, neither without the other")
 	}
-	return nil
+	return requests.resolve(s)
 }
 
 func (s *Scenario) readTransfer(n *node) error {
@@ -79,17 +81,20 @@ func (s *Scenario) readTransfer(n *node) error {
 	)
 }
 
-func (s *Scenario) readWorkload(n *node) error {
+func (s *Scenario) readWorkload(n *node, requests *source) error {
 	w := engine.Chat(0)
 	s.Config.Workload = &w
-	err := n.mapping(
+	requests.at, requests.given = n, n.keys()
+	return n.mapping(append(requests.fields(&w),
 		field{"like", func(n *node) error {
 			name, err := n.text()
 			switch {
 			case err != nil:
 				return err
+			case requests.replays() && (name == "code" || name == "chat"): // See source.notes.
 			case name == "code":
-				w = engine.Code(0)
+				like := engine.Code(0)
+				w.Prompt, w.Output = like.Prompt, like.Output
 			case name != "chat":
 				return n.errorf("unknown workload %q: want chat or code", name)
 			}
@@ -122,11 +127,7 @@ func (s *Scenario) readWorkload(n *node) error {
 		span("session_pause", &w.ChunkPause, 0, time.Hour),
 		number("image_share", &w.MediaShare, 0, 1),
 		integer("images", &w.Media, 1, 1e6),
-	)
-	if err == nil && w.Rate == 0 {
-		err = n.errorf("rate: missing or 0; want requests per second")
-	}
-	return err
+	)...)
 }
 
 func (s *Scenario) readFaults(n *node) error {

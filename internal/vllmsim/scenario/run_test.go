@@ -220,15 +220,20 @@ func cut(l engine.Lengths, most float64) float64 {
 	return l.Median*math.Exp(l.Sigma*l.Sigma/2)*below(z-l.Sigma) + most*(1-below(z))
 }
 
-// The numbers of an 8B model on an H100, worked out apart from the engine's code.
+// The engine's tests compare the length of a step with measurements; here it is that of a lone
+// request to the 8B model on an H100, whose batches are worked out apart from the scheduler.
 // decodeStep is a step of one sequence over so many tokens in the cache.
-func decodeStep(tokens, bandwidth float64) float64 {
-	return 0.0015 + 0.000005 + 15e9/(0.8*3.35e12*bandwidth) + 131072*tokens/(0.75*3.35e12*bandwidth)
+func decodeStep(tokens int, bandwidth float64) float64 {
+	var b engine.Batch
+	b.AddDecode(1, tokens)
+	return engine.Llama8B().StepTime(b, engine.Shape{Clock: 1, Bandwidth: bandwidth})
 }
 
-// promptStep is a step of one prompt, long enough to be limited by the clock.
-func promptStep(tokens, clock float64) float64 {
-	return 0.0015 + 0.000005 + 15e9*tokens/(0.55*989e12*clock) + 4*32*4096*tokens*(tokens/2)/(0.4*989e12*clock)
+// promptStep is a step of one prompt.
+func promptStep(tokens int, clock float64) float64 {
+	var b engine.Batch
+	b.AddChunk(tokens, 0)
+	return engine.Llama8B().StepTime(b, engine.Shape{Clock: clock, Bandwidth: 1})
 }
 
 // outside is what the front end adds to a lone request, with its work so many times as long.
