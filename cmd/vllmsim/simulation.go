@@ -63,6 +63,9 @@ func withScenario(path string, given vllmsim.Config, flags *flag.FlagSet) (vllms
 	for _, note := range s.Notes {
 		fmt.Fprintf(flags.Output(), "vllmsim: %s: %s\n", path, note)
 	}
+	if sought := s.Sought(); sought != "" {
+		return given, nil, fmt.Errorf("%s: effect: a server does not seek the values of %s; \"vllmsim judge\" does and prints them: write these under set", path, sought)
+	}
 	cfg := s.Config
 	flags.Visit(func(f *flag.Flag) {
 		switch {

@@ -53,7 +53,11 @@ func newTruth(s *Story, server int, objectives []objective, window float64) (*tr
 		t.without[c] = run(func(in *Injection) bool { return CauseOf(in.Parameter) != c })
 	}
 	// The actual run first, the nominal one second.
-	t.join = newJoin(len(plans), func(nominal *seen) seen { return unqueued(&cfg, nominal, objectives) })
+	idle, err := engine.NewAlone(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t.join = newJoin(len(plans), func(one *seen) seen { return unqueued(idle, one, objectives) })
 	for i, changes := range plans {
 		of := cfg
 		of.Changes = changes

@@ -4,8 +4,8 @@ import "github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 
 // unqueued is what a request would take if it were alone on the idle nominal server, given
 // what it found in the cache.
-func unqueued(cfg *engine.Config, s *seen, objectives []objective) seen {
-	first, gap := engine.Alone(cfg, s.prompt, s.cached, max(1, s.output))
+func unqueued(idle *engine.Alone, s *seen, objectives []objective) seen {
+	first, gap := idle.Request(s.prompt, s.cached, s.output)
 	out := *s
 	out.first, out.queued, out.decoding = first, 0, gap*s.tokens
 	out.complete, out.good = true, true

@@ -1,29 +1,42 @@
 package engine
 
-// Alone returns what a request takes that is alone on the idle server, without any change:
-// the time to its first token, and the mean time per further token. cached is how many
-// tokens of its prompt are in the cache.
-func Alone(cfg *Config, prompt, cached, output int) (first, perToken float64) {
-	c, m, f := *cfg, cfg.Model, cfg.FrontEnd
-	if c.MaxBatchedTokens == 0 {
-		c.MaxBatchedTokens = 8192
+// Alone is the server without a load and without any change, on which each request is
+// alone. It is not safe for concurrent use.
+type Alone struct {
+	cfg   Config
+	batch Batch
+	// perStep is the mean number of tokens that a step gives.
+	perStep float64
+}
+
+// NewAlone returns the idle server of a configuration.
+func NewAlone(cfg Config) (*Alone, error) {
+	cfg.Changes = nil
+	cfg, err := cfg.withDefaults()
+	a := &Alone{cfg: cfg, perStep: 1}
+	chance := 1.0
+	for _, p := range cfg.Speculation.Acceptance {
+		chance *= p
+		a.perStep += chance
 	}
-	processes := float64(max(1, f.Processes))
-	serve := func(seconds float64) float64 { return seconds / processes }
-	first = serve(f.RequestSeconds+f.PromptTokenSeconds*float64(prompt)) + serve(f.BatchSeconds+f.TokenSeconds)
-	for at := min(cached, prompt-1); at < prompt; {
+	return a, err
+}
+
+// Request returns the time to the first token of a request, and the mean time per further
+// token, in seconds. cached is how many tokens of its prompt are in the cache, output how
+// many it gets.
+func (a *Alone) Request(prompt, cached, output int) (first, perToken float64) {
+	c, f := &a.cfg, a.cfg.FrontEnd
+	first = f.DelaySeconds +
+		(f.RequestSeconds+f.PromptTokenSeconds*float64(prompt)+f.BatchSeconds+f.TokenSeconds)/float64(f.Processes)
+	for at := max(0, min(cached, prompt-1)); at < prompt; {
 		n := min(prompt-at, c.MaxBatchedTokens)
-		first += m.StepTime(Batch{
-			Seqs: 1, Tokens: n, KVTokens: at, Attention: float64(n) * (float64(at) + float64(n)/2),
-		}, Nominal()) + c.Speculation.Seconds
+		a.batch.reset()
+		a.batch.AddChunk(n, at)
+		first += c.Model.StepTime(a.batch, Nominal()) + c.Speculation.Seconds
 		at += n
 	}
-	drafted := len(c.Speculation.Acceptance)
-	perStep, chance := 1.0, 1.0
-	for _, p := range c.Speculation.Acceptance {
-		chance *= p
-		perStep += chance
-	}
-	step := m.StepTime(Batch{Seqs: 1, Tokens: 1 + drafted, KVTokens: prompt + (output+1)/2}, Nominal()) + c.Speculation.Seconds
-	return first, step / perStep
+	a.batch.reset()
+	a.batch.AddDecode(1+len(c.Speculation.Acceptance), prompt+max(1, output/2))
+	return first, (c.Model.StepTime(a.batch, Nominal()) + c.Speculation.Seconds) / a.perStep
 }

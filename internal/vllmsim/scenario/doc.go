@@ -6,6 +6,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,22 +86,38 @@ func parse(path string, text []byte) (Scenario, error) {
 // Plan returns the changes and faults, a line each, in the order of their times.
 func (s Scenario) Plan() []string {
 	var out []string
-	changes, faults := s.Config.Changes, s.Config.Faults
-	for len(changes) > 0 || len(faults) > 0 {
-		if len(faults) == 0 || (len(changes) > 0 && changes[0].At <= faults[0].At) {
-			ch := changes[0]
-			changes = changes[1:]
-			line := fmt.Sprintf("%s %s = %v", clock(ch.At), ch.Parameter, ch.Value)
-			if len(ch.Engines) > 0 {
-				line += fmt.Sprintf(" on engines %v", ch.Engines)
-			}
-			out = append(out, line)
+	injections, faults := s.Injections, s.Config.Faults
+	for len(injections) > 0 || len(faults) > 0 {
+		if len(faults) == 0 || (len(injections) > 0 && injections[0].At <= faults[0].At) {
+			out = append(out, injections[0].String())
+			injections = injections[1:]
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s %s until %s", clock(faults[0].At), faults[0].Kind, clock(faults[0].Until)))
 		faults = faults[1:]
 	}
 	return out
+}
+
+// String returns a line for the user.
+func (in *Injection) String() string {
+	line := fmt.Sprintf("%s %s = %v", clock(in.At), in.Parameter, in.Value)
+	if in.Effect > 0 {
+		line = fmt.Sprintf("%s %s with an effect of %v", clock(in.At), in.Parameter, in.Effect)
+	}
+	if in.Over > 0 {
+		line += fmt.Sprintf(" over %s", clock(in.Over))
+	}
+	if end := in.End(); !math.IsInf(end, 1) {
+		line += fmt.Sprintf(" until %s", clock(end))
+	}
+	if len(in.Engines) > 0 {
+		line += fmt.Sprintf(" on engines %v", in.Engines)
+	}
+	if len(in.Servers) > 0 {
+		line += fmt.Sprintf(" on servers %v", in.Servers)
+	}
+	return line
 }
 
 func clock(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
