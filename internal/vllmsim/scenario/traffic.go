@@ -61,7 +61,8 @@ func (f *source) begin(w *engine.Workload) error {
 	if f.trace != nil && f.name != "" {
 		return f.trace.errorf("a trace and traffic are two sources of requests; want one of them")
 	}
-	*w = engine.Workload{}
+	chat := engine.Chat(0)
+	*w = engine.Workload{Prefixes: chat.Prefixes, PrefixTokens: chat.PrefixTokens, PrefixSkew: chat.PrefixSkew}
 	return nil
 }
 
@@ -153,25 +154,25 @@ func (f *source) notes(w *engine.Workload) []string {
 	}
 	switch {
 	case f.trace != nil:
-		add("the trace", keysOfTimes...)
-		add("the trace", keysOfLengths...)
+		add("the trace determines", keysOfTimes...)
+		add("the trace determines", keysOfLengths...)
 	case f.name != "":
-		add("the traffic", keysOfTimes[1:]...) // It has a rate.
-		add("the traffic", keysOfLengths...)
+		add("the traffic determines", keysOfTimes[1:]...) // It has a rate.
+		add("the traffic determines", keysOfLengths...)
 	}
 	if w.Clients > 0 {
-		add("the closed loop of clients", append(slices.Clone(keysOfTimes), "speed", "from")...)
+		add("the closed loop of clients determines", append(slices.Clone(keysOfTimes), "speed", "from")...)
 	}
 	if w.Traffic != nil {
-		add("the recorded pauses", "think")
+		add("the recorded pauses determine", "think")
 		if w.Traffic.BlockTokens > 0 {
-			add("the prefix blocks of the traffic", "prefix_share", "prefixes", "prefix_tokens", "prefix_skew")
+			add("the prefix blocks of the traffic determine", "prefix_share", "prefixes", "prefix_tokens", "prefix_skew")
 		}
 	}
 	var out []string
 	for _, key := range f.given {
 		if reason := none[key]; reason != "" {
-			out = append(out, fmt.Sprintf("workload.%s has no effect: %s determines it", key, reason))
+			out = append(out, fmt.Sprintf("workload.%s has no effect: %s it", key, reason))
 		}
 	}
 	return out
