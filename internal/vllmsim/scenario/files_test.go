@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -364,6 +365,8 @@ func TestEveryScenarioDoesWhatItSays(t *testing.T) {
 	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
+	expectations := maps.Clone(expectations)
+	maps.Copy(expectations, expectationsOfClients)
 	assert.Len(t, files, len(expectations))
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
