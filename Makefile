@@ -344,6 +344,14 @@ plots: ## Draw the simulated engine's curves into docs
 	$(say) 'vllmsim plots docs'
 	@$(GO) run ./cmd/vllmsim plots docs
 
+# Where the reference data is that the simulator is compared with.
+SHARED ?= ../shared
+
+.PHONY: fidelity
+fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
+	$(say) 'vllmsim fidelity (half a minute)'
+	@$(GO) run ./cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
+
 .PHONY: tidy
 tidy: ## Tidy go.mod
 	$(say) 'go mod tidy'

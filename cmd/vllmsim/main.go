@@ -21,6 +21,7 @@ const usage = `vllmsim simulates vLLM servers, on loopback only.
   vllmsim replay [flags] FILE|DIR            serves recorded bodies in turn
   vllmsim curves [flags]                     latencies of the simulated engines as CSV
   vllmsim plots DIR                          draws these latencies as SVG
+  vllmsim fidelity [flags]                   compares the simulated engine with real ones
   vllmsim record [flags] URL DIR             records a real server's /metrics
   vllmsim replay-recording [flags] [FOLDER…] sends recordings of real servers through the processor
 
@@ -41,7 +42,7 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // and is left out of the usage text.
 var commands = map[string]command{
 	"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots,
-	"judge": judgeFiles, "replay-recording": replayRecording,
+	"judge": judgeFiles, "replay-recording": replayRecording, "fidelity": compareWithReal,
 }
 
 // run carries out one command line and returns the exit code.

@@ -24,8 +24,8 @@ type diagnosis struct {
 	config    *vllmprocessor.Config
 	processor processor.Metrics
 	// last is what it emitted last for a server, and pool what it emitted last for pools.
-	last pmetric.Metrics
-	pool *report
+	last, pools pmetric.Metrics
+	pool        *report
 }
 
 // begin is when stories begin: a Monday.
@@ -44,7 +44,7 @@ func configure(settings map[string]any) (*vllmprocessor.Config, error) {
 }
 
 func newDiagnosis(ctx context.Context, config *vllmprocessor.Config) (*diagnosis, error) {
-	d := &diagnosis{clock: &clock{now: begin}, config: config, last: pmetric.NewMetrics()}
+	d := &diagnosis{clock: &clock{now: begin}, config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}
 	factory := vllmprocessor.NewFactoryWithClock(d.clock)
 	settings := processor.Settings{
 		ID: component.NewID(factory.Type()),
@@ -77,7 +77,7 @@ func (o output) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 	if metrics.ResourceMetrics().Len() > 0 {
 		if _, pools := metrics.ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); pools {
 			r := readReport(metrics, poolPrefix)
-			o.pool = &r
+			o.pool, o.pools = &r, metrics
 			return nil
 		}
 	}

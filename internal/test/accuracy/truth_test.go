@@ -224,9 +224,10 @@ func TestEveryParameterHasACause(t *testing.T) {
 // With one cause, the run without it is the nominal run. So the cause is true for all
 // the harm, including the drain of the queue.
 func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
-	s := single(kindOf(engine.ParamArrivalRate), "overload", newDraw(1), server(1, engine.Llama8B(), 8), 1)
-	s.Injections[0] = inject(engine.ParamArrivalRate, 4, 5*window, 10*window)
-	s.Length = 20 * window
+	s := Story{
+		Name: "overload", Config: server(1, engine.Llama8B(), 8), Length: 20 * window,
+		Injections: []Injection{inject(engine.ParamArrivalRate, 4, 5*window, 10*window)},
+	}
 	actual, err := simulate(s.Config, s.changes(everything), nil, s.Length)
 	require.NoError(t, err)
 	r, err := explore(&s, actual)
@@ -240,21 +241,4 @@ func TestTheTruthOfASimulatedOverloadLastsThroughTheDrain(t *testing.T) {
 		assert.True(t, b.Workload)
 	}
 	assert.True(t, bins[10].Harm, "the queue drains in the first minute at the old rate")
-}
-
-func TestStoriesOfASetDifferFromThoseOfAnother(t *testing.T) {
-	seeds := map[uint64]string{}
-	for _, set := range []Set{Tuning, TuningHealthy, HeldOut, Faults, Healthy} {
-		names := map[string]bool{}
-		for _, s := range Stories(set, 200) {
-			assert.Empty(t, seeds[s.Config.Seed], s.Name)
-			seeds[s.Config.Seed] = s.Name
-			assert.False(t, names[s.Name], s.Name)
-			names[s.Name] = true
-			s.Config.Changes = s.changes(everything)
-			_, err := newWorld(s.Config, s.Faults)
-			require.NoError(t, err, s.Name)
-		}
-		assert.NotEmpty(t, names)
-	}
 }

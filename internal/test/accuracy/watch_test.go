@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
@@ -106,4 +107,14 @@ func watch(t *testing.T, s *Story, signals bool) watched {
 		require.NoError(t, d.Shutdown(t.Context()))
 	})
 	return out
+}
+
+// server is a nominal server with its workload.
+func server(seed uint64, model engine.Model, rate float64) engine.Config {
+	return engine.Config{
+		Seed: seed, Model: model, Blocks: model.Blocks, BlockSize: blockSize,
+		FrontEnd: engine.DefaultFrontEnd(), Workload: engine.Chat(rate),
+		// A release that counts blocked lookups again and does not count cached tokens.
+		Semantics: engine.Semantics{RecountBlocked: true},
+	}
 }

@@ -16,6 +16,10 @@ const perClient = 10
 // closedLoops runs so many clients against the simulator, each of which sends its next
 // request when it has the answer to the last one.
 func closedLoops(ctx context.Context, d *data) ([]Line, error) {
+	return closedLoopsOf(ctx, d, func(engineOf) bool { return true })
+}
+
+func closedLoopsOf(ctx context.Context, d *data, wanted func(engineOf) bool) ([]Line, error) {
 	type cell struct{ clients, prompt, output int }
 	type measured struct{ ttft, tpot float64 }
 	cells := map[engineOf]map[cell]measured{}
@@ -26,6 +30,9 @@ func closedLoops(ctx context.Context, d *data) ([]Line, error) {
 		}
 		if e.gpu == "B200-SXM" {
 			e.kv = "fp8" // As those runs had.
+		}
+		if !wanted(e) {
+			return
 		}
 		if cells[e] == nil {
 			cells[e] = map[cell]measured{}

@@ -26,6 +26,7 @@ const (
 	Gain       = "throughput against one client"
 	CacheUse   = "KV cache in use, %"
 	CacheSize  = "KV cache, tokens"
+	Reuse      = "prompt tokens found, %"
 )
 
 // Pair is a quantity in one case: what was measured, and what the simulator gives for it.

@@ -16,6 +16,10 @@ type answers struct {
 	usage float64
 }
 
+// sampled is how often the use of the cache is looked at, in seconds: often enough that the
+// rhythm of requests does not matter.
+const sampled = 0.1
+
 // longest is how long a run may take, in virtual seconds.
 const longest = 6 * 3600
 
@@ -28,7 +32,7 @@ func run(ctx context.Context, cfg engine.Config, requests int) (answers, error) 
 	}
 	var a answers
 	var usage []float64
-	for now := 1.0; len(a.outcomes) < requests; now++ {
+	for now := sampled; len(a.outcomes) < requests; now += sampled {
 		if now > longest {
 			return a, fmt.Errorf("%d of %d requests are not answered after %d simulated seconds", requests-len(a.outcomes), requests, longest)
 		}
@@ -85,3 +89,12 @@ func (a answers) tokensPerSecond() float64 {
 }
 
 func (a answers) requestsPerSecond() float64 { return float64(len(a.outcomes)) / (a.to - a.from) }
+
+// found is the share of the prompts' tokens that were in the prefix cache.
+func (a answers) found() float64 {
+	prompts, found := 0, 0
+	for _, o := range a.outcomes {
+		prompts, found = prompts+o.Prompt, found+o.Cached
+	}
+	return float64(found) / float64(prompts)
+}

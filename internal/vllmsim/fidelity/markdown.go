@@ -55,8 +55,9 @@ func (l Line) markdown() string {
 	if l.Factor {
 		limit = fmt.Sprintf("factor %.1f", 1+l.Bar)
 	}
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s: %s | %s |\n", pageparts.Cell(l.What), l.Quantity, len(l.Pairs),
+	text := fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s: %s | %s |\n", pageparts.Cell(l.What), l.Quantity, len(l.Pairs),
 		digits(measured), digits(simulated), percent(signed), p90, limit, bar, pageparts.Cell(note))
+	return strings.ReplaceAll(text, "|  |", "| |")
 }
 
 func percent(share float64) string {

@@ -56,7 +56,7 @@ func published(ctx context.Context, d *data) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := "[8B, A100 40 GB](" + sweepA100 + ")"
+	what := "8B, [A100 of 40 GB](" + sweepA100 + ")"
 	add(what+", 1 client", Throughput, 0.25, 75, one.tokensPerSecond(), false, "")
 	add(what+", 8 clients", Gain, 0.25, 6.6, eight.tokensPerSecond()/one.tokensPerSecond(), false, "")
 
@@ -68,7 +68,7 @@ func published(ctx context.Context, d *data) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		what := fmt.Sprintf("[0.5B, L4](%s), %s", sweepL4, clients(c.clients))
+		what := fmt.Sprintf("0.5B, [L4](%s), %s", sweepL4, clients(c.clients))
 		add(what, TPOT, 0.15, c.itl, quantile(a.gaps(), 0.5), false, "its medians")
 		add(what, TTFT, 0.25, c.ttft, quantile(a.first(), 0.5), c.clients == 1, "its medians")
 		add(what, Requests, 0.25, c.rps, a.requestsPerSecond(), false, "")
@@ -85,9 +85,9 @@ func published(ctx context.Context, d *data) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		what := fmt.Sprintf("[0.6B, H100](%s), %v per second", layoutH100, c.rate)
+		what := fmt.Sprintf("0.6B, [H100](%s), %v per second", layoutH100, c.rate)
 		if math.IsInf(c.rate, 1) {
-			what = fmt.Sprintf("[0.6B, H100](%s), 500 at once", layoutH100)
+			what = fmt.Sprintf("0.6B, [H100](%s), 500 at once", layoutH100)
 			add(what, Requests, 0.25, c.rate_, a.requestsPerSecond(), true, "")
 		}
 		add(what, TPOT, 0.15, c.tpot, mean(a.gaps()), c.rate == 16, "")
@@ -106,7 +106,7 @@ func published(ctx context.Context, d *data) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		what := "[8B, 1000 chats at once](" + shareGPT + ")"
+		what := "8B, [1000 chats at once](" + shareGPT + ")"
 		note := "the GPU is not named; this is with " + gpu
 		add(what, Requests, 0.25, 32.42, a.requestsPerSecond(), false, note)
 		add(what, TTFT, 0.25, 9626, mean(a.first()), false, note)

@@ -158,7 +158,6 @@ func (r *Recording) remainder(known *latencies) []observation {
 		left += tokens - of[i] - count(known.firsts, a.At, b.At)
 		if tokens > 0 {
 			if n := math.Floor(left); n >= 1 && work > 0 {
-				n = min(n, tokens)
 				out = append(out, observation{b.At, work / tokens, n})
 				left -= n
 			}

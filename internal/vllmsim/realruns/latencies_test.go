@@ -51,12 +51,29 @@ func TestRequestsThatLeaveTheQueueAreForgotten(t *testing.T) {
 	assert.InDelta(t, 3.5-1.5+0.1, firsts[0].value, 1e-9, "the one that came last")
 }
 
-func TestANewProcessHasNoQueue(t *testing.T) {
-	r := gauges([5]float64{0, 0, 0, 0, 0}, [5]float64{1, 5, 100, 0, 3}, [5]float64{0, 0, 0, 0, 0}, [5]float64{1, 0, 10, 0, 0})
+func TestANewProcessHasNothingOfTheOldOne(t *testing.T) {
+	// The old one leaves five that wait, and 0.5 s of work; on the new one five wait as well,
+	// one of which runs after half a second.
+	r := gauges(
+		[5]float64{0, 0, 50, 0, 2}, [5]float64{1, 5, 50, 0, 2}, [5]float64{0, 5, 0, 0, 0}, [5]float64{1, 4, 10, 0, 0}, [5]float64{1, 4, 30, 0, 0},
+	)
 	firsts := r.starts()
-	last := firsts[len(firsts)-1]
-	assert.InDelta(t, 2.5, last.at, 1e-9)
-	assert.InDelta(t, 0.05, last.value, 1e-9)
+	require.Len(t, firsts, 2)
+	assert.InDelta(t, 2.5, firsts[1].at, 1e-9)
+	assert.InDelta(t, 0.5+0.05, firsts[1].value, 1e-9)
+	gaps := r.latencies(Gauges).gaps
+	require.Len(t, gaps, 2)
+	assert.Equal(t, observation{3, 0.05, 9}, gaps[0])
+	assert.Equal(t, observation{4, 0.05, 20}, gaps[1])
+	// Its first answer can have tokens.
+	r.Rows[2].Generated, r.Rows[3].Generated, r.Rows[4].Generated = 4, 14, 34
+	gaps = r.latencies(Gauges).gaps
+	require.Len(t, gaps, 2, "those of the recording are collected once")
+	tokens := 0.0
+	for _, o := range r.observe(Gauges).gaps {
+		tokens += o.n
+	}
+	assert.InDelta(t, 33, tokens, 0)
 }
 
 // Without clients, all tokens but the first ones have a gap; it lasts as long as nothing

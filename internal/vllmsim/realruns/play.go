@@ -9,17 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 )
 
 // Settings are those of a replay.
@@ -83,36 +75,21 @@ func (r *Reported) Text() string {
 	return text
 }
 
-// recorded is the time at which each replay begins. The processor reads the times of the
-// points, so that each replay gives the same result.
-var recorded = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 // Play sends a recording through the processor and returns what it reports after each
 // scrape.
 func Play(ctx context.Context, r *Recording, settings Settings) (out []Reported, err error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	scraper, err := newScraper(r, settings.Source, recorded)
+	scraper, err := newScraper(r, settings.Source, judge.Begin())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
 	}
-	var last pmetric.Metrics
-	next, err := consumer.NewMetrics(func(_ context.Context, metrics pmetric.Metrics) error {
-		last = metrics
-		return nil
-	})
+	diagnosing, err := judge.NewProcessor(ctx, settings.Processor)
 	if err != nil {
 		return nil, err
 	}
-	diagnosing, err := newProcessor(ctx, settings.Processor, next)
-	if err != nil {
-		return nil, err
-	}
-	if err := diagnosing.Start(ctx, host{}); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, diagnosing.Shutdown(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, diagnosing.Close(context.WithoutCancel(ctx))) }()
 	interval := settings.Interval.Seconds()
 	timeout := min(settings.Interval, longestTimeout).Seconds()
 	for n := 0; ; n++ {
@@ -124,61 +101,44 @@ func Play(ctx context.Context, r *Recording, settings Settings) (out []Reported,
 			return nil, err
 		}
 		metrics, answered := scraper.scrape(at, timeout)
-		if err := diagnosing.ConsumeMetrics(ctx, metrics); err != nil {
+		passed, err := diagnosing.Observe(ctx, answered, metrics)
+		if err != nil {
 			return nil, fmt.Errorf("%s, %.0f s: %w", r.Name, answered, err)
 		}
-		reported := read(last)
+		reported := read(passed, diagnosing.Pools())
 		reported.At, reported.Answered = answered, scraper.live
 		out = append(out, reported)
 	}
 }
 
-type host struct{}
-
-func (host) GetExtensions() map[component.ID]component.Component { return nil }
-
-func newProcessor(ctx context.Context, settings map[string]any, next consumer.Metrics) (processor.Metrics, error) {
-	factory := vllmprocessor.NewFactory()
-	config := factory.CreateDefaultConfig()
-	if err := confmap.NewFromStringMap(settings).Unmarshal(config); err != nil {
-		return nil, err
-	}
-	if validator, ok := config.(interface{ Validate() error }); ok {
-		if err := validator.Validate(); err != nil {
-			return nil, err
-		}
-	}
-	return factory.CreateMetrics(ctx, processor.Settings{
-		ID: component.NewID(factory.Type()),
-		TelemetrySettings: component.TelemetrySettings{
-			Logger: zap.NewNop(), TracerProvider: tracenoop.NewTracerProvider(),
-			MeterProvider: metricnoop.NewMeterProvider(), Resource: pcommon.NewResource(),
-		},
-	}, config, next)
-}
-
-// read reads the diagnosis, and what else was derived, from the processor's output.
-func read(metrics pmetric.Metrics) Reported {
+// read reads the diagnosis, and what else was derived, from the processor's output for the
+// server, and the values of its pool.
+func read(server, pools pmetric.Metrics) Reported {
 	out := Reported{Severity: -1, Values: map[string]float64{}}
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			if !strings.HasSuffix(sm.Scope().Name(), "vllmprocessor") {
-				continue
-			}
-			for _, m := range sm.Metrics().All() {
-				if m.Type() != pmetric.MetricTypeGauge {
-					continue
-				}
-				for _, p := range m.Gauge().DataPoints().All() {
-					if !p.Flags().NoRecordedValue() {
-						out.point(m.Name(), p)
-					}
+	for _, metrics := range []pmetric.Metrics{server, pools} {
+		for _, rm := range metrics.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				if strings.HasSuffix(sm.Scope().Name(), "vllmprocessor") {
+					out.metrics(sm.Metrics())
 				}
 			}
 		}
 	}
 	slices.Sort(out.Contributing)
 	return out
+}
+
+func (r *Reported) metrics(all pmetric.MetricSlice) {
+	for _, m := range all.All() {
+		if m.Type() != pmetric.MetricTypeGauge {
+			continue
+		}
+		for _, p := range m.Gauge().DataPoints().All() {
+			if !p.Flags().NoRecordedValue() {
+				r.point(m.Name(), p)
+			}
+		}
+	}
 }
 
 func (r *Reported) point(name string, p pmetric.NumberDataPoint) {

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 )
 
 // defaults are the settings of a replay that says nothing else.
@@ -119,7 +121,7 @@ func points(metrics pmetric.Metrics) map[string]float64 {
 			number(m.Name(), m.Gauge().DataPoints())
 		case pmetric.MetricTypeSum:
 			number(m.Name(), m.Sum().DataPoints())
-			out[m.Name()+" since"] = m.Sum().DataPoints().At(0).StartTimestamp().AsTime().Sub(recorded).Seconds()
+			out[m.Name()+" since"] = m.Sum().DataPoints().At(0).StartTimestamp().AsTime().Sub(judge.Begin()).Seconds()
 		default:
 			out[m.Name()] = float64(m.Histogram().DataPoints().At(0).Count())
 		}
@@ -130,7 +132,7 @@ func points(metrics pmetric.Metrics) map[string]float64 {
 func TestAScrapeHasWhatTheRecordingHas(t *testing.T) {
 	r := overloaded()
 	r.Requests = []Request{{Sent: 0.5, First: 1.5, Last: 2.5, Prompt: 30, Output: 11, Queued: math.NaN(), Scheduled: math.NaN()}}
-	s, err := newScraper(r, Clients, recorded)
+	s, err := newScraper(r, Clients, judge.Begin())
 	require.NoError(t, err)
 	metrics, _ := s.scrape(10, 10)
 	got := points(metrics)
@@ -174,12 +176,12 @@ func TestAScrapeHasWhatTheRecordingHas(t *testing.T) {
 // before.
 func TestHistogramsGrow(t *testing.T) {
 	r := overloaded()
-	often, err := newScraper(r, Gauges, recorded)
+	often, err := newScraper(r, Gauges, judge.Begin())
 	require.NoError(t, err)
 	for at := 0.0; at < 500; at += 7 {
 		often.scrape(at, 10)
 	}
-	once, err := newScraper(r, Gauges, recorded)
+	once, err := newScraper(r, Gauges, judge.Begin())
 	require.NoError(t, err)
 	a, _ := often.scrape(500, 10)
 	b, _ := once.scrape(500, 10)

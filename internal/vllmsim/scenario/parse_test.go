@@ -94,7 +94,7 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"workload missing":       {"about: x\nlength: 1m", "workload: missing"},
 		"workload without rate":  {"about: x\nlength: 1m\nworkload: {like: code}", "f.yaml:3: workload: rate: missing"},
 		"unknown workload":       {"workload: {like: poems}", `workload.like: unknown workload "poems": want chat or code`},
-		"unknown hardware":       {"hardware: abacus", `f.yaml:1: hardware: unknown hardware "abacus": want one of 32b-b300, 32b-h200`},
+		"unknown hardware":       {"hardware: abacus", `f.yaml:1: hardware: unknown hardware "abacus": want one of 32b-b300, 32b-h200,`},
 		"number as text":         {"workload: {rate: many}", `workload.rate: want a number, not "many"`},
 		"number that is none":    {"workload: {rate: .nan}", "workload.rate: NaN is not between"},
 		"number out of range":    {"workload: {prefix_share: 1.5}", "workload.prefix_share: 1.5 is not between 0 and 1"},

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+// Bar is a value that the next method of the diagnosis must reach. The measure prints
+// whether the present one does.
+type Bar struct {
+	Name, Must, Wish, Seen string
+	// Held is whether Must is reached, Wished whether Wish is. Unmeasured bars are neither.
+	Held, Wished, Unmeasured bool
+}
+
+// Verdict is the bar's result as a word.
+func (b Bar) Verdict() string {
+	switch {
+	case b.Unmeasured:
+		return "not measured"
+	case b.Wished:
+		return "held, the moonshot as well"
+	case b.Held:
+		return "held"
+	}
+	return "missed"
+}
+
+// strongEffect is the effect from which a minute counts for the bars.
+const strongEffect = 2.0
+
+// strong reports whether a minute counts for the bars: the harm is at least twice the bar
+// of harm, and the traffic is the generator's, which anybody has.
+func strong(s *Score, v *Verdict) bool { return v.Effect >= strongEffect && !s.Recorded }
+
+func untuned(s *Score, v *Verdict) bool { return strong(s, v) && !s.Tuned }
+func tuned(s *Score, v *Verdict) bool   { return strong(s, v) && s.Tuned }
+
+// rising is the traffic on which a residual and the traffic are hard to tell apart: it
+// rises around the onset, or it is a recorded trace.
+func rising(s *Score, v *Verdict) bool {
+	return v.Effect >= strongEffect && !s.Tuned && (s.Rising || s.Recorded)
+}
+
+// mild reports whether the harm is between once and twice the bar of harm.
+func mild(s *Score, v *Verdict) bool {
+	return v.Effect > 1 && v.Effect < strongEffect && !s.Recorded && !slow(s)
+}
+
+// slow are the stories with tables of their own.
+func slow(s *Score) bool { return s.Kind == stories.Drift || s.Kind == stories.FromStart }
+
+// Bars compares what was measured with the bars.
+func Bars(scores []Score) []Bar {
+	all := slices.Concat(stories.Inferred, stories.ReadOff)
+	alarms := falseAlarms(scores, func(*Score) bool { return true })
+	moderate := func(s *Score) bool { return s.Load < 0.8 }
+	without := falseAlarms(scores, func(s *Score) bool { return moderate(s) && !s.Objectives })
+	with := falseAlarms(scores, func(s *Score) bool { return moderate(s) && s.Objectives })
+	inferred := tally(scores, stories.Inferred, untuned)
+	return []Bar{
+		share("causes that need inference, untuned models, mean over the causes", 0.85, 0.92, inferred.macro(ofRight), true),
+		share("the same, rising or recorded traffic", 0.80, 0.90, tally(scores, stories.Inferred, rising).macro(ofRight), true),
+		share("top two, all causes, untuned models", 0.95, 0.98, tally(scores, all, untuned).macro(ofTopTwo), false),
+		share("mild effects (1 to 2 times the bar of harm), reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), false),
+		rate("pages without a fault, all backgrounds", 0, 0, alarms.pages, alarms.hours),
+		rate("warnings without a fault, loads to 80 %, no objectives", 40, 4, without.warnings, without.hours),
+		rate("warnings without a fault, loads to 80 %, with objectives", 100, 10, with.warnings, with.hours),
+		delayed(scores),
+		always("drift over 4 h to twice the bar of harm", scores, func(s *Score) bool { return s.Kind == stories.Drift }),
+		always("a fault from the start in a pool", scores, func(s *Score) bool { return s.Kind == stories.FromStart && s.Pool }),
+		{
+			Name: "recordings of real engines", Must: "right condition and cause in every run", Wish: "the same",
+			Seen: "see [Recordings](#recordings-of-real-engines)", Unmeasured: true,
+		},
+	}
+}
+
+// share is a bar for a share; for its lower bound if lower is set.
+func share(name string, must, wish float64, seen Interval, lower bool) Bar {
+	value, of := seen.Value, "at least"
+	if lower {
+		value, of = seen.Low, "lower bound at least"
+	}
+	b := Bar{
+		Name: name, Must: fmt.Sprintf("%s %.0f %%", of, 100*must), Wish: fmt.Sprintf("%.0f %%", 100*wish), Seen: within(seen),
+		Unmeasured: math.IsNaN(seen.Value),
+	}
+	b.Held, b.Wished = !b.Unmeasured && value >= must, !b.Unmeasured && value >= wish
+	return b
+}
+
+// rate is a bar for false alarms in 10,000 hours.
+func rate(name string, must, wish float64, events int, hours float64) Bar {
+	seen := poisson(events, hours)
+	b := Bar{
+		Name: name, Must: fmt.Sprintf("at most %.0f in 10,000 h", must), Wish: fmt.Sprintf("%.0f", wish),
+		Seen: fmt.Sprintf("%s, %d in %.0f h", perTenThousand(seen), events, hours), Unmeasured: hours == 0,
+	}
+	b.Held, b.Wished = hours > 0 && seen.Value <= must, hours > 0 && seen.Value <= wish
+	return b
+}
+
+// delayed is the bar for the time to detect.
+func delayed(scores []Score) Bar {
+	d := delaysOf(scores, func(s *Score) bool { return sized(s) && effectBin(s.got()) == 3 }, rightDelay)
+	median := quantile(d, 0.5)
+	b := Bar{
+		Name: "median delay of the right cause at 3 times the bar of harm", Must: "at most 3 windows", Wish: "2", Seen: windows(median),
+		Unmeasured: len(d) == 0,
+	}
+	b.Held, b.Wished = median <= 3, median <= 2
+	return b
+}
+
+// always is a bar that every story must meet: reported, or with the right cause.
+func always(name string, scores []Score, keep func(*Score) bool) Bar {
+	reported, right, of := outcomes(scores, keep)
+	b := Bar{
+		Name: name, Must: "reported in every story", Wish: "with the right cause",
+		Seen: fmt.Sprintf("reported in %d of %d stories, right in %d", reported, of, right), Unmeasured: of == 0,
+	}
+	b.Held, b.Wished = of > 0 && reported == of, of > 0 && right == of
+	return b
+}
+
+// outcomes counts the stories with harm that were ever reported, and with the right cause.
+func outcomes(scores []Score, keep func(*Score) bool) (reported, right, of int) {
+	for i := range scores {
+		s := &scores[i]
+		if !keep(s) || math.IsNaN(s.Noticed) {
+			continue
+		}
+		of++
+		if !math.IsInf(s.Noticed, 1) {
+			reported++
+		}
+		if !math.IsInf(s.Delay, 1) {
+			right++
+		}
+	}
+	return reported, right, of
+}
+
+// Alarms are false alarms and the hours in which they could be.
+type Alarms struct {
+	warnings, pages int
+	hours           float64
+}
+
+// falseAlarms adds up healthy stories, and the time before the onsets of the others. A
+// page counts as a warning, too.
+func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
+	var out Alarms
+	for i := range scores {
+		s := &scores[i]
+		if s.Kind == stories.Exposition || s.Recorded || !keep(s) {
+			continue
+		}
+		out.hours += s.Healthy
+		for _, a := range s.False {
+			out.warnings++
+			if a.Severity >= 3 {
+				out.pages++
+			}
+		}
+	}
+	return out
+}
+
+func rightDelay(s *Score) float64 { return s.Delay }
+func anyDelay(s *Score) float64   { return s.Noticed }
+
+// delaysOf are the delays of stories with harm, ascending.
+func delaysOf(scores []Score, keep func(*Score) bool, delay func(*Score) float64) []float64 {
+	var out []float64
+	for i := range scores {
+		if s := &scores[i]; keep(s) && !math.IsNaN(delay(s)) {
+			out = append(out, delay(s))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sized reports whether a story has one fault of a size that was found.
+func sized(s *Score) bool {
+	return (s.Kind == stories.Single || s.Kind == stories.Curve) && !s.Recorded && len(s.Sought) == 1 && effectBin(s.got()) > 0
+}
+
+// effectBin is the nearest of the effects in ratio; 0 for what is smaller than all.
+func effectBin(effect float64) float64 {
+	for i, e := range stories.Effects {
+		if i == 0 && effect < e*0.87 {
+			return 0
+		}
+		if i == len(stories.Effects)-1 || effect < math.Sqrt(e*stories.Effects[i+1]) {
+			return e
+		}
+	}
+	return 0
+}
+
+func percent(p float64) string {
+	if math.IsNaN(p) {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*p)
+}
+
+// within is a share with its interval.
+func within(i Interval) string {
+	if math.IsNaN(i.Value) {
+		return "no minutes"
+	}
+	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*i.Value, 100*i.Low, 100*i.High)
+}
+
+// perTenThousand is a rate with its interval.
+func perTenThousand(i Interval) string {
+	if math.IsNaN(i.Value) {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", i.Value, i.Low, i.High)
+}
+
+func windows(n float64) string {
+	switch {
+	case math.IsNaN(n):
+		return "-"
+	case math.IsInf(n, 1):
+		return "never"
+	}
+	return fmt.Sprintf("%.1f", n)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+// Journal keeps records in a file, a line of JSON each, so that a run that was ended
+// continues where it was. A record counts only for the story and the sources that it was
+// made of.
+type Journal struct {
+	mu    sync.Mutex
+	file  *os.File
+	print string
+	known map[string]Record
+	// Stale is the number of records that other sources or other stories had made.
+	Stale int
+}
+
+// mostLine is the length of the longest line of a journal in bytes.
+const mostLine = 64 << 20
+
+// OpenJournal reads a journal, or begins one. The fingerprint is that of the sources.
+func OpenJournal(path, print string) (*Journal, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{file: file, print: print, known: map[string]Record{}}
+	if err := j.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to begin anew", path, err), file.Close())
+	}
+	return j, nil
+}
+
+// read takes what the file has. A run that was killed may have left half a line at the
+// end, which is cut off.
+func (j *Journal) read() error {
+	in := bufio.NewReaderSize(j.file, 1<<20)
+	whole := int64(0)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			return j.file.Truncate(whole)
+		}
+		if err != nil {
+			return err
+		}
+		if len(line) > mostLine {
+			return fmt.Errorf("line %d has %d bytes, more than %d", n, len(line), mostLine)
+		}
+		var r Record
+		if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
+			return fmt.Errorf("line %d is no record: %w", n, err)
+		}
+		j.known[r.Name] = r
+		whole += int64(len(line))
+	}
+}
+
+// Get returns the record of a story if it was played as it is now.
+func (j *Journal) Get(meta *stories.Meta) (Record, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r, there := j.known[meta.Name]
+	if there && r.Print != j.storyPrint(meta) {
+		j.Stale++
+		delete(j.known, meta.Name)
+		return Record{}, false
+	}
+	return r, there
+}
+
+// Put adds a record.
+func (j *Journal) Put(r Record) error {
+	r.Print = j.storyPrint(&r.Meta)
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("story %s: %w", r.Name, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.known[r.Name] = r
+	_, err = j.file.Write(append(line, '\n'))
+	return err
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// storyPrint is the fingerprint of the sources and of the description of a story.
+func (j *Journal) storyPrint(meta *stories.Meta) string {
+	text, err := json.Marshal(meta)
+	if err != nil {
+		panic(err) // A description has no value that JSON cannot hold.
+	}
+	sum := sha256.Sum256(append([]byte(j.print), text...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// sources are the folders whose Go files decide about what a story's result is.
+var sources = []string{
+	"internal/catalog", "internal/judge", "internal/vllmsim", "internal/test/accuracy/stories", "processor/vllmprocessor",
+}
+
+// Fingerprint is a hash of the sources that decide about results, below the root of the
+// repository. Tests do not count, and neither does how results are scored and shown.
+func Fingerprint(root string) (string, error) {
+	hash := sha256.New()
+	files := []string{filepath.Join(root, "go.mod")}
+	for _, dir := range sources {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	slices.Sort(files)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", filepath.ToSlash(name), len(text), text)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
+}

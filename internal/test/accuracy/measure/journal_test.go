@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+func open(t *testing.T, path, print string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(path, print)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func TestAJournalIsReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "heldout.jsonl")
+	j := open(t, path, "these sources")
+	r := newRecord(meta(), played("slow_steps", "slow_steps"))
+	require.NoError(t, j.Put(r))
+	require.NoError(t, j.Close())
+
+	m := meta()
+	got, there := open(t, path, "these sources").Get(&m)
+	require.True(t, there)
+	r.Print = got.Print
+	assert.Equal(t, r, got, "nothing is lost")
+
+	_, there = open(t, path, "other sources").Get(&m)
+	assert.False(t, there, "other sources may give another result")
+	m.Injections[0].Wanted = 5
+	j = open(t, path, "these sources")
+	_, there = j.Get(&m)
+	assert.False(t, there, "it is another story of the same name")
+	assert.Equal(t, 1, j.Stale)
+}
+
+// A run that is killed while it writes leaves half a line.
+func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	j := open(t, path, "sources")
+	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"name":"half`)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+
+	j = open(t, path, "sources")
+	second := meta()
+	second.Name = "second"
+	require.NoError(t, j.Put(newRecord(second, played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	j = open(t, path, "sources")
+	for _, name := range []string{"a story", "second"} {
+		m := meta()
+		m.Name = name
+		_, there := j.Get(&m)
+		assert.True(t, there, name)
+	}
+}
+
+func TestADamagedJournalIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte("{}\nnot a record\n{}\n"), 0o600))
+	_, err := OpenJournal(path, "sources")
+	require.ErrorContains(t, err, "heldout.jsonl: line 2 is no record")
+	require.ErrorContains(t, err, "remove the file to begin anew")
+}
+
+func TestTheFingerprintIsThatOfTheSources(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("go.mod", "module x")
+	for _, dir := range sources {
+		write(dir+"/a.go", "package a")
+	}
+	print := func() string {
+		out, err := Fingerprint(root)
+		require.NoError(t, err)
+		return out
+	}
+	first := print()
+	assert.Equal(t, first, print())
+	write("internal/judge/a_test.go", "package a")
+	write("internal/test/accuracy/page.go", "package accuracy")
+	assert.Equal(t, first, print(), "tests and the page change no result")
+	write("processor/vllmprocessor/internal/diagnose/gate.go", "package diagnose")
+	second := print()
+	assert.NotEqual(t, first, second)
+	write("go.mod", "module x // other dependencies")
+	assert.NotEqual(t, second, print())
+}
+
+// plans are stories that no engine plays.
+func plans(names ...string) []stories.Plan {
+	var out []stories.Plan
+	for _, name := range names {
+		m := meta()
+		m.Name = name
+		out = append(out, stories.NewPlan(m, func() (*judge.Story, error) { return &judge.Story{Name: name}, nil }))
+	}
+	return out
+}
+
+func runOf(t *testing.T, path string, player Player) *Run {
+	t.Helper()
+	return &Run{
+		Player: player, Journal: open(t, path, "sources"), Workers: 2, Now: time.Now, CPU: func() float64 { return 0 },
+	}
+}
+
+func TestARunContinues(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	var mu sync.Mutex
+	var said []string
+	player := func(_ context.Context, s *judge.Story) (*judge.Played, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, s.Name)
+		if s.Name == "bad" {
+			return nil, errors.New("the engine has no blocks")
+		}
+		return played("slow_steps", "slow_steps"), nil
+	}
+	first, err := runOf(t, path, player).Play(t.Context(), plans("a", "bad", "b"))
+	require.ErrorContains(t, err, "story bad cannot be played: the engine has no blocks")
+	assert.Len(t, first, 2, "one bad story does not end the others")
+	said = nil
+	second, err := runOf(t, path, player).Play(t.Context(), plans("c", "a", "b"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"c"}, said, "the others are in the journal")
+	var names []string
+	for i := range second {
+		names = append(names, second[i].Name)
+	}
+	assert.Equal(t, []string{"c", "a", "b"}, names, "in the order of the plans")
+}
+
+func TestARunEndsAtItsTime(t *testing.T) {
+	r := runOf(t, filepath.Join(t.TempDir(), "heldout.jsonl"), func(context.Context, *judge.Story) (*judge.Played, error) {
+		return played("slow_steps", "slow_steps"), nil
+	})
+	r.Workers = 1
+	now := time.Unix(0, 0)
+	r.Now = func() time.Time { now = now.Add(time.Second); return now }
+	r.Until = time.Unix(12, 0)
+	got, err := r.Play(t.Context(), plans(strings.Split("abcdefghijklmnopqrstuvwxyz", "")...))
+	require.NoError(t, err, "it is no failure to have little time")
+	assert.NotEmpty(t, got)
+	assert.Less(t, len(got), 26)
+}
+
+func TestACutStoryIsBroken(t *testing.T) {
+	_, err := runOf(t, filepath.Join(t.TempDir(), "heldout.jsonl"), func(context.Context, *judge.Story) (*judge.Played, error) {
+		p := played("slow_steps", "slow_steps")
+		p.Lines = slices.Clip(p.Lines[:40])
+		return p, nil
+	}).Play(t.Context(), plans("short"))
+	require.ErrorContains(t, err, "story short has 40 minutes instead of 60")
+}

@@ -1,0 +1,192 @@
+// Command measure plays the stories of internal/test/accuracy and writes
+// docs/why/accuracy.md. It runs in the root of the repository.
+//
+// Results are kept below build/accuracy, so that a run that was ended continues when it
+// is started again. It fails where something is broken, never because the diagnosis is bad.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "accuracy:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	size, set, story, shared, date, dir string
+	workers                             int
+	minutes                             float64
+	knees, only                         bool
+}
+
+func run(ctx context.Context) error {
+	var o options
+	flag.StringVar(&o.size, "size", "sample", "how much is played: tiny (some minutes), sample (an hour on two cores) or full")
+	flag.StringVar(&o.set, "set", string(stories.HeldOut), "heldout, which writes the page, or tuning, which prints tables only")
+	flag.StringVar(&o.story, "story", "", "play one story of the full size again and print its lines")
+	flag.StringVar(&o.shared, "shared", "../shared", "the folder with recorded traffic")
+	flag.StringVar(&o.date, "date", time.Now().UTC().Format("2006-01-02"), "the date on the page")
+	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many stories are played at the same time")
+	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
+	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
+	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("%q: there are no arguments, only flags", flag.Arg(0))
+	}
+	if _, err := os.Stat("go.mod"); err != nil {
+		return errors.New("run it in the root of the repository, where go.mod is")
+	}
+	size, there := stories.Sizes[o.size]
+	if !there {
+		return fmt.Errorf("-size %q: want tiny, sample or full", o.size)
+	}
+	if o.set != string(stories.HeldOut) && o.set != string(stories.Tuning) {
+		return fmt.Errorf("-set %q: want heldout or tuning", o.set)
+	}
+	stories.Shared = o.shared
+	_, err := os.Stat(filepath.Join(o.shared, "traces"))
+	recorded := err == nil
+	switch {
+	case o.knees:
+		return knees(ctx)
+	case o.story != "":
+		return one(ctx, o.story, recorded)
+	}
+	return measure(ctx, o, stories.All(stories.Set(o.set), size, recorded), recorded)
+}
+
+// measure plays a set and writes the page.
+func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool) error {
+	print, err := Fingerprint(".")
+	if err != nil {
+		return err
+	}
+	if !recorded {
+		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
+	}
+	journal, err := OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), print)
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	r := Run{
+		Player: judge.Play, Journal: journal, Workers: o.workers, Log: os.Stdout, Now: time.Now, CPU: cpu,
+	}
+	if o.minutes > 0 {
+		r.Until = time.Now().Add(time.Duration(o.minutes * float64(time.Minute)))
+	}
+	var records []Record
+	var broken error
+	if o.only {
+		for i := range plans {
+			if record, there := journal.Get(&plans[i].Meta); there {
+				records = append(records, record)
+			}
+		}
+	} else {
+		records, broken = r.Play(ctx, plans)
+	}
+	if len(records) == 0 {
+		return errors.Join(errors.New("there are no results"), broken)
+	}
+	origin := Origin{
+		Size: o.size, Command: command(o), Commit: commit(), Print: print, Date: o.date, Planned: len(plans), Recorded: recorded,
+		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
+	}
+	fmt.Print(Overview(records))
+	if o.set == string(stories.HeldOut) {
+		if err := write(origin, records); err != nil {
+			return errors.Join(err, broken)
+		}
+	}
+	return broken
+}
+
+const pageFile = "docs/why/accuracy.md"
+
+func write(o Origin, records []Record) error {
+	old, err := os.ReadFile(pageFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	picture, err := Chart(records)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(pageFile), Picture), picture, 0o644); err != nil {
+		return err
+	}
+	fmt.Println("writes", pageFile)
+	return os.WriteFile(pageFile, []byte(Page(o, records, string(old))), 0o644)
+}
+
+// one plays one story and prints the lines as "vllmsim judge" does.
+func one(ctx context.Context, name string, recorded bool) error {
+	for _, set := range []stories.Set{stories.HeldOut, stories.Tuning} {
+		plans := stories.All(set, stories.Sizes["full"], recorded)
+		i := slices.IndexFunc(plans, func(p stories.Plan) bool { return p.Name == name })
+		if i < 0 {
+			continue
+		}
+		story, err := plans[i].Make()
+		if err != nil {
+			return err
+		}
+		played, err := judge.Play(ctx, story)
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(os.Stdout)
+		if err := out.Encode(plans[i].Meta); err != nil {
+			return err
+		}
+		for _, l := range played.Lines {
+			if err := out.Encode(l); err != nil {
+				return err
+			}
+		}
+		return errors.Join(out.Encode(played.Alarms), out.Encode(played.Sought))
+	}
+	return fmt.Errorf("-story %q: there is no such story (stories on recorded traffic need -shared)", name)
+}
+
+// command is what was run.
+func command(o options) string {
+	if o.size == "sample" {
+		return "make accuracy"
+	}
+	return "make accuracy ACCURACY=" + o.size
+}
+
+// commit is the commit that is checked out.
+func commit() string {
+	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+// notes is the part of the page that is written by hand.
+//
+//go:embed notes.md
+var notes string
+
+// The marks of the part of the page that the replay of recordings writes.
+const (
+	recordingsBegin = "<!-- recordings: begin -->"
+	recordingsEnd   = "<!-- recordings: end -->"
+)
+
+// Origin says where the numbers of a page come from.
+type Origin struct {
+	// Size is the name of the size, Command what was run.
+	Size, Command string
+	// Commit, Print, Machine and Date are of the run; Print is the fingerprint of the sources.
+	Commit, Print, Machine, Date string
+	// Planned is the number of stories of that size.
+	Planned int
+	// Recorded is whether ../shared was there.
+	Recorded bool
+}
+
+// Page writes docs/why/accuracy.md. The part about recordings is taken from the old page.
+func Page(o Origin, records []Record, old string) string {
+	scores := Scores(records)
+	generated := slices.DeleteFunc(slices.Clone(scores), func(s Score) bool { return s.Recorded })
+	var t table
+	t.line("<!-- Written by \"make accuracy\"; its prose is internal/test/accuracy/page.go and notes.md. -->")
+	t.line("# How accurate the diagnosis is\n")
+	t.line("The diagnosis of the vllm processor, measured on a simulated engine whose truth is known")
+	t.line("([simulator.md](../simulator.md)), and on a few recordings of real engines ([below](#recordings-of-real-engines)).")
+	t.line("*Effect* is the harm to users as a multiple of the bar of harm ([definitions](#what-counts)): at 1 the harm just begins.")
+	t.line("In brackets are 95 %% intervals over stories.\n")
+	t.headline(scores)
+	t.line("\n%s\n", o.size(len(records)))
+	t.line("The method of the diagnosis has not changed since the page before this one, the measure has. That page said 94.6 %% for 13")
+	t.line("causes and both models; an audit of it found 89.9 %% for the seven causes that must be inferred, and 77.8 %% (70 to 83) for")
+	t.line("these on the model that nothing was tuned on. It had faults that were not mild, traffic without bursts where there were")
+	t.line("faults, healthy servers where alarms are rare, and two runs that could not be compared after a change of the rate.\n")
+
+	t.line("## The bars\n")
+	t.line("What the next method of the diagnosis must reach. The first three rows are about minutes of effect 2 or more.\n")
+	t.bars(Bars(scores))
+
+	t.line("\n## Detection by the size of the harm\n")
+	t.line("![Share of harmful minutes that are reported, by effect](%s)\n", Picture)
+	t.line("The effect of a story is that of its fault alone, over all requests while it lasts. Its value is sought, so that the effect is")
+	t.line("1, 1.3, 2, 3, 5 or 10; where a fault cannot do so much harm, the story counts by what was reached. *Minutes* are the")
+	t.line("harmful ones more than three windows after the onset; *ever reported* counts stories with harm.\n")
+	t.curve(generated)
+
+	t.line("\n## By cause\n")
+	t.line("Minutes of effect 2 or more, of all stories on generated traffic.\n")
+	t.causes(scores)
+	t.line("\n%s", counted(generated))
+
+	t.line("\n## Time to detect\n")
+	t.line("In windows of a minute, from the beginning of the first harmful minute (or the onset within it) to the first report of harm,")
+	t.line("and to the first one with the right cause. Without a report the delay counts as infinite.\n")
+	t.delays(generated)
+
+	t.line("\n## False warnings and pages\n")
+	t.line("Changes of the severity to 2 (warning) or 3 (page) in 10,000 hours of one engine, with exact Poisson intervals. Hours with")
+	t.line("harm, the three minutes after them, and failed scrapes are left out: where traffic alone exceeds what the server")
+	t.line("can do, an alarm is right.\n")
+	t.alarms(scores)
+	t.examples(generated)
+
+	t.line("\n## Mild faults, drift, faults from the start, silence\n")
+	t.silence(generated)
+
+	t.line("\n## Recorded traffic\n")
+	t.recorded(scores, o.Recorded)
+
+	t.line("\n## Confusion matrix\n")
+	t.line("Harmful minutes of any effect by true cause (rows) and by the report at their end (columns).\n")
+	t.matrix(scores)
+
+	t.line("\n## Faults of the exposition\n")
+	t.line("Their truth is the fault itself, not the latency of requests: `unreachable` or `starting` for a server that does not answer,")
+	t.line("and the notice `frozen_gauges` for a gauge that stands still.\n")
+	t.expositions(records)
+
+	t.line("\n## Recordings of real engines\n")
+	t.line("%s\n", recordings(old))
+
+	t.line("## The worst stories\n")
+	t.line("To play one again: `go run ./internal/test/accuracy/measure -story NAME`.\n")
+	t.worst(generated, 15)
+
+	t.line("\n## The backgrounds\n")
+	t.backgrounds(o)
+	t.line("")
+	t.WriteString(notes)
+	return t.String()
+}
+
+// size says how large the run was.
+func (o *Origin) size(played int) string {
+	what := map[string]string{
+		"tiny": "a first look (`ACCURACY=tiny`), whose intervals are wide", "sample": "the sample of `make accuracy`",
+		"full": "the published size (`ACCURACY=full`)",
+	}[o.Size]
+	out := fmt.Sprintf("This is %s: %d of %d stories, at commit %s (fingerprint %s), on %s, %s.", what, played, o.Planned, o.Commit, o.Print, o.Machine, o.Date)
+	if o.Recorded {
+		return out + "\nStories on recorded traffic need `../shared`; they have a [part of their own](#recorded-traffic)."
+	}
+	return out + "\n`../shared` was not there, so nothing was played on recorded traffic."
+}
+
+// Scores scores records.
+func Scores(records []Record) []Score {
+	out := make([]Score, len(records))
+	for i := range records {
+		out[i] = score(&records[i])
+	}
+	return out
+}
+
+// counted says which harmful minutes do not count.
+func counted(scores []Score) string {
+	phases := map[Phase]int{}
+	drained, harmless, withFault, unjudged := 0, 0, 0, 0
+	for i := range scores {
+		s := &scores[i]
+		unjudged += s.Minutes - s.Judged
+		if len(faulty(s.Record, 0)) > 0 {
+			withFault++
+			if len(s.Verdicts) == 0 {
+				harmless++
+			}
+		}
+		for _, v := range s.Verdicts {
+			phases[v.Phase]++
+			if v.Phase == Draining && v.Reported {
+				drained++
+			}
+		}
+	}
+	return fmt.Sprintf(`Of %d stories with a fault, %d did no harm in any minute. Of all harmful minutes %d count. These do not: %d within three
+windows of an onset, %d in which no cause alone accounts for a fifth of the harm, and %d after the end of the fault, while
+the queue drains (harm was reported in %s of them). %d further minutes had fewer than 20 requests and were not judged.`,
+		withFault, harmless, phases[Counted], phases[Settling], phases[Undetermined], phases[Draining],
+		percent(float64(drained)/float64(phases[Draining])), unjudged)
+}
+
+// examples are false alarms of healthy stories.
+func (t *table) examples(scores []Score) {
+	const most = 15
+	n := 0
+	for i := range scores {
+		s := &scores[i]
+		if s.Kind != stories.Healthy {
+			continue
+		}
+		for _, a := range s.False {
+			if n++; n == 1 {
+				t.line("\nThe first of them in healthy stories:\n")
+			}
+			if n <= most {
+				t.line("- %s (%s) at %.0f s, severity %d: %s %s", s.Name, s.Variant, a.At, a.Severity, a.Condition, a.Cause)
+			}
+		}
+	}
+	if n > most {
+		t.line("- and %d more", n-most)
+	}
+}
+
+// recorded compares recorded with generated traffic.
+func (t *table) recorded(scores []Score, there bool) {
+	if !there {
+		t.line("Not measured: `../shared/traces` was not there.")
+		return
+	}
+	t.line("Stories with one inferred cause, on windows of the traces themselves, brought to the wanted load by their speed, and healthy")
+	t.line("servers on the same. The generator's stories, which anybody can play, are beside them.\n")
+	t.head("traffic", "stories", "minutes", "reported", "right", "hours without a fault", "warnings and pages")
+	for _, kind := range stories.Traffics {
+		for _, recorded := range []bool{false, true} {
+			keep := func(s *Score) bool {
+				return s.Traffic == kind.Name && s.Recorded == recorded && (s.Kind == stories.Single || s.Kind == stories.Healthy)
+			}
+			m := tally(scores, stories.Inferred, func(s *Score, v *Verdict) bool {
+				return keep(s) && s.Kind == stories.Single && v.Effect >= strongEffect
+			})
+			warnings, hours := 0, 0.0
+			for i := range scores {
+				if s := &scores[i]; keep(s) && s.Kind == stories.Healthy {
+					warnings += len(s.False)
+					hours += s.Healthy
+				}
+			}
+			name := kind.Name + ", generated"
+			if recorded {
+				name = kind.Trace + ", recorded"
+			}
+			t.row(name, strconv.Itoa(len(m.byStory)), fmt.Sprintf("%.0f", m.minutes()), within(m.pooled(ofReported)), within(m.pooled(ofRight)),
+				fmt.Sprintf("%.0f", hours), perTenThousand(poisson(warnings, hours)))
+		}
+	}
+}
+
+// expositions counts the minutes with a fault of the exposition.
+func (t *table) expositions(records []Record) {
+	t.head("fault", "minutes", "reported")
+	for _, kind := range []string{"unreachable", "restart", "frozen_gauges"} {
+		said, of := 0, 0
+		for i := range records {
+			if r := &records[i]; r.Kind == stories.Exposition && r.Variant == kind {
+				a, b := exposed(r)
+				said, of = said+a, of+b
+			}
+		}
+		t.row(kind, strconv.Itoa(of), strconv.Itoa(said))
+	}
+}
+
+// exposed counts the minutes that end from a window after the beginning of a fault to its
+// end, and those with the right report.
+func exposed(r *Record) (said, of int) {
+	for _, f := range r.Faults {
+		for i := range r.Lines {
+			l := &r.Lines[i]
+			at := float64(l.Minute+1) * window
+			if at <= f.At+window || at >= f.Until {
+				continue
+			}
+			of++
+			switch r.Variant {
+			case "frozen_gauges":
+				for _, c := range l.Causes {
+					if c.Name == "frozen_gauges" {
+						said++
+						break
+					}
+				}
+			default:
+				if l.Condition == "unreachable" || l.Condition == "starting" {
+					said++
+				}
+			}
+		}
+	}
+	return said, of
+}
+
+// recordings is the part of an old page between the marks, with them.
+func recordings(old string) string {
+	begin, end := strings.Index(old, recordingsBegin), strings.Index(old, recordingsEnd)
+	if begin < 0 || end < begin {
+		return recordingsBegin + "\n" + recordingsEnd
+	}
+	return old[begin : end+len(recordingsEnd)]
+}
+
+// worst lists the stories with the most wrong minutes.
+func (t *table) worst(scores []Score, most int) {
+	type row struct {
+		s                 *Score
+		of, right, silent int
+		said              map[string]int
+	}
+	var rows []row
+	for i := range scores {
+		r := row{s: &scores[i], said: map[string]int{}}
+		for _, v := range scores[i].Verdicts {
+			if v.Phase != Counted || v.Effect < strongEffect {
+				continue
+			}
+			r.of++
+			r.said[v.Said]++
+			if v.Right {
+				r.right++
+			}
+			if !v.Reported {
+				r.silent++
+			}
+		}
+		if r.of > r.right && scores[i].Kind != stories.Healthy {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return (b.of - b.right) - (a.of - a.right) })
+	t.head("story", "background", "load", "effect", "minutes", "right", "silent", "reported")
+	for _, r := range rows[:min(most, len(rows))] {
+		t.row(r.s.Name, r.s.Model+", "+r.s.Traffic, fmt.Sprintf("%.0f %%", 100*r.s.Load), number(math.Round(10*r.s.got())/10),
+			strconv.Itoa(r.of), strconv.Itoa(r.right), strconv.Itoa(r.silent), most3(r.said))
+	}
+}
+
+// most3 are the most frequent words with their numbers.
+func most3(counts map[string]int) string {
+	type pair struct {
+		name string
+		n    int
+	}
+	var all []pair
+	for name, n := range counts {
+		all = append(all, pair{name, n})
+	}
+	slices.SortFunc(all, func(a, b pair) int {
+		if a.n != b.n {
+			return b.n - a.n
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var out []string
+	for _, p := range all[:min(3, len(all))] {
+		out = append(out, fmt.Sprintf("%s %d", p.name, p.n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// backgrounds lists models, traffic, knees and seeds.
+func (t *table) backgrounds(o Origin) {
+	t.line("Stories with a fault and healthy ones share them: a model, traffic, and a load of 20 %% to 110 %% of the *knee*, the highest")
+	t.line("rate without a growing queue, which a simulation finds (`go run ./internal/test/accuracy/measure -knees`). For a closed loop it")
+	t.line("is the number of clients with which nine tenths of the greatest throughput are reached.\n")
+	t.head("model", "traffic", "knee", "first token p95 at half of it", "gap p90, at most")
+	for _, k := range stories.Knees() {
+		unit := "/s"
+		if stories.Closed(k.Traffic) {
+			unit = " clients"
+		}
+		t.row(k.Model, k.Traffic, number(k.Rate)+unit, fmt.Sprintf("%.2f s", k.FirstToken), fmt.Sprintf("%.1f ms", 1000*k.Gap))
+	}
+	var used, held []string
+	for _, m := range stories.Models {
+		if m.Tuned {
+			used = append(used, m.Name)
+		} else {
+			held = append(held, m.Name)
+		}
+	}
+	t.line("\n- **Tuned models** (the diagnosis may be tuned on them): %s. **Untuned**: %s.", strings.Join(used, ", "), strings.Join(held, ", "))
+	used, held = nil, nil
+	for _, k := range stories.Traffics {
+		if k.Tuned {
+			used = append(used, k.Name)
+		} else {
+			held = append(held, k.Name)
+		}
+	}
+	t.line("- **Tuned traffic**: %s. **Untuned**: %s. Recorded traces are never tuned on.", strings.Join(used, ", "), strings.Join(held, ", "))
+	t.line("- **Seeds**: tuning from %d, held out from %d; a story's seed comes from its name. Everything on this page is held out by seed.", stories.FirstSeed(stories.Tuning), stories.FirstSeed(stories.HeldOut))
+	t.line("- **What was looked at once is no longer held out.** The models 8b-h100, 70b-tp4-h100 and a 34B model on A100, and the seeds from")
+	t.line("  1,000 to 8,000,000, were on earlier pages; no untuned model is among them. This page itself has now been looked at: a")
+	t.line("  method that is changed after reading its rows about single stories needs new seeds.")
+	t.line("- Made by `%s`. It can be ended and started again: finished stories are in `build/accuracy`.", o.Command)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+// perfect is a result in which every fault is reported at once with its cause, and nothing
+// else. It stands for no engine.
+func perfect(m stories.Meta) Record {
+	p := &judge.Played{}
+	for minute := range int(m.Seconds / window) {
+		for server := range m.Servers {
+			l := judge.Line{Minute: minute, Server: server, Requests: 100, Condition: "healthy", TrueCauses: map[string]float64{}}
+			from := float64(minute) * window
+			for _, in := range m.Injections {
+				if in.Cause == "" || !in.Concerns(server) || from < in.At || from >= in.Ends(&m) {
+					continue
+				}
+				l.Harmful, l.Effect, l.Severity, l.Condition = true, max(1.1, in.Wanted), 2, "degraded"
+				l.TrueCauses[in.Cause] = 1
+				l.Causes = []judge.Cause{{Name: in.Cause, Role: "primary"}}
+				if in.Cause == "asleep" || in.Cause == "stalled" {
+					l.Condition, l.Causes = in.Cause, nil
+				}
+			}
+			p.Lines = append(p.Lines, l)
+		}
+	}
+	for _, in := range m.Injections {
+		if in.Wanted > 0 {
+			p.Sought = append(p.Sought, judge.Sought{Parameter: in.Parameter, Wanted: in.Wanted, Got: in.Wanted, Value: 0.5})
+		}
+	}
+	return newRecord(m, p)
+}
+
+// records are those of all stories of the full size.
+func records(change func(*Record)) []Record {
+	var out []Record
+	size := stories.Sizes["sample"]
+	size.HealthyRecorded = 0
+	for _, p := range stories.All(stories.HeldOut, size, true) {
+		r := perfect(p.Meta)
+		if change != nil {
+			change(&r)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func barsByName(records []Record) map[string]Bar {
+	out := map[string]Bar{}
+	for _, b := range Bars(Scores(records)) {
+		out[b.Name] = b
+	}
+	return out
+}
+
+func TestAPerfectDiagnosisHoldsEveryBar(t *testing.T) {
+	for name, b := range barsByName(records(nil)) {
+		if name == "recordings of real engines" {
+			assert.True(t, b.Unmeasured)
+			continue
+		}
+		assert.Equal(t, "held, the moonshot as well", b.Verdict(), "%s: %s", name, b.Seen)
+	}
+}
+
+func TestASilentDiagnosisMissesEveryBarButThoseOfFalseAlarms(t *testing.T) {
+	silent := records(func(r *Record) {
+		for i := range r.Lines {
+			r.Lines[i].Severity, r.Lines[i].Condition, r.Lines[i].Causes = 0, "healthy", nil
+		}
+	})
+	for name, b := range barsByName(silent) {
+		if strings.Contains(name, "without a fault") {
+			assert.True(t, b.Held, name)
+		} else if !b.Unmeasured {
+			assert.Equal(t, "missed", b.Verdict(), name)
+		}
+	}
+}
+
+func TestFalseAlarmsMissTheirBars(t *testing.T) {
+	noisy := records(func(r *Record) {
+		if r.Kind == stories.Healthy {
+			r.Alarms = append(r.Alarms, judge.Alarm{At: 3000, Severity: 3, Condition: "failing"})
+		}
+	})
+	bars := barsByName(noisy)
+	for name, b := range bars {
+		if strings.Contains(name, "without a fault") {
+			assert.Equal(t, "missed", b.Verdict(), name)
+		}
+	}
+	assert.Equal(t, "held, the moonshot as well", bars["drift over 4 h to twice the bar of harm"].Verdict())
+}
+
+// The headline is about the models apart: what is wrong on untuned models must not be
+// hidden by those that the diagnosis was tuned on, and not by causes that are read off.
+func TestTheHeadlineFlattersNobody(t *testing.T) {
+	wrong := records(func(r *Record) {
+		for i := range r.Lines {
+			l := &r.Lines[i]
+			if !r.Tuned && l.TrueCauses["slow_steps"] > 0 {
+				l.Causes = []judge.Cause{{Name: "prefill_heavy", Role: "primary"}}
+			}
+		}
+	})
+	scores := Scores(wrong)
+	assert.InDelta(t, 1, tally(scores, stories.Inferred, tuned).macro(ofRight).Value, 1e-9)
+	got := tally(scores, stories.Inferred, untuned).macro(ofRight)
+	assert.InDelta(t, 6.0/7, got.Value, 0.02, "one of seven causes is wrong; a few minutes have two")
+	assert.InDelta(t, 1, tally(scores, stories.Inferred, untuned).macro(ofReported).Value, 1e-9)
+	assert.Equal(t, "missed", barsByName(wrong)["top two, all causes, untuned models"].Verdict())
+}
+
+func origin() Origin {
+	return Origin{Size: "sample", Command: "make accuracy", Commit: "abc", Print: "123", Machine: "two processors", Date: "2026-01-01", Planned: 9, Recorded: true}
+}
+
+func TestThePage(t *testing.T) {
+	all := records(nil)
+	page := Page(origin(), all, "")
+	lines := strings.Split(page, "\n")
+	require.Greater(t, len(lines), 100)
+	assert.Contains(t, strings.Join(lines[:20], "\n"), "untuned models", "the headline is in the first screen")
+	assert.NotContains(t, page, "NaN")
+	assert.NotContains(t, page, "%!", "a format that does not fit")
+	for _, name := range append(append([]string{}, stories.Inferred...), stories.ReadOff...) {
+		assert.Contains(t, page, "| "+name+" |", "every cause is listed")
+	}
+	for _, b := range Bars(Scores(all)) {
+		assert.Contains(t, page, b.Name)
+	}
+	assert.Contains(t, page, recordingsBegin+"\n"+recordingsEnd)
+	assert.Equal(t, page, Page(origin(), all, ""), "equal results make equal pages")
+	// A page of few stories has gaps, and no numbers that mean nothing.
+	few := Page(origin(), all[:3], "")
+	assert.NotContains(t, few, "NaN")
+	assert.NotContains(t, few, "%!")
+}
+
+func TestThePartAboutRecordingsIsKept(t *testing.T) {
+	kept := recordingsBegin + "\n| run | said |\n" + recordingsEnd
+	page := Page(origin(), records(nil)[:5], "old\n"+kept+"\nold")
+	assert.Equal(t, 1, strings.Count(page, kept))
+	assert.Equal(t, page, Page(origin(), records(nil)[:5], page), "and kept again")
+}
+
+func TestTheCurveIsDrawn(t *testing.T) {
+	svg, err := Chart(records(nil))
+	require.NoError(t, err)
+	assert.Contains(t, string(svg), "8B at 20/s: right cause")
+	assert.Equal(t, 6, strings.Count(string(svg), "<polyline"))
+}
+
+func TestEffectsAreBinnedByTheirRatio(t *testing.T) {
+	for effect, bin := range map[float64]float64{0: 0, 0.5: 0, 0.9: 1, 1: 1, 1.12: 1, 1.2: 1.3, 1.7: 2, 2.4: 2, 2.5: 3, 4.2: 5, 7: 5, 7.2: 10, 50: 10} {
+		assert.InDelta(t, bin, effectBin(effect), 0, "effect %v", effect)
+	}
+}
+
+func TestDelaysOfTheBar(t *testing.T) {
+	late := records(func(r *Record) {
+		// The right report comes ten minutes after the onset.
+		for i := range r.Lines {
+			l := &r.Lines[i]
+			if len(r.Injections) > 0 && float64(l.Minute)*window < r.Injections[0].At+600 {
+				l.Severity, l.Condition, l.Causes = 0, "healthy", nil
+			}
+		}
+	})
+	b := barsByName(late)["median delay of the right cause at 3 times the bar of harm"]
+	assert.Equal(t, "missed", b.Verdict())
+	d := delaysOf(Scores(late), func(s *Score) bool { return sized(s) && s.Kind == stories.Curve }, rightDelay)
+	assert.InDelta(t, 11, quantile(d, 0.5), 1)
+	assert.False(t, math.IsInf(quantile(d, 0.9), 1))
+}

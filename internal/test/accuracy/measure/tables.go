@@ -1,0 +1,263 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+)
+
+// table writes rows of a table.
+type table struct{ strings.Builder }
+
+func (t *table) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+func (t *table) head(cells ...string) {
+	t.row(cells...)
+	t.line("|%s", strings.Repeat("---|", len(cells)))
+}
+
+func (t *table) row(cells ...string) { t.line("| %s |", strings.Join(cells, " | ")) }
+
+// headline is what a reader must find first.
+func (t *table) headline(scores []Score) {
+	t.head("harmful minutes of effect 2 or more", "tuned models", "untuned models")
+	for _, group := range []struct {
+		name   string
+		causes []string
+	}{
+		{"causes that must be inferred", stories.Inferred},
+		{"causes that are read off", stories.ReadOff},
+	} {
+		for _, measure := range []struct {
+			name string
+			of   func(Counts) float64
+		}{{"right cause", ofRight}, {"among the top two", ofTopTwo}, {"harm reported", ofReported}} {
+			t.row(group.name+": "+measure.name, within(tally(scores, group.causes, tuned).macro(measure.of)),
+				within(tally(scores, group.causes, untuned).macro(measure.of)))
+		}
+	}
+	t.line("")
+	a := falseAlarms(scores, func(*Score) bool { return true })
+	plain := falseAlarms(scores, func(s *Score) bool { return !s.Objectives })
+	promised := falseAlarms(scores, func(s *Score) bool { return s.Objectives })
+	t.head("without a fault, in 10,000 hours", "warnings and pages", "pages", "hours")
+	t.row("without objectives", perTenThousand(poisson(plain.warnings, plain.hours)), perTenThousand(poisson(plain.pages, plain.hours)), fmt.Sprintf("%.0f", plain.hours))
+	t.row("with objectives", perTenThousand(poisson(promised.warnings, promised.hours)), perTenThousand(poisson(promised.pages, promised.hours)), fmt.Sprintf("%.0f", promised.hours))
+	t.row("all", perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)), fmt.Sprintf("%.0f", a.hours))
+}
+
+func (t *table) bars(bars []Bar) {
+	t.head("", "must", "moonshot", "measured", "result")
+	for i := range bars {
+		b := &bars[i]
+		t.row(b.Name, b.Must, b.Wish, b.Seen, "**"+b.Verdict()+"**")
+	}
+}
+
+// causes has a row for each cause, with the minutes that strong keeps.
+func (t *table) causes(scores []Score) {
+	t.head("true cause", "stories", "minutes", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
+	for _, group := range [][]string{stories.Inferred, stories.ReadOff} {
+		for _, name := range group {
+			one := []string{name}
+			all := tally(scores, one, strong)
+			_, n := all.total(0)
+			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
+				percent(all.macro(ofTopTwo).Value), percent(tally(scores, one, tuned).macro(ofRight).Value), percent(tally(scores, one, untuned).macro(ofRight).Value))
+		}
+	}
+}
+
+// point is a point of the detection curve.
+type point struct {
+	stories         int
+	reported, right Interval
+	ever            float64
+}
+
+// curvePoint is the share of harmful minutes of stories of one size that were reported,
+// and right, and the share of these stories that were ever reported.
+func curvePoint(scores []Score, effect float64, keep func(*Score) bool) point {
+	chosen := func(s *Score) bool { return sized(s) && effectBin(s.got()) == effect && keep(s) }
+	all := slices.Concat(stories.Inferred, stories.ReadOff)
+	minutes := tally(scores, all, func(s *Score, _ *Verdict) bool { return chosen(s) })
+	reported, _, of := outcomes(scores, chosen)
+	p := point{stories: of, reported: minutes.pooled(ofReported), right: minutes.pooled(ofRight), ever: math.NaN()}
+	if of > 0 {
+		p.ever = float64(reported) / float64(of)
+	}
+	return p
+}
+
+// onCurve keeps the stories of the detection curve at a rate.
+func onCurve(rate float64) func(*Score) bool {
+	return func(s *Score) bool { return s.Kind == stories.Curve && s.Rate == rate }
+}
+
+// singles keeps the other stories of one inferred cause, on all backgrounds.
+func singles(tuned bool) func(*Score) bool {
+	return func(s *Score) bool {
+		return s.Kind == stories.Single && s.Tuned == tuned && slices.Contains(stories.Inferred, s.Injections[0].Cause)
+	}
+}
+
+func (t *table) curve(scores []Score) {
+	t.head("", "effect", "stories", "minutes reported", "minutes right", "stories ever reported")
+	rows := func(name string, keep func(*Score) bool) {
+		for _, effect := range stories.Effects {
+			p := curvePoint(scores, effect, keep)
+			t.row(name, number(effect), strconv.Itoa(p.stories), within(p.reported), within(p.right), percent(p.ever))
+		}
+	}
+	for _, rate := range stories.CurveRates {
+		rows(fmt.Sprintf("8B, %s/s", number(rate)), onCurve(rate))
+	}
+	rows("all backgrounds, tuned models", singles(true))
+	rows("all backgrounds, untuned models", singles(false))
+}
+
+func (t *table) delays(scores []Score) {
+	t.head("effect", "stories", "harm reported: median", "90 %", "right cause: median", "90 %", "never right")
+	row := func(name string, keep func(*Score) bool) {
+		noticed, right := delaysOf(scores, keep, anyDelay), delaysOf(scores, keep, rightDelay)
+		never := 0
+		for _, d := range right {
+			if math.IsInf(d, 1) {
+				never++
+			}
+		}
+		t.row(name, strconv.Itoa(len(right)), windows(quantile(noticed, 0.5)), windows(quantile(noticed, 0.9)),
+			windows(quantile(right, 0.5)), windows(quantile(right, 0.9)), strconv.Itoa(never))
+	}
+	for _, effect := range stories.Effects {
+		row(number(effect), func(s *Score) bool { return sized(s) && effectBin(s.got()) == effect })
+	}
+	row("without a size (stall, sleep)", func(s *Score) bool { return s.Kind == stories.Single && !s.Recorded && len(s.Sought) == 0 })
+	row("two faults", func(s *Score) bool { return s.Kind == stories.Pair })
+}
+
+// alarms are false alarms by background and by load.
+func (t *table) alarms(scores []Score) {
+	columns := []struct {
+		name       string
+		objectives bool
+	}{{"no objectives", false}, {"with objectives", true}}
+	head := []string{""}
+	for _, c := range columns {
+		head = append(head, "hours, "+c.name, "warnings and pages", "pages")
+	}
+	t.head(head...)
+	row := func(name string, keep func(*Score) bool) {
+		cells := []string{name}
+		for _, c := range columns {
+			a := falseAlarms(scores, func(s *Score) bool { return s.Objectives == c.objectives && keep(s) })
+			if a.hours == 0 {
+				cells = append(cells, "", "", "")
+				continue
+			}
+			cells = append(cells, fmt.Sprintf("%.0f", a.hours), perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)))
+		}
+		t.row(cells...)
+	}
+	row("all", func(*Score) bool { return true })
+	row("healthy stories", func(s *Score) bool { return s.Kind == stories.Healthy })
+	row("before the onset of a fault", func(s *Score) bool { return s.Kind != stories.Healthy })
+	for _, band := range stories.Bands() {
+		row("load "+band, func(s *Score) bool { return stories.Band(s.Load) == band })
+	}
+	row("tuned models", func(s *Score) bool { return s.Tuned })
+	row("untuned models", func(s *Score) bool { return !s.Tuned })
+	for _, v := range stories.Variants {
+		row(v, func(s *Score) bool { return s.Kind == stories.Healthy && s.Variant == v })
+	}
+	seen := map[string]bool{}
+	for i := range scores {
+		if !scores[i].Recorded && scores[i].Kind == stories.Healthy {
+			seen[scores[i].Model+", "+scores[i].Traffic] = true
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(seen)) {
+		for _, band := range stories.Bands() {
+			row(place+", "+band, func(s *Score) bool { return s.Model+", "+s.Traffic == place && stories.Band(s.Load) == band })
+		}
+	}
+}
+
+// silence are the faults that are easily missed.
+func (t *table) silence(scores []Score) {
+	all := slices.Concat(stories.Inferred, stories.ReadOff)
+	t.head("", "stories with harm", "ever reported", "ever right", "minutes reported", "minutes right", "minutes silent")
+	row := func(name string, stories func(*Score) bool, minutes func(*Score, *Verdict) bool) {
+		keep := func(s *Score, v *Verdict) bool { return stories(s) && minutes(s, v) }
+		reported, right, of := outcomes(scores, stories)
+		m := tally(scores, all, keep)
+		silent := m.pooled(ofReported)
+		silent.Value, silent.Low, silent.High = 1-silent.Value, 1-silent.High, 1-silent.Low
+		t.row(name, strconv.Itoa(of), strconv.Itoa(reported), strconv.Itoa(right), within(m.pooled(ofReported)), within(m.pooled(ofRight)), within(silent))
+	}
+	every := func(*Score, *Verdict) bool { return true }
+	ours := func(s *Score) bool { return !s.Recorded && !slow(s) }
+	row("all stories with a fault, effect 2 or more", func(s *Score) bool { return ours(s) && len(s.Injections) > 0 }, strong)
+	row("mild: minutes of effect 1 to 2", ours, mild)
+	row("mild: stories of effect 1 to 1.3", func(s *Score) bool {
+		return sized(s) && effectBin(s.got()) < strongEffect
+	}, every)
+	row("a ramp of minutes", func(s *Score) bool {
+		return s.Kind == stories.Single && !s.Recorded && s.Injections[0].Over > 0
+	}, every)
+	row("rising traffic, inferred causes", func(s *Score) bool {
+		return s.Kind == stories.Single && s.Rising && !s.Recorded && slices.Contains(stories.Inferred, s.Injections[0].Cause)
+	}, every)
+	row("onset in the first 15 minutes", func(s *Score) bool {
+		return s.Kind == stories.Single && !s.Recorded && s.Injections[0].At < 900
+	}, every)
+	row("drift over 4 h to effect 2", func(s *Score) bool { return s.Kind == stories.Drift }, every)
+	row("from the start, alone", func(s *Score) bool { return s.Kind == stories.FromStart && !s.Pool }, every)
+	row("from the start, one of three in a pool", func(s *Score) bool { return s.Kind == stories.FromStart && s.Pool }, every)
+	row("two faults", func(s *Score) bool { return s.Kind == stories.Pair }, every)
+	row("closed loop", func(s *Score) bool { return s.Kind == stories.Single && s.Traffic == "assistant" && !s.Recorded }, every)
+	row("clients that retry", func(s *Score) bool { return s.Retries && !s.Recorded }, every)
+	row("overload without a fault", func(s *Score) bool { return s.Kind == stories.Healthy && !s.Recorded }, every)
+	row("with objectives", func(s *Score) bool { return s.Kind == stories.Single && s.Objectives && !s.Recorded }, every)
+	row("without objectives", func(s *Score) bool { return s.Kind == stories.Single && !s.Objectives && !s.Recorded }, every)
+}
+
+// matrix is the confusion matrix of the counted minutes.
+func (t *table) matrix(scores []Score) {
+	confusion, said := map[string]map[string]int{}, map[string]bool{}
+	for i := range scores {
+		for _, v := range scores[i].Verdicts {
+			if v.Phase != Counted || scores[i].Recorded {
+				continue
+			}
+			if confusion[v.Class] == nil {
+				confusion[v.Class] = map[string]int{}
+			}
+			confusion[v.Class][v.Said]++
+			said[v.Said] = true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(said))
+	t.head(append([]string{""}, columns...)...)
+	for _, class := range slices.Sorted(maps.Keys(confusion)) {
+		cells := []string{class}
+		for _, c := range columns {
+			cell := ""
+			if n := confusion[class][c]; n > 0 {
+				cell = strconv.Itoa(n)
+			}
+			if c == class && cell != "" {
+				cell = "**" + cell + "**"
+			}
+			cells = append(cells, cell)
+		}
+		t.row(cells...)
+	}
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// Counts are numbers of harmful minutes.
+type Counts struct{ Of, Reported, Right, TopTwo float64 }
+
+func (c *Counts) add(v *Verdict) {
+	c.Of++
+	if v.Reported {
+		c.Reported++
+	}
+	if v.Right {
+		c.Right++
+	}
+	if v.TopTwo {
+		c.TopTwo++
+	}
+}
+
+// The measures of a minute.
+func ofReported(c Counts) float64 { return c.Reported }
+func ofRight(c Counts) float64    { return c.Right }
+func ofTopTwo(c Counts) float64   { return c.TopTwo }
+
+// Tally adds up the counted minutes of stories by their cause.
+type Tally struct {
+	causes []string
+	// byStory has, for each story with such minutes, its counts in the order of the causes.
+	byStory [][]Counts
+}
+
+// tally counts the minutes that a filter keeps, of the given causes.
+func tally(scores []Score, causes []string, keep func(*Score, *Verdict) bool) *Tally {
+	t := &Tally{causes: causes}
+	for i := range scores {
+		s := &scores[i]
+		var own []Counts
+		for j := range s.Verdicts {
+			v := &s.Verdicts[j]
+			c := slices.Index(causes, v.Class)
+			if c < 0 || v.Phase != Counted || !keep(s, v) {
+				continue
+			}
+			if own == nil {
+				own = make([]Counts, len(causes))
+			}
+			own[c].add(v)
+		}
+		if own != nil {
+			t.byStory = append(t.byStory, own)
+		}
+	}
+	return t
+}
+
+// total is the sum over all stories, of one cause.
+func (t *Tally) total(cause int) (sum Counts, stories int) {
+	for _, own := range t.byStory {
+		if own[cause].Of > 0 {
+			stories++
+		}
+		sum.Of += own[cause].Of
+		sum.Reported += own[cause].Reported
+		sum.Right += own[cause].Right
+		sum.TopTwo += own[cause].TopTwo
+	}
+	return sum, stories
+}
+
+// macro is the mean over the causes of the share of minutes, each cause with the same
+// weight, with an interval over stories.
+func (t *Tally) macro(of func(Counts) float64) Interval {
+	yes, all := make([]float64, len(t.causes)), make([]float64, len(t.causes))
+	return bootstrap(len(t.byStory), func(times []int) float64 {
+		clear(yes)
+		clear(all)
+		for i, own := range t.byStory {
+			n := float64(times[i])
+			if n == 0 {
+				continue
+			}
+			for c := range own {
+				yes[c] += n * of(own[c])
+				all[c] += n * own[c].Of
+			}
+		}
+		sum, causes := 0.0, 0.0
+		for c := range all {
+			if all[c] > 0 {
+				sum += yes[c] / all[c]
+				causes++
+			}
+		}
+		if causes == 0 {
+			return math.NaN()
+		}
+		return sum / causes
+	})
+}
+
+// minutes is the number of minutes of all causes.
+func (t *Tally) minutes() float64 {
+	n := 0.0
+	for c := range t.causes {
+		sum, _ := t.total(c)
+		n += sum.Of
+	}
+	return n
+}
+
+// missing are the causes without a minute.
+func (t *Tally) missing() []string {
+	var out []string
+	for c, name := range t.causes {
+		if sum, _ := t.total(c); sum.Of == 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// pooled is the share of all minutes, whatever their cause, with an interval over stories.
+func (t *Tally) pooled(of func(Counts) float64) Interval {
+	return bootstrap(len(t.byStory), func(times []int) float64 {
+		yes, all := 0.0, 0.0
+		for i, own := range t.byStory {
+			for c := range own {
+				yes += float64(times[i]) * of(own[c])
+				all += float64(times[i]) * own[c].Of
+			}
+		}
+		if all == 0 {
+			return math.NaN()
+		}
+		return yes / all
+	})
+}
