@@ -45,6 +45,11 @@ var expectationsOfClients = map[string]func(s *story){
 		assert.Less(t, s.mean(during, queue), 0.05, "no queue")
 		waits, _ := s.gauge(during, waiting)
 		assert.Less(t, waits, 1.0)
+		// Other requests come than without the change, but of the same kind.
+		end := part{1320, 1800}
+		keepsUp(t, s.run, end)
+		assert.InEpsilon(t, usual.mean(end, gap), s.mean(end, gap), 0.1)
+		assert.InEpsilon(t, usual.increase(end, finished), s.increase(end, finished), 0.1)
 	},
 	"retry-storm": func(s *story) {
 		t := s.t

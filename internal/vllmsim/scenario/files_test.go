@@ -393,6 +393,6 @@ func TestEveryScenarioSaysInWordsWhatHappens(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(string(text), "# "), "%s begins with a comment", file)
 		assert.NotEmpty(t, s.About)
-		assert.Len(t, s.Plan(), len(s.Config.Changes)+len(s.Config.Faults))
+		assert.Len(t, s.Plan(), len(s.Injections)+len(s.Config.Faults))
 	}
 }
