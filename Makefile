@@ -197,6 +197,11 @@ accuracy: ## Measure the diagnosis on the simulated engine, and write docs/why/a
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: recordings
+recordings: ## Replay recordings of real servers from ../shared, and write the table into docs/why/accuracy.md
+	$(say) 'vllmsim replay-recording (seconds; skipped where ../shared is absent)'
+	@$(GO) run ./cmd/vllmsim replay-recording --page docs/why/accuracy.md
+
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup
 	$(say) 'go test ./internal/test/truth -truth.full (half an hour or so on two cores)'

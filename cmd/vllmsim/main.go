@@ -43,7 +43,8 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // and is left out of the usage text.
 var commands = map[string]command{
 	"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots,
-	"judge": judgeFiles, "replay-recording": replayRecording, "fidelity": compareWithReal, "traffic": generate,
+	"judge": judgeFiles, "replay-recording": replayRecording, "fidelity": compareWithReal,
+	"traffic": generate,
 }
 
 // run carries out one command line and returns the exit code.

@@ -87,6 +87,8 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.0", ""},
 		{"plots nowhere", []string{"plots"}, 2, "", "want one DIR"},
 		{"plots into nothing", []string{"plots", "/does/not/exist"}, 1, "", "no such file"},
+		{"fidelity of something", []string{"fidelity", "x"}, 2, "", "unexpected argument"},
+		{"fidelity without the reference data", []string{"fidelity", "-shared", "/does/not/exist", "-page", "main.go"}, 0, "", "skipped, and no page is changed: no reference data: there is no folder /does/not/exist/profiles"},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
