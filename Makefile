@@ -193,6 +193,11 @@ accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accu
 	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) (the sample takes about an hour on two cores; it continues where it ended)'
 	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY)
 
+.PHONY: recordings
+recordings: ## Replay recordings of real servers from ../shared, and write the table into docs/why/accuracy.md
+	$(say) 'vllmsim replay-recording (seconds; skipped where ../shared is absent)'
+	@$(GO) run ./cmd/vllmsim replay-recording --page docs/why/accuracy.md
+
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup
 	$(say) 'go test ./internal/test/truth -truth.full (half an hour or so on two cores)'
