@@ -96,7 +96,7 @@ func judgeFile(ctx context.Context, path string) judged {
 	if err != nil {
 		return judged{err: fmt.Errorf("%s: %w", path, err)}
 	}
-	return judged{name: sc.Name, played: played, notes: played.Notes}
+	return judged{name: sc.Name, played: played, notes: append(sc.Notes, played.Notes...)}
 }
 
 // writeJudged writes the lines of a file and its summary.
