@@ -35,15 +35,15 @@ type Journal struct {
 const mostLine = 64 << 20
 
 // OpenJournal reads a journal, or begins one. The fingerprint is that of the sources.
-func OpenJournal(path, print string) (*Journal, error) {
+func OpenJournal(path, fingerprint string) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{file: file, print: print, known: map[string]Record{}}
+	j := &Journal{file: file, print: fingerprint, known: map[string]Record{}}
 	if err := j.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to begin anew", path, err), file.Close())
 	}
@@ -126,7 +126,7 @@ func Fingerprint(root string) (string, error) {
 	hash := sha256.New()
 	files := []string{filepath.Join(root, "go.mod")}
 	for _, dir := range sources {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				files = append(files, path)
 			}

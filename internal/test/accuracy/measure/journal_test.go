@@ -18,9 +18,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
-func open(t *testing.T, path, print string) *Journal {
+func open(t *testing.T, path, fingerprint string) *Journal {
 	t.Helper()
-	j, err := OpenJournal(path, print)
+	j, err := OpenJournal(path, fingerprint)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = j.Close() })
 	return j
@@ -93,21 +93,21 @@ func TestTheFingerprintIsThatOfTheSources(t *testing.T) {
 	for _, dir := range sources {
 		write(dir+"/a.go", "package a")
 	}
-	print := func() string {
+	current := func() string {
 		out, err := Fingerprint(root)
 		require.NoError(t, err)
 		return out
 	}
-	first := print()
-	assert.Equal(t, first, print())
+	first := current()
+	assert.Equal(t, first, current())
 	write("internal/judge/a_test.go", "package a")
 	write("internal/test/accuracy/page.go", "package accuracy")
-	assert.Equal(t, first, print(), "tests and the page change no result")
+	assert.Equal(t, first, current(), "tests and the page change no result")
 	write("processor/vllmprocessor/internal/diagnose/gate.go", "package diagnose")
-	second := print()
+	second := current()
 	assert.NotEqual(t, first, second)
 	write("go.mod", "module x // other dependencies")
-	assert.NotEqual(t, second, print())
+	assert.NotEqual(t, second, current())
 }
 
 // plans are stories that no engine plays.

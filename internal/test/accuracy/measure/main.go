@@ -82,14 +82,14 @@ func run(ctx context.Context) error {
 
 // measure plays a set and writes the page.
 func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool) error {
-	print, err := Fingerprint(".")
+	fingerprint, err := Fingerprint(".")
 	if err != nil {
 		return err
 	}
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
 	}
-	journal, err := OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), print)
+	journal, err := OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		return errors.Join(errors.New("there are no results"), broken)
 	}
 	origin := Origin{
-		Size: o.size, Command: command(o), Commit: commit(), Print: print, Date: o.date, Planned: len(plans), Recorded: recorded,
+		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
 	fmt.Print(Overview(records))

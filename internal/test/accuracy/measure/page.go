@@ -168,7 +168,8 @@ func (t *table) examples(scores []Score) {
 			continue
 		}
 		for _, a := range s.False {
-			if n++; n == 1 {
+			n++
+			if n == 1 {
 				t.line("\nThe first of them in healthy stories:\n")
 			}
 			if n <= most {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,4 +197,35 @@ func TestDelaysOfTheBar(t *testing.T) {
 	d := delaysOf(Scores(late), func(s *Score) bool { return sized(s) && s.Kind == stories.Curve }, rightDelay)
 	assert.InDelta(t, 11, quantile(d, 0.5), 1)
 	assert.False(t, math.IsInf(quantile(d, 0.9), 1))
+}
+
+// Each bar is about its own stories.
+func TestTheBarsAreAboutWhatTheySay(t *testing.T) {
+	wrongWhere := func(where func(*Record) bool) map[string]Bar {
+		return barsByName(records(t, func(r *Record) {
+			for i := range r.Lines {
+				if where(r) {
+					r.Lines[i].Causes = []judge.Cause{{Name: "cache_thrash", Role: "primary"}}
+					r.Lines[i].Condition = "degraded"
+				}
+			}
+		}))
+	}
+	const inferred, rises, top = "causes that need inference, untuned models, mean over the causes", "the same, rising or recorded traffic", "top two, all causes, untuned models"
+	for name, c := range map[string]struct {
+		where  func(*Record) bool
+		missed []string
+	}{
+		"tuned models":            {func(r *Record) bool { return r.Tuned }, nil},
+		"recorded traffic":        {func(r *Record) bool { return r.Recorded && !r.Tuned }, []string{rises}},
+		"rising, tuned":           {func(r *Record) bool { return r.Rising && r.Tuned }, nil},
+		"all on untuned models":   {func(r *Record) bool { return !r.Tuned }, []string{inferred, rises, top}},
+		"flat, untuned, no trace": {func(r *Record) bool { return !r.Tuned && !r.Rising && !r.Recorded }, []string{inferred, top}},
+	} {
+		bars := wrongWhere(c.where)
+		for _, bar := range []string{inferred, rises, top} {
+			b := bars[bar]
+			assert.Equal(t, slices.Contains(c.missed, bar), !b.Held, "wrong on %s: %s is %s", name, bar, b.Seen)
+		}
+	}
 }

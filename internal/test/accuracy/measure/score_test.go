@@ -118,6 +118,11 @@ func TestWhatIsRight(t *testing.T) {
 			l.TrueCauses["kv_pressure"] = 0.82
 			return l
 		}, true, true, true},
+		{"not nearly as good", func() judge.Line {
+			l := degraded(cause("kv_pressure", "primary", 0))
+			l.TrueCauses["kv_pressure"] = 0.78
+			return l
+		}, true, false, false},
 		{"silent", func() judge.Line {
 			l := degraded(cause("slow_steps", "contributing", 0))
 			l.Severity, l.Condition = 0, "healthy"

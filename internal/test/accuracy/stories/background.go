@@ -11,13 +11,16 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/traffic"
 )
 
+// Model is a preset of the engine.
+type Model struct {
+	Name  string
+	Tuned bool
+}
+
 // Models are the models and their hardware, presets of the engine. Tuned ones may be used
 // while the diagnosis is worked on. Untuned ones are only for the page: their results may
 // be read there, and nothing may be fitted to them.
-var Models = []struct {
-	Name  string
-	Tuned bool
-}{
+var Models = []Model{
 	{"8b-h100", true},
 	{"70b-tp4-h100", true},
 	{"8b-a100", true},
@@ -42,7 +45,7 @@ type Traffic struct {
 var Traffics = []Traffic{
 	{Name: "conversation", Tuned: true, Trace: "azure-2023-conv"},
 	{Name: "tenants", Tuned: true, Trace: "servegen-large-24h"},
-	{Name: "batch", Trace: "servegen-small-12h"},
+	{Name: "batch", Tuned: true, Trace: "servegen-small-12h"},
 	{Name: "reasoning", Trace: "servegen-reasoning-24h"},
 	{Name: "long-context", Trace: "mooncake-conversation", Blocks: true},
 	{Name: "assistant", Trace: "coding-assistant", Blocks: true, Closed: true},

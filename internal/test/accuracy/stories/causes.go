@@ -1,9 +1,9 @@
 package stories
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 

@@ -2,6 +2,7 @@ package stories
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -100,7 +101,7 @@ func recordings(set Set, each int) []Plan {
 	for n := range each {
 		for i := range faults {
 			f := &faults[i]
-			if f.value != 0 || !inferred(judge.CauseOf(f.parameter)) {
+			if f.value != 0 || !slices.Contains(Inferred, judge.CauseOf(f.parameter)) {
 				continue
 			}
 			s := begin(set, Single, fmt.Sprintf("%s-recorded-%s-%d", set, f.parameter, n))
@@ -116,13 +117,4 @@ func recordings(set Set, each int) []Plan {
 		}
 	}
 	return out
-}
-
-func inferred(cause string) bool {
-	for _, c := range Inferred {
-		if c == cause {
-			return true
-		}
-	}
-	return false
 }

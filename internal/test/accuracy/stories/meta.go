@@ -122,4 +122,4 @@ var (
 )
 
 // NewPlan is a story that is not of a set, for tests.
-func NewPlan(meta Meta, make func() (*judge.Story, error)) Plan { return Plan{meta, make} }
+func NewPlan(meta Meta, story func() (*judge.Story, error)) Plan { return Plan{meta, story} }

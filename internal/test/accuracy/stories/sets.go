@@ -25,7 +25,7 @@ type Size struct {
 	HealthyRecorded int
 }
 
-// The sizes: of a first look, of "make accuracy", and of the published run.
+// Sizes are those of a first look, of "make accuracy", and of the published run.
 var Sizes = map[string]Size{
 	"tiny":   {Singles: 1, Curve: 1, Pairs: 4, Drifts: 2, Starts: 4, Expositions: 3, Recorded: 1, Healthy: 1, HealthyRecorded: 1},
 	"sample": {Singles: 2, Curve: 3, Pairs: 24, Drifts: 7, Starts: 10, Expositions: 6, Recorded: 2, Healthy: 5, HealthyRecorded: 1},
@@ -86,14 +86,7 @@ func pairsOf(set Set, fits func(*background) bool) []background {
 	return out
 }
 
-func modelTuned(name string) bool {
-	return slices.ContainsFunc(Models, func(m struct {
-		Name  string
-		Tuned bool
-	}) bool {
-		return m.Name == name && m.Tuned
-	})
-}
+func modelTuned(name string) bool { return slices.Contains(Models, Model{name, true}) }
 
 // loads are those of the stories with faults.
 var loads = []float64{0.5, 0.8, 0.2, 0.65, 1.1, 0.35, 0.95}
@@ -127,7 +120,6 @@ type builder struct {
 	injections []judge.Injection
 	draw       draw
 	processor  map[string]any
-	pool       bool
 	prepare    func(*engine.Config)
 }
 

@@ -2,12 +2,14 @@ package stories
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -191,10 +193,14 @@ func TestEveryBeginningIsAFairSample(t *testing.T) {
 }
 
 func TestEveryKindOfStoryCanBeMade(t *testing.T) {
+	done := map[string]bool{}
 	for _, p := range All(HeldOut, Sizes["tiny"], false) {
-		if p.Kind == Healthy && p.Variant != "legitimate shift" && p.Variant != "bursts" {
+		// One of each kind, the long ones at low rates.
+		what := string(p.Kind) + " " + p.Variant
+		if done[what] || p.Kind == Healthy && p.Rate > 1 || p.Kind == Curve {
 			continue
 		}
+		done[what] = true
 		s, err := p.Make()
 		require.NoError(t, err, p.Name)
 		require.Len(t, s.Servers, p.Servers, p.Name)
@@ -203,8 +209,9 @@ func TestEveryKindOfStoryCanBeMade(t *testing.T) {
 		require.NoError(t, err, p.Name)
 		again, err := p.Make()
 		require.NoError(t, err)
-		assert.Equal(t, s.Servers[0].Workload.Traffic.Arrivals, again.Servers[0].Workload.Traffic.Arrivals, "%s: made twice, it is the same", p.Name)
+		assert.True(t, reflect.DeepEqual(s.Servers[0].Workload.Traffic, again.Servers[0].Workload.Traffic), "%s: made twice, it is the same", p.Name)
 	}
+	assert.Greater(t, len(done), len(faults)+5)
 }
 
 // flat is one request in each second.
@@ -233,7 +240,7 @@ func TestTrafficRises(t *testing.T) {
 	assert.InDelta(t, 1800, n(0, 1800), 2)
 	assert.InDelta(t, 1800*1.2, n(1800, 3600), 3)
 	assert.InDelta(t, 600*1.4, n(3600, 4200), 2)
-	assert.Equal(t, given.Arrivals[7199].At, 7199.0, "the given traffic is not changed")
+	assert.InDelta(t, 7199, given.Arrivals[7199].At, 0, "the given traffic is not changed")
 	assert.Less(t, got.Span, 7200.0)
 	assert.GreaterOrEqual(t, got.Span, got.Arrivals[7199].At)
 }
@@ -272,12 +279,17 @@ func TestBands(t *testing.T) {
 
 // The table of knees is what the simulation finds.
 func TestAKneeIsThatOfTheTable(t *testing.T) {
-	want := kneeOf("70b-tp4-h100", "reasoning")
+	if testing.Short() {
+		t.Skip("some seconds of simulation")
+	}
+	race.SkipSequential(t)
+	want := kneeOf("32b-h200", "reasoning")
 	got, err := FindKnee(t.Context(), want.Model, want.Traffic)
 	require.NoError(t, err)
-	assert.InEpsilon(t, want.Rate, got.Rate, 0.01)
-	assert.InEpsilon(t, want.FirstToken, got.FirstToken, 0.01)
-	assert.InEpsilon(t, want.Gap, got.Gap, 0.01)
+	const renew = "the simulator has changed; to find the knees anew: go run ./internal/test/accuracy/measure -knees"
+	assert.InEpsilon(t, want.Rate, got.Rate, 0.01, renew)
+	assert.InEpsilon(t, want.FirstToken, got.FirstToken, 0.01, renew)
+	assert.InEpsilon(t, want.Gap, got.Gap, 0.01, renew)
 }
 
 func TestObjectivesAreWhatAHealthyServerKeeps(t *testing.T) {
