@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
@@ -96,7 +97,7 @@ func judgeFile(ctx context.Context, path string) judged {
 	if err != nil {
 		return judged{err: fmt.Errorf("%s: %w", path, err)}
 	}
-	return judged{name: sc.Name, played: played, notes: append(sc.Notes, played.Notes...)}
+	return judged{name: sc.Name, played: played, notes: slices.Concat(sc.Notes, played.Notes)}
 }
 
 // writeJudged writes the lines of a file and its summary.

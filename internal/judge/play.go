@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
 // The limits of a story.
@@ -72,22 +74,12 @@ func Play(ctx context.Context, story *Story) (*Played, error) {
 			}
 		}
 	}
-	d, err := newDiagnosis(ctx, config)
+	p, err := newPlayer(ctx, &s, config, out)
 	if err != nil {
 		return nil, err
 	}
-	p := &player{story: &s, diagnosis: d, out: out}
-	for i := range s.Servers {
-		t, err := newTruth(&s, i, objectives, config.Window.Seconds())
-		if err != nil {
-			return nil, err
-		}
-		p.servers = append(p.servers, &server{
-			truth: t, scraper: newScraper(t.actual(), i, !s.Uncounted), reported: report{severity: -1},
-		})
-	}
 	err = p.play(ctx)
-	return out, errors.Join(err, d.processor.Shutdown(context.WithoutCancel(ctx)))
+	return out, errors.Join(err, p.diagnosis.processor.Shutdown(context.WithoutCancel(ctx)))
 }
 
 // player is a story that is being played.
@@ -96,6 +88,25 @@ type player struct {
 	diagnosis *diagnosis
 	servers   []*server
 	out       *Played
+}
+
+// newPlayer prepares the runs of a story whose values are all known.
+func newPlayer(ctx context.Context, s *Story, config *vllmprocessor.Config, out *Played) (*player, error) {
+	d, err := newDiagnosis(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	p := &player{story: s, diagnosis: d, out: out}
+	for i := range s.Servers {
+		t, err := newTruth(s, i, objectivesOf(config), config.Window.Seconds())
+		if err != nil {
+			return nil, errors.Join(err, d.processor.Shutdown(ctx))
+		}
+		p.servers = append(p.servers, &server{
+			truth: t, scraper: newScraper(t.actual(), i, !s.Uncounted), reported: report{severity: -1},
+		})
+	}
+	return p, nil
 }
 
 // server is one server of it.

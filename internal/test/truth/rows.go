@@ -178,7 +178,7 @@ var Others = map[string]string{
 	"inference_gateway.":                "of an endpoint picker, not of a vLLM server; internal/test/history and the recordings of pickers test them",
 	"vllm.pool.":                        "sums over servers of the parts that are tested here; the oracle of package pool tests the sums",
 	"vllm.slo.":                         "objectives count the same events; internal/test/content tests them against the outcomes of requests",
-	"vllm.diagnosis.":                   "no number of requests; TestNoFalseAlarm tests it, and internal/test/accuracy measures it",
+	"vllm.diagnosis.":                   "no number of requests; TestNoFalseAlarm tests it, and internal/judge measures it",
 	"vllm.drop_rate":                    "no simulated server refuses requests before it serves them",
 	"vllm.model_flops_utilization":      "the server's own estimate of its work; there is no truth but its model of the hardware",
 	"vllm.memory_bandwidth_utilization": "as model_flops_utilization",

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,6 +25,7 @@ func (s *Scenario) readChanges(n *node) error {
 	if err := n.each(s.readChange); err != nil {
 		return err
 	}
+	slices.SortStableFunc(s.Injections, func(a, b Injection) int { return cmp.Compare(a.At, b.At) })
 	c := &s.Config
 	given := slices.DeleteFunc(slices.Clone(s.Injections), func(in Injection) bool { return in.Effect > 0 })
 	if !slices.ContainsFunc(given, func(in Injection) bool { return len(in.Servers) > 0 }) {
@@ -78,8 +80,6 @@ func (s *Scenario) readChange(n *node) error {
 		return n.errorf("at: missing; give the time")
 	case len(set) == 0:
 		return n.errorf("set: missing; give the parameters that change, or under effect what their harm is to be")
-	case len(s.Injections) > 0 && in.At < s.Injections[len(s.Injections)-1].At:
-		return n.errorf("at: earlier than the change before")
 	case in.At+in.Over > in.Until || in.Until <= in.At:
 		return n.errorf("until: it must not be before the end of the ramp, at plus over, nor at the time of the change")
 	}

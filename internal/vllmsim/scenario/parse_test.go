@@ -105,7 +105,6 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"change of nothing":      {whole20 + "changes: [{at: 1m}]", "changes[0]: set: missing"},
 		"change out of range":    {whole20 + "changes: [{at: 1m, set: {bandwidth: 99}}]", "changes[0].set.bandwidth: 99 is not between 0.01 and 10"},
 		"change after the end":   {whole20 + "changes: [{at: 21m, set: {clock: 1}}]", "changes[0].at: 21m0s is not between 0s and 20m0s"},
-		"changes out of order":   {whole20 + "changes: [{at: 2m, set: {clock: 1}}, {at: 1m, set: {clock: 1}}]", "changes[1]: at: earlier than the change before"},
 		"no such engine":         {whole20 + "changes: [{at: 1m, engines: [1], set: {clock: 1}}]", "changes[0].engines[0]: 1 is not between 0 and 0"},
 		"engines of the server":  {whole20 + "changes: [{at: 1m, engines: [0], set: {front_end: 2}}]", "changes[0]: set.front_end: it belongs to the whole server"},
 		"unknown fault":          {whole20 + "faults: [{kind: fire}]", `faults[0].kind: unknown fault "fire": want one of [frozen_gauges restart unreachable]`},

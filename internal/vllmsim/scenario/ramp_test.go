@@ -160,3 +160,23 @@ changes:
 	assert.Len(t, sims[1].Changes, 103)
 	assert.Equal(t, []string{"1m0s clock = 0.5 on servers [1]", "2m0s bandwidth = 0.5 over 1m0s until 5m0s"}, s.Plan())
 }
+
+// Entries can stand in any order.
+func TestChangesAreInTheOrderOfTheirTimes(t *testing.T) {
+	s, err := parse("f.yaml", []byte(`
+about: x
+length: 1h
+workload: {rate: 1}
+changes:
+  - {at: 40m, over: 30m, set: {bandwidth: 0.5}}
+  - {at: 20m, until: 40m, effect: {bandwidth: 2}}
+  - {at: 10m, set: {clock: 0.5}}
+`))
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"10m0s clock = 0.5", "20m0s bandwidth with an effect of 2 until 40m0s", "40m0s bandwidth = 0.5 over 30m0s",
+	}, s.Plan())
+	for i := 1; i < len(s.Config.Changes); i++ {
+		assert.LessOrEqual(t, s.Config.Changes[i-1].At, s.Config.Changes[i].At)
+	}
+}

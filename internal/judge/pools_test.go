@@ -1,27 +1,21 @@
-package accuracy
+package judge
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
 // The times of a story of a pool, in seconds: a warm-up, then the changes.
@@ -44,7 +38,7 @@ type poolStory struct {
 
 // from sets a parameter at the onset, and resets it at the end.
 func from(p engine.Parameter, value float64) []engine.Change {
-	return inject(p, value, poolOnset, poolEnds).Changes
+	return scenario.Changes([]Injection{{Parameter: p, Value: value, At: poolOnset, Until: poolEnds}}, 0, 1)
 }
 
 // everyServer returns the same changes for each server.
@@ -54,83 +48,66 @@ func everyServer(changes []engine.Change) [4][]engine.Change {
 
 // poolRecording is the reported diagnosis of a pool and of its servers.
 type poolRecording struct {
-	begin   time.Time
-	pool    []Reported
-	servers map[string][]Reported
-}
-
-func (*poolRecording) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (h *poolRecording) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
-	at := time.Since(h.begin).Seconds()
-	resource := metrics.ResourceMetrics().At(0).Resource().Attributes()
-	if _, pool := resource.Get("otelcol.component.id"); pool {
-		for _, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-			if rest, is := strings.CutPrefix(m.Name(), "vllm.pool.diagnosis."); is {
-				m.SetName("vllm.diagnosis." + rest)
-			}
-		}
-		h.pool = append(h.pool, readReported(metrics, "", at))
-		return nil
-	}
-	instance := text(resource, "service.instance.id")
-	h.servers[instance] = append(h.servers[instance], readReported(metrics, "0", at))
-	return nil
+	pool    []reading
+	servers map[string][]reading
 }
 
 // recordPool runs a story with a processor that has a pool configured.
 func recordPool(t *testing.T, s *poolStory) *poolRecording {
 	t.Helper()
 	race.SkipSequential(t)
-	h := &poolRecording{servers: map[string][]Reported{}}
-	synctest.Test(t, func(t *testing.T) {
-		factory := vllmprocessor.NewFactory()
-		config := factory.CreateDefaultConfig().(*vllmprocessor.Config)
-		require.NoError(t, confmap.NewFromStringMap(map[string]any{"pool": map[string]any{"interval": "15s"}}).Unmarshal(config))
-		require.NoError(t, config.Validate())
-		p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), config, h)
+	h := &poolRecording{servers: map[string][]reading{}}
+	config, err := configure(map[string]any{"pool": map[string]any{"interval": "15s"}})
+	require.NoError(t, err)
+	d, err := newDiagnosis(t.Context(), config)
+	require.NoError(t, err)
+	observe := func(name string, at float64, metrics pmetric.Metrics) {
+		metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", name)
+		reported, err := d.observe(t.Context(), metrics)
 		require.NoError(t, err)
-		h.begin = time.Now()
-		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-		var worlds [4]*world
-		var scrapers [4]*scraper
-		for i := range worlds {
-			cfg := server(uint64(100+i), engine.Llama8B(), 6)
-			cfg.Changes = s.changes[i]
-			worlds[i], err = newWorld(cfg, s.faults[i])
-			require.NoError(t, err)
-			scrapers[i] = newScraper(worlds[i])
-		}
-		for at := interval; at <= poolLength; at += interval {
-			for i, w := range worlds {
-				// Servers are scraped at different times, and not when the pools are emitted.
-				scraped := at + float64(i) + 0.5
-				time.Sleep(time.Until(h.begin.Add(seconds(scraped))))
-				require.NoError(t, w.advance(scraped))
-				metrics, _ := scrapers[i].scrape(w, time.Now(), h.begin)
-				metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("server-", i))
-				require.NoError(t, p.ConsumeMetrics(t.Context(), metrics))
+		h.servers[name] = append(h.servers[name], reading{reported, at})
+	}
+	var worlds [4]*world
+	var scrapers [4]*scraper
+	for i := range worlds {
+		cfg := chatServer(uint64(100+i), 6)
+		cfg.Changes = s.changes[i]
+		worlds[i], err = newWorld(cfg, s.faults[i], nil, func(*seen) {})
+		require.NoError(t, err)
+		scrapers[i] = newScraper(worlds[i], i, true)
+	}
+	for at := interval; at <= poolLength; at += interval {
+		for i, w := range worlds {
+			// Servers are scraped at different times, and not when the pools are emitted.
+			now := at + float64(i) + 0.5
+			d.advance(now)
+			require.NoError(t, w.advance(now))
+			metrics, _ := scrapers[i].scrape(w, d.clock.now, begin)
+			observe(fmt.Sprint("server-", i), now, metrics)
+			if d.pool != nil {
+				h.pool = append(h.pool, reading{*d.pool, now})
+				d.pool = nil
 			}
-			queued := 0.0
-			if at >= poolOnset && at < poolEnds {
-				queued = s.queue
-			}
-			require.NoError(t, p.ConsumeMetrics(t.Context(), gateway(queued)))
 		}
-		require.NoError(t, p.Shutdown(t.Context()))
-	})
+		queued := 0.0
+		if at >= poolOnset && at < poolEnds {
+			queued = s.queue
+		}
+		observe("gateway", at, gateway(queued, d.clock.now))
+	}
+	require.NoError(t, d.processor.Shutdown(t.Context()))
 	return h
 }
 
 // gateway returns a scrape of a gateway with a queue for the model.
-func gateway(queued float64) pmetric.Metrics {
+func gateway(queued float64, now time.Time) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("service.instance.id", "gateway")
 	m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName("inference_gateway.epp.flow_control.queue.size")
 	p := m.SetEmptyGauge().DataPoints().AppendEmpty()
-	p.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	p.SetTimestamp(pcommon.NewTimestampFromTime(now))
 	p.SetDoubleValue(queued)
 	p.Attributes().PutStr("model_name", modelName)
 	p.Attributes().PutStr("priority", "0")
@@ -145,39 +122,39 @@ type phase struct {
 
 // phases returns the successive verdicts about a pool or a server, without the first
 // minutes.
-func phases(reported []Reported) (all []phase) {
+func phases(reported []reading) (all []phase) {
 	for _, one := range reported {
-		if one.At < 5*60 || one.Condition == "" {
+		if one.at < 5*60 || one.condition == "" {
 			continue
 		}
-		verdict := strings.TrimSpace(one.Condition + " " + one.Primary)
+		verdict := strings.TrimSpace(one.condition + " " + one.primary())
 		if n := len(all); n > 0 && all[n-1].verdict == verdict {
-			all[n-1].to = one.At
+			all[n-1].to = one.at
 			continue
 		}
-		all = append(all, phase{verdict, one.At, one.At})
+		all = append(all, phase{verdict, one.at, one.at})
 	}
 	return all
 }
 
 // reportsCause reports whether a cause is reported in any role.
-func reportsCause(reported []Reported, cause string) bool {
-	return slices.ContainsFunc(reported, func(one Reported) bool { return one.Primary == cause || slices.Contains(one.Contributing, cause) })
+func reportsCause(reported []reading, cause string) bool {
+	return slices.ContainsFunc(reported, func(one reading) bool { return one.primary() == cause || one.reports(cause, "contributing") })
 }
 
 // within requires that a verdict is reported at most the given seconds after the
 // onset, not before the onset, and that it lasts to the end.
-func within(t *testing.T, reported []Reported, verdict string, seconds float64) {
+func within(t *testing.T, reported []reading, verdict string, seconds float64) {
 	t.Helper()
 	var first, last, left float64
 	for _, one := range reported {
-		if strings.TrimSpace(one.Condition+" "+one.Primary) == verdict {
+		if strings.TrimSpace(one.condition+" "+one.primary()) == verdict {
 			if first == 0 {
-				first = one.At
+				first = one.at
 			}
-			last, left = one.At, math.Inf(1)
-		} else if one.At > last && math.IsInf(left, 1) {
-			left = one.At
+			last, left = one.at, math.Inf(1)
+		} else if one.at > last && math.IsInf(left, 1) {
+			left = one.at
 		}
 	}
 	t.Logf("%s is reported %.1f s after the onset and ends %.1f s after the end", verdict, first-poolOnset, left-poolEnds)
@@ -185,22 +162,22 @@ func within(t *testing.T, reported []Reported, verdict string, seconds float64) 
 	assert.LessOrEqual(t, first, poolOnset+seconds, verdict)
 	assert.GreaterOrEqual(t, last, poolEnds, "it lasts to the end")
 	for _, one := range reported {
-		if one.At > first && one.At < poolEnds {
-			assert.Equal(t, verdict, strings.TrimSpace(one.Condition+" "+one.Primary), "%.0f s after the onset", one.At-poolOnset)
+		if one.at > first && one.at < poolEnds {
+			assert.Equal(t, verdict, strings.TrimSpace(one.condition+" "+one.primary()), "%.0f s after the onset", one.at-poolOnset)
 		}
 	}
 }
 
 // noAlarms requires that there is no alarm.
-func noAlarms(t *testing.T, reported []Reported, who string) {
+func noAlarms(t *testing.T, reported []reading, who string) {
 	t.Helper()
 	for _, one := range reported {
-		assert.False(t, one.Alarms(), "%s at %.0f s: %+v", who, one.At, one)
+		assert.False(t, one.alarms(), "%s at %.0f s: %+v", who, one.at, one)
 	}
 }
 
 // all checks each server from least on.
-func (h *poolRecording) all(t *testing.T, least int, check func(t *testing.T, reported []Reported, who string)) {
+func (h *poolRecording) all(t *testing.T, least int, check func(t *testing.T, reported []reading, who string)) {
 	t.Helper()
 	require.Len(t, h.servers, 5, "four servers and the gateway")
 	for i := least; i < 4; i++ {
@@ -232,7 +209,7 @@ func TestUnevenRoutingIsReportedAsImbalance(t *testing.T) {
 	h := recordPool(t, &poolStory{changes: [4][]engine.Change{from(engine.ParamArrivalRate, 4-3*0.4), cold, cold, cold}})
 	within(t, h.pool, "degraded imbalanced", reportedWithin)
 	assert.False(t, reportsCause(h.pool, "slow_steps"))
-	assert.True(t, slices.ContainsFunc(h.pool, func(one Reported) bool { return slices.Contains(one.Contributing, "demand_exceeds_capacity") }))
+	assert.True(t, slices.ContainsFunc(h.pool, func(one reading) bool { return one.reports("demand_exceeds_capacity", "contributing") }))
 	within(t, h.servers[hot], "degraded demand_exceeds_capacity", reportedWithin)
 	h.all(t, 1, noAlarms)
 }

@@ -1,0 +1,101 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+func TestArrivalsExceedCapacityWhereTheQueueStays(t *testing.T) {
+	sampled := func(lengths func(at float64) int) *queue {
+		q := &queue{window: 60}
+		for at := 1.0; at <= 600; at++ {
+			q.sample(at, lengths(at))
+		}
+		q.close()
+		return q
+	}
+	within := func(from, to float64, n int) func(float64) int {
+		return func(at float64) int {
+			if at >= from && at < to {
+				return n
+			}
+			return 0
+		}
+	}
+	assert.Empty(t, sampled(within(100, 200, 50)).stretches, "for less than two windows")
+	assert.Equal(t, [][2]float64{{100, 300}}, sampled(within(100, 300, 50)).stretches)
+	assert.Empty(t, sampled(func(at float64) int {
+		if int(at)%100 == 0 {
+			return 0
+		}
+		return 20
+	}).stretches, "it is empty now and then")
+	assert.Empty(t, sampled(func(at float64) int { return max(0, 500-int(at)) }).stretches, "it only drains")
+	// It grows for 150 s, and then drains: harm lasts to the end.
+	grows := sampled(func(at float64) int {
+		switch {
+		case at < 100:
+			return 0
+		case at < 250:
+			return int(at) - 99
+		default:
+			return max(0, 400-int(at))
+		}
+	})
+	assert.Equal(t, [][2]float64{{100, 400}}, grows.stretches)
+	assert.True(t, grows.exceeded(60, 120))
+	assert.True(t, grows.exceeded(360, 420))
+	assert.False(t, grows.exceeded(420, 480))
+	assert.False(t, grows.exceeded(0, 60))
+}
+
+// overloaded is a server with a small cache, whose capacity is a few requests per second.
+func overloaded(rate float64) engine.Config {
+	cfg := chatServer(5, rate)
+	cfg.Blocks, cfg.MaxModelLen, cfg.MaxSeqs = 1025, 8192, 8
+	return cfg
+}
+
+func TestTooMuchWithoutAFaultIsHarm(t *testing.T) {
+	story := &Story{Name: "much", Servers: []engine.Config{overloaded(20)}, Length: 12 * time.Minute}
+	played, err := Play(t.Context(), story)
+	require.NoError(t, err)
+	for _, line := range played.Lines {
+		assert.True(t, line.Harmful, "%+v", line)
+		assert.Equal(t, map[string]float64{demand: 1}, line.TrueCauses)
+	}
+	assert.Zero(t, played.Summary().HealthyHours)
+
+	story.Servers = []engine.Config{overloaded(1)}
+	played, err = Play(t.Context(), story)
+	require.NoError(t, err)
+	for _, line := range played.Lines {
+		assert.False(t, line.Harmful, "%+v", line)
+		assert.Empty(t, line.TrueCauses)
+		assert.NotNil(t, line.TrueCauses)
+	}
+}
+
+// Where a fault comes on top, demand has the share that the nominal run has already.
+func TestTooMuchAndAFaultShareTheHarm(t *testing.T) {
+	played, err := Play(t.Context(), &Story{
+		Name: "both", Servers: []engine.Config{overloaded(6)}, Length: 20 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.5, At: 600}},
+	})
+	require.NoError(t, err)
+	for _, line := range played.Lines[:5] {
+		assert.Equal(t, map[string]float64{demand: 1}, line.TrueCauses)
+	}
+	// What has not ended at the end of the story counts with its age, with and without the
+	// fault: only before it can the shares be seen.
+	for _, line := range played.Lines[10:13] {
+		assert.Greater(t, line.TrueCauses["slow_steps"], 0.3, "%+v", line)
+		assert.Greater(t, line.TrueCauses[demand], 0.3)
+		assert.InDelta(t, 1, line.TrueCauses["slow_steps"]+line.TrueCauses[demand], 0.02, "one cause: the rest is demand")
+	}
+}

@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+// The harm of what was found is that which was wanted: here it is measured by another way,
+// from the lines of a story that has the value. Each line has its own effect, which is a
+// maximum, so that their mean is above that of all requests together, but not by far.
+func TestTheValueThatIsFoundHasTheEffect(t *testing.T) {
+	race.SkipSequential(t)
+	const at, until = 2 * 60, 10 * 60
+	for _, c := range []struct {
+		parameter engine.Parameter
+		wanted    float64
+	}{
+		{engine.ParamBandwidth, 2}, {engine.ParamHostDelay, 5}, {engine.ParamFrontEnd, 1.3}, {engine.ParamOutputLength, 3},
+		{engine.ParamCorruption, 5},
+	} {
+		t.Run(c.parameter.String(), func(t *testing.T) {
+			t.Parallel()
+			story := &Story{
+				Name: "sought", Servers: []engine.Config{chatServer(9, 6)}, Length: 12 * time.Minute,
+				Injections: []Injection{{Parameter: c.parameter, Effect: c.wanted, At: at, Until: until}},
+			}
+			played, err := Play(t.Context(), story)
+			require.NoError(t, err)
+			require.Len(t, played.Sought, 1)
+			found := played.Sought[0]
+			assert.Equal(t, c.parameter.String(), found.Parameter)
+			assert.InEpsilon(t, c.wanted, found.Got, 0.15)
+			assert.Empty(t, played.Notes)
+			story.Injections = []Injection{{Parameter: c.parameter, Value: found.Value, At: at, Until: until}}
+			given, err := Play(t.Context(), story)
+			require.NoError(t, err)
+			assert.Equal(t, played.Lines, given.Lines, "as if the value had been given")
+			mean := 0.0
+			for _, line := range given.Lines[at/60 : until/60] {
+				mean += line.Effect / float64((until-at)/60)
+			}
+			assert.InEpsilon(t, c.wanted, mean, 0.35)
+		})
+	}
+}
+
+// With a ramp, the value is that of its end, and what counts is after it.
+func TestTheEffectOfARampIsThatOfItsEnd(t *testing.T) {
+	played, err := Play(t.Context(), &Story{
+		Name: "ramp", Servers: []engine.Config{chatServer(9, 6)}, Length: 20 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamBandwidth, Effect: 3, At: 120, Over: 480, Until: 1000}},
+	})
+	require.NoError(t, err)
+	step, err := Play(t.Context(), &Story{
+		Name: "step", Servers: []engine.Config{chatServer(9, 6)}, Length: 20 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamBandwidth, Effect: 3, At: 600, Until: 1000}},
+	})
+	require.NoError(t, err)
+	assert.InEpsilon(t, step.Sought[0].Value, played.Sought[0].Value, 0.1)
+	assert.Less(t, played.Lines[3].Effect, 0.5*played.Lines[14].Effect)
+	assert.Zero(t, played.Lines[1].Effect)
+}
+
+func TestAnEffectThatCannotBeReachedIsSaid(t *testing.T) {
+	story := &Story{
+		Name: "none", Servers: []engine.Config{chatServer(9, 3)}, Length: 6 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamErrorRate, Effect: 100, At: 60, Until: 240}},
+	}
+	played, err := Play(t.Context(), story)
+	require.NoError(t, err)
+	require.Len(t, played.Notes, 1)
+	assert.Contains(t, played.Notes[0], "no value of error_rate was found whose harm is 100 times the bar; the nearest is 1, whose harm is 20 times the bar")
+	assert.InDelta(t, 1, played.Sought[0].Value, 0)
+	assert.InDelta(t, 20, played.Sought[0].Got, 1e-9, "all answers are lost, and the bar is one of twenty")
+
+	story.Injections[0] = Injection{Parameter: engine.ParamStall, Effect: 2, At: 60, Until: 240}
+	_, err = Play(t.Context(), story)
+	assert.EqualError(t, err, "injection of stall at 60 s: no value of it does more or less harm; give its value")
+}
