@@ -185,17 +185,18 @@ mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and w
 	@rm -rf build/mutate
 	$(say) 'build/mutations.md has the table'
 
-# How many hours of healthy engines the diagnosis is watched for.
-ACCURACY_HOURS ?= 10000
+# How much "make accuracy" plays: tiny (some minutes), sample, or full for the published page.
+ACCURACY ?= sample
 
 .PHONY: accuracy
-accuracy: ## Measure the diagnosis on the simulated engine, and write docs/why/accuracy.md
-	$(say) 'go test ./internal/test/accuracy -accuracy=full (an hour or so on two cores)'
-	@{ $(GO) test ./internal/test/accuracy -run '^TestAccuracy$$' -accuracy=full -accuracy.hours=$(ACCURACY_HOURS) \
-		-accuracy.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 180m; echo "status $$?"; } | awk ' \
-		/^status [0-9]+$$/ { exit $$2 } \
-		/^ *(=== |--- PASS)/ { next } \
-		{ print; fflush() }'
+accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md
+	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) (the sample takes about an hour on two cores; it continues where it ended)'
+	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY)
+
+.PHONY: recordings
+recordings: ## Replay recordings of real servers from ../shared, and write the table into docs/why/accuracy.md
+	$(say) 'vllmsim replay-recording (seconds; skipped where ../shared is absent)'
+	@$(GO) run ./cmd/vllmsim replay-recording --page docs/why/accuracy.md
 
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup

@@ -24,6 +24,7 @@ const usage = `vllmsim simulates vLLM servers, on loopback only.
   vllmsim fidelity [flags]                   compares the simulated engine with real ones
   vllmsim record [flags] URL DIR             records a real server's /metrics
   vllmsim replay-recording [flags] [FOLDER…] sends recordings of real servers through the processor
+  vllmsim traffic [flags] NAME               generates the requests of a day or an hour, as a trace
 
 "vllmsim serve -h" and so on list the flags.
 `
@@ -43,6 +44,7 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 var commands = map[string]command{
 	"serve": serve, "replay": replay, "record": record, "bodies": bodies, "curves": curves, "plots": plots,
 	"judge": judgeFiles, "replay-recording": replayRecording, "fidelity": compareWithReal,
+	"traffic": generate,
 }
 
 // run carries out one command line and returns the exit code.

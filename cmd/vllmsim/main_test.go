@@ -76,11 +76,19 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 			"serve", "--scenario", "../../examples/scenarios/replica-imbalance.yaml", "--targets", "2",
 		}, 2, "", "-targets: it cannot be combined with this file, which has 4 servers"},
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
+		{"traffic of no kind", []string{"traffic"}, 2, "", "want one kind of traffic, got 0: one of assistant, batch"},
+		{"traffic of an unknown kind", []string{"traffic", "mail"}, 2, "", `unknown kind of traffic "mail": want one of assistant`},
+		{"traffic of no length", []string{"traffic", "batch", "--seconds", "0"}, 2, "", "0 s is no length of traffic"},
+		{"traffic against a missing file", []string{"traffic", "batch", "--against", "/does/not/exist"}, 1, "", "no such file"},
+		{"traffic against no trace", []string{"traffic", "batch", "--against", "main.go"}, 1, "", "main.go: line 1: the header has no column arrival_s"},
+		{"help of traffic", []string{"traffic", "-h"}, 0, "", "conversations with a coding assistant"},
 		{"curves of nothing", []string{"curves", "x"}, 2, "", "unexpected argument"},
 		{"curves of unknown hardware", []string{"curves", "--hardware", "abacus"}, 2, "", "want one of 32b-b300, 32b-h200"},
 		{"curves", []string{"curves", "--hardware", "8b-h100"}, 0, "8b-h100,ttft_by_prompt,1024,ttft_mean,0.0", ""},
 		{"plots nowhere", []string{"plots"}, 2, "", "want one DIR"},
 		{"plots into nothing", []string{"plots", "/does/not/exist"}, 1, "", "no such file"},
+		{"fidelity of something", []string{"fidelity", "x"}, 2, "", "unexpected argument"},
+		{"fidelity without the reference data", []string{"fidelity", "-shared", "/does/not/exist", "-page", "main.go"}, 0, "", "skipped, and no page is changed: no reference data: there is no folder /does/not/exist/profiles"},
 		{"bodies in two places", []string{"bodies", "a", "b"}, 2, "", "at most one DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,6 +129,25 @@ func fetch(t *testing.T, url string) string {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return string(body)
+}
+
+// TestTrafficIsWrittenReadAndCompared reads back what the command wrote: compared with itself,
+// it has the same statistics.
+func TestTrafficIsWrittenReadAndCompared(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "written.csv")
+	var written, table, stderr buffer
+	require.Zero(t, run(t.Context(), []string{"traffic", "long-context", "--rate", "2", "--seconds", "7000", "--seed", "7"}, &written, &stderr), &stderr)
+	require.NoError(t, os.WriteFile(path, []byte(written.String()), 0o600))
+	assert.Greater(t, strings.Count(written.String(), "\n"), 10000)
+	// The span of a trace is that of its last request, so the length is given.
+	require.Zero(t, run(t.Context(), []string{"traffic", "--against", path, "long-context", "--rate", "2", "--seconds", "7000", "--seed", "7"}, &table, &stderr), &stderr)
+	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
+	assert.Equal(t, []string{"written", "long-context"}, strings.Fields(lines[0]))
+	assert.Len(t, lines, 15)
+	for _, line := range lines[1:] {
+		fields := strings.Fields(line)
+		assert.Equal(t, fields[len(fields)-1], fields[len(fields)-2], line)
+	}
 }
 
 func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {

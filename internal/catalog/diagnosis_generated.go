@@ -214,7 +214,7 @@ var causes = []Cause{
 			{Text: "Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Busiest server over the mean"},
 			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"vllm_kv_cache_utilization_ratio", "vllm_num_requests_running", "vllm_tokens_per_iteration"}, Board: "vllm-engine", Panel: "KV cache in use"},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. Requests that a gateway or the server rejects are not in the arrivals.",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: running sequences fill it."},
 			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although the KV cache has room."},
@@ -252,7 +252,7 @@ var causes = []Cause{
 		Sentence: "The KV cache is too small for the running sequences: some are preempted and computed again.",
 		Signals:  []string{"preemptions_per_first_token", "kv_cache_utilization", "kv_per_sequence_token", "kv_per_computed_token"},
 		Next: []Step{
-			{Text: "Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions is used well.", Queries: []string{"vllm_preemptions_per_first_token", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-engine", Panel: "Preemptions per first token"},
+			{Text: "Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions and without waiting requests is used well.", Queries: []string{"vllm_preemptions_per_first_token", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-engine", Panel: "Preemptions per first token"},
 			{Text: "See whether the capacity changed: `vllm.kv_cache.capacity`.", Queries: []string{"vllm_kv_cache_capacity"}, Board: "vllm-engine", Panel: "Room for tokens"},
 			{Text: "See whether sequences got longer: `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}, Board: "vllm-overview", Panel: "Length of prompts"},
 			{Text: "Then try fewer sequences at once (`--max-num-seqs`), more memory (`--gpu-memory-utilization`), or one more server."},
@@ -325,7 +325,7 @@ var causes = []Cause{
 			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time between tokens, p95"},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Engine"},
 		},
-		NotSeparable: "A throttled GPU, a slow interconnect, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
+		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
 	},
 	{
 		Name: "speculation_wasteful", Level: LevelEngine,

@@ -25,6 +25,9 @@ type wanted struct {
 	// condition is expected with cause as the primary cause and its detail, or with a
 	// notice. An empty condition means that no alarm is expected.
 	condition, cause, detail, notice string
+	// missed is the cause of harm that is there and that is not reported, although it should
+	// be. Where it is reported after all, the entry must change.
+	missed string
 	// drain is the number of windows after the end of the changes in which harm may still
 	// be reported. 0 means 3: one until the mean is that of healthy requests, and two for
 	// hold.
@@ -62,7 +65,16 @@ var wantedOf = map[string]wanted{
 	"frozen-gauges":     {condition: "idle", notice: "frozen_gauges"},
 	"replica-imbalance": {condition: "degraded", cause: "imbalanced", drain: 5},
 	"engine-imbalance":  {condition: "degraded", cause: "imbalanced", drain: 5},
+	"closed-loop":       {condition: "degraded", cause: "slow_steps"},
+	// What has failed is the GPU, also while the storm lasts.
+	"retry-storm":  {condition: "degraded", cause: "slow_steps", drain: 5},
+	"real-traffic": {},
+	// It is learned as it comes.
+	"drift": {missed: "slow_steps"},
 }
+
+// onlyJudged are the files whose values must be sought, which "vllmsim judge" does.
+var onlyJudged = []string{"mild"}
 
 // reading is what was reported at one time.
 type reading struct {
@@ -170,6 +182,9 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) str
 			over = one.at - end
 		}
 	}
+	if w.missed != "" {
+		return fmt.Sprintf("| `%s` | nothing, although `%s` does harm | | |", s.Name, w.missed)
+	}
 	if w.condition == "" {
 		return fmt.Sprintf("| `%s` | nothing | | |", s.Name)
 	}
@@ -203,6 +218,9 @@ func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
 	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(scenarioFolder, "*.yaml"))
 	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(file string) bool {
+		return slices.Contains(onlyJudged, strings.TrimSuffix(filepath.Base(file), ".yaml"))
+	})
 	require.Len(t, files, len(wantedOf))
 	rows := make([]string, len(files))
 	t.Run("files", func(t *testing.T) {

@@ -77,3 +77,19 @@ func TestAWorkloadOfTheCallersOwnIsServed(t *testing.T) {
 	assert.InEpsilon(t, 1500*1.5, prompt.GetSampleSum()/float64(prompt.GetSampleCount()), 0.15)
 	assert.InEpsilon(t, 13*1.5, output.GetSampleSum()/float64(output.GetSampleCount()), 0.15)
 }
+
+func TestPresetsBringTheLimitsOfTheirGPUs(t *testing.T) {
+	for name, want := range map[string][2]int{"8b-a100": {256, 2048}, "8b-l40s": {256, 2048}, "8b-h100": {1024, 8192}, "32b-h200": {1024, 8192}} {
+		c, version, err := Config{Hardware: name}.withDefaults()
+		require.NoError(t, err)
+		sim := c.simulation(0, version)
+		assert.Equal(t, want, [2]int{sim.MaxSeqs, sim.Model.MaxBatchedTokens}, name)
+		measured := engine.Models()[name]
+		c, version, err = Config{Measured: &measured, MaxSeqs: 7}.withDefaults()
+		require.NoError(t, err)
+		assert.Equal(t, 7, c.simulation(0, version).MaxSeqs)
+		assert.Equal(t, name, c.simulation(0, version).Model.Name)
+	}
+	_, _, err := Config{Lockstep: true}.withDefaults()
+	require.ErrorContains(t, err, "lockstep: it needs two or more engines")
+}

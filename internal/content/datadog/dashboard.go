@@ -127,7 +127,7 @@ func groups() []group {
 			{title: "Running requests", kind: "timeseries", lines: one(of("sum", "vllm.num_requests.running", perServer))},
 			{title: "Waiting requests", kind: "timeseries", about: "Bursts queue. What matters is their time in the queue.", lines: one(of("sum", "vllm.num_requests.waiting", perServer))},
 			{
-				title: "Fullest KV cache", kind: "timeseries", unit: fraction, about: "A full cache without preemptions is used well.",
+				title: "Fullest KV cache", kind: "timeseries", unit: fraction, about: "A full cache without preemptions and without waiting requests is used well.",
 				lines: one(of("max", "vllm.kv_cache.utilization", perServer)),
 			},
 			{title: "Preemptions per second", kind: "timeseries", lines: one(of("sum", "vllm.num_preemptions", perServer) + ".as_rate()")},

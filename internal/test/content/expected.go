@@ -145,6 +145,14 @@ func ofScenarios() map[string]expected {
 		// The only server is gone for 74 s.
 		"restart":    one(serverNotServing, 10, 12).with(serverDegraded, alsoDegraded),
 		"cold-cache": one(serverNotServing, 15, 17).with(serverDegraded, alsoDegraded),
+
+		"closed-loop": one(serverDegraded, 10, 20),
+		"retry-storm": one(serverDegraded, 10, 31).with(serverNotServing, "hardly a request is answered"),
+		// Each minute is like the one before, so that the diagnosis may learn the fault.
+		"drift":        nothing().with(serverDegraded, "it does harm in the end"),
+		"real-traffic": nothing(),
+		// The fault is one that only "vllmsim judge" seeks.
+		"mild": nothing(),
 	}
 	imbalance := func(server string) expected {
 		return expected{

@@ -52,8 +52,10 @@ func (s *Server) stall(c *core, on bool) {
 	switch {
 	case on && !c.stalled:
 		c.stalled, c.stalledAt = true, s.now
+		s.stallTogether(true)
 	case !on && c.stalled:
 		c.stalled = false
+		s.stallTogether(false)
 		if c.stepping {
 			c.ends += s.now - c.stalledAt
 		}

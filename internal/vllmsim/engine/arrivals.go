@@ -252,7 +252,7 @@ func (p *process) next() arrival {
 
 // forward draws all arrivals on the way, so that it does not matter when a layer is needed.
 func (p *process) forward(t float64) arrival {
-	for p.last.at < t || math.IsInf(p.last.at, -1) {
+	for p.last.at < t {
 		p.next()
 	}
 	return p.last

@@ -143,7 +143,7 @@ func TestARememberedLookupIsThatOfTheCacheAsItIs(t *testing.T) {
 	tr := traffic(64, same...)
 	s := start(t, bare(Workload{Traffic: tr, Speed: 20}, func(c *Config) { c.Blocks, c.MaxModelLen, c.Semantics.RecountBlocked = 1100, 16384, true }))
 	remembered := 0
-	for at := 0.0; at < 100; at += 0.05 {
+	for at := 0.0; at < 100; at += 0.2 {
 		s.AdvanceTo(at)
 		c := s.engines[0]
 		if !c.waiting.empty() && len(c.waiting.first().found) > 0 {
@@ -151,7 +151,7 @@ func TestARememberedLookupIsThatOfTheCacheAsItIs(t *testing.T) {
 		}
 		check(t, s)
 	}
-	assert.Greater(t, remembered, 20)
+	assert.Greater(t, remembered, 10)
 	assert.Positive(t, s.States()[0].Preemptions)
 }
 

@@ -35,9 +35,12 @@
 //
 // # Simplifications
 //
-//   - Step times are computed by a formula with efficiencies that were not measured
-//     here (see Model). One step begins when the last has ended, without the
-//     overlap of asynchronous scheduling.
+//   - The length of a step is the sum of measured times of its kernels and a fitted part
+//     for the host (see Tables and Measured). Norms, activations and sampling are in that
+//     part. One step begins when the last has ended, without the overlap of asynchronous
+//     scheduling. Steps of the same work take the same time.
+//   - In lockstep (Config.Lockstep) ranks exchange nothing; the slowest one decides how long
+//     a step is, and a rank without requests takes as long as for one token.
 //   - Front-end costs are fitted to a few published benchmarks (see DefaultFrontEnd).
 //     Several API server processes count as one that is so many times as fast.
 //   - Prompts share only their beginning (a system prompt); there are no

@@ -209,7 +209,7 @@ func TestAnotherRateIsNoHarmByChance(t *testing.T) {
 	model.KVBytes, model.Bandwidth, model.Compute, model.Blocks = 98_304, 2.039e12, 312e12, 22_000
 	const onset, end, length = 1200.0, 1200 + 18*60.0, 3000.0
 	harmful := func(factor float64) (harmful, judged int) {
-		for seed := range uint64(6) {
+		for seed := range uint64(3) {
 			outcomes := func(changes ...Change) map[int]Outcome {
 				s := start(t, Config{
 					Seed: seed, Model: model, Workload: Chat(1.1), FrontEnd: DefaultFrontEnd(), KeepOutcomes: true, Changes: changes,
@@ -251,7 +251,7 @@ func TestAnotherRateIsNoHarmByChance(t *testing.T) {
 	}
 	for _, factor := range []float64{1.02, 0.5} {
 		bad, of := harmful(factor)
-		require.Greater(t, of, 120)
+		require.Greater(t, of, 60)
 		// A long prompt among the added requests is harm to its minute.
 		assert.LessOrEqual(t, float64(bad), 0.02*float64(of), "factor %v: %d of %d minutes", factor, bad, of)
 		t.Logf("factor %v: %d of %d minutes", factor, bad, of)

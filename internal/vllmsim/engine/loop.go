@@ -117,7 +117,8 @@ func (l *loop) request(c *client, at float64, v *values) *request {
 		}
 		turns = len(talk.Turns)
 	}
-	if c.turn++; c.turn == turns {
+	c.turn++
+	if c.turn == turns {
 		c.conversation, c.turn = c.conversation+1, 0
 	}
 	r := l.arrivals.request(came, v)

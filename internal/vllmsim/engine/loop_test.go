@@ -69,7 +69,8 @@ func TestAClientSendsItsNextTurnAfterTheAnswerAndItsPause(t *testing.T) {
 				if i > 0 {
 					require.InDelta(t, list[i-1].Ended+c.pauses[turn], o.Arrived, 1e-9, c.name)
 				}
-				if turn++; turn == 4 {
+				turn++
+				if turn == 4 {
 					k, turn = k+1, 0
 				}
 			}
@@ -222,7 +223,8 @@ func TestAFailedRequestIsSentAgainAfterGrowingPauses(t *testing.T) {
 	w.Prompt.Sigma, w.Retries, w.RetryAfter = 1, 3, 2
 	s := start(t, bare(w, func(c *Config) {
 		c.Changes = []Change{
-			{At: 0, Parameter: ParamErrorRate, Value: 1}, {At: 60, Parameter: ParamPromptLength, Value: 2},
+			{At: 0, Parameter: ParamErrorRate, Value: 1},
+			{At: 60, Parameter: ParamPromptLength, Value: 2},
 			{At: 100, Parameter: ParamArrivalRate, Value: 0},
 		}
 	}))
@@ -308,8 +310,10 @@ func TestRetriesMultiplyTheArrivalsOfASlowServer(t *testing.T) {
 	w.Timeout, w.Retries, w.RetryAfter = 20, 3, 1
 	s := start(t, bare(w, func(c *Config) {
 		c.Changes = []Change{
-			{At: 300, Parameter: ParamClock, Value: 0.2}, {At: 300, Parameter: ParamBandwidth, Value: 0.2},
-			{At: 900, Parameter: ParamClock, Value: 1}, {At: 900, Parameter: ParamBandwidth, Value: 1},
+			{At: 300, Parameter: ParamClock, Value: 0.2},
+			{At: 300, Parameter: ParamBandwidth, Value: 0.2},
+			{At: 900, Parameter: ParamClock, Value: 1},
+			{At: 900, Parameter: ParamBandwidth, Value: 1},
 		}
 	}))
 	s.AdvanceTo(1800)

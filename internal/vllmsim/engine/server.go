@@ -31,6 +31,8 @@ type Server struct {
 	busy    float64 // Until when the front end has work.
 	turn    int     // Of round robin.
 	leavers leavers
+	// together is the state of engines in lockstep.
+	together lockstep
 
 	// reports are those that the front end has not worked on yet.
 	reports  []*report
@@ -107,11 +109,9 @@ func (s *Server) next(t float64) bool {
 	if s.head < len(s.reports) && s.reacts() && s.reports[s.head].stamp < at {
 		at, what = s.reports[s.head].stamp, 6
 	}
-	which := (*core)(nil)
-	for _, c := range s.engines {
-		if e := c.nextEvent(); e < at {
-			at, what, which = e, 3, c
-		}
+	step, which := s.nextStep()
+	if step < at {
+		at, what = step, 3
 	}
 	if at > t || math.IsInf(at, 1) {
 		return false
@@ -248,25 +248,40 @@ func (s *Server) route(r *request) int {
 
 // work ends an engine's step, if one is under way, and begins the next.
 func (s *Server) work(c *core) {
-	if c.stepping {
-		rep := s.newReport()
-		rep.engine, rep.previous = c.index, c.lastEnd
-		c.finish(rep)
-		c.lastEnd = c.ends
-		_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds + s.cfg.FrontEnd.TokenSeconds*float64(rep.generated))
-		s.reports = append(s.reports, rep)
-		s.continueEnded(rep)
-		if c.val[ParamSleep] > 0 {
-			s.fallAsleep(c)
-		}
+	if s.cfg.Lockstep {
+		s.stepTogether()
+	} else {
+		s.endStep(c)
+		s.beginStep(c)
 	}
+	s.catchUp(s.now)
+}
+
+// endStep ends the step that is under way.
+func (s *Server) endStep(c *core) {
+	if !c.stepping {
+		return
+	}
+	rep := s.newReport()
+	rep.engine, rep.previous = c.index, c.lastEnd
+	c.finish(rep)
+	c.lastEnd = c.ends
+	_, rep.stamp = s.serve(s.cfg.FrontEnd.BatchSeconds + s.cfg.FrontEnd.TokenSeconds*float64(rep.generated))
+	s.reports = append(s.reports, rep)
+	s.continueEnded(rep)
+	if c.val[ParamSleep] > 0 {
+		s.fallAsleep(c)
+	}
+}
+
+// beginStep begins a step where there is something to work on.
+func (s *Server) beginStep(c *core) {
 	switch {
 	case c.plan(s.now):
 		c.unreported = false
 	case len(c.ended) > 0, c.unreported && !s.cfg.Semantics.FrozenAfterAborts:
 		s.reportEmptyStep(c)
 	}
-	s.catchUp(s.now)
 }
 
 // continueEnded continues sessions and beam searches when the front end has worked on a

@@ -48,10 +48,10 @@ func Curves(seed uint64) (map[string][]byte, error) {
 	}
 	load := chart{
 		title: "Latency of a chat workload against its rate",
-		x:     axis{title: "arrivals (requests per second)", least: 0, most: 36},
+		x:     axis{title: "arrivals (requests per second)", least: 0, most: 40},
 		y:     axis{title: "latency (s), logarithmic", logarithmic: true, least: 0.001, most: 1000, marks: decades(-3, 3)},
 	}
-	for rate := 0; rate <= 36; rate += 4 {
+	for rate := 0; rate <= 40; rate += 4 {
 		load.x.marks = append(load.x.marks, mark{float64(rate), strconv.Itoa(rate)})
 	}
 	for _, m := range models {

@@ -169,10 +169,9 @@ func (r *Reported) point(name string, p pmetric.NumberDataPoint) {
 			r.Contributing = append(r.Contributing, text("cause"))
 		}
 	default:
-		for _, attribute := range []string{"quantile", "signal"} {
-			if of := text(attribute); of != "" {
-				name += "/" + of
-			}
+		// A point has a quantile or a signal, or neither.
+		if of := text("quantile") + text("signal"); of != "" {
+			name += "/" + of
 		}
 		r.Values[name] = value
 	}

@@ -53,7 +53,8 @@ func TestTheJudgementOfAnEpisode(t *testing.T) {
 		"right": {[]string{"slow_steps"}, join(repeat("", 15), repeat("slow_steps", 25)), Judged{Right, 100, 300, 50, 50, -1}},
 		"late":  {[]string{"slow_steps"}, join(repeat("", 25), repeat("slow_steps", 15)), Judged{Late, 100, 300, 150, 150, -1}},
 		"late after another cause": {
-			[]string{"slow_steps"}, join(repeat("", 20), repeat("kv", 3), repeat("slow_steps", 17)),
+			[]string{"slow_steps"},
+			join(repeat("", 20), repeat("kv", 3), repeat("slow_steps", 17)),
 			Judged{Late, 100, 300, 100, 130, -1},
 		},
 		"wrong detail":  {[]string{"demand_exceeds_capacity/kv"}, repeat("seqs", 40), Judged{WrongDetail, 100, 300, 0, -1, -1}},

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -364,6 +365,8 @@ func TestEveryScenarioDoesWhatItSays(t *testing.T) {
 	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
+	expectations := maps.Clone(expectations)
+	maps.Copy(expectations, expectationsOfClients)
 	assert.Len(t, files, len(expectations))
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -390,6 +393,6 @@ func TestEveryScenarioSaysInWordsWhatHappens(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(string(text), "# "), "%s begins with a comment", file)
 		assert.NotEmpty(t, s.About)
-		assert.Len(t, s.Plan(), len(s.Config.Changes)+len(s.Config.Faults))
+		assert.Len(t, s.Plan(), len(s.Injections)+len(s.Config.Faults))
 	}
 }

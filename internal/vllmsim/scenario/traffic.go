@@ -35,8 +35,8 @@ func (f *source) fields(w *engine.Workload) []field {
 	return []field{
 		{"trace", func(n *node) error { f.trace = n; return f.begin(w) }},
 		{"traffic", func(n *node) (err error) {
-			if f.name, err = n.text(); err == nil && !slices.Contains(names(), f.name) {
-				err = n.errorf("unknown traffic %q: want one of %s", f.name, strings.Join(names(), ", "))
+			if f.name, err = n.text(); err == nil && !slices.Contains(traffic.Names(), f.name) {
+				err = n.errorf("unknown traffic %q: want one of %s", f.name, strings.Join(traffic.Names(), ", "))
 			}
 			if err != nil {
 				return err
@@ -85,7 +85,7 @@ func (f *source) resolve(s *Scenario) error {
 	case f.name != "":
 		// What is longer than a day begins again.
 		span := min(max(s.Length, time.Hour), 24*time.Hour)
-		w.Traffic, err = generate(f.name, s.Config.Seed, w.Rate, span.Seconds())
+		w.Traffic, err = traffic.Generate(f.name, s.Config.Seed, w.Rate, span.Seconds())
 		if err != nil {
 			err = f.at.errorf("traffic %q: %w", f.name, err)
 		}

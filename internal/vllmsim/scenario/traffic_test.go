@@ -89,6 +89,30 @@ func TestAClosedLoopOfAFile(t *testing.T) {
 	assert.InDelta(t, 1020, s.Config.Workload.Prompt.Median, 0)
 }
 
+func TestGeneratedTrafficHasTheRateAndTheSeedOfTheFile(t *testing.T) {
+	load := func(workload, rest string) *engine.Traffic {
+		s, err := inFolder(t, workload, rest)
+		require.NoError(t, err)
+		assert.Empty(t, s.Notes)
+		assert.Zero(t, s.Config.Workload.PrefixShare+s.Config.Workload.LeaveEarly)
+		return s.Config.Workload.Traffic
+	}
+	one := load("{traffic: conversation, rate: 4}", "")
+	assert.InDelta(t, 3600, one.Span, 0, "at least an hour")
+	assert.InEpsilon(t, 4*3600, len(one.Arrivals), 0.5)
+	assert.Equal(t, one, load("{traffic: conversation, rate: 4}", ""))
+	assert.NotEqual(t, one, load("{traffic: conversation, rate: 4}", "seed: 2"))
+	assert.NotEmpty(t, load("{traffic: assistant, clients: 3}", "").Conversations)
+	_, err := inFolder(t, "{traffic: conversation, trace: open.csv}", "")
+	require.ErrorContains(t, err, "workload.trace: a trace and traffic are two sources of requests; want one of them")
+	s, err := inFolder(t, "{traffic: conversation, like: code, swing: 0.5, period: 1m}", "")
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"workload.like has no effect: the traffic determines it", "workload.swing has no effect: the traffic determines it",
+		"workload.period has no effect: the traffic determines it",
+	}, s.Notes)
+}
+
 func TestKeysWithoutAnEffectAreNoted(t *testing.T) {
 	for workload, want := range map[string][]string{
 		"{trace: open.csv, rate: 5, like: chat, swing: 0.5, period: 1m, prompt_median: 5, prefix_share: 0.5}": {

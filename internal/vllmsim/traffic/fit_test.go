@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -24,6 +25,7 @@ const fittedFile = "fitted_generated.go"
 
 // TestTheConstantsAreThoseOfTheTraces fits again and compares. With -fit it writes.
 func TestTheConstantsAreThoseOfTheTraces(t *testing.T) {
+	race.SkipSequential(t)
 	text := []byte(fitted(t))
 	if *fitFlag {
 		require.NoError(t, os.WriteFile(fittedFile, text, 0o644))

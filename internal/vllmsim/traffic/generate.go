@@ -54,11 +54,11 @@ func Names() []string { return slices.Sorted(maps.Keys(kinds)) }
 // About describes a kind in a few words.
 func About(name string) string { return kinds[name].about }
 
-// What may be asked for. The requests take 48 bytes each, and 8 for each run of blocks.
+// What may be asked for. Requests take about 50 bytes each, those with blocks about 100.
 const (
 	maxRate     = 1000
 	maxDays     = 100
-	maxRequests = 10_000_000
+	maxRequests = 5_000_000
 )
 
 // Generate makes traffic of a kind: rate requests per second in the mean, 0 for as many as the
@@ -70,18 +70,18 @@ const (
 func Generate(name string, seed uint64, rate, seconds float64) (*engine.Traffic, error) {
 	k, known := kinds[name]
 	if !known {
-		return nil, fmt.Errorf("traffic: unknown kind %q: want one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown kind of traffic %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
 	if rate == 0 {
 		rate = k.rate
 	}
 	switch {
 	case !(rate > 0 && rate <= maxRate):
-		return nil, fmt.Errorf("traffic: rate %v is not between 0 and %d requests per second", rate, maxRate)
+		return nil, fmt.Errorf("rate %v is not between 0 and %d requests per second", rate, maxRate)
 	case !(seconds > 0 && seconds <= maxDays*86400):
-		return nil, fmt.Errorf("traffic: %v s is no length: want more than 0 and at most %d days", seconds, maxDays)
+		return nil, fmt.Errorf("%v s is no length of traffic: want more than 0 and at most %d days", seconds, maxDays)
 	case rate*seconds > maxRequests:
-		return nil, fmt.Errorf("traffic: %v requests per second for %v s are more than %d requests: want a lower rate or less time", rate, seconds, maxRequests)
+		return nil, fmt.Errorf("%v requests per second for %v s are more than %d requests: want a lower rate or less time", rate, seconds, maxRequests)
 	}
 	t := k.make(seed, rate, seconds)
 	t.Name = name
@@ -95,6 +95,6 @@ func finishArrivals(all []engine.Arrival, seconds float64) *engine.Traffic {
 	for i := range all {
 		all[i].At = math.Floor(all[i].At*digits) / digits
 	}
-	slices.SortStableFunc(all, func(a, b engine.Arrival) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(all, func(a, b engine.Arrival) int { return cmp.Compare(a.At, b.At) })
 	return &engine.Traffic{Arrivals: all, Span: seconds}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
@@ -31,6 +32,49 @@ type Statistics struct {
 
 // Quantiles are those of one quantity.
 type Quantiles struct{ P50, P90, P99 float64 }
+
+// Statistic is one of the numbers, under its name.
+type Statistic struct {
+	Name  string
+	Value float64
+}
+
+// All are the statistics in an order for tables, always the same ones.
+func (s *Statistics) All() []Statistic {
+	return []Statistic{
+		{"requests/s", s.Rate},
+		{"IDC 1 s", s.IDC1},
+		{"IDC 60 s", s.IDC60},
+		{"the same, trend removed", s.Within},
+		{"peak to mean, 60 s", s.PeakToMean},
+		{"one minute with the next", s.Lag},
+		{"prompt p50", s.Prompt.P50},
+		{"prompt p90", s.Prompt.P90},
+		{"prompt p99", s.Prompt.P99},
+		{"output p50", s.Output.P50},
+		{"output p90", s.Output.P90},
+		{"output p99", s.Output.P99},
+		{"prompt with output", s.Correlation},
+		{"prefix reuse", s.Reuse},
+		{"turns p50", s.Turns.P50},
+		{"turns p90", s.Turns.P90},
+		{"think p50, s", s.Think.P50},
+		{"think p90, s", s.Think.P90},
+		{"think p99, s", s.Think.P99},
+	}
+}
+
+// Number writes a value for a table, with three digits.
+func Number(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	if math.Abs(v) < 0.01 {
+		return strconv.FormatFloat(math.Round(v*1000)/1000+0, 'f', -1, 64)
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
 
 // Measure measures traffic.
 func Measure(t *engine.Traffic) Statistics {

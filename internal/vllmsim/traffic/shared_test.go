@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
@@ -56,6 +57,7 @@ func TestThePublishedTracesAreRead(t *testing.T) {
 // TestTheMemoryOfATraceIsAsStated holds what docs/simulator.md says: 48 bytes for each
 // request, and what a growing slice has in reserve.
 func TestTheMemoryOfATraceIsAsStated(t *testing.T) {
+	race.SkipSequential(t)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

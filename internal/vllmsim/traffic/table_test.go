@@ -3,69 +3,79 @@ package traffic
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
-// columnsOfTable are what the table compares.
-var columnsOfTable = []struct {
-	name  string
-	value func(s Statistics) float64
-}{
-	{"requests/s", func(s Statistics) float64 { return s.Rate }},
-	{"IDC 1 s", func(s Statistics) float64 { return s.IDC1 }},
-	{"IDC 60 s", func(s Statistics) float64 { return s.IDC60 }},
-	{"trend removed", func(s Statistics) float64 { return s.Within }},
-	{"peak to mean", func(s Statistics) float64 { return s.PeakToMean }},
-	{"minute to minute", func(s Statistics) float64 { return s.Lag }},
-	{"prompt p50", func(s Statistics) float64 { return s.Prompt.P50 }},
-	{"prompt p90", func(s Statistics) float64 { return s.Prompt.P90 }},
-	{"prompt p99", func(s Statistics) float64 { return s.Prompt.P99 }},
-	{"output p50", func(s Statistics) float64 { return s.Output.P50 }},
-	{"output p90", func(s Statistics) float64 { return s.Output.P90 }},
-	{"output p99", func(s Statistics) float64 { return s.Output.P99 }},
-	{"prompt with output", func(s Statistics) float64 { return s.Correlation }},
-	{"reuse", func(s Statistics) float64 { return s.Reuse }},
-	{"turns p50", func(s Statistics) float64 { return s.Turns.P50 }},
-	{"turns p90", func(s Statistics) float64 { return s.Turns.P90 }},
-	{"think p50", func(s Statistics) float64 { return s.Think.P50 }},
-	{"think p90", func(s Statistics) float64 { return s.Think.P90 }},
-	{"think p99", func(s Statistics) float64 { return s.Think.P99 }},
-}
+const page = "../../../docs/simulator.md"
 
+// tableSeeds is the number of seeds in the table. None of them is one that the fit looked at.
 const tableSeeds = 9
 
-func TestShow(t *testing.T) {
-	for _, name := range Names() {
-		k := kinds[name]
-		tr := trace(t, k.trace)
-		want := Measure(tr)
-		seconds := tr.Span
-		if seconds == 0 {
+// TestTheTableOfTheDocsIsCurrent compares the generator with the traces. With -fit it writes
+// the table.
+func TestTheTableOfTheDocsIsCurrent(t *testing.T) {
+	race.SkipSequential(t)
+	have, err := os.ReadFile(page)
+	require.NoError(t, err)
+	want, err := pageparts.Replace(have, map[string]string{"traffic": table(t)})
+	require.NoError(t, err)
+	if *fitFlag {
+		require.NoError(t, os.WriteFile(page, want, 0o644))
+		return
+	}
+	assert.Equal(t, string(want), string(have), "go test ./internal/vllmsim/traffic -run TheTable -fit writes the table")
+}
+
+// table has a row for each statistic and a column for each kind.
+func table(tb testing.TB) string {
+	tb.Helper()
+	names := []string{"conversation", "long-context", "tenants", "reasoning", "batch", "assistant"}
+	require.ElementsMatch(tb, Names(), names)
+	cells := make([][]string, len((&Statistics{}).All()))
+	for _, name := range names {
+		published := trace(tb, kinds[name].trace)
+		want := Measure(published)
+		seconds := published.Span
+		if len(published.Conversations) > 0 {
 			seconds = 86400
 		}
-		var got []Statistics
+		var all [][]Statistic
 		for seed := range uint64(tableSeeds) {
-			g, err := Generate(name, seed+1, 0, seconds)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, Measure(g))
+			generated, err := Generate(name, seed+1, 0, seconds)
+			require.NoError(tb, err)
+			got := Measure(generated)
+			all = append(all, got.All())
 		}
-		var b strings.Builder
-		for _, c := range columnsOfTable {
-			w := c.value(want)
-			if math.IsNaN(w) {
+		for i, statistic := range want.All() {
+			if math.IsNaN(statistic.Value) {
+				cells[i] = append(cells[i], "")
 				continue
 			}
-			var all []float64
-			for _, g := range got {
-				all = append(all, c.value(g))
+			var values []float64
+			for _, one := range all {
+				values = append(values, one[i].Value)
 			}
-			slices.Sort(all)
-			fmt.Fprintf(&b, "%-20s %10.4g   %10.4g  %10.4g .. %.4g\n", c.name, w, all[len(all)/2], all[0], all[len(all)-1])
+			slices.Sort(values)
+			cells[i] = append(cells[i], fmt.Sprintf("%s: **%s** (%s to %s)", Number(statistic.Value), Number(values[tableSeeds/2]), Number(values[0]), Number(values[tableSeeds-1])))
 		}
-		t.Logf("%s\n%s", name, b.String())
 	}
+	var b strings.Builder
+	b.WriteString("| |")
+	for _, name := range names {
+		fmt.Fprintf(&b, " `%s` |", name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(names)) + "\n")
+	for i, statistic := range (&Statistics{}).All() {
+		fmt.Fprintf(&b, "| %s | %s |\n", statistic.Name, strings.Join(cells[i], " | "))
+	}
+	return b.String()
 }

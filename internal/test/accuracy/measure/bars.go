@@ -13,7 +13,8 @@ import (
 type Bar struct {
 	Name, Must, Wish, Seen string
 	// Held is whether Must is reached, Wished whether Wish is. Unmeasured bars are neither.
-	Held, Wished, Unmeasured bool
+	// Unproven bars are held by too few hours to exclude that they are missed.
+	Held, Wished, Unmeasured, Unproven bool
 }
 
 // Verdict is the bar's result as a word.
@@ -21,6 +22,8 @@ func (b Bar) Verdict() string {
 	switch {
 	case b.Unmeasured:
 		return "not measured"
+	case b.Held && b.Unproven:
+		return "held as far as measured"
 	case b.Wished:
 		return "held, the moonshot as well"
 	case b.Held:
@@ -101,6 +104,7 @@ func rate(name string, must, wish float64, events int, hours float64) Bar {
 		Seen: fmt.Sprintf("%s, %d in %.0f h", perTenThousand(seen), events, hours), Unmeasured: hours == 0,
 	}
 	b.Held, b.Wished = hours > 0 && seen.Value <= must, hours > 0 && seen.Value <= wish
+	b.Unproven = seen.High > must && (must > 0 || hours < 10_000)
 	return b
 }
 

@@ -13,12 +13,11 @@ type Interval struct {
 	Of float64
 }
 
-const (
-	// replicates is the number of bootstrap samples.
-	replicates = 2000
-	// confidence is that of all intervals, two-sided.
-	confidence = 0.95
-)
+// replicates is the number of bootstrap samples. Tests of other things use fewer.
+var replicates = 2000
+
+// confidence is that of all intervals, two-sided.
+const confidence = 0.95
 
 // bootstrap is the percentile interval of a statistic of n independent stories. The
 // statistic gets how often each story counts. The random numbers are always the same, so

@@ -177,3 +177,46 @@ func TestACutStoryIsBroken(t *testing.T) {
 	}).Play(t.Context(), plans("short"))
 	require.ErrorContains(t, err, "story short has 40 minutes instead of 60")
 }
+
+func TestPartsShareARun(t *testing.T) {
+	all := plans("a", "b", "c", "d", "e")
+	seen := map[string]int{}
+	for _, text := range []string{"1/2", "2/2"} {
+		some, err := part(all, text)
+		require.NoError(t, err)
+		for _, p := range some {
+			seen[p.Name]++
+		}
+	}
+	assert.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}, seen)
+	for _, text := range []string{"", "0/2", "3/2", "x", "1"} {
+		_, err := part(all, text)
+		require.ErrorContains(t, err, "-part", text)
+	}
+}
+
+// Journals of several machines, one behind the other, are one.
+func TestJournalsCanBeJoined(t *testing.T) {
+	dir := t.TempDir()
+	var both []byte
+	for _, name := range []string{"a", "b"} {
+		path := filepath.Join(dir, name)
+		j := open(t, path, "sources")
+		m := meta()
+		m.Name = name
+		require.NoError(t, j.Put(newRecord(m, played("slow_steps", "slow_steps"))))
+		require.NoError(t, j.Close())
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		both = append(both, text...)
+	}
+	path := filepath.Join(dir, "both")
+	require.NoError(t, os.WriteFile(path, both, 0o600))
+	j := open(t, path, "sources")
+	for _, name := range []string{"a", "b"} {
+		m := meta()
+		m.Name = name
+		_, there := j.Get(&m)
+		assert.True(t, there, name)
+	}
+}

@@ -35,10 +35,10 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir string
-	workers                             int
-	minutes                             float64
-	knees, only                         bool
+	size, set, story, shared, date, dir, part string
+	workers                                   int
+	minutes                                   float64
+	knees, only                               bool
 }
 
 func run(ctx context.Context) error {
@@ -51,6 +51,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many stories are played at the same time")
 	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
+	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
@@ -108,7 +109,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 			}
 		}
 	} else {
-		records, broken = r.Play(ctx, plans)
+		mine, err := part(plans, o.part)
+		if err != nil {
+			return err
+		}
+		records, broken = r.Play(ctx, mine)
 	}
 	if len(records) == 0 {
 		return errors.Join(errors.New("there are no results"), broken)
@@ -124,6 +129,19 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		}
 	}
 	return broken
+}
+
+// part is every n-th of the plans: "2/3" is the second of three parts.
+func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
+	var k, n int
+	if got, err := fmt.Sscanf(text, "%d/%d", &k, &n); err != nil || got != 2 || k < 1 || k > n {
+		return nil, fmt.Errorf("-part %q: want 1/2 or 2/2, for example", text)
+	}
+	var out []stories.Plan
+	for i := k - 1; i < len(plans); i += n {
+		out = append(out, plans[i])
+	}
+	return out, nil
 }
 
 const pageFile = "docs/why/accuracy.md"
