@@ -140,7 +140,7 @@ var allowed = []edge{
 	{"processor/vllmprocessor", "./internal/catalog"},
 	{"connector/vllmdiagnosisconnector/internal/track", "./connector/vllmdiagnosisconnector/internal/collect"},
 	{"connector/vllmdiagnosisconnector/internal/emit", "./connector/vllmdiagnosisconnector/internal/track"},
-	{"internal/test/accuracy", "./processor/vllmprocessor"},
+	{"internal/test/accuracy/measure", "./internal/judge"},
 	{"internal/judge", "./processor/vllmprocessor"},
 	{"internal/judge", "./internal/vllmsim/engine"},
 	{"cmd/demo", "./internal/vllmsim"},

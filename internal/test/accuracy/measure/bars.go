@@ -127,6 +127,9 @@ func always(name string, scores []Score, keep func(*Score) bool) Bar {
 		Name: name, Must: "reported in every story", Wish: "with the right cause",
 		Seen: fmt.Sprintf("reported in %d of %d stories, right in %d", reported, of, right), Unmeasured: of == 0,
 	}
+	if of == 0 {
+		b.Seen = "no such story was played"
+	}
 	b.Held, b.Wished = of > 0 && reported == of, of > 0 && right == of
 	return b
 }

@@ -28,8 +28,8 @@ type Size struct {
 // Sizes are those of a first look, of "make accuracy", and of the published run.
 var Sizes = map[string]Size{
 	"tiny":   {Singles: 1, Curve: 1, Pairs: 4, Drifts: 2, Starts: 4, Expositions: 3, Recorded: 1, Healthy: 1, HealthyRecorded: 1},
-	"sample": {Singles: 2, Curve: 3, Pairs: 24, Drifts: 7, Starts: 10, Expositions: 6, Recorded: 2, Healthy: 5, HealthyRecorded: 1},
-	"full":   {Singles: 8, Curve: 8, Pairs: 120, Drifts: 28, Starts: 40, Expositions: 12, Recorded: 8, Healthy: 42, HealthyRecorded: 5},
+	"sample": {Singles: 4, Curve: 5, Pairs: 40, Drifts: 14, Starts: 20, Expositions: 6, Recorded: 3, Healthy: 10, HealthyRecorded: 1},
+	"full":   {Singles: 12, Curve: 8, Pairs: 120, Drifts: 28, Starts: 40, Expositions: 12, Recorded: 8, Healthy: 60, HealthyRecorded: 5},
 }
 
 const (

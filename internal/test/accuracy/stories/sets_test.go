@@ -140,7 +140,7 @@ func TestTheFullSetCoversWhatThePageIsAbout(t *testing.T) {
 	for _, f := range faults {
 		for _, e := range Effects {
 			if f.value == 0 {
-				assert.GreaterOrEqual(t, effects[f.parameter.String()][e], 8, "%s at effect %v", f.parameter, e)
+				assert.GreaterOrEqual(t, effects[f.parameter.String()][e], 12, "%s at effect %v", f.parameter, e)
 			}
 		}
 	}
