@@ -21,7 +21,10 @@ func TestTheValueThatIsFoundHasTheEffect(t *testing.T) {
 		parameter engine.Parameter
 		wanted    float64
 	}{
-		{engine.ParamBandwidth, 2}, {engine.ParamHostDelay, 5}, {engine.ParamFrontEnd, 1.3}, {engine.ParamOutputLength, 3},
+		{engine.ParamBandwidth, 2},
+		{engine.ParamHostDelay, 5},
+		{engine.ParamFrontEnd, 1.3},
+		{engine.ParamOutputLength, 3},
 		{engine.ParamCorruption, 5},
 	} {
 		t.Run(c.parameter.String(), func(t *testing.T) {

@@ -97,6 +97,10 @@ func TestAStalledRankStallsAll(t *testing.T) {
 	for i, c := range s.engines {
 		assert.Equal(t, before[i], c.step, "engine %d", i)
 	}
+	s.AdvanceTo(40 + 1e-7)
+	for i, c := range s.engines {
+		assert.Equal(t, before[i], c.step, "engine %d: the rest of the step is still to come", i)
+	}
 	s.AdvanceTo(41)
 	check(t, s)
 	for i, c := range s.engines {

@@ -51,7 +51,7 @@ func stepTimes(_ context.Context, d *data) ([]Line, error) {
 		k := key{r.text("segment"), w.kind(), tp}
 		if lines[k] == nil {
 			lines[k] = &Line{
-				What: fmt.Sprintf("%s, %s, TP %d: %s", gpu, model, tp, k.kind), Quantity: StepTime, Bar: 0.15, Fitted: tp == 1,
+				What: fmt.Sprintf("%s, %s, TP %d: %s", gpu, model, tp, k.kind), Quantity: StepTime, Bar: 0.15, Fitted: k.kind == "decode",
 			}
 		}
 		lines[k].Pairs = append(lines[k].Pairs, Pair{fmt.Sprintf("%+v", w), r.number("step_ms"), 1e3 * models[tp](w)})

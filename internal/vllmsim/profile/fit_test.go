@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"go/format"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -282,10 +283,7 @@ func wholePrompts(m measurement) []knot {
 			whole[k[0]] = ms
 		}
 	}
-	own := map[float64]float64{}
-	for n, ms := range whole {
-		own[n] = ms
-	}
+	own := maps.Clone(whole)
 	for k, ms := range m["prefill_attention"] {
 		before, there := own[k[1]]
 		if _, known := whole[k[0]+k[1]]; k[1] > 0 && there && !known && ms > 1.02*own[k[0]] && k[0] >= k[1]/4 {

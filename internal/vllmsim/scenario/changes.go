@@ -149,11 +149,13 @@ func numbers(name string, into *[]int, of int, things string) field {
 }
 
 // settings are what a key has, whatever it is.
-func settings(name string, into *map[string]any) field {
+func settings(name string, set func(map[string]any)) field {
 	return field{name, func(n *node) error {
-		if err := n.yaml.Decode(into); err != nil {
+		var all map[string]any
+		if err := n.yaml.Decode(&all); err != nil {
 			return n.errorf("want keys and values")
 		}
+		set(all)
 		return nil
 	}}
 }

@@ -83,8 +83,7 @@ func timeline(p engine.Parameter, all []Injection, engines []int) []engine.Chang
 
 // value is that of a parameter from a time on.
 func value(p engine.Parameter, all []Injection, at float64) float64 {
-	for i := len(all) - 1; i >= 0; i-- {
-		in := &all[i]
+	for i, in := range slices.Backward(all) {
 		if at < in.At || at >= in.End() {
 			continue
 		}

@@ -44,7 +44,7 @@ func (s *Scenario) read(n *node) error {
 		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
 		field{"scrape_interval", func(n *node) (err error) { s.Interval, err = n.duration(time.Second, time.Hour); return err }},
-		settings("processor", &s.Processor),
+		settings("processor", func(all map[string]any) { s.Processor = all }),
 		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
 		field{"faults", s.readFaults},

@@ -54,11 +54,11 @@ func Names() []string { return slices.Sorted(maps.Keys(kinds)) }
 // About describes a kind in a few words.
 func About(name string) string { return kinds[name].about }
 
-// What may be asked for. The requests take 48 bytes each, and 8 for each run of blocks.
+// What may be asked for. Requests take about 50 bytes each, those with blocks about 100.
 const (
 	maxRate     = 1000
 	maxDays     = 100
-	maxRequests = 10_000_000
+	maxRequests = 5_000_000
 )
 
 // Generate makes traffic of a kind: rate requests per second in the mean, 0 for as many as the

@@ -23,7 +23,9 @@ var published = map[string]struct {
 	"servegen-small-12h":     {4.03, 56, 3029, 5.2, 24, Quantiles{912, 937, 1223}, Quantiles{70, 80, 93}, math.NaN()},
 	"coding-assistant": {
 		math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(),
-		Quantiles{65395, 107623, 125565}, Quantiles{219, 847, 4168}, 0.96,
+		Quantiles{65395, 107623, 125565},
+		Quantiles{219, 847, 4168},
+		0.96,
 	},
 }
 

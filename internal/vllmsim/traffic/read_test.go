@@ -220,6 +220,7 @@ func TestTheSizeOfBlocksFitsAllRows(t *testing.T) {
 		"the last one counts":     {[]row{{6758, 14}, {7322, 15}, {2290, 5}, {512, 1}, {513, 2}}, 512},
 		"only whole ones":         {[]row{{15818, 247}, {16003, 250}, {64, 1}, {63, 0}, {127, 1}}, 64},
 		"no power of two":         {[]row{{200, 2}, {201, 3}, {100, 1}}, 100},
+		"only whole ones of 50":   {[]row{{49, 0}, {99, 1}, {100, 2}, {149, 2}}, 50},
 		"one row, the likely":     {[]row{{1000, 2}}, 512},
 		"an empty prompt's share": {[]row{{10, 0}, {48, 3}, {47, 2}}, 16},
 	} {

@@ -33,7 +33,7 @@ const warmUp = 3 * 3600
 func (s *sessions) generate(seed uint64, rate, seconds float64) *engine.Traffic {
 	starts, chats := newRandom(seed, "starts"), newRandom(seed, "chats")
 	factors := s.drift.factors(newRandom(seed, "drift"), seconds)
-	var all []engine.Arrival
+	all := make([]engine.Arrival, 0, int(rate*seconds*1.1)+10)
 	c := chat{fit: s, rng: chats, next: 1}
 	begin := rate / s.turns()
 	for at := -float64(warmUp); ; {

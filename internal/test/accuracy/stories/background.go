@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/traffic"
 )
@@ -155,8 +156,7 @@ func serve(seed uint64, model engine.Model, t *engine.Traffic, clients int, from
 			// reading. A few requests are wrong. No trace has these; they are set by hand.
 			Patience: 10, LeaveEarly: 0.01, LeaveLate: 0.02, Refused: 0.002,
 		},
-		// A release that counts blocked lookups again.
-		Semantics: engine.Semantics{RecountBlocked: true},
+		Semantics: judge.Semantics(),
 	}
 }
 
