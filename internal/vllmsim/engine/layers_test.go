@@ -138,19 +138,51 @@ func TestTwoPlansShareTheirRequests(t *testing.T) {
 func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
 	for name, w := range sources() {
 		for _, whole := range []float64{1, 3} {
-			all := planned(w, 3, 60, plan{{0, whole}})
-			for i := 1; i+1 < len(all); i += 61 {
+			all := planned(w, 3, 20, plan{{0, whole}})
+			for i := 1; i+1 < len(all); i += 23 {
 				from, to := all[i].arrived, all[i+1].arrived
 				if to-from < 1e-6 {
 					continue
 				}
 				pause := plan{{0, whole}, {from + 0.4*(to-from), 0}, {from + 0.6*(to-from), whole}}
-				got := planned(w, 3, 60, pause)
+				got := planned(w, 3, 20, pause)
 				require.Equal(t, len(all), len(got), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
 				for n := range got {
 					require.Equal(t, all[n].id, got[n].id, "%s, factor %v", name, whole)
 				}
 			}
+		}
+	}
+}
+
+// Waves stretch the time of a stream and change nothing else: the n-th request is the same one
+// as without waves, and comes when as many are expected as were without them. What is expected
+// is the integral of the rate, here from the formula of a wave.
+func TestWavesStretchTheTimeOfAStream(t *testing.T) {
+	const rate, swing, period = 10.0, 0.8, 300.0
+	for _, cv := range []float64{1, 2.5} {
+		even := Chat(rate)
+		even.CV = cv
+		wavy := even
+		wavy.Swing, wavy.Period = swing, period
+		for _, factor := range []float64{1, 3.3} {
+			p := plan{{0, factor}}
+			times := map[int]*request{}
+			for _, r := range planned(even, 5, 700, p) {
+				times[r.id] = r
+			}
+			compared := 0
+			for _, r := range planned(wavy, 5, 600, p) {
+				same := times[r.id]
+				require.NotNil(t, same, "CV %v, factor %v: request %d", cv, factor, r.id)
+				expected := r.arrived + swing*period/(2*math.Pi)*(1-math.Cos(2*math.Pi*r.arrived/period))
+				// A wave has 256 steps.
+				require.InDelta(t, same.arrived, expected, 0.02, "CV %v, factor %v", cv, factor)
+				a, b := facts(r), facts(same)
+				require.Equal(t, b[1:7], a[1:7])
+				compared++
+			}
+			require.Greater(t, compared, 5000)
 		}
 	}
 }
