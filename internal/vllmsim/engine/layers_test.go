@@ -146,7 +146,7 @@ func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
 				}
 				pause := plan{{0, whole}, {from + 0.4*(to-from), 0}, {from + 0.6*(to-from), whole}}
 				got := planned(w, 3, 20, pause)
-				require.Equal(t, len(all), len(got), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
+				require.Len(t, got, len(all), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
 				for n := range got {
 					require.Equal(t, all[n].id, got[n].id, "%s, factor %v", name, whole)
 				}
@@ -161,23 +161,23 @@ func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
 func TestWavesStretchTheTimeOfAStream(t *testing.T) {
 	const rate, swing, period = 10.0, 0.8, 300.0
 	for _, cv := range []float64{1, 2.5} {
-		even := Chat(rate)
-		even.CV = cv
-		wavy := even
+		plain := Chat(rate)
+		plain.CV = cv
+		wavy := plain
 		wavy.Swing, wavy.Period = swing, period
 		for _, factor := range []float64{1, 3.3} {
 			p := plan{{0, factor}}
 			times := map[int]*request{}
-			for _, r := range planned(even, 5, 700, p) {
+			for _, r := range planned(plain, 5, 700, p) {
 				times[r.id] = r
 			}
 			compared := 0
 			for _, r := range planned(wavy, 5, 600, p) {
 				same := times[r.id]
 				require.NotNil(t, same, "CV %v, factor %v: request %d", cv, factor, r.id)
-				expected := r.arrived + swing*period/(2*math.Pi)*(1-math.Cos(2*math.Pi*r.arrived/period))
+				even := r.arrived + swing*period/(2*math.Pi)*(1-math.Cos(2*math.Pi*r.arrived/period))
 				// A wave has 256 steps.
-				require.InDelta(t, same.arrived, expected, 0.02, "CV %v, factor %v", cv, factor)
+				require.InDelta(t, same.arrived, even, 0.02, "CV %v, factor %v", cv, factor)
 				a, b := facts(r), facts(same)
 				require.Equal(t, b[1:7], a[1:7])
 				compared++
