@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,6 +100,17 @@ func (t *truth) advanceRun(i int, to float64) error {
 		t.queue.sample(at, w.waiting())
 	}
 	return w.advance(to)
+}
+
+// finish goes on after the end of the story. What arrives then does not count.
+func (t *truth) finish(ctx context.Context, end float64) error {
+	t.join.until = end
+	return finish(ctx, t.runs, end, func(to float64) error {
+		if err := t.advance(to); err != nil {
+			return err
+		}
+		return t.advanceOthers(to)
+	})
 }
 
 // forget drops what cannot count any more, for runs of an open loop: there, a request
