@@ -36,6 +36,30 @@ func TestArrivalsExceedCapacityWhereTheQueueStays(t *testing.T) {
 		return 20
 	}).stretches, "it is empty now and then")
 	assert.Empty(t, sampled(func(at float64) int { return max(0, 500-int(at)) }).stretches, "it only drains")
+	// More arrives for 20 s, and what waits then drains in three windows.
+	burst := func(begin float64) func(at float64) int {
+		return func(at float64) int {
+			switch at -= begin; {
+			case at < 0 || at >= 200:
+				return 0
+			case at < 20:
+				return 9 * int(at+1)
+			default:
+				return 200 - int(at)
+			}
+		}
+	}
+	assert.Empty(t, sampled(burst(100)).stretches, "a burst that drains")
+	// After a burst that has not quite drained, it grows slowly from 250 s on.
+	again := sampled(func(at float64) int {
+		if at >= 250 && at < 450 {
+			return burst(100)(at) + int(at-250)/2
+		}
+		return burst(100)(at)
+	})
+	require.Len(t, again.stretches, 1)
+	assert.InDelta(t, 260, again.stretches[0][0], 30, "from when on it grows")
+	assert.InDelta(t, 450, again.stretches[0][1], 0)
 	// It grows for 150 s, and then drains: harm lasts to the end.
 	grows := sampled(func(at float64) int {
 		switch {
