@@ -66,6 +66,7 @@ var wantedOf = map[string]wanted{
 	"replica-imbalance": {condition: "degraded", cause: "imbalanced", drain: 5},
 	"engine-imbalance":  {condition: "degraded", cause: "imbalanced", drain: 5},
 	"closed-loop":       {condition: "degraded", cause: "slow_steps"},
+	"lockstep":          {condition: "degraded", cause: "slow_steps"},
 	// What has failed is the GPU, also while the storm lasts.
 	"retry-storm":  {condition: "degraded", cause: "slow_steps", drain: 5},
 	"real-traffic": {},

@@ -28,6 +28,15 @@ var expectationsOfClients = map[string]func(s *story){
 		late := part{8400, 10800}
 		assert.Greater(t, s.mean(late, firstToken), s.undisturbed().mean(late, firstToken)+0.1, "clients notice it in the end")
 	},
+	"lockstep": func(s *story) {
+		t := s.t
+		usual := s.undisturbed()
+		for i := range 4 {
+			engine := `engine="` + string(rune('0'+i)) + `"`
+			assert.Greater(t, s.mean(during, gap, engine), 1.5*usual.mean(during, gap, engine), engine)
+			assert.InEpsilon(t, s.mean(during, gap), s.mean(during, gap, engine), 0.1, "as slow as the others")
+		}
+	},
 	"mild": func(s *story) {
 		t := s.t
 		assert.Empty(t, s.scenario.Config.Changes, "a server cannot seek")

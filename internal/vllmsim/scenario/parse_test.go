@@ -165,6 +165,6 @@ func FuzzReading(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, s.About)
-		require.Len(t, s.Plan(), len(s.Config.Changes)+len(s.Config.Faults))
+		require.Len(t, s.Plan(), len(s.Injections)+len(s.Config.Faults))
 	})
 }
