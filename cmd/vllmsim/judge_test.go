@@ -65,7 +65,7 @@ func TestJudgePrintsALineForEachMinuteAndASummary(t *testing.T) {
 	summary := lines[14]["summary"].(map[string]any)
 	assert.Equal(t, "slow", lines[14]["scenario"])
 	for key, want := range map[string]float64{
-		"minutes": 14, "judged": 14, "harmful": 5, "alarms_with_harm": 1, "alarms_without_harm": 0, "healthy_hours": 0.15,
+		"minutes": 14, "judged": 14, "harmful": 5, "alarms_with_harm": 1, "alarms_without_harm": 0, "alarms_not_judged": 0, "healthy_hours": 0.133,
 	} {
 		assert.InDelta(t, want, summary[key], 1e-9, key)
 	}

@@ -151,6 +151,7 @@ func (t *truth) fill(line *Line, tokens float64) {
 	line.Requests = int(a.requests)
 	line.TrueCauses = map[string]float64{}
 	h := assess(a, w, t.objectives)
+	line.open = t.open(line, h.judged)
 	base := w
 	overloaded := t.queue.exceeded(float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
 	if overloaded {
@@ -176,6 +177,19 @@ func (t *truth) fill(line *Line, tokens float64) {
 	}
 	maps.DeleteFunc(line.TrueCauses, func(_ string, share float64) bool { return share < leastShare })
 	line.Also = t.also(line, a, w, tokens)
+}
+
+// open reports whether it is not known that a minute without harm is healthy.
+func (t *truth) open(line *Line, judged bool) bool {
+	from, to := float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds
+	for _, f := range t.story.Faults {
+		if f.Kind != Missed && f.At < to && f.Until+t.queue.window > from {
+			return true
+		}
+	}
+	return !judged && slices.ContainsFunc(t.story.Injections, func(in Injection) bool {
+		return in.At < to && CauseOf(in.Parameter) != "" && (len(in.Servers) == 0 || slices.Contains(in.Servers, line.Server))
+	})
 }
 
 // also returns other names for true causes.
