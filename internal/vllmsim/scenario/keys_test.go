@@ -84,8 +84,8 @@ func amount(text string) string {
 	return text
 }
 
-// pageKeys reads the tables of the page: a section begins with a sentence that names the
-// mapping as "Keys of `path`", and a row names its keys in its first cell.
+// pageKeys reads the tables of the page: a comment "keys: PATH" before a table names its
+// mapping, and a row names its keys in its first cell.
 func pageKeys(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(keysPage)

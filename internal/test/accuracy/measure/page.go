@@ -39,7 +39,7 @@ func Page(o Origin, records []Record, old string) string {
 	scores := Scores(records)
 	generated := slices.DeleteFunc(slices.Clone(scores), func(s Score) bool { return s.Recorded })
 	var t table
-	t.line("<!-- Written by \"make accuracy\"; its prose is internal/test/accuracy/page.go and notes.md. -->")
+	t.line("<!-- Written by \"make accuracy\"; its prose is internal/test/accuracy/measure/page.go and notes.md. -->")
 	t.line("# How accurate the diagnosis is\n")
 	t.line("The diagnosis of the vllm processor, measured on a simulated engine whose truth is known")
 	t.line("([simulator.md](../simulator.md)), and on a few recordings of real engines ([below](#recordings-of-real-engines)).")
@@ -47,10 +47,10 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("In brackets are 95 %% intervals over stories.\n")
 	t.headline(scores)
 	t.line("\n%s\n", o.size(len(records)))
-	t.line("The method of the diagnosis has not changed since the page before this one, the measure has. That page said 94.6 %% for 13")
-	t.line("causes and both models; an audit of it found 89.9 %% for the seven causes that must be inferred, and 77.8 %% (70 to 83) for")
-	t.line("these on the model that nothing was tuned on. It had faults that were not mild, traffic without bursts where there were")
-	t.line("faults, healthy servers where alarms are rare, and two runs that could not be compared after a change of the rate.\n")
+	t.line("An earlier version of this page said 94.6 %% for 13 causes and two models. An audit of it found 89.9 %% for the seven causes")
+	t.line("that must be inferred, and 77.8 %% (70 to 83) for these on the model that nothing was tuned on. That measure had no mild")
+	t.line("faults, its faults had traffic without bursts, alarms were rare on the healthy servers that it had, and after a change of")
+	t.line("the rate it compared different requests. The method of the diagnosis is still the same; only the measure has changed.\n")
 
 	t.line("## The bars\n")
 	t.line("What the next method of the diagnosis must reach. The first three rows are about minutes of effect 2 or more.\n")
@@ -105,7 +105,9 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("\n## The backgrounds\n")
 	t.backgrounds(o)
 	t.line("")
-	t.WriteString(notes)
+	t.WriteString(strings.NewReplacer(
+		"docs/simulator.md", "[simulator.md](../simulator.md)", "docs/reference/judging.md", "[Judging](../reference/judging.md)",
+	).Replace(notes))
 	return t.String()
 }
 

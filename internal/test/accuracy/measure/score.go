@@ -106,7 +106,7 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 		v.Right = slices.Contains(names, primary(l)) || slices.Contains(names, l.Condition)
 		v.TopTwo = v.Right || slices.ContainsFunc(strongest(l), func(c string) bool { return slices.Contains(names, c) })
 	} else if l.Condition == "asleep" && slices.Contains(causes, "asleep") {
-		// A server that sleeps is told to: that is reported, but it is no alarm.
+		// A server sleeps on command: that is reported, but it is not an alarm.
 		v.Reported, v.Right, v.TopTwo = true, true, true
 	}
 	// If two causes are equally true, the reported one is the class.

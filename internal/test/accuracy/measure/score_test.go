@@ -138,7 +138,7 @@ func TestWhatIsRight(t *testing.T) {
 			l.Condition, l.Severity, l.TrueCauses = "asleep", 1, map[string]float64{"asleep": 1}
 			return l
 		}, true, true, true},
-		{"asleep, and told nothing", func() judge.Line {
+		{"asleep, without a report", func() judge.Line {
 			l := degraded()
 			l.Condition, l.Severity, l.TrueCauses = "healthy", 0, map[string]float64{"asleep": 1}
 			return l
