@@ -103,13 +103,15 @@ func TestTheEffectIsThatOfTheDefinition(t *testing.T) {
 		change(&cfg.Workload)
 		return cfg
 	}
+	long := with(chatServer(9, 0.8), func(w *engine.Workload) { w.Prompt.Median = 9000 })
+	long.Model, long.MaxModelLen = engine.Models()["70b-tp4-h100"], 32768
 	for name, c := range map[string]struct {
 		cfg        engine.Config
 		injections []Injection
 		restart    *Fault
 	}{
 		"slow steps, also at the end": {cfg: chatServer(1, 5), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.35, At: 240}}},
-		"more requests": {cfg: overloaded(2), injections: []Injection{{Parameter: engine.ParamArrivalRate, Value: 2.5, At: 200, Until: 430}}},
+		"more requests":               {cfg: overloaded(2), injections: []Injection{{Parameter: engine.ParamArrivalRate, Value: 2.5, At: 200, Until: 430}}},
 		"fewer requests and slow steps": {cfg: chatServer(3, 8), injections: []Injection{
 			{Parameter: engine.ParamArrivalRate, Value: 0.4, At: 120}, {Parameter: engine.ParamClock, Value: 0.2, At: 240, Over: 200},
 		}},
@@ -136,6 +138,14 @@ func TestTheEffectIsThatOfTheDefinition(t *testing.T) {
 			injections: []Injection{
 				{Parameter: engine.ParamClientErrors, Value: 0.3, At: 120}, {Parameter: engine.ParamUnscheduled, Value: 0.1, At: 240, Until: 400},
 			},
+		},
+		"long prompts": {
+			cfg:        long,
+			injections: []Injection{{Parameter: engine.ParamClock, Value: 0.6, At: 200}},
+		},
+		"clients that leave": {
+			cfg:        with(overloaded(2), func(w *engine.Workload) { w.Timeout = 1 }),
+			injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.3, At: 200}},
 		},
 		"corrupted answers": {cfg: chatServer(7, 5), injections: []Injection{{Parameter: engine.ParamCorruption, Value: 0.1, At: 240}}},
 		"few requests":      {cfg: chatServer(8, 0.2), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.1, At: 240}}},
