@@ -113,6 +113,9 @@ func (t *Target) end() {
 	}
 }
 
+// restartShift keeps the seeds of processes far from those of other servers.
+const restartShift = 32
+
 // restart begins a process that is ready at the end of the fault, with all changes made
 // until then.
 func (t *Target) restart(f Fault) error {
@@ -128,8 +131,7 @@ func (t *Target) restart(f Fault) error {
 	}
 	t.restarts++
 	cfg.origin, cfg.first = f.Until, t.restarts*engine.ProcessIDs
-	// Far from the seeds of other servers.
-	cfg.Seed += uint64(t.restarts) << 32
+	cfg.Seed += uint64(t.restarts) << restartShift
 	next, err := cfg.newEngine(t.index, t.server.version)
 	if err != nil {
 		return err // New has accepted the same configuration.

@@ -107,6 +107,39 @@ func TestAProcessGoesOnWithTheChangesThatHappenedBefore(t *testing.T) {
 	assert.Less(t, gaps[len(gaps)-1], 0.02)
 }
 
+// The router sends a request of a trace to the same server, whether processes were restarted
+// before or not.
+func TestARestartDoesNotMoveTheRequestsOfATrace(t *testing.T) {
+	trace := &engine.Traffic{Name: "even", Span: 1000}
+	for i := range 1000 {
+		trace.Arrivals = append(trace.Arrivals, engine.Arrival{At: float64(i), Prompt: 50, Output: 5})
+	}
+	servers := func(faults ...Fault) map[int]int {
+		out := map[int]int{}
+		s, err := New(Config{
+			Hardware: "8b-h100", Targets: 2, Shares: []float64{0.5, 0.5}, Workload: &engine.Workload{Traffic: trace}, Faults: faults,
+			Truth: func(server int, o engine.Outcome) {
+				_, twice := out[o.ID%engine.ProcessIDs]
+				assert.False(t, twice, "request %d", o.ID)
+				out[o.ID%engine.ProcessIDs] = server
+			},
+		})
+		require.NoError(t, err)
+		s.Advance(900 * time.Second)
+		for _, target := range s.Targets() {
+			_, _, err = target.Body()
+			require.NoError(t, err)
+		}
+		return out
+	}
+	usual, restarted := servers(), servers(Fault{100, 150, FaultRestart}, Fault{300, 310, FaultRestart})
+	require.Greater(t, len(restarted), 800)
+	require.Less(t, len(restarted), 850, "those of 60 s are not in the truth")
+	for id, server := range restarted {
+		require.Equal(t, usual[id], server, "request %d", id)
+	}
+}
+
 func TestFaultsThatCannotBe(t *testing.T) {
 	work, waves := engine.Chat(1), engine.Chat(1)
 	waves.Swing, waves.Period = 0.5, 60

@@ -51,7 +51,9 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	case len(c.Shares) == 0:
 	case w.Traffic != nil || w.Clients > 0:
 		total := sum(c.Shares)
-		w.Part = engine.Part{Seed: c.Seed, From: sum(c.Shares[:i]) / total, To: sum(c.Shares[:i+1]) / total}
+		// The router is the same after a restart, though the seed of the new process is not.
+		router := c.Seed - uint64(c.first/engine.ProcessIDs)<<restartShift
+		w.Part = engine.Part{Seed: router, From: sum(c.Shares[:i]) / total, To: sum(c.Shares[:i+1]) / total}
 		if i == len(c.Shares)-1 {
 			w.Part.To = 1
 		}

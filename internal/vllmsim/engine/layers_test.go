@@ -139,7 +139,7 @@ func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
 	for name, w := range sources() {
 		for _, whole := range []float64{1, 3} {
 			all := planned(w, 3, 60, plan{{0, whole}})
-			for i := 1; i+1 < len(all); i += 29 {
+			for i := 1; i+1 < len(all); i += 61 {
 				from, to := all[i].arrived, all[i+1].arrived
 				if to-from < 1e-6 {
 					continue

@@ -330,3 +330,22 @@ func TestRetriesMultiplyTheArrivalsOfASlowServer(t *testing.T) {
 	assert.LessOrEqual(t, arrivals(600, 900), 4*10*1.1)
 	t.Logf("arrivals per second: %.1f, %.1f, then %.1f", arrivals(0, 300), arrivals(600, 900), arrivals(1500, 1800))
 }
+
+// A timeout of a week keeps no more requests than those that are under way, twice.
+func TestALongTimeoutKeepsNoRequestsThatHaveEnded(t *testing.T) {
+	for name, w := range map[string]Workload{"open loop": fixed(100, 20, 2), "closed loop": fixed(0, 20, 2)} {
+		w.Timeout, w.Retries = 7*86400, 2
+		if w.Rate == 0 {
+			w.Clients, w.Think = 50, 0.3
+		}
+		s := start(t, bare(w, func(c *Config) { c.KeepOutcomes = false }))
+		most := 0
+		for at := 1.0; at < 200; at++ {
+			s.AdvanceTo(at)
+			most = max(most, len(s.leavers))
+		}
+		assert.Greater(t, s.Stats()[0].EndToEnd.Count, uint64(15_000), name)
+		assert.LessOrEqual(t, most, leaversAtLeast, name)
+		assert.LessOrEqual(t, cap(s.sends), 256, name)
+	}
+}

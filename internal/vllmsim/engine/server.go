@@ -31,6 +31,8 @@ type Server struct {
 	busy    float64 // Until when the front end has work.
 	turn    int     // Of round robin.
 	leavers leavers
+	// leaversKept is how many there were when those that had ended were taken out.
+	leaversKept int
 	// together is the state of engines in lockstep.
 	together lockstep
 
@@ -351,7 +353,7 @@ func (s *Server) leave(r *request) {
 		r.impatient = false
 		if w := s.cfg.Workload.Timeout; w > 0 {
 			r.leaves = r.arrived + w
-			heap.Push(&s.leavers, r)
+			s.pushLeaver(r)
 		}
 		return
 	}
@@ -419,6 +421,20 @@ func (s *Server) addOutcome(r *request, at float64) {
 	delete(s.live, r.id)
 	s.outcomes = append(s.outcomes, r.outcome(at, &s.engines[r.engine].gaps))
 }
+
+// pushLeaver notes when a client gives up. Requests that have ended are taken out each time
+// their number can have doubled, so that a long timeout does not keep all of its requests.
+func (s *Server) pushLeaver(r *request) {
+	if n := len(s.leavers); n >= leaversAtLeast && n >= 2*s.leaversKept {
+		s.leavers = slices.DeleteFunc(s.leavers, func(r *request) bool { return r.done || r.gone })
+		heap.Init(&s.leavers)
+		s.leaversKept = len(s.leavers)
+	}
+	heap.Push(&s.leavers, r)
+}
+
+// leaversAtLeast is the number of requests from which on those that have ended are taken out.
+const leaversAtLeast = 1024
 
 // leavers are requests by the time when their clients give up.
 type leavers []*request

@@ -76,8 +76,6 @@ func (q *returning) Pop() any {
 
 func (s *Server) pushReturning(r *request, at float64) { heap.Push(&s.returning, returned{at, r}) }
 
-func (s *Server) pushLeaver(r *request) { heap.Push(&s.leavers, r) }
-
 // comeBack continues a session or a beam search.
 func (s *Server) comeBack() {
 	r := heap.Pop(&s.returning).(returned).r

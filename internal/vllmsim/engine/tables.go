@@ -283,6 +283,10 @@ func checked(points []Point) ([]Point, error) {
 		if !(p.X > 0 && p.Y >= 0 && p.Seconds > 0) || p.X+p.Y+p.Seconds > 1e15 {
 			return nil, fmt.Errorf("%v s at %v and %v: want finite numbers above 0", p.Seconds, p.X, p.Y)
 		}
+		// The quotient of two arguments or times must not be infinite.
+		if least := 1e-15; p.X < least || p.Seconds < least || (p.Y > 0 && p.Y < least) {
+			return nil, fmt.Errorf("%v s at %v and %v: want numbers of at least %v", p.Seconds, p.X, p.Y, least)
+		}
 	}
 	slices.SortFunc(points, func(a, b Point) int {
 		switch {

@@ -161,6 +161,9 @@ func TestImpossibleTablesAreRefused(t *testing.T) {
 		{func(p *Parts) { p.Prefill[0].Seconds = -1 }, "prefill_attention: -1 s at 100 and 0"},
 		{func(p *Parts) { p.Products[0].X = 0 }, "gemm: 0.005 s at 0 and 0"},
 		{func(p *Parts) { p.Products[0].X = math.Inf(1) }, "gemm: 0.005 s at +Inf and 0"},
+		{func(p *Parts) { p.Products[0].X = 1e-310 }, "gemm: 0.005 s at 1e-310 and 0: want numbers of at least 1e-15"},
+		{func(p *Parts) { p.Decode[0].Y = 1e-320 }, "decode_attention: 0.0004 s at 1 and 1e-320"},
+		{func(p *Parts) { p.Head[0].Seconds = 1e-320 }, "lm_head: 1e-320 s at 1 and 0"},
 		{func(p *Parts) { p.Head = append(p.Head, Point{1, 7, 1}) }, "lm_head: a second argument, 7"},
 		{func(p *Parts) {
 			for i := range 1200 {

@@ -27,6 +27,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ import (
 const (
 	// mostBytes bounds a file after decompression.
 	mostBytes = 64 << 20
+	// leastNumber is below any time and any argument that can be measured.
+	leastNumber = 1e-9
 	// mostKept bounds the profiles that the process keeps.
 	mostKept = 64
 )
@@ -152,7 +155,12 @@ func readTable(path string, from io.Reader) (*table, error) {
 	}
 	at := map[string]int{}
 	for i, name := range header {
-		at[strings.TrimSpace(name)] = i
+		// Spreadsheets begin a file with a byte order mark.
+		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if _, twice := at[name]; twice && slices.Contains(columns, name) {
+			return nil, fmt.Errorf("%s:1: column %q is there twice: want it once", path, name)
+		}
+		at[name] = i
 	}
 	for _, name := range columns {
 		if _, there := at[name]; !there {
@@ -226,6 +234,9 @@ func (t *table) parts(card versioned) (engine.Parts, error) {
 					want = "a number of at least 0"
 				}
 				return p, fmt.Errorf("%s:%d: %s: want %s, not %q", t.path, r.line, n.name, want, n.text)
+			}
+			if v > 0 && v < leastNumber {
+				return p, fmt.Errorf("%s:%d: %s: want a number of at least %v, not %q", t.path, r.line, n.name, leastNumber, n.text)
 			}
 			*n.into = v
 		}

@@ -72,7 +72,7 @@ func TestAProfileIsReadWithOrWithoutGzipAndInAnyOrderOfColumns(t *testing.T) {
 		f := strings.Split(strings.TrimSpace(line), ",")
 		swapped.WriteString(strings.Join([]string{f[8], f[5], f[6], f[7], "any", f[0], f[1], f[2], f[3]}, ",") + "\n")
 	}
-	for _, path := range []string{written(t, text, false), written(t, text, true), written(t, swapped.String(), false)} {
+	for _, path := range []string{written(t, text, false), written(t, "\ufeff"+strings.ReplaceAll(text, "\n", "\r\n"), true), written(t, swapped.String(), false)} {
 		m, err := Read(path, "h100_sxm", "llama-3.1-8b", 0, "")
 		require.NoError(t, err)
 		// Two tokens: gemm 2, lm_head 2 x 2^(1/9) across a wide gap, attention 8.
@@ -137,6 +137,10 @@ func TestMistakesNameFileLineAndColumn(t *testing.T) {
 		{header + good + "G,M,1,bf16,1,gemm,1,,-1\n", `:11: ms: want a number above 0, not "-1"`},
 		{header + good + "G,M,1,bf16,1,gemm,1,,Inf\n", `:11: ms: want a number above 0, not "Inf"`},
 		{header + good + "G,M,1,bf16,1,gemm,0,,1\n", `:11: x: want a number above 0, not "0"`},
+		{header + good + "G,M,1,bf16,1,gemm,1e-310,,1\n", `:11: x: want a number of at least 1e-09, not "1e-310"`},
+		{header + good + "G,M,1,bf16,1,decode_attention,1,1e-320,1\n", `:11: y: want a number of at least 1e-09, not "1e-320"`},
+		{header + good + "G,M,1,bf16,1,gemm,1,,1e-320\n", `:11: ms: want a number of at least 1e-09, not "1e-320"`},
+		{"gpu," + header + good, `:1: column "gpu" is there twice: want it once`},
 		{header + good + "G,M,1,bf16,1,gemm,1,7,1\n", `:11: y: gemm has one argument: want nothing, not "7"`},
 		{header + good + "G,M,1,bf16,1,decode_attention,1,,1\n", `:11: y: want a number of at least 0, not ""`},
 		{header + good + "G,M,1,bf16,1,moe,1,,1\n", `:11: component: unknown "moe": want gemm`},

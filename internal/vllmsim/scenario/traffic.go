@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,9 @@ func (f *source) notes(w *engine.Workload) []string {
 		if reason := none[key]; reason != "" {
 			out = append(out, fmt.Sprintf("workload.%s has no effect: %s it", key, reason))
 		}
+	}
+	if t := w.Traffic; t != nil && w.Clients == 0 && w.From >= t.Span {
+		out = append(out, fmt.Sprintf("workload.from is beyond the end of the traffic, which lasts %.6g s and then begins again: the story begins at its second %.6g", t.Span, math.Mod(w.From, t.Span)))
 	}
 	return out
 }

@@ -128,6 +128,11 @@ func TestKeysWithoutAnEffectAreNoted(t *testing.T) {
 			"workload.from has no effect: the closed loop of clients determines it",
 			"workload.think has no effect: the recorded pauses determine it",
 		},
+		"{trace: open.csv, from: 5}": nil,
+		// The last request comes at 5 s, and the mean gap is 2.5 s.
+		"{trace: open.csv, from: 20}": {
+			"workload.from is beyond the end of the traffic, which lasts 7.5 s and then begins again: the story begins at its second 5",
+		},
 		"{clients: 2, rate: 3}": {"workload.rate has no effect: the closed loop of clients determines it"},
 		"{rate: 3}":             nil,
 	} {
