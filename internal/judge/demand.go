@@ -4,8 +4,8 @@ package judge
 // exceed capacity.
 //
 // For longer than two windows more has arrived than was served if the queue was never empty
-// in them, and is as long at their end as ever in them. A burst that only drains is shorter
-// then.
+// in them, and is as long at their end as ever in them, but for a tenth. A burst that only
+// drains is shorter then.
 type queue struct {
 	window float64
 	at     float64
@@ -17,6 +17,10 @@ type queue struct {
 	since     float64
 	stretches [][2]float64
 }
+
+// asLong is the share of its greatest length at which a queue is as long: lengths vary by
+// chance.
+const asLong = 0.9
 
 // waited is a sample of the length of the queue.
 type waited struct {
@@ -43,7 +47,7 @@ func (q *queue) sample(at float64, waiting int) {
 		return
 	}
 	for _, s := range q.recent {
-		if s.n > waiting {
+		if asLong*float64(s.n) > float64(waiting) {
 			return
 		}
 	}

@@ -115,9 +115,9 @@ func TestTooMuchAndAFaultShareTheHarm(t *testing.T) {
 	for _, line := range played.Lines[:5] {
 		assert.Equal(t, map[string]float64{demand: 1}, line.TrueCauses)
 	}
-	// What has not ended at the end of the story counts with its age, with and without the
+	// What has not ended ten minutes after the end counts with its age, with and without the
 	// fault: only before it can the shares be seen.
-	for _, line := range played.Lines[10:13] {
+	for _, line := range played.Lines[10:16] {
 		assert.Greater(t, line.TrueCauses["slow_steps"], 0.3, "%+v", line)
 		assert.Greater(t, line.TrueCauses[demand], 0.3)
 		assert.InDelta(t, 1, line.TrueCauses["slow_steps"]+line.TrueCauses[demand], 0.02, "one cause: the rest is demand")

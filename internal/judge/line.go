@@ -27,6 +27,9 @@ type Line struct {
 	Also []string `json:"also,omitempty"`
 	// Pool is what was reported about the pool, where the processor has pools.
 	Pool *Pool `json:"pool,omitempty"`
+	// open is whether the server may be harmed or not: scrapes fail, or fewer requests count
+	// than are judged and a cause was injected before.
+	open bool
 }
 
 // Cause is a reported cause.

@@ -139,6 +139,9 @@ func (p *player) play(ctx context.Context) error {
 		minute++
 	}
 	for _, one := range p.servers {
+		if err := one.truth.finish(ctx, float64(minutes)*minuteSeconds); err != nil {
+			return err
+		}
 		one.truth.close()
 	}
 	p.judge()
