@@ -82,7 +82,8 @@ func (a *arrivals) set(now, factor float64) {
 	}
 	for _, l := range a.layers {
 		active := factor > l.base
-		if active && !l.active {
+		// What was drawn before a pause and comes after it has not been taken yet.
+		if active && !l.active && l.arrival.at < now {
 			l.arrival = l.stream.forward(now)
 		}
 		l.active = active

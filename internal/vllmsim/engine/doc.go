@@ -43,8 +43,9 @@
 //     a step is, and a rank without requests takes as long as for one token.
 //   - Front-end costs are fitted to a few published benchmarks (see DefaultFrontEnd).
 //     Several API server processes count as one that is so many times as fast.
-//   - Drawn prompts share only their beginning (a system prompt). Turns of a conversation
-//     find the last prompt only in traffic that has blocks (Traffic), and never its answer.
+//   - Drawn prompts share only their beginning (a system prompt). With blocks of traffic the
+//     next turn of a conversation finds the prompt of the last one, but not its answer, which
+//     vLLM keeps as well.
 //   - The choices of a request, and the beams of a search, share their prompt with each
 //     other only. Beams do not share what they generated.
 //   - A session gives up its blocks between two chunks, and finds them again unless they

@@ -79,9 +79,37 @@ func beginning(prefix, shared int) func(*request) {
 	return func(r *request) { r.prefix, r.shared = prefix, shared }
 }
 
+// checkClients counts anew what each client of a closed loop does: it pauses, waits for an
+// answer, waits to send a request again, or takes no part, and never two of these.
+func checkClients(t *testing.T, s *Server) {
+	t.Helper()
+	doing := map[*client]int{}
+	for _, r := range s.live {
+		doing[r.sender]++
+	}
+	for _, d := range s.sends {
+		if d.before != nil {
+			doing[d.before.sender]++
+			continue
+		}
+		doing[d.client]++
+	}
+	for _, c := range s.loop.clients {
+		if c.idle {
+			doing[c]++
+		}
+		if doing[c] != 1 {
+			require.Failf(t, "a client is lost or there twice", "client %d does %d things", c.number, doing[c])
+		}
+	}
+}
+
 // check holds everything that must be true of a server at any moment.
 func check(t *testing.T, s *Server) {
 	t.Helper()
+	if s.live != nil {
+		checkClients(t, s)
+	}
 	for _, c := range s.engines {
 		checkBlocks(t, c)
 	}

@@ -133,6 +133,28 @@ func TestTwoPlansShareTheirRequests(t *testing.T) {
 	}
 }
 
+// A pause of the arrivals that is shorter than the gap between two of them loses neither: the
+// stream has drawn the next arrival before the pause, and it is due after it.
+func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
+	for name, w := range sources() {
+		for _, whole := range []float64{1, 3} {
+			all := planned(w, 3, 60, plan{{0, whole}})
+			for i := 1; i+1 < len(all); i += 29 {
+				from, to := all[i].arrived, all[i+1].arrived
+				if to-from < 1e-6 {
+					continue
+				}
+				pause := plan{{0, whole}, {from + 0.4*(to-from), 0}, {from + 0.6*(to-from), whole}}
+				got := planned(w, 3, 60, pause)
+				require.Equal(t, len(all), len(got), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
+				for n := range got {
+					require.Equal(t, all[n].id, got[n].id, "%s, factor %v", name, whole)
+				}
+			}
+		}
+	}
+}
+
 func TestTheFactorIsThatOfTheRate(t *testing.T) {
 	race.SkipSequential(t)
 	const length, rate = 2_000, 8.0

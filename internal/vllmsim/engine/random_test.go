@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
@@ -66,6 +68,7 @@ func randomServer(seed uint64) Config {
 	if maybe() {
 		cfg.Workload.Retries, cfg.Workload.RetryAfter = 1+rng.IntN(3), 2*rng.Float64()
 	}
+	cfg.Lockstep = cfg.Engines > 1 && maybe()
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
 		p := Parameter(rng.IntN(int(ParameterCount)))
 		least, most := p.Limits()
@@ -116,6 +119,43 @@ func TestInvariantsHoldForRandomServersUntilTheLastRequest(t *testing.T) {
 				if c.pool.free != c.pool.usable() {
 					t.Fatalf("%d of %d blocks are free at the end", c.pool.free, c.pool.usable())
 				}
+			}
+		})
+	}
+}
+
+// Whatever a server has, it does the same whether it is asked once or at random moments.
+func TestItDoesNotMatterHowOftenARandomServerIsLookedAt(t *testing.T) {
+	seeds := 24
+	if race.Enabled {
+		seeds = 3
+	}
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			const end = 70.0
+			run := func(look func() float64) *Server {
+				s := start(t, randomServer(seed+1000))
+				for at := look(); at < end; at += look() {
+					s.AdvanceTo(at)
+				}
+				s.AdvanceTo(end)
+				return s
+			}
+			rng := rand.New(rand.NewPCG(seed, 7))
+			once := run(func() float64 { return end })
+			often := run(func() float64 { return rng.ExpFloat64() })
+			ended, same := once.Outcomes(), often.Outcomes()
+			require.NotEmpty(t, ended)
+			require.Equal(t, len(ended), len(same))
+			for i := range ended {
+				require.Equal(t, ended[i], same[i])
+			}
+			require.Equal(t, once.Unfinished(), often.Unfinished())
+			for i, c := range once.engines {
+				require.Equal(t, c.step, often.engines[i].step, "engine %d", i)
+				require.Equal(t, c.totals, often.engines[i].totals, "engine %d", i)
+				require.Equal(t, once.Stats()[i], often.Stats()[i], "engine %d", i)
 			}
 		})
 	}

@@ -1,8 +1,10 @@
 package scenario
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +167,8 @@ func FuzzReading(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, s.About)
+		// One line for each entry, however many steps a ramp has and whatever is sought.
 		require.Len(t, s.Plan(), len(s.Injections)+len(s.Config.Faults))
+		require.True(t, slices.IsSortedFunc(s.Config.Changes, func(a, b engine.Change) int { return cmp.Compare(a.At, b.At) }))
 	})
 }
