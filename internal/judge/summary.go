@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Summary is what a story comes to.
+// Summary counts the lines and the alarms of a story.
 type Summary struct {
 	// Minutes counts those of each server. Judged are those with enough requests, Harmful
 	// those with harm; of these Reported had an alarm, Right the true cause as the primary
