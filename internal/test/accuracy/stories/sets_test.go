@@ -270,6 +270,24 @@ func TestAWindowOfATraceHasTheWantedRate(t *testing.T) {
 	assert.InDelta(t, 200+100, arrivalsBetween(given, 4700, 4900), 0)
 }
 
+// A story that is listed with a load of 35 % has this load, whatever its tenants ask for.
+func TestTheLoadOfAStoryIsTheWantedOne(t *testing.T) {
+	for _, p := range pairs {
+		if Closed(p.traffic) {
+			continue
+		}
+		for seed := range uint64(4) {
+			for _, seconds := range []float64{45 * minute, 4 * hour} {
+				b := newBackground(p.model, p.traffic, 0.35+0.2*float64(seed))
+				b.rate = max(b.rate, leastRate)
+				got, _, _, err := b.arrivals(18_000_000+seed, seconds)
+				require.NoError(t, err)
+				assert.InDelta(t, 1, b.share(got, seconds), 0.1, "%s, %s, load %.2f, seed %d, %.0f s", p.model, p.traffic, b.load, seed, seconds)
+			}
+		}
+	}
+}
+
 func TestBands(t *testing.T) {
 	assert.Equal(t, "20-50 %", Band(0.2))
 	assert.Equal(t, "50-80 %", Band(0.5))
