@@ -47,14 +47,17 @@ type Verdict struct {
 	// Reported is whether harm was reported; Right, whether with a true primary cause;
 	// TopTwo, whether a true cause is among the two strongest.
 	Reported, Right, TopTwo bool
+	// Ours is whether a fault of the story that has begun is a true cause: the rest is
+	// traffic that is too much, which is no merit of the story's fault.
+	Ours bool
 }
 
 // Score is the score of a story.
 type Score struct {
 	*Record
 	Verdicts []Verdict
-	// Delay is the number of windows from the beginning of the harm to the first right
-	// report, Noticed to the first report of harm; +Inf if there was none, NaN without
+	// Delay is the number of windows from the beginning of the harm by the fault to the first
+	// right report, Noticed to the first report of harm; +Inf if there was none, NaN without
 	// harm that has a cause.
 	Delay, Noticed float64
 	// False are alarms while nothing was wrong, Healthy the hours in which an alarm would be
@@ -77,7 +80,7 @@ func score(r *Record) Score {
 			}
 			s.Verdicts = append(s.Verdicts, verdict(r, l, begins))
 		}
-		if len(harmful) > 0 && math.IsNaN(s.Noticed) {
+		if math.IsNaN(s.Noticed) {
 			s.Noticed, s.Delay = delays(r, server, harmful)
 		}
 		s.alarms(server, harmful)
@@ -101,7 +104,7 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 	if len(causes) == 0 {
 		return v
 	}
-	v.Class = causes[0]
+	v.Class, v.Ours = causes[0], injected(r, l, causes)
 	if names := named(l, causes); v.Reported {
 		v.Right = slices.Contains(names, primary(l)) || slices.Contains(names, l.Condition)
 		v.TopTwo = v.Right || slices.ContainsFunc(strongest(l), func(c string) bool { return slices.Contains(names, c) })
@@ -177,6 +180,15 @@ func faulty(r *Record, server int) []stories.Injected {
 	return out
 }
 
+// injected reports whether one of the causes is that of a fault of the server that has
+// begun; in a story without a fault every cause is.
+func injected(r *Record, l *judge.Line, causes []string) bool {
+	faults := faulty(r, l.Server)
+	return len(faults) == 0 || slices.ContainsFunc(faults, func(in stories.Injected) bool {
+		return slices.Contains(causes, in.Cause) && in.At < float64(l.Minute+1)*window
+	})
+}
+
 // drains reports whether every injection of the server has ended, so that the harm is what
 // they left behind.
 func drains(r *Record, l *judge.Line) bool {
@@ -208,7 +220,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 	for i := range harmful {
 		l := &harmful[i]
 		causes := trueCauses(l)
-		if len(causes) == 0 || drains(r, l) {
+		if len(causes) == 0 || drains(r, l) || !injected(r, l, causes) {
 			continue
 		}
 		from, to := float64(l.Minute)*window, float64(l.Minute+1)*window
@@ -219,7 +231,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 					begin = in.At
 				}
 			}
-			if reportedBefore(r, server, begin) {
+			if reportedBefore(r, server, begin) && alarming(l) {
 				noticed = 0
 			}
 		}
