@@ -175,17 +175,6 @@ func (t *table) alarms(scores []Score) {
 	for _, v := range stories.Variants {
 		row(v, func(s *Score) bool { return s.Kind == stories.Healthy && s.Variant == v })
 	}
-	seen := map[string]bool{}
-	for i := range scores {
-		if !scores[i].Recorded && scores[i].Kind == stories.Healthy {
-			seen[scores[i].Model+", "+scores[i].Traffic] = true
-		}
-	}
-	for _, place := range slices.Sorted(maps.Keys(seen)) {
-		for _, band := range stories.Bands() {
-			row(place+", "+band, func(s *Score) bool { return s.Model+", "+s.Traffic == place && stories.Band(s.Load) == band })
-		}
-	}
 }
 
 // silence are the faults that are easily missed.

@@ -55,6 +55,9 @@ func TestTuningAndHeldOutStayApart(t *testing.T) {
 		}
 	}
 	for _, p := range held {
+		for _, spent := range SpentSeeds {
+			assert.False(t, p.Seed >= spent && p.Seed < spent+1_000_000, "%s has a seed that was looked at", p.Name)
+		}
 		assert.False(t, seeds[p.Seed], "%s has the seed of a tuning story", p.Name)
 		assert.False(t, p.Seed >= 1_000 && p.Seed < 8_000_000, "%s has a seed of earlier pages", p.Name)
 	}
