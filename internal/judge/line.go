@@ -27,6 +27,9 @@ type Line struct {
 	Also []string `json:"also,omitempty"`
 	// Pool is what was reported about the pool, where the processor has pools.
 	Pool *Pool `json:"pool,omitempty"`
+	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
+	// part of the output.
+	Missed bool `json:"-"`
 }
 
 // Cause is a reported cause.

@@ -180,6 +180,16 @@ func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
 	return out
 }
 
+// strictAlarms counts the hours in which an objective is missed as well.
+func strictAlarms(scores []Score, keep func(*Score) bool) Alarms {
+	all := slices.Clone(scores)
+	for i := range all {
+		all[i].Healthy += all[i].MissedHours
+		all[i].False = slices.Concat(all[i].False, all[i].Broken)
+	}
+	return falseAlarms(all, keep)
+}
+
 func rightDelay(s *Score) float64 { return s.Delay }
 func anyDelay(s *Score) float64   { return s.Noticed }
 

@@ -64,6 +64,11 @@ type Score struct {
 	// false; both before the first onset only if the story has a fault.
 	False   []judge.Alarm
 	Healthy float64
+	// Broken are the alarms in MissedHours: nothing is wrong, but the traffic is such that
+	// the server misses an objective for longer than two windows, and a report of that is not
+	// false.
+	Broken      []judge.Alarm
+	MissedHours float64
 }
 
 // score compares what was reported with the truth, at the end of each minute.
@@ -277,6 +282,7 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			excused[j] = true
 		}
 	}
+	misses := s.misses(server, minutes)
 	faults := faulty(s.Record, server)
 	for i := range minutes {
 		from, to := float64(i)*window, float64(i+1)*window
@@ -288,14 +294,45 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 		for _, in := range faults {
 			excused[i] = excused[i] || to > in.At
 		}
-		if !excused[i] {
+		switch {
+		case excused[i]:
+		case misses[i]:
+			s.MissedHours += window / 3600
+		default:
 			s.Healthy += window / 3600
 		}
 	}
 	for _, a := range s.Alarms {
 		minute := int((a.At - 1e-9) / window)
-		if a.Server == server && minute < minutes && !excused[minute] {
+		switch {
+		case a.Server != server || minute >= minutes || excused[minute]:
+		case misses[minute]:
+			s.Broken = append(s.Broken, a)
+		default:
 			s.False = append(s.False, a)
 		}
 	}
+}
+
+// misses are the minutes of stretches of three or more in which an objective is missed, and
+// the three after them. A minute alone is chance.
+func (s *Score) misses(server, minutes int) []bool {
+	missed, out := make([]bool, minutes+1), make([]bool, minutes+1)
+	for _, m := range s.Missed {
+		if m[0] == server && m[1] < minutes {
+			missed[m[1]] = true
+		}
+	}
+	for from, to := 0, 0; from < minutes; from = to + 1 {
+		for to = from; missed[to]; {
+			to++
+		}
+		if to-from < grace {
+			continue
+		}
+		for i := from; i < min(to+grace, minutes); i++ {
+			out[i] = true
+		}
+	}
+	return out
 }

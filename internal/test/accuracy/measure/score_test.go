@@ -270,3 +270,27 @@ func TestTooMuchTrafficIsNoMeritOfTheFault(t *testing.T) {
 	curve := curvePoint([]Score{s}, 1.3, func(*Score) bool { return true })
 	assert.Zero(t, curve.reported.Value)
 }
+
+// A report that an objective is missed is not false where it is missed for longer than two
+// windows, and false where it is missed by chance.
+func TestAMissedObjectiveIsNoFalseAlarm(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections = stories.Healthy, nil
+	p := played("slow_steps", "slow_steps")
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		l.Harmful, l.Effect, l.TrueCauses = false, 0, nil
+		l.Missed = i == 5 || i == 6 || i >= 20 && i < 30
+	}
+	p.Alarms = []judge.Alarm{{At: 6*60 + 30, Severity: 2}, {At: 22 * 60, Severity: 2}, {At: 32 * 60, Severity: 2}, {At: 34 * 60, Severity: 2}}
+	s := scored(t, m, p)
+	require.Len(t, s.Missed, 12)
+	assert.Len(t, s.Broken, 2)
+	assert.Len(t, s.False, 2)
+	assert.InDelta(t, 13/60.0, s.MissedHours, 1e-9)
+	assert.InDelta(t, 47/60.0, s.Healthy, 1e-9)
+	all := func(*Score) bool { return true }
+	assert.Equal(t, 4, strictAlarms([]Score{s}, all).warnings)
+	assert.InDelta(t, 1, strictAlarms([]Score{s}, all).hours, 1e-9)
+	assert.Equal(t, 2, falseAlarms([]Score{s}, all).warnings)
+}

@@ -48,6 +48,8 @@ func (t *table) headline(scores []Score) {
 	t.head("without a fault, in 10,000 hours", "warnings and pages", "pages", "hours")
 	t.row("without objectives", perTenThousand(poisson(plain.warnings, plain.hours)), perTenThousand(poisson(plain.pages, plain.hours)), fmt.Sprintf("%.0f", plain.hours))
 	t.row("with objectives", perTenThousand(poisson(promised.warnings, promised.hours)), perTenThousand(poisson(promised.pages, promised.hours)), fmt.Sprintf("%.0f", promised.hours))
+	strict := strictAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives })
+	t.row("the same, and hours in which an objective is really missed", perTenThousand(poisson(strict.warnings, strict.hours)), perTenThousand(poisson(strict.pages, strict.hours)), fmt.Sprintf("%.0f", strict.hours))
 	t.row("all", perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)), fmt.Sprintf("%.0f", a.hours))
 }
 
