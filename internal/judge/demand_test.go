@@ -123,3 +123,18 @@ func TestTooMuchAndAFaultShareTheHarm(t *testing.T) {
 		assert.InDelta(t, 1, line.TrueCauses["slow_steps"]+line.TrueCauses[demand], 0.02, "one cause: the rest is demand")
 	}
 }
+
+// An objective is missed or not, whatever is harm.
+func TestAMissedObjectiveIsKnown(t *testing.T) {
+	for threshold, missed := range map[string]bool{"1ms": true, "1h": false} {
+		story := &Story{Name: "objective", Servers: []engine.Config{overloaded(1)}, Length: 5 * time.Minute, Processor: map[string]any{
+			"objectives": []any{map[string]any{"name": "o", "metric": "vllm.time_to_first_token", "threshold": threshold, "target": 0.9}},
+		}}
+		played, err := Play(t.Context(), story)
+		require.NoError(t, err)
+		for _, line := range played.Lines {
+			assert.False(t, line.Harmful, "the nominal run is the same")
+			assert.Equal(t, missed && line.Requests >= leastInAMean, line.Missed, "%s: %+v", threshold, line)
+		}
+	}
+}

@@ -30,6 +30,9 @@ type Line struct {
 	// open is whether the server may be harmed or not: scrapes fail, or fewer requests count
 	// than are judged and a cause was injected before.
 	open bool
+	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
+	// part of the output.
+	Missed bool `json:"-"`
 }
 
 // Cause is a reported cause.

@@ -152,6 +152,9 @@ func (t *truth) fill(line *Line, tokens float64) {
 	line.TrueCauses = map[string]float64{}
 	h := assess(a, w, t.objectives)
 	line.open = t.open(line, h.judged)
+	for i, o := range t.objectives {
+		line.Missed = line.Missed || h.judged && a.missed(i) > 1-o.target
+	}
 	base := w
 	overloaded := t.queue.exceeded(float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
 	if overloaded {
