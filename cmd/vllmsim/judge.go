@@ -91,7 +91,7 @@ func judgeFile(ctx context.Context, path string) judged {
 	}
 	story, err := judge.FromScenario(&sc)
 	if err != nil {
-		return judged{err: fmt.Errorf("%s: %w", path, err)}
+		return judged{err: err}
 	}
 	played, err := judge.Play(ctx, story)
 	if err != nil {

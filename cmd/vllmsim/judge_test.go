@@ -65,7 +65,7 @@ func TestJudgePrintsALineForEachMinuteAndASummary(t *testing.T) {
 	summary := lines[14]["summary"].(map[string]any)
 	assert.Equal(t, "slow", lines[14]["scenario"])
 	for key, want := range map[string]float64{
-		"minutes": 14, "judged": 14, "harmful": 5, "alarms_with_harm": 1, "alarms_without_harm": 0, "healthy_hours": 0.15,
+		"minutes": 14, "judged": 14, "harmful": 5, "alarms_with_harm": 1, "alarms_without_harm": 0, "alarms_not_judged": 0, "healthy_hours": 0.133,
 	} {
 		assert.InDelta(t, want, summary[key], 1e-9, key)
 	}
@@ -91,9 +91,9 @@ func TestJudgePlaysTheOtherFilesWhereOneIsWrong(t *testing.T) {
 	good := writeScenario(t, "good", strings.Split(slowScenario, "changes")[0])
 	for want, text := range map[string]string{
 		"bad.yaml:2: length: want a duration":    "about: x\nlength: 5\nworkload: {rate: 1}\n",
-		"bad.yaml: processor: ":                  "about: x\nlength: 5m\nworkload: {rate: 1}\nprocessor: {window: 5}\n",
+		"bad.yaml:4: processor: ":                "about: x\nlength: 5m\nworkload: {rate: 1}\nprocessor: {window: 5}\n",
 		"no_such_setting":                        "about: x\nlength: 5m\nworkload: {rate: 1}\nprocessor: {no_such_setting: 5}\n",
-		"scrape_interval 10m0s is not between":   "about: x\nlength: 5m\nworkload: {rate: 1}\nscrape_interval: 10m\n",
+		"scrape_interval: 10m0s is not between":  "about: x\nlength: 5m\nworkload: {rate: 1}\nscrape_interval: 10m\n",
 		"effect.stall: no value of it does more": "about: x\nlength: 5m\nworkload: {rate: 1}\nchanges: [{at: 1m, effect: {stall: 2}}]\n",
 	} {
 		code, lines, stderr := judgeAll(t, writeScenario(t, "bad", text), good, filepath.Join(t.TempDir(), "none.yaml"))
@@ -130,4 +130,26 @@ func TestServeRefusesEffects(t *testing.T) {
 	var out, errs bytes.Buffer
 	assert.Equal(t, 1, run(t.Context(), []string{"serve", "-scenario", file, "-for", "1s", "-listen", "127.0.0.1:0"}, &out, &errs))
 	assert.Contains(t, errs.String(), `effect: a server does not seek the values of clock at 1m0s; "vllmsim judge" does and prints them: write these under set`)
+}
+
+// Each mistake gives one sentence with the file, the line and the key.
+func TestJudgeNamesTheLineOfAMistake(t *testing.T) {
+	const head = "about: x\nlength: 5m\nworkload: {rate: 5}\n"
+	for text, want := range map[string]string{
+		"processor: {windw: 1m}":              ":4: processor: unknown keys: windw",
+		"processor: {window: soon}":           `:4: processor: window: "soon" is not a duration`,
+		"processor:\n  pool: {intervall: 3s}": ":5: processor: pool: unknown keys: intervall",
+		"processor:\n  objectives: [{name: o, metric: nope, threshold: 1s, target: 0.9}]": `:5: processor: objective "o": the metric "nope" is not a histogram of latencies`,
+		"scrape_interval: 10m":                     ":4: scrape_interval: 10m0s is not between 1s and 5m0s",
+		"changes: [{at: 6m, set: {clock: 0.5}}]":   ":4: changes[0].at: 6m0s is not between 0s and 5m0s",
+		"changes:\n  - {at: 1m, set: {clok: 0.5}}": ":5: changes[0].set.clok: unknown key: want one of",
+	} {
+		file := writeScenario(t, "wrong", head+text+"\n")
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 1, run(t.Context(), []string{"judge", file}, &stdout, &stderr))
+		assert.Empty(t, stdout.String())
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		assert.Len(t, lines, 2, "%s", stderr.String())
+		assert.Contains(t, lines[0], "vllmsim judge: "+file+want)
+	}
 }

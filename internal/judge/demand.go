@@ -2,40 +2,65 @@ package judge
 
 // queue follows how many requests wait for room, and finds the stretches in which arrivals
 // exceed capacity.
+//
+// For longer than two windows more has arrived than was served if the queue was never empty
+// in them, and is as long at their end as ever in them, but for a tenth. A burst that only
+// drains is shorter then.
 type queue struct {
 	window float64
 	at     float64
-	// since is when the queue was last empty, and first what waited a moment later; busy is
-	// whether it has not been empty since.
-	busy  bool
-	since float64
-	first int
-	// until is the last time at which it was not shorter than at the beginning.
-	until     float64
+	// recent are the samples of the last two windows since it was last empty.
+	recent []waited
+	// over is whether arrivals have exceeded capacity since it was last empty, since when
+	// they did so first.
+	over      bool
+	since     float64
 	stretches [][2]float64
+}
+
+// asLong is the share of its greatest length at which a queue is as long: lengths vary by
+// chance.
+const asLong = 0.9
+
+// waited is a sample of the length of the queue.
+type waited struct {
+	at float64
+	n  int
 }
 
 // sample takes the length of the queue at a time.
 func (q *queue) sample(at float64, waiting int) {
 	q.at = at
-	switch {
-	case waiting == 0:
+	if waiting == 0 {
 		q.close()
-	case !q.busy:
-		q.busy, q.since, q.first, q.until = true, at, waiting, at
-	case waiting >= q.first:
-		q.until = at
+		return
 	}
+	if q.over {
+		return
+	}
+	q.recent = append(q.recent, waited{at, waiting})
+	for len(q.recent) > 2 && at-q.recent[1].at > 2*q.window {
+		q.recent = q.recent[1:]
+	}
+	first := q.recent[0].at
+	if at-first <= 2*q.window {
+		return
+	}
+	for _, s := range q.recent {
+		if asLong*float64(s.n) > float64(waiting) {
+			return
+		}
+	}
+	q.over, q.since = true, first
 }
 
-// close ends a busy period. Arrivals exceeded capacity in it if for longer than two windows
-// the queue was neither empty nor shorter at the end than at the beginning. Then what they
-// wait for is demand up to the end of the period.
+// close ends a busy period. What waited since arrivals exceeded capacity waited for that,
+// also while the queue drained.
 func (q *queue) close() {
-	if q.busy && q.until-q.since > 2*q.window {
+	if q.over {
 		q.stretches = append(q.stretches, [2]float64{q.since, q.at})
 	}
-	q.busy = false
+	q.over, q.recent = false, q.recent[:0]
 }
 
 // exceeded reports whether arrivals exceeded capacity within a time.

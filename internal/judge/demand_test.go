@@ -36,6 +36,30 @@ func TestArrivalsExceedCapacityWhereTheQueueStays(t *testing.T) {
 		return 20
 	}).stretches, "it is empty now and then")
 	assert.Empty(t, sampled(func(at float64) int { return max(0, 500-int(at)) }).stretches, "it only drains")
+	// More arrives for 20 s, and what waits then drains in three windows.
+	burst := func(begin float64) func(at float64) int {
+		return func(at float64) int {
+			switch at -= begin; {
+			case at < 0 || at >= 200:
+				return 0
+			case at < 20:
+				return 9 * int(at+1)
+			default:
+				return 200 - int(at)
+			}
+		}
+	}
+	assert.Empty(t, sampled(burst(100)).stretches, "a burst that drains")
+	// After a burst that has not quite drained, it grows slowly from 250 s on.
+	again := sampled(func(at float64) int {
+		if at >= 250 && at < 450 {
+			return burst(100)(at) + int(at-250)/2
+		}
+		return burst(100)(at)
+	})
+	require.Len(t, again.stretches, 1)
+	assert.InDelta(t, 260, again.stretches[0][0], 30, "from when on it grows")
+	assert.InDelta(t, 450, again.stretches[0][1], 0)
 	// It grows for 150 s, and then drains: harm lasts to the end.
 	grows := sampled(func(at float64) int {
 		switch {
@@ -91,11 +115,26 @@ func TestTooMuchAndAFaultShareTheHarm(t *testing.T) {
 	for _, line := range played.Lines[:5] {
 		assert.Equal(t, map[string]float64{demand: 1}, line.TrueCauses)
 	}
-	// What has not ended at the end of the story counts with its age, with and without the
+	// What has not ended ten minutes after the end counts with its age, with and without the
 	// fault: only before it can the shares be seen.
-	for _, line := range played.Lines[10:13] {
+	for _, line := range played.Lines[10:16] {
 		assert.Greater(t, line.TrueCauses["slow_steps"], 0.3, "%+v", line)
 		assert.Greater(t, line.TrueCauses[demand], 0.3)
 		assert.InDelta(t, 1, line.TrueCauses["slow_steps"]+line.TrueCauses[demand], 0.02, "one cause: the rest is demand")
+	}
+}
+
+// An objective is missed or not, whatever is harm.
+func TestAMissedObjectiveIsKnown(t *testing.T) {
+	for threshold, missed := range map[string]bool{"1ms": true, "1h": false} {
+		story := &Story{Name: "objective", Servers: []engine.Config{overloaded(1)}, Length: 5 * time.Minute, Processor: map[string]any{
+			"objectives": []any{map[string]any{"name": "o", "metric": "vllm.time_to_first_token", "threshold": threshold, "target": 0.9}},
+		}}
+		played, err := Play(t.Context(), story)
+		require.NoError(t, err)
+		for _, line := range played.Lines {
+			assert.False(t, line.Harmful, "the nominal run is the same")
+			assert.Equal(t, missed && line.Requests >= leastInAMean, line.Missed, "%s: %+v", threshold, line)
+		}
 	}
 }

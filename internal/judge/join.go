@@ -8,6 +8,8 @@ type join struct {
 	minutes []minute
 	// alone is what a request takes on the idle nominal server.
 	alone func(*seen) seen
+	// until bounds the arrivals that count; 0 for all.
+	until float64
 	// counted takes the requests that count instead, where it is set.
 	counted func(in []*seen)
 }
@@ -59,6 +61,9 @@ func (j *join) count(in []*seen) {
 		if s.refused {
 			return
 		}
+	}
+	if j.until > 0 && in[actual].arrived >= j.until {
+		return
 	}
 	if j.counted != nil {
 		j.counted(in)

@@ -27,6 +27,12 @@ type Line struct {
 	Also []string `json:"also,omitempty"`
 	// Pool is what was reported about the pool, where the processor has pools.
 	Pool *Pool `json:"pool,omitempty"`
+	// open is whether the server may be harmed or not: scrapes fail, or fewer requests count
+	// than are judged and a cause was injected before.
+	open bool
+	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
+	// part of the output.
+	Missed bool `json:"-"`
 }
 
 // Cause is a reported cause.

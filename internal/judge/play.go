@@ -51,7 +51,8 @@ func (s *Story) check() error {
 }
 
 // Play plays a story: it seeks the values that are asked for, runs the servers with and
-// without each cause, and compares. Two plays of the same story give the same.
+// without each cause, and compares. Two plays of the same story give the same. Errors name
+// the invalid part of the story or the setting that the processor refuses.
 func Play(ctx context.Context, story *Story) (*Played, error) {
 	s := *story
 	if s.Interval == 0 {
@@ -139,6 +140,9 @@ func (p *player) play(ctx context.Context) error {
 		minute++
 	}
 	for _, one := range p.servers {
+		if err := one.truth.finish(ctx, float64(minutes)*minuteSeconds); err != nil {
+			return err
+		}
 		one.truth.close()
 	}
 	p.judge()

@@ -170,3 +170,42 @@ func TestWhatIsKeptDoesNotGrow(t *testing.T) {
 	assert.Less(t, most, 100, "no more than what is under way")
 	assert.InDelta(t, 6*60, truth.join.at(60).in[actual].requests, 80, "the nominal stream")
 }
+
+// What a request takes at the end of a story is what it takes where the story goes on.
+func TestTheEndOfAStoryIsJudgedAsItsMiddle(t *testing.T) {
+	for name, of := range map[string]struct {
+		cfg       engine.Config
+		injection Injection
+		objective string
+	}{
+		"a queue that grows": {overloaded(6), Injection{Parameter: engine.ParamBandwidth, Value: 0.5, At: 200}, "1s"},
+		// Within the objective there is no harm, however many have not ended yet.
+		"slow answers": {chatServer(6, 3), Injection{Parameter: engine.ParamBandwidth, Value: 0.3, At: 200}, "500ms"},
+		"clients that try again": {func() engine.Config {
+			cfg := overloaded(4)
+			cfg.Workload.Timeout, cfg.Workload.Retries, cfg.Workload.RetryAfter = 20, 2, 5
+			return cfg
+		}(), Injection{Parameter: engine.ParamErrorRate, Value: 0.3, At: 200}, "1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := &Story{
+				Name: name, Servers: []engine.Config{of.cfg}, Length: 6 * time.Minute, Injections: []Injection{of.injection},
+				Processor: map[string]any{"objectives": []any{map[string]any{
+					"name": "gap", "metric": "vllm.inter_token_latency", "threshold": of.objective, "target": 0.95,
+				}}},
+			}
+			short, err := Play(t.Context(), story)
+			require.NoError(t, err)
+			story.Length = 16 * time.Minute
+			long, err := Play(t.Context(), story)
+			require.NoError(t, err)
+			for i := range short.Lines {
+				a, b := &short.Lines[i], &long.Lines[i]
+				assert.Equal(t, b.Requests, a.Requests, "minute %d", i)
+				assert.InDelta(t, b.Effect, a.Effect, 0.01*b.Effect+0.01, "minute %d", i)
+				assert.Equal(t, b.Harmful, a.Harmful, "minute %d", i)
+			}
+			assert.Len(t, short.Lines, 6)
+		})
+	}
+}

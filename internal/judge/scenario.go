@@ -1,17 +1,23 @@
 package judge
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
-// FromScenario returns the story of a scenario file.
+// FromScenario returns the story of a scenario file. Errors name the file.
 func FromScenario(sc *scenario.Scenario) (*Story, error) {
+	if err := checkProcessor(sc.Processor); err != nil {
+		return nil, fmt.Errorf("%s: %w", sc.ProcessorAt, err)
+	}
 	cfg := sc.Config
 	cfg.Dialect, cfg.Version = dialect, ShownVersion
 	cfg.Changes = nil
 	servers, err := cfg.Simulations()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", sc.Name, err)
 	}
 	for i := range servers {
 		servers[i].Changes = nil
@@ -24,4 +30,15 @@ func FromScenario(sc *scenario.Scenario) (*Story, error) {
 		s.Faults = append(s.Faults, Fault{FaultKind(f.Kind), f.At, f.Until})
 	}
 	return s, nil
+}
+
+// checkProcessor reports what is wrong with settings, which is known of some only when a
+// processor starts.
+func checkProcessor(settings map[string]any) error {
+	ctx := context.Background()
+	p, err := NewProcessor(ctx, settings)
+	if err != nil {
+		return err
+	}
+	return p.Close(ctx)
 }

@@ -121,7 +121,7 @@ type search struct {
 	in         Injection
 	faults     []Fault
 	objectives []objective
-	// from and until bound the arrivals that count; the runs end at until.
+	// from and until bound the arrivals that count.
 	from, until float64
 	usual       []*seen
 	tried       int
@@ -156,8 +156,13 @@ func (f *search) play(ctx context.Context, changes []engine.Change, done func(*s
 			break
 		}
 	}
+	err = finish(ctx, []*world{w}, f.until, func(to float64) error {
+		err := w.advance(to)
+		w.settle()
+		return err
+	})
 	w.close()
-	return nil
+	return err
 }
 
 // try returns the effect of a value.

@@ -75,10 +75,14 @@ type Alarm struct {
 	Condition, Cause string
 }
 
-// Sought is the result of the search for a severity.
+// Sought is the result of the search for the value of a parameter with a wanted effect.
 type Sought struct {
-	Parameter string  `json:"parameter"`
-	Wanted    float64 `json:"wanted"`
-	Got       float64 `json:"got"`
-	Value     float64 `json:"value"`
+	// Parameter is the name of the parameter in scenario files.
+	Parameter string `json:"parameter"`
+	// Wanted and Got are the effect that was asked for and that of Value, as multiples of
+	// the bar of harm. Where no value has the wanted effect, Value is the nearest one.
+	Wanted float64 `json:"wanted"`
+	Got    float64 `json:"got"`
+	// Value is in the unit of the parameter.
+	Value float64 `json:"value"`
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Summary is what a story comes to.
+// Summary counts the lines and the alarms of a story.
 type Summary struct {
 	// Minutes counts those of each server. Judged are those with enough requests, Harmful
 	// those with harm; of these Reported had an alarm, Right the true cause as the primary
@@ -21,11 +21,14 @@ type Summary struct {
 	// the end of its first minute to the end of the first minute with an alarm, in windows of
 	// the processor.
 	DelayWindows []float64 `json:"delay_windows"`
-	// AlarmsWithHarm and AlarmsWithoutHarm count the alarms at whose minute, or the one
-	// before, the server had harm or not.
+	// AlarmsWithHarm count the alarms at whose minute, or the one before, the server had
+	// harm, AlarmsWithoutHarm those in a healthy minute, and AlarmsNotJudged all others.
 	AlarmsWithHarm    int `json:"alarms_with_harm"`
 	AlarmsWithoutHarm int `json:"alarms_without_harm"`
-	// HealthyHours are those of judged minutes without harm.
+	AlarmsNotJudged   int `json:"alarms_not_judged"`
+	// HealthyHours are those of minutes in which an alarm is one without harm: there was no
+	// harm in them nor in the minute before, no scrape failed in them nor in the window before,
+	// and they were judged or nothing was injected yet.
 	HealthyHours float64 `json:"healthy_hours"`
 	// Sought is what was found for each effect.
 	Sought []Sought `json:"sought"`
@@ -66,15 +69,11 @@ func (p *Played) Summary() Summary {
 	// since is, by server, the first minute of the present stretch of harm; -1 where it was
 	// reported already.
 	since := map[int]int{}
-	healthy := 0
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		s.Minutes++
 		if l.Requests >= leastInAMean {
 			s.Judged++
-			if !l.Harmful {
-				healthy++
-			}
 		}
 		if !l.Harmful {
 			delete(since, l.Server)
@@ -101,14 +100,24 @@ func (p *Played) Summary() Summary {
 			s.TopTwo++
 		}
 	}
-	s.HealthyHours = round(float64(healthy) / 60)
+	healthy := map[[2]int]bool{}
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		if !l.open && !l.Harmful && !harmful[[2]int{l.Server, l.Minute - 1}] {
+			healthy[[2]int{l.Server, l.Minute}] = true
+		}
+	}
+	s.HealthyHours = round(float64(len(healthy)) / 60)
 	for _, a := range p.Alarms {
 		// An alarm at the end of a minute belongs to it.
 		minute := max(0, int((a.At-1e-6)/minuteSeconds))
-		if harmful[[2]int{a.Server, minute}] || harmful[[2]int{a.Server, minute - 1}] {
+		switch {
+		case harmful[[2]int{a.Server, minute}] || harmful[[2]int{a.Server, minute - 1}]:
 			s.AlarmsWithHarm++
-		} else {
+		case healthy[[2]int{a.Server, minute}]:
 			s.AlarmsWithoutHarm++
+		default:
+			s.AlarmsNotJudged++
 		}
 	}
 	return s

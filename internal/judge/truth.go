@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,6 +102,17 @@ func (t *truth) advanceRun(i int, to float64) error {
 	return w.advance(to)
 }
 
+// finish goes on after the end of the story. What arrives then does not count.
+func (t *truth) finish(ctx context.Context, end float64) error {
+	t.join.until = end
+	return finish(ctx, t.runs, end, func(to float64) error {
+		if err := t.advance(to); err != nil {
+			return err
+		}
+		return t.advanceOthers(to)
+	})
+}
+
 // forget drops what cannot count any more, for runs of an open loop: there, a request
 // arrives at the same time in all runs that have it.
 func (t *truth) forget(now float64) {
@@ -139,6 +151,10 @@ func (t *truth) fill(line *Line, tokens float64) {
 	line.Requests = int(a.requests)
 	line.TrueCauses = map[string]float64{}
 	h := assess(a, w, t.objectives)
+	line.open = t.open(line, h.judged)
+	for i, o := range t.objectives {
+		line.Missed = line.Missed || h.judged && a.missed(i) > 1-o.target
+	}
 	base := w
 	overloaded := t.queue.exceeded(float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
 	if overloaded {
@@ -164,6 +180,19 @@ func (t *truth) fill(line *Line, tokens float64) {
 	}
 	maps.DeleteFunc(line.TrueCauses, func(_ string, share float64) bool { return share < leastShare })
 	line.Also = t.also(line, a, w, tokens)
+}
+
+// open reports whether it is not known that a minute without harm is healthy.
+func (t *truth) open(line *Line, judged bool) bool {
+	from, to := float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds
+	for _, f := range t.story.Faults {
+		if f.Kind != Missed && f.At < to && f.Until+t.queue.window > from {
+			return true
+		}
+	}
+	return !judged && slices.ContainsFunc(t.story.Injections, func(in Injection) bool {
+		return in.At < to && CauseOf(in.Parameter) != "" && (len(in.Servers) == 0 || slices.Contains(in.Servers, line.Server))
+	})
 }
 
 // also returns other names for true causes.

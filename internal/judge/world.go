@@ -2,6 +2,8 @@ package judge
 
 import (
 	"cmp"
+	"context"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/observed"
@@ -133,6 +135,39 @@ func (w *world) settle() {
 		live[o.First] = true
 	}
 	w.requests.settle(live, w.server.Now())
+}
+
+// afterwards is how long a story goes on after its end, in seconds, for the requests that
+// have not ended.
+const afterwards = 600.0
+
+// finish goes on after the end until what arrived before it has ended in all worlds, for
+// ten minutes at most: how long a request takes is only known then.
+func finish(ctx context.Context, worlds []*world, end float64, advance func(to float64) error) error {
+	pending := func(w *world) bool { return w.pending(end) }
+	for share := 1.0 / 128; share <= 1 && slices.ContainsFunc(worlds, pending); share *= 2 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := advance(end + share*afterwards); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pending reports whether a request that arrived before a time has not ended.
+func (w *world) pending(before float64) bool {
+	for _, a := range w.requests.open {
+		if a.arrived+w.requests.born < before {
+			return true
+		}
+	}
+	if w.gone() {
+		return false
+	}
+	unfinished := w.server.Unfinished()
+	return len(unfinished) > 0 && unfinished[0].Arrived+w.born < before
 }
 
 // close counts unfinished requests by their age.

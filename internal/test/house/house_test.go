@@ -69,6 +69,19 @@ var forbidden = map[string][]edge{
 		{"receiver/vllmreceiver/internal/normalize", "./receiver/other"},
 	},
 	"receiver-emit": {{"receiver/vllmreceiver/internal/emit", "./receiver/vllmreceiver"}},
+	"simulator-engine": {
+		{"internal/vllmsim/engine", "./internal/vllmsim/scenario"},
+		{"internal/vllmsim/observed", "./processor/vllmprocessor"},
+	},
+	"simulator": {
+		{"internal/vllmsim/traffic", "./internal/judge"},
+		{"internal/vllmsim/fidelity", "./processor/vllmprocessor"},
+	},
+	"no-recordings": {
+		{"internal/vllmsim/profile", "./internal/vllmsim/realruns"},
+		{"internal/judge", "./internal/vllmsim/realruns"},
+	},
+	"simulator-recordings": {{"internal/vllmsim/realruns", "./processor/vllmprocessor"}},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
 		{"internal/judge", "./internal/test/captures"},
@@ -143,6 +156,9 @@ var allowed = []edge{
 	{"internal/test/accuracy/measure", "./internal/judge"},
 	{"internal/judge", "./processor/vllmprocessor"},
 	{"internal/judge", "./internal/vllmsim/engine"},
+	{"internal/vllmsim/engine", "./internal/vllmsim/observed"},
+	{"internal/vllmsim/scenario", "./internal/vllmsim/traffic"},
+	{"internal/vllmsim/realruns", "./internal/judge"},
 	{"cmd/demo", "./internal/vllmsim"},
 }
 
@@ -173,7 +189,8 @@ func TestEachPackageHasItsPlaceOnTheDataPath(t *testing.T) {
 	var places []string
 	for name, r := range rules(t) {
 		step := strings.HasPrefix(name, "receiver-") || strings.HasPrefix(name, "processor-") ||
-			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") || name == "shared" || name == "content" || name == "judge"
+			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") ||
+			strings.HasPrefix(name, "simulator") || name == "shared" || name == "content" || name == "judge"
 		if step {
 			places = append(places, r.Files...)
 		}
@@ -205,7 +222,7 @@ func packagesBelow(t *testing.T, top string) []string {
 		}
 		name = filepath.ToSlash(name)
 		switch {
-		case name == "internal/test", name == "internal/vllmsim", entry.Name() == "metadata", entry.Name() == "metadatatest", entry.Name() == "testdata":
+		case name == "internal/test", entry.Name() == "metadata", entry.Name() == "metadatatest", entry.Name() == "testdata":
 			return filepath.SkipDir
 		case entry.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"), !strings.Contains(name, "internal/"):
 			return nil

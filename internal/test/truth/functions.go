@@ -231,8 +231,25 @@ func cancelled(w *Window, _ map[string]string) Answer {
 	return within(max(0, left-missed)/w.Elapsed(), (left+missed)/w.Elapsed())
 }
 
+// iterationTokens counts the steps with output. Where a request that failed before its first
+// token has one, its prompt counts in a step, which may have no other output.
 func iterationTokens(w *Window, _ map[string]string) Answer {
-	steps := w.sum(engine.EventStep, func(e *engine.Event) float64 { return min(1, float64(e.Step.Generated)) })
+	type step struct {
+		engine int
+		at     float64
+	}
+	prompts := map[step]bool{}
+	for _, e := range w.happened {
+		if e.Kind == engine.EventFirst {
+			prompts[step{e.Engine, e.At}] = true
+		}
+	}
+	steps := w.sum(engine.EventStep, func(e *engine.Event) float64 {
+		if e.Step.Generated > 0 || prompts[step{e.Engine, e.At}] {
+			return 1
+		}
+		return 0
+	})
 	answer := ratio(w.sum(engine.EventStep, generated)+w.sum(engine.EventFirst, computed), steps)
 	if w.Case.Config.APIServers > 1 && !w.Case.before("0.12.0") && len(answer.intervals) > 0 {
 		return within(0, answer.intervals[0][1]) // The mean of the parts of a step.

@@ -89,7 +89,7 @@ func TestConversationsArePutTogetherFromTheirRequests(t *testing.T) {
 		// could be as short as 48.
 		{number: 3, prompt: 170, output: 10, sent: 2.005, ended: 3},
 		{number: 3, prompt: 60, output: 10, sent: 2.02, ended: 3.5},
-		// Nobody was answered at that moment: a conversation whose beginning is not known.
+		// No client was answered at that moment: a conversation whose beginning is not known.
 		{number: 3, prompt: 500, output: 10, sent: 9, ended: 10},
 		{number: 5, prompt: 200, output: 10, sent: 3.1, ended: 4},
 	}

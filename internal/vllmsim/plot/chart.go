@@ -56,11 +56,14 @@ const (
 	left, right, top, bottom = 78, 34, 78, 62
 	plotWidth, plotHeight    = width - left - right, height - top - bottom
 	legendLine, legendGap    = 28, 8
+	legendRow, legendRows    = 18, 2 // More rows make the picture higher.
 )
 
 // svg draws the chart. It fails where a point lies outside the axes, which then
 // need other limits.
 func (c chart) svg() ([]byte, error) {
+	more := legendRow * max(0, (len(c.lines)+1)/2-legendRows)
+	top, height := top+more, height+more
 	var b bytes.Buffer
 	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s" font-family="sans-serif" font-size="13" fill="#333333">`,
@@ -73,7 +76,7 @@ func (c chart) svg() ([]byte, error) {
 		put(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, x, top+plotHeight+19, escape(m.label))
 	}
 	for _, m := range c.y.marks {
-		y := top + plotHeight*(1-c.y.share(m.at))
+		y := float64(top) + plotHeight*(1-c.y.share(m.at))
 		put(`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#e3e3e3"/>`, left, y, left+plotWidth, y)
 		put(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`, left-8, y+4.5, escape(m.label))
 	}
@@ -86,7 +89,7 @@ func (c chart) svg() ([]byte, error) {
 			dashes = ` stroke-dasharray="6 4"`
 		}
 		// Two entries side by side.
-		x, y := left+i%2*plotWidth/2, 44+i/2*18
+		x, y := left+i%2*plotWidth/2, 44+i/2*legendRow
 		put(`<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x, y, x+legendLine, y, s.color, dashes)
 		put(`<text x="%d" y="%.1f">%s</text>`, x+legendLine+legendGap, float64(y)+4.5, escape(s.name))
 		put(`<polyline fill="none" stroke="%s" stroke-width="2"%s points="`, s.color, dashes)
@@ -95,9 +98,12 @@ func (c chart) svg() ([]byte, error) {
 			if !(x >= 0 && x <= 1 && y >= 0 && y <= 1) {
 				return nil, fmt.Errorf("%s: %s: the point at %v, %v lies outside the axes", c.title, s.name, p.x, p.y)
 			}
-			put("%.1f,%.1f", left+plotWidth*x, top+plotHeight*(1-y))
+			put("%.1f,%.1f", left+plotWidth*x, float64(top)+plotHeight*(1-y))
 		}
 		put(`"/>`)
+		if len(s.points) == 1 { // A line of one point would not be seen.
+			put(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, left+plotWidth*c.x.share(s.points[0].x), float64(top)+plotHeight*(1-c.y.share(s.points[0].y)), s.color)
+		}
 	}
 	put("</svg>")
 	return b.Bytes(), nil

@@ -66,3 +66,15 @@ func TestPointsLieWhereTheAxesSay(t *testing.T) {
 	_, err = c.svg()
 	require.ErrorContains(t, err, "a < b: first: the point at 101, 1 lies outside the axes")
 }
+
+// A legend of more than two rows moves the plot down, and a line of one point is a dot.
+func TestALongLegendHasRoom(t *testing.T) {
+	c := chart{title: "t", x: axis{least: 0, most: 1}, y: axis{least: 0, most: 1}}
+	for range 5 {
+		c.lines = append(c.lines, series{"line", "#000000", false, []point{{0, 1}}})
+	}
+	picture, err := c.svg()
+	require.NoError(t, err)
+	assert.Contains(t, string(picture), `height="458"`)
+	assert.Contains(t, string(picture), `<circle cx="78.0" cy="96.0"`)
+}

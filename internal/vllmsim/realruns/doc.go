@@ -6,6 +6,6 @@
 // there are any, and by the gauges otherwise. The processor reads the result at each
 // interval, as our receiver would have sent it, in the time of the recording.
 //
-// Recordings are the only truth about the diagnosis that no simulator made. They are read
-// from a folder next to the checkout and are no part of the project.
+// Recordings show the diagnosis on real servers, and their truth comes from no simulator. They
+// are read from a folder next to the checkout and are not part of the project.
 package realruns

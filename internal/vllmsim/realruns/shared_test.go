@@ -130,7 +130,7 @@ func TestTheTruthsAreInTheRecordings(t *testing.T) {
 
 	for _, name := range []string{"llama70b-tp1-16", "llama70b-tp4-16", "llama70b-tp8-64", "deepseek-tp4-1"} {
 		_, last := waits(name, 0, 1)
-		assert.InDelta(t, -1, last, 0, "%s: nobody waits", name)
+		assert.InDelta(t, -1, last, 0, "%s: no request waits", name)
 	}
 	_, last := waits("llama70b-tp1-128", 0, 1)
 	assert.LessOrEqual(t, last, 3.1)

@@ -50,8 +50,8 @@ func (s *Scenario) readChange(n *node) error {
 	}
 	err := n.mapping(
 		span("at", &in.At, 0, s.horizon()),
-		span("over", &in.Over, 0, s.horizon()),
-		span("until", &in.Until, 0, s.horizon()),
+		span("over", &in.Over, 0, week),
+		span("until", &in.Until, 0, week),
 		numbers("engines", &in.Engines, max(1, s.Config.Engines), "engines"),
 		numbers("servers", &in.Servers, max(1, s.Config.Targets), "servers"),
 		field{"set", func(n *node) error {
@@ -83,12 +83,16 @@ func (s *Scenario) readChange(n *node) error {
 	case in.At+in.Over > in.Until || in.Until <= in.At:
 		return n.errorf("until: it must not be before the end of the ramp, at plus over, nor at the time of the change")
 	}
-	for _, one := range set {
+	for i, one := range set {
 		key := "set." + one.Parameter.String()
 		if one.Effect > 0 {
 			key = "effect." + one.Parameter.String()
 		}
 		switch {
+		case slices.ContainsFunc(set[:i], func(other Injection) bool { return other.Parameter == one.Parameter }):
+			return n.errorf("%s: it has a value under set as well; want one of them", key)
+		case one.Effect > 0 && in.At+in.Over >= s.horizon().Seconds():
+			return n.errorf("%s: the story ends before the ramp does, at plus over, so that no harm can be measured; give the value under set", key)
 		case len(in.Engines) > 0 && !one.Parameter.PerEngine():
 			return n.errorf("%s: it belongs to the whole server, so that engines cannot be named", key)
 		case in.Over > 0 && slices.Contains(noRamp, one.Parameter):
@@ -149,13 +153,13 @@ func numbers(name string, into *[]int, of int, things string) field {
 }
 
 // settings are what a key has, whatever it is.
-func settings(name string, set func(map[string]any)) field {
+func settings(name string, set func(*node, map[string]any)) field {
 	return field{name, func(n *node) error {
 		var all map[string]any
 		if err := n.yaml.Decode(&all); err != nil {
 			return n.errorf("want keys and values")
 		}
-		set(all)
+		set(n, all)
 		return nil
 	}}
 }

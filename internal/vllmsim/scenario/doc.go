@@ -35,6 +35,8 @@ type Scenario struct {
 	// processor, for "vllmsim judge"; a server ignores both.
 	Interval  time.Duration
 	Processor map[string]any
+	// ProcessorAt is the file and the line of these settings.
+	ProcessorAt string
 	// Notes are sentences for the user, such as that a key has no effect.
 	Notes []string
 }

@@ -127,11 +127,19 @@ changes:
 		`{at: 1m, servers: [0, 0], set: {clock: 2}}`:     "0 is there twice",
 		`{at: 1m}`:                  "set: missing; give the parameters that change, or under effect what their harm is to be",
 		`{at: 2h, set: {clock: 1}}`: "is not between 0s and 1h0m0s",
+		`{at: 1m, set: {clock: 0.5}, effect: {clock: 2}}`: "f.yaml:4: changes[0]: effect.clock: it has a value under set as well; want one of them",
+		`{at: 1h, effect: {clock: 2}}`:                    "effect.clock: the story ends before the ramp does",
+		`{at: 1m, over: 2h, effect: {clock: 2}}`:          "effect.clock: the story ends before the ramp does",
 	} {
 		_, err := parse("f.yaml", []byte(head+"changes: ["+text+"]\n"))
 		assert.ErrorContains(t, err, want, text)
 	}
+	// A ramp may be longer than what is played of it, and a change need not end in the story.
+	cut, err := parse("f.yaml", []byte(head+"changes: [{at: 1m, over: 2h, until: 3h, set: {clock: 0.5}}]\n"))
+	require.NoError(t, err)
+	assert.Equal(t, Injection{Parameter: engine.ParamClock, At: 60, Over: 7200, Until: 10800, Value: 0.5}, cut.Injections[0])
 	for text, want := range map[string]string{
+		"scrape_interval: 61m":  "scrape_interval: 1h1m0s is not between 1s and 1h0m0s",
 		"scrape_interval: 10ms": "scrape_interval: 10ms is not between 1s and 1h0m0s",
 		"processor: [1]":        "processor: want keys and values",
 	} {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -43,8 +44,13 @@ func (s *Scenario) read(n *node) error {
 		}},
 		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
-		field{"scrape_interval", func(n *node) (err error) { s.Interval, err = n.duration(time.Second, time.Hour); return err }},
-		settings("processor", func(all map[string]any) { s.Processor = all }),
+		field{"scrape_interval", func(n *node) (err error) {
+			s.Interval, err = n.duration(time.Second, min(time.Hour, s.horizon()))
+			return err
+		}},
+		settings("processor", func(n *node, all map[string]any) {
+			s.Processor, s.ProcessorAt = all, fmt.Sprintf("%s:%d", n.path, n.yaml.Line)
+		}),
 		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
 		field{"faults", s.readFaults},

@@ -48,9 +48,11 @@ func rising(s *Score, v *Verdict) bool {
 	return v.Effect >= strongEffect && !s.Tuned && (s.Rising || s.Recorded)
 }
 
-// mild reports whether the harm is between once and twice the bar of harm.
+// mild reports whether the harm is between once and twice the bar of harm, and by a fault
+// of this effect: the beginning of a severe fault, or traffic that is a little too much, is
+// no mild fault.
 func mild(s *Score, v *Verdict) bool {
-	return v.Effect > 1 && v.Effect < strongEffect && !s.Recorded && !slow(s)
+	return v.Effect > 1 && v.Effect < strongEffect && v.Ours && sized(s) && s.got() < strongEffect
 }
 
 // slow are the stories with tables of their own.
@@ -68,10 +70,10 @@ func Bars(scores []Score) []Bar {
 		share("causes that need inference, untuned models, mean over the causes", 0.85, 0.92, inferred.macro(ofRight), true),
 		share("the same, rising or recorded traffic", 0.80, 0.90, tally(scores, stories.Inferred, rising).macro(ofRight), true),
 		share("top two, all causes, untuned models", 0.95, 0.98, tally(scores, all, untuned).macro(ofTopTwo), false),
-		share("mild effects (1 to 2 times the bar of harm), reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), false),
-		rate("pages without a fault, all backgrounds", 0, 0, alarms.pages, alarms.hours),
-		rate("warnings without a fault, loads to 80 %, no objectives", 40, 4, without.warnings, without.hours),
-		rate("warnings without a fault, loads to 80 %, with objectives", 100, 10, with.warnings, with.hours),
+		share("mild faults (1 to 2 times the bar of harm), harm reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), false),
+		rate("pages without a fault, all backgrounds, recorded ones as well", 0, 0, alarms.pages, alarms.hours),
+		rate("warnings without a fault, loads to 80 % of the knee, no objectives", 40, 4, without.warnings, without.hours),
+		rate("warnings without a fault, loads to 80 % of the knee, with objectives", 100, 10, with.warnings, with.hours),
 		delayed(scores),
 		always("drift over 4 h to twice the bar of harm", scores, func(s *Score) bool { return s.Kind == stories.Drift }),
 		always("a fault from the start in a pool", scores, func(s *Score) bool { return s.Kind == stories.FromStart && s.Pool }),
@@ -158,13 +160,13 @@ type Alarms struct {
 	hours           float64
 }
 
-// falseAlarms adds up healthy stories, and the time before the onsets of the others. A
-// page counts as a warning, too.
+// falseAlarms adds up healthy stories, and the time before the onsets of the others, on
+// generated and on recorded traffic. A page counts as a warning, too.
 func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
 	var out Alarms
 	for i := range scores {
 		s := &scores[i]
-		if s.Kind == stories.Exposition || s.Recorded || !keep(s) {
+		if s.Kind == stories.Exposition || !keep(s) {
 			continue
 		}
 		out.hours += s.Healthy
@@ -176,6 +178,16 @@ func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
 		}
 	}
 	return out
+}
+
+// strictAlarms counts the hours in which an objective is missed as well.
+func strictAlarms(scores []Score, keep func(*Score) bool) Alarms {
+	all := slices.Clone(scores)
+	for i := range all {
+		all[i].Healthy += all[i].MissedHours
+		all[i].False = slices.Concat(all[i].False, all[i].Broken)
+	}
+	return falseAlarms(all, keep)
 }
 
 func rightDelay(s *Score) float64 { return s.Delay }

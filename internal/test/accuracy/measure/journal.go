@@ -23,12 +23,22 @@ import (
 // continues where it was. A record counts only for the story and the sources that it was
 // made of.
 type Journal struct {
-	mu    sync.Mutex
-	file  *os.File
+	mu   sync.Mutex
+	file journalFile
+	// whole is the size of the file in whole lines.
+	whole int64
 	print string
 	known map[string]Record
 	// Stale is the number of records that other sources or other stories had made.
 	Stale int
+}
+
+var errNotKept = errors.New("the result cannot be kept, so the run ends; make room and start it again")
+
+// journalFile is the file of a journal, and in tests one that fails.
+type journalFile interface {
+	io.ReadWriteCloser
+	Truncate(size int64) error
 }
 
 // mostLine is the length of the longest line of a journal in bytes.
@@ -54,11 +64,10 @@ func OpenJournal(path, fingerprint string) (*Journal, error) {
 // end, which is cut off.
 func (j *Journal) read() error {
 	in := bufio.NewReaderSize(j.file, 1<<20)
-	whole := int64(0)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			return j.file.Truncate(whole)
+			return j.file.Truncate(j.whole)
 		}
 		if err != nil {
 			return err
@@ -71,7 +80,7 @@ func (j *Journal) read() error {
 			return fmt.Errorf("line %d is no record: %w", n, err)
 		}
 		j.known[r.Name] = r
-		whole += int64(len(line))
+		j.whole += int64(len(line))
 	}
 }
 
@@ -97,9 +106,15 @@ func (j *Journal) Put(r Record) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	n, err := j.file.Write(append(line, '\n'))
+	if err != nil {
+		// Half a line would spoil the next one.
+		err = errors.Join(err, j.file.Truncate(j.whole))
+		return fmt.Errorf("story %s: %w: %w", r.Name, errNotKept, err)
+	}
+	j.whole += int64(n)
 	j.known[r.Name] = r
-	_, err = j.file.Write(append(line, '\n'))
-	return err
+	return nil
 }
 
 // Close closes the file.

@@ -220,3 +220,59 @@ func TestJournalsCanBeJoined(t *testing.T) {
 		assert.True(t, there, name)
 	}
 }
+
+// fullDisk takes half of what is written while it is full.
+type fullDisk struct {
+	*os.File
+	full bool
+}
+
+func (f *fullDisk) Write(b []byte) (int, error) {
+	if !f.full {
+		return f.File.Write(b)
+	}
+	n, err := f.File.Write(b[:len(b)/2])
+	return n, errors.Join(err, errors.New("no space left on device"))
+}
+
+func TestAFullDiskEndsTheRunAndSpoilsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	n := 0
+	r := runOf(t, path, func(context.Context, *judge.Story) (*judge.Played, error) {
+		n++
+		return played("slow_steps", "slow_steps"), nil
+	})
+	r.Workers = 1
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_RDWR, 0)
+	require.NoError(t, err)
+	disk := &fullDisk{File: file}
+	r.Journal.file = disk
+	_, err = r.Play(t.Context(), plans("a"))
+	require.NoError(t, err)
+	disk.full = true
+	got, err := r.Play(t.Context(), plans("a", "b", "c", "d", "e", "f", "g"))
+	require.ErrorContains(t, err, "story b: the result cannot be kept")
+	require.ErrorContains(t, err, "no space left on device")
+	assert.Less(t, n, 5, "the others would be lost as well")
+	assert.Len(t, got, 1)
+	disk.full = false
+	_, err = r.Play(t.Context(), plans("h"))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	j := open(t, path, "sources")
+	for name, there := range map[string]bool{"a": true, "b": false, "h": true} {
+		m := meta()
+		m.Name = name
+		_, is := j.Get(&m)
+		assert.Equal(t, there, is, name)
+	}
+}
+
+func TestAnEndedRunIsSaidOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := runOf(t, filepath.Join(t.TempDir(), "heldout.jsonl"), func(ctx context.Context, _ *judge.Story) (*judge.Played, error) {
+		cancel()
+		return nil, ctx.Err()
+	}).Play(ctx, plans("a", "b", "c"))
+	require.EqualError(t, err, "ended early: context canceled; the same command continues")
+}

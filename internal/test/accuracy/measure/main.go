@@ -123,7 +123,8 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
 	fmt.Print(Overview(records))
-	if o.set == string(stories.HeldOut) {
+	// A run that was interrupted leaves the page as it is; -page writes what is there.
+	if o.set == string(stories.HeldOut) && ctx.Err() == nil {
 		if err := write(origin, records); err != nil {
 			return errors.Join(err, broken)
 		}

@@ -119,7 +119,7 @@ func TestFalseAlarmsMissTheirBars(t *testing.T) {
 
 // The headline is about the models apart: what is wrong on untuned models must not be
 // hidden by those that the diagnosis was tuned on, and not by causes that are read off.
-func TestTheHeadlineFlattersNobody(t *testing.T) {
+func TestTheHeadlineHidesNothing(t *testing.T) {
 	wrong := records(t, func(r *Record) {
 		for i := range r.Lines {
 			l := &r.Lines[i]

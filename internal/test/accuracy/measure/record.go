@@ -18,8 +18,10 @@ type Record struct {
 	Judged  int `json:"judged"`
 	// Lines are those with harm or with an alarm, without the name of the story. All others
 	// were neither harmful nor reported as harmful.
-	Lines  []judge.Line   `json:"lines,omitempty"`
-	Alarms []judge.Alarm  `json:"alarms,omitempty"`
+	Lines  []judge.Line  `json:"lines,omitempty"`
+	Alarms []judge.Alarm `json:"alarms,omitempty"`
+	// Missed are servers and minutes in which an objective was missed, whatever the cause.
+	Missed [][2]int       `json:"missed,omitempty"`
 	Sought []judge.Sought `json:"sought,omitempty"`
 	// CPU is what it took, in seconds of one processor.
 	CPU float64 `json:"cpu"`
@@ -34,6 +36,9 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 	for _, l := range played.Lines {
 		if l.Requests >= leastRequests {
 			r.Judged++
+		}
+		if l.Missed {
+			r.Missed = append(r.Missed, [2]int{l.Server, l.Minute})
 		}
 		if !l.Harmful && !alarming(&l) {
 			continue

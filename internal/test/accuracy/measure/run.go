@@ -52,6 +52,7 @@ func (r *Run) Play(ctx context.Context, plans []stories.Plan) ([]Record, error) 
 	next := make(chan int)
 	var errs []error
 	var mu sync.Mutex
+	lost := false // Without a journal, what is played is lost.
 	var workers sync.WaitGroup
 	for range max(1, r.Workers) {
 		workers.Go(func() {
@@ -59,10 +60,14 @@ func (r *Run) Play(ctx context.Context, plans []stories.Plan) ([]Record, error) 
 			for i := range next {
 				record, err := r.one(ctx, &plans[i])
 				mu.Lock()
-				if err != nil {
-					errs = append(errs, err)
-				} else {
+				switch {
+				case err == nil:
 					records[i] = record
+				case errors.Is(err, errNotKept):
+					lost = true
+					errs = append(errs, err)
+				case ctx.Err() == nil: // A story that was ended is said below, once.
+					errs = append(errs, err)
 				}
 				p.done(record)
 				mu.Unlock()
@@ -70,7 +75,10 @@ func (r *Run) Play(ctx context.Context, plans []stories.Plan) ([]Record, error) 
 		})
 	}
 	for _, i := range todo {
-		if ctx.Err() != nil || !r.Until.IsZero() && r.Now().After(r.Until) {
+		mu.Lock()
+		full := lost
+		mu.Unlock()
+		if full || ctx.Err() != nil || !r.Until.IsZero() && r.Now().After(r.Until) {
 			break
 		}
 		next <- i
@@ -105,7 +113,10 @@ func (r *Run) one(ctx context.Context, plan *stories.Plan) (*Record, error) {
 		return nil, fmt.Errorf("story %s has %d minutes instead of %d", plan.Name, record.Minutes, want)
 	}
 	record.CPU = r.CPU() - began
-	return &record, r.Journal.Put(record)
+	if err := r.Journal.Put(record); err != nil {
+		return nil, err
+	}
+	return &record, nil
 }
 
 // progress logs how far the run is.

@@ -47,20 +47,28 @@ type Verdict struct {
 	// Reported is whether harm was reported; Right, whether with a true primary cause;
 	// TopTwo, whether a true cause is among the two strongest.
 	Reported, Right, TopTwo bool
+	// Ours is whether a fault of the story that has begun is a true cause: the rest is
+	// traffic that is too much, which is no merit of the story's fault.
+	Ours bool
 }
 
 // Score is the score of a story.
 type Score struct {
 	*Record
 	Verdicts []Verdict
-	// Delay is the number of windows from the beginning of the harm to the first right
-	// report, Noticed to the first report of harm; +Inf if there was none, NaN without
+	// Delay is the number of windows from the beginning of the harm by the fault to the first
+	// right report, Noticed to the first report of harm; +Inf if there was none, NaN without
 	// harm that has a cause.
 	Delay, Noticed float64
 	// False are alarms while nothing was wrong, Healthy the hours in which an alarm would be
 	// false; both before the first onset only if the story has a fault.
 	False   []judge.Alarm
 	Healthy float64
+	// Broken are the alarms in MissedHours: nothing is wrong, but the traffic is such that
+	// the server misses an objective for longer than two windows, and a report of that is not
+	// false.
+	Broken      []judge.Alarm
+	MissedHours float64
 }
 
 // score compares what was reported with the truth, at the end of each minute.
@@ -77,7 +85,7 @@ func score(r *Record) Score {
 			}
 			s.Verdicts = append(s.Verdicts, verdict(r, l, begins))
 		}
-		if len(harmful) > 0 && math.IsNaN(s.Noticed) {
+		if math.IsNaN(s.Noticed) {
 			s.Noticed, s.Delay = delays(r, server, harmful)
 		}
 		s.alarms(server, harmful)
@@ -101,12 +109,12 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 	if len(causes) == 0 {
 		return v
 	}
-	v.Class = causes[0]
+	v.Class, v.Ours = causes[0], injected(r, l, causes)
 	if names := named(l, causes); v.Reported {
 		v.Right = slices.Contains(names, primary(l)) || slices.Contains(names, l.Condition)
 		v.TopTwo = v.Right || slices.ContainsFunc(strongest(l), func(c string) bool { return slices.Contains(names, c) })
 	} else if l.Condition == "asleep" && slices.Contains(causes, "asleep") {
-		// A server that sleeps is told to: that is reported, but it is no alarm.
+		// A server sleeps on command: that is reported, but it is not an alarm.
 		v.Reported, v.Right, v.TopTwo = true, true, true
 	}
 	// If two causes are equally true, the reported one is the class.
@@ -177,6 +185,15 @@ func faulty(r *Record, server int) []stories.Injected {
 	return out
 }
 
+// injected reports whether one of the causes is that of a fault of the server that has
+// begun; in a story without a fault every cause is.
+func injected(r *Record, l *judge.Line, causes []string) bool {
+	faults := faulty(r, l.Server)
+	return len(faults) == 0 || slices.ContainsFunc(faults, func(in stories.Injected) bool {
+		return slices.Contains(causes, in.Cause) && in.At < float64(l.Minute+1)*window
+	})
+}
+
 // drains reports whether every injection of the server has ended, so that the harm is what
 // they left behind.
 func drains(r *Record, l *judge.Line) bool {
@@ -208,7 +225,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 	for i := range harmful {
 		l := &harmful[i]
 		causes := trueCauses(l)
-		if len(causes) == 0 || drains(r, l) {
+		if len(causes) == 0 || drains(r, l) || !injected(r, l, causes) {
 			continue
 		}
 		from, to := float64(l.Minute)*window, float64(l.Minute+1)*window
@@ -219,7 +236,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 					begin = in.At
 				}
 			}
-			if reportedBefore(r, server, begin) {
+			if reportedBefore(r, server, begin) && alarming(l) {
 				noticed = 0
 			}
 		}
@@ -265,6 +282,7 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			excused[j] = true
 		}
 	}
+	misses := s.misses(server, minutes)
 	faults := faulty(s.Record, server)
 	for i := range minutes {
 		from, to := float64(i)*window, float64(i+1)*window
@@ -276,14 +294,45 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 		for _, in := range faults {
 			excused[i] = excused[i] || to > in.At
 		}
-		if !excused[i] {
+		switch {
+		case excused[i]:
+		case misses[i]:
+			s.MissedHours += window / 3600
+		default:
 			s.Healthy += window / 3600
 		}
 	}
 	for _, a := range s.Alarms {
 		minute := int((a.At - 1e-9) / window)
-		if a.Server == server && minute < minutes && !excused[minute] {
+		switch {
+		case a.Server != server || minute >= minutes || excused[minute]:
+		case misses[minute]:
+			s.Broken = append(s.Broken, a)
+		default:
 			s.False = append(s.False, a)
 		}
 	}
+}
+
+// misses are the minutes of stretches of three or more in which an objective is missed, and
+// the three after them. A minute alone is chance.
+func (s *Score) misses(server, minutes int) []bool {
+	missed, out := make([]bool, minutes+1), make([]bool, minutes+1)
+	for _, m := range s.Missed {
+		if m[0] == server && m[1] < minutes {
+			missed[m[1]] = true
+		}
+	}
+	for from, to := 0, 0; from < minutes; from = to + 1 {
+		for to = from; missed[to]; {
+			to++
+		}
+		if to-from < grace {
+			continue
+		}
+		for i := from; i < min(to+grace, minutes); i++ {
+			out[i] = true
+		}
+	}
+	return out
 }

@@ -138,7 +138,7 @@ func TestWhatIsRight(t *testing.T) {
 			l.Condition, l.Severity, l.TrueCauses = "asleep", 1, map[string]float64{"asleep": 1}
 			return l
 		}, true, true, true},
-		{"asleep, and told nothing", func() judge.Line {
+		{"asleep, without a report", func() judge.Line {
 			l := degraded()
 			l.Condition, l.Severity, l.TrueCauses = "healthy", 0, map[string]float64{"asleep": 1}
 			return l
@@ -160,7 +160,9 @@ func TestOtherNamesOfATrueCauseAreRight(t *testing.T) {
 		for i := range p.Lines {
 			p.Lines[i].Also = []string{also}
 		}
-		return scored(t, meta(), p)
+		m := meta()
+		m.Injections[0].Cause = truth
+		return scored(t, m, p)
 	}
 	right := func(s Score) bool { return !math.IsInf(s.Delay, 1) }
 	assert.True(t, right(also("prefill_heavy", "cache_thrash", "cache_thrash")))
@@ -242,4 +244,53 @@ func TestARecordKeepsWhatScoringNeeds(t *testing.T) {
 	assert.Empty(t, r.Lines[0].Scenario)
 	assert.InDelta(t, 2.9, r.got(), 0)
 	assert.InDelta(t, 3, r.wanted(), 0)
+}
+
+// Where the traffic alone is too much before the fault begins, the fault is not noticed by
+// the report of that.
+func TestTooMuchTrafficIsNoMeritOfTheFault(t *testing.T) {
+	p := played("slow_steps", "slow_steps")
+	for m := range 20 {
+		l := &p.Lines[m]
+		l.Harmful, l.Effect, l.TrueCauses = true, 20, map[string]float64{"demand_exceeds_capacity": 1}
+		l.Condition, l.Severity, l.Causes = "degraded", 2, []judge.Cause{{Name: "demand_exceeds_capacity", Role: "primary"}}
+	}
+	for m := 20; m < 60; m++ { // The fault itself is never reported.
+		p.Lines[m].Condition, p.Lines[m].Severity, p.Lines[m].Causes = "healthy", 0, nil
+	}
+	p.Alarms = []judge.Alarm{{At: 60, Severity: 2, Condition: "degraded", Cause: "demand_exceeds_capacity"}}
+	p.Sought[0].Got = 1.3
+	s := scored(t, meta(), p)
+	assert.True(t, math.IsInf(s.Delay, 1))
+	reported, right, of := outcomes([]Score{s}, func(*Score) bool { return true })
+	assert.Equal(t, []int{0, 0, 1}, []int{reported, right, of}, "that an alarm was there before is no report")
+	for _, v := range s.Verdicts {
+		assert.Equal(t, v.Minute >= 20, v.Ours, "minute %d", v.Minute)
+	}
+	curve := curvePoint([]Score{s}, 1.3, func(*Score) bool { return true })
+	assert.Zero(t, curve.reported.Value)
+}
+
+// A report that an objective is missed is not false where it is missed for longer than two
+// windows, and false where it is missed by chance.
+func TestAMissedObjectiveIsNoFalseAlarm(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections = stories.Healthy, nil
+	p := played("slow_steps", "slow_steps")
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		l.Harmful, l.Effect, l.TrueCauses = false, 0, nil
+		l.Missed = i == 5 || i == 6 || i >= 20 && i < 30
+	}
+	p.Alarms = []judge.Alarm{{At: 6*60 + 30, Severity: 2}, {At: 22 * 60, Severity: 2}, {At: 32 * 60, Severity: 2}, {At: 34 * 60, Severity: 2}}
+	s := scored(t, m, p)
+	require.Len(t, s.Missed, 12)
+	assert.Len(t, s.Broken, 2)
+	assert.Len(t, s.False, 2)
+	assert.InDelta(t, 13/60.0, s.MissedHours, 1e-9)
+	assert.InDelta(t, 47/60.0, s.Healthy, 1e-9)
+	all := func(*Score) bool { return true }
+	assert.Equal(t, 4, strictAlarms([]Score{s}, all).warnings)
+	assert.InDelta(t, 1, strictAlarms([]Score{s}, all).hours, 1e-9)
+	assert.Equal(t, 2, falseAlarms([]Score{s}, all).warnings)
 }

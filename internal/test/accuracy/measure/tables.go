@@ -42,12 +42,14 @@ func (t *table) headline(scores []Score) {
 		}
 	}
 	t.line("")
-	a := falseAlarms(scores, func(*Score) bool { return true })
-	plain := falseAlarms(scores, func(s *Score) bool { return !s.Objectives })
-	promised := falseAlarms(scores, func(s *Score) bool { return s.Objectives })
+	a := falseAlarms(scores, func(s *Score) bool { return !s.Recorded })
+	plain := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && !s.Objectives })
+	promised := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives })
 	t.head("without a fault, in 10,000 hours", "warnings and pages", "pages", "hours")
 	t.row("without objectives", perTenThousand(poisson(plain.warnings, plain.hours)), perTenThousand(poisson(plain.pages, plain.hours)), fmt.Sprintf("%.0f", plain.hours))
 	t.row("with objectives", perTenThousand(poisson(promised.warnings, promised.hours)), perTenThousand(poisson(promised.pages, promised.hours)), fmt.Sprintf("%.0f", promised.hours))
+	strict := strictAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives })
+	t.row("the same, and hours in which an objective is really missed", perTenThousand(poisson(strict.warnings, strict.hours)), perTenThousand(poisson(strict.pages, strict.hours)), fmt.Sprintf("%.0f", strict.hours))
 	t.row("all", perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)), fmt.Sprintf("%.0f", a.hours))
 }
 
@@ -85,7 +87,7 @@ type point struct {
 func curvePoint(scores []Score, effect float64, keep func(*Score) bool) point {
 	chosen := func(s *Score) bool { return sized(s) && effectBin(s.got()) == effect && keep(s) }
 	all := slices.Concat(stories.Inferred, stories.ReadOff)
-	minutes := tally(scores, all, func(s *Score, _ *Verdict) bool { return chosen(s) })
+	minutes := tally(scores, all, func(s *Score, v *Verdict) bool { return chosen(s) && v.Ours })
 	reported, _, of := outcomes(scores, chosen)
 	p := point{stories: of, reported: minutes.pooled(ofReported), right: minutes.pooled(ofRight), ever: math.NaN()}
 	if of > 0 {
@@ -155,7 +157,7 @@ func (t *table) alarms(scores []Score) {
 	row := func(name string, keep func(*Score) bool) {
 		cells := []string{name}
 		for _, c := range columns {
-			a := falseAlarms(scores, func(s *Score) bool { return s.Objectives == c.objectives && keep(s) })
+			a := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
 			if a.hours == 0 {
 				cells = append(cells, "", "", "")
 				continue
@@ -175,17 +177,6 @@ func (t *table) alarms(scores []Score) {
 	for _, v := range stories.Variants {
 		row(v, func(s *Score) bool { return s.Kind == stories.Healthy && s.Variant == v })
 	}
-	seen := map[string]bool{}
-	for i := range scores {
-		if !scores[i].Recorded && scores[i].Kind == stories.Healthy {
-			seen[scores[i].Model+", "+scores[i].Traffic] = true
-		}
-	}
-	for _, place := range slices.Sorted(maps.Keys(seen)) {
-		for _, band := range stories.Bands() {
-			row(place+", "+band, func(s *Score) bool { return s.Model+", "+s.Traffic == place && stories.Band(s.Load) == band })
-		}
-	}
 }
 
 // silence are the faults that are easily missed.
@@ -200,10 +191,10 @@ func (t *table) silence(scores []Score) {
 		silent.Value, silent.Low, silent.High = 1-silent.Value, 1-silent.High, 1-silent.Low
 		t.row(name, strconv.Itoa(of), strconv.Itoa(reported), strconv.Itoa(right), within(m.pooled(ofReported)), within(m.pooled(ofRight)), within(silent))
 	}
-	every := func(*Score, *Verdict) bool { return true }
+	every := func(_ *Score, v *Verdict) bool { return v.Ours }
 	ours := func(s *Score) bool { return !s.Recorded && !slow(s) }
-	row("all stories with a fault, effect 2 or more", func(s *Score) bool { return ours(s) && len(s.Injections) > 0 }, strong)
-	row("mild: minutes of effect 1 to 2", ours, mild)
+	row("all stories with a fault, effect 2 or more", func(s *Score) bool { return ours(s) && len(faulty(s.Record, 0)) > 0 }, func(s *Score, v *Verdict) bool { return strong(s, v) && v.Ours })
+	row("mild: minutes of effect 1 to 2 by faults of this effect", func(s *Score) bool { return sized(s) && s.got() < strongEffect }, mild)
 	row("mild: stories of effect 1 to 1.3", func(s *Score) bool {
 		return sized(s) && effectBin(s.got()) < strongEffect
 	}, every)

@@ -2,6 +2,7 @@ package stories
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
@@ -11,34 +12,74 @@ import (
 // Variants are the kinds of healthy stories.
 var Variants = []string{"traffic alone", "bursts", "cold cache", "scrape gaps", "legitimate shift"}
 
-// healthy returns healthy stories, so many of each model, traffic and band of load.
-func healthy(set Set, each int, recorded bool) []Plan {
+// counts is the share of the hours of a cell that were neither harmful nor just after harm
+// when it was last looked at: real traffic has hours above the knee. It only says how many
+// hours to play, and nothing rests on it.
+var counts = map[string][3]float64{
+	"conversation": {1, 0.8, 0.1},
+	"tenants":      {0.9, 0.75, 0.45},
+	"batch":        {0.7, 0.6, 0.35},
+	"reasoning":    {0.95, 0.9, 0.6},
+	"long-context": {1, 0.75, 0.5},
+	"assistant":    {1, 1, 1},
+}
+
+// mostPlayed bounds the healthy hours that are played for each hour that shall count. Where
+// more would be needed, the cell stays below; where hardly any hour counts, half is played.
+const mostPlayed, hardlyAny = 1.4, 0.25
+
+// playedHours is how many hours of a cell are played so that so many count.
+func playedHours(hours float64, kind string, band int) float64 {
+	share := counts[kind][band]
+	if share < hardlyAny {
+		return hours / 2
+	}
+	return hours * min(mostPlayed, 1/share)
+}
+
+// healthy returns healthy stories of each model, traffic and band of load, so many that
+// about the given hours count.
+func healthy(set Set, hours float64) []Plan {
 	var out []Plan
-	for n := range each {
-		for p, place := range pairsOf(set, nil) {
-			for b := range bands {
-				name := fmt.Sprintf("%s-healthy-%s-%s-%d-%d", set, place.model, place.traffic, b, n)
-				if recorded {
-					name = fmt.Sprintf("%s-recorded-healthy-%s-%s-%d-%d", set, place.model, place.traffic, b, n)
-				}
-				s := begin(set, Healthy, name)
-				s.on(newBackground(place.model, place.traffic, s.draw.between(bands[b].low, bands[b].high)))
-				if recorded {
-					s.b.trace = s.b.kind().Trace
-				}
-				s.Variant = Variants[(n+p+b)%len(Variants)]
-				if recorded || s.b.closed() && s.Variant == "bursts" {
-					s.Variant = "traffic alone"
-				}
-				if n%2 == (p+b)%2 {
-					s.promise()
-				}
-				s.disturb()
-				out = append(out, s.plan(healthyLength))
+	for p, place := range pairsOf(set, nil) {
+		for b := range bands {
+			for n := range int(math.Ceil(playedHours(hours, place.traffic, b) * hour / healthyLength)) {
+				out = append(out, healthyStory(set, fmt.Sprintf("%s-healthy-%s-%s-%d-%d", set, place.model, place.traffic, b, n), place, p, b, n, false))
 			}
 		}
 	}
 	return out
+}
+
+// healthyRecorded are healthy stories on recorded traffic, so many of each cell.
+func healthyRecorded(set Set, each int) []Plan {
+	var out []Plan
+	for p, place := range pairsOf(set, nil) {
+		for b := range bands {
+			for n := range each {
+				out = append(out, healthyStory(set, fmt.Sprintf("%s-recorded-healthy-%s-%s-%d-%d", set, place.model, place.traffic, b, n), place, p, b, n, true))
+			}
+		}
+	}
+	return out
+}
+
+// healthyStory is the n-th of a pair and a band.
+func healthyStory(set Set, name string, place background, p, b, n int, recorded bool) Plan {
+	s := begin(set, Healthy, name)
+	s.on(newBackground(place.model, place.traffic, s.draw.between(bands[b].low, bands[b].high)))
+	if recorded {
+		s.b.trace = s.b.kind().Trace
+	}
+	s.Variant = Variants[(n+p+b)%len(Variants)]
+	if recorded || s.b.closed() && s.Variant == "bursts" {
+		s.Variant = "traffic alone"
+	}
+	if n%2 == (p+b)%2 {
+		s.promise()
+	}
+	s.disturb()
+	return s.plan(healthyLength)
 }
 
 // disturb adds what a healthy server must bear without an alarm.

@@ -62,7 +62,7 @@ func FindKnee(ctx context.Context, name, kind string) (Knee, error) {
 	if k.FirstToken, k.Gap, err = latencies(ctx, c, 2*hour); err != nil || Closed(kind) {
 		return k, err
 	}
-	// Where the traffic has hours of overload at half of the knee, nobody would promise what
+	// Where the traffic has hours of overload at half of the knee, no operator would promise what
 	// it then gets.
 	even, _, err := latencies(ctx, serve(kneeSeed, model, evenly(mix, k.Rate/2), 0, 0, 1), kneeSeconds)
 	k.FirstToken = min(k.FirstToken, 5*even)

@@ -1,0 +1,183 @@
+package judge
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
+)
+
+// told is what a client can say of a request, its attempts together.
+type told struct {
+	arrived, first, rest, tokens float64
+	complete, refused            bool
+}
+
+// tell runs engines from the beginning to a time, one after the other where the server
+// restarts, and collects what their clients can say. It shares no code with the judge but
+// the changes of injections and the seed of a process.
+func tell(t *testing.T, cfg engine.Config, injections []Injection, restart *Fault, until float64) map[[2]int]*told {
+	t.Helper()
+	changes := scenario.Changes(injections, 0, cfg.Engines)
+	out := map[[2]int]*told{}
+	process := func(n int, from, to float64) {
+		cfg := cfg
+		cfg.KeepOutcomes = true
+		cfg.Seed += uint64(n) * restartSeed
+		cfg.Changes = nil
+		for _, ch := range changes {
+			ch.At = max(0, ch.At-from)
+			cfg.Changes = append(cfg.Changes, ch)
+		}
+		server, err := engine.New(cfg)
+		require.NoError(t, err)
+		server.AdvanceTo(to - from)
+		// Attempts are in the order of their ends; unfinished ones are the last.
+		for _, o := range append(server.Outcomes(), server.Unfinished()...) {
+			r := out[[2]int{n, o.First}]
+			if r == nil {
+				r = &told{arrived: from + o.Arrived}
+				out[[2]int{n, o.First}] = r
+			}
+			r.refused = o.End == engine.EndRefused
+			r.complete = (o.End == engine.EndStop || o.End == engine.EndLength) && !o.Corrupted
+			r.first = from + o.Ended - r.arrived
+			r.rest, r.tokens = 0, 0
+			if o.FirstToken > 0 {
+				first := from + o.Arrived + o.FirstToken
+				r.first = first - r.arrived
+				if o.Output > 1 {
+					r.rest, r.tokens = from+o.Ended-first, float64(o.Output-1)
+				}
+			}
+		}
+	}
+	if restart == nil {
+		process(0, 0, until)
+		return out
+	}
+	process(0, 0, restart.At)
+	process(1, restart.Until, until)
+	return out
+}
+
+// effectOf is the definition of the bar of harm, for requests that arrived in a minute of
+// the first run.
+func effectOf(a, w map[[2]int]*told, minute int) (requests int, effect float64) {
+	var n, firstA, firstW, restA, restW, tokensA, tokensW, goodA, goodW float64
+	for id, x := range a {
+		y := w[id]
+		if y == nil || x.refused || y.refused || int(x.arrived/60) != minute {
+			continue
+		}
+		n++
+		firstA, firstW = firstA+x.first, firstW+y.first
+		restA, restW = restA+x.rest, restW+y.rest
+		tokensA, tokensW = tokensA+x.tokens, tokensW+y.tokens
+		if x.complete {
+			goodA++
+		}
+		if y.complete {
+			goodW++
+		}
+	}
+	if n < 20 {
+		return int(n), 0
+	}
+	firstA, firstW = firstA/n, firstW/n
+	gapA, gapW := restA/tokensA, restW/tokensW
+	if tokensA == 0 || tokensW == 0 {
+		gapA, gapW = 0, 0
+	}
+	return int(n), max(0, (firstA-firstW)/max(0.3*firstW, 0.1), (gapA-gapW)/max(0.3*gapW, 0.005), (1-goodA/goodW)/0.05)
+}
+
+// The lines agree with the definition of harm, computed another way from two runs.
+func TestTheEffectIsThatOfTheDefinition(t *testing.T) {
+	with := func(cfg engine.Config, change func(*engine.Workload)) engine.Config {
+		change(&cfg.Workload)
+		return cfg
+	}
+	long := with(chatServer(9, 0.8), func(w *engine.Workload) { w.Prompt.Median = 9000 })
+	long.Model, long.MaxModelLen = engine.Models()["70b-tp4-h100"], 32768
+	for name, c := range map[string]struct {
+		cfg        engine.Config
+		injections []Injection
+		restart    *Fault
+	}{
+		"slow steps, also at the end": {cfg: chatServer(1, 5), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.35, At: 240}}},
+		"more requests":               {cfg: overloaded(2), injections: []Injection{{Parameter: engine.ParamArrivalRate, Value: 2.5, At: 200, Until: 430}}},
+		"fewer requests and slow steps": {cfg: chatServer(3, 8), injections: []Injection{
+			{Parameter: engine.ParamArrivalRate, Value: 0.4, At: 120}, {Parameter: engine.ParamClock, Value: 0.2, At: 240, Over: 200},
+		}},
+		"clients that try again": {
+			cfg: with(overloaded(2), func(w *engine.Workload) { w.Timeout, w.Retries, w.RetryAfter = 15, 2, 2 }),
+			injections: []Injection{
+				{Parameter: engine.ParamErrorRate, Value: 0.4, At: 180, Until: 300}, {Parameter: engine.ParamBandwidth, Value: 0.4, At: 320, Until: 420},
+			},
+		},
+		"a closed loop": {
+			cfg:        with(chatServer(4, 0), func(w *engine.Workload) { w.Clients, w.Think = 30, 3 }),
+			injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.3, At: 200, Until: 400}},
+		},
+		"more clients": {
+			cfg:        with(overloaded(0), func(w *engine.Workload) { w.Clients, w.Think = 10, 2 }),
+			injections: []Injection{{Parameter: engine.ParamArrivalRate, Value: 3, At: 200, Until: 400}},
+		},
+		"a restart": {
+			cfg: chatServer(5, 5), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.3, At: 150, Until: 450}},
+			restart: &Fault{Kind: Restart, At: 250, Until: 275},
+		},
+		"refused requests and errors": {
+			cfg: with(chatServer(6, 6), func(w *engine.Workload) { w.Refused = 0.1 }),
+			injections: []Injection{
+				{Parameter: engine.ParamClientErrors, Value: 0.3, At: 120}, {Parameter: engine.ParamUnscheduled, Value: 0.1, At: 240, Until: 400},
+			},
+		},
+		"long prompts": {
+			cfg:        long,
+			injections: []Injection{{Parameter: engine.ParamClock, Value: 0.6, At: 200}},
+		},
+		"clients that leave": {
+			cfg:        with(overloaded(2), func(w *engine.Workload) { w.Timeout = 1 }),
+			injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.3, At: 200}},
+		},
+		"corrupted answers": {cfg: chatServer(7, 5), injections: []Injection{{Parameter: engine.ParamCorruption, Value: 0.1, At: 240}}},
+		"few requests":      {cfg: chatServer(8, 0.2), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.1, At: 240}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := &Story{Name: name, Servers: []engine.Config{c.cfg}, Injections: c.injections, Length: 9 * time.Minute}
+			if c.restart != nil {
+				story.Faults = []Fault{*c.restart}
+			}
+			played, err := Play(t.Context(), story)
+			require.NoError(t, err)
+			until := story.Length.Seconds() + 600
+			a, w := tell(t, c.cfg, c.injections, c.restart, until), tell(t, c.cfg, nil, c.restart, until)
+			greatest := 0.0
+			for i := range played.Lines {
+				l := &played.Lines[i]
+				requests, effect := effectOf(a, w, i)
+				if c.cfg.Workload.Clients == 0 {
+					assert.Equal(t, requests, l.Requests, "minute %d", i)
+				} else {
+					// The judge does not wait for what only one run will ever send.
+					assert.InDelta(t, requests, l.Requests, 2, "minute %d", i)
+				}
+				assert.InDelta(t, effect, l.Effect, 0.05+0.03*effect, "minute %d", i)
+				assert.Equal(t, l.Effect > 1, l.Harmful, "minute %d", i)
+				greatest = math.Max(greatest, effect)
+			}
+			if name == "few requests" {
+				assert.Zero(t, greatest)
+			} else {
+				assert.Greater(t, greatest, 1.0, "the story does harm")
+			}
+		})
+	}
+}

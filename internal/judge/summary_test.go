@@ -1,0 +1,62 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+// An alarm is false only in a minute that counts as healthy.
+func TestAnAlarmIsFalseOnlyInAHealthyMinute(t *testing.T) {
+	lines := func(minutes ...Line) []Line {
+		for i := range minutes {
+			minutes[i].Minute = i
+		}
+		return minutes
+	}
+	fine := Line{Requests: 300}
+	harmful := Line{Requests: 300, Harmful: true, Effect: 3, TrueCauses: map[string]float64{"slow_steps": 1}}
+	few, open := Line{Requests: 3}, Line{Requests: 3, open: true}
+	p := &Played{Window: time.Minute, Lines: lines(fine, few, open, harmful, fine, fine)}
+	for _, c := range []struct {
+		minute               int
+		with, without, other int
+	}{
+		{0, 0, 1, 0},
+		{1, 0, 1, 0}, // Nothing was injected yet.
+		{2, 0, 0, 1},
+		{3, 1, 0, 0},
+		{4, 1, 0, 0}, // The windows still have the harm.
+		{5, 0, 1, 0},
+	} {
+		p.Alarms = []Alarm{{At: float64(c.minute)*60 + 15, Severity: 2}}
+		s := p.Summary()
+		assert.Equal(t, []int{c.with, c.without, c.other}, []int{s.AlarmsWithHarm, s.AlarmsWithoutHarm, s.AlarmsNotJudged}, "minute %d", c.minute)
+		assert.InDelta(t, 3.0/60, s.HealthyHours, 1e-3)
+	}
+}
+
+func TestMinutesWhoseHarmIsNotKnownAreOpen(t *testing.T) {
+	played, err := Play(t.Context(), &Story{
+		Name: "few", Servers: []engine.Config{chatServer(7, 0.1), chatServer(8, 6)}, Length: 16 * time.Minute,
+		Injections: []Injection{
+			{Parameter: engine.ParamBandwidth, Value: 0.2, At: 330, Until: 500, Servers: []int{0}},
+			{Parameter: engine.ParamClientsLeave, Value: 0.1, At: 60},
+		},
+		Faults: []Fault{{Kind: Unreachable, At: 630, Until: 700}, {Kind: Missed, At: 840, Until: 900}},
+	})
+	require.NoError(t, err)
+	var open [2][]int
+	for _, l := range played.Lines {
+		if l.open {
+			open[l.Server] = append(open[l.Server], l.Minute)
+		}
+	}
+	// The scrapes fail from 630 s to 700 s, and windows have them for another minute.
+	assert.Equal(t, []int{10, 11, 12}, open[1])
+	assert.Equal(t, []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, open[0], "from the injection on")
+}
