@@ -146,7 +146,7 @@ func TestAShortPauseLosesNoRequestAfterIt(t *testing.T) {
 				}
 				pause := plan{{0, whole}, {from + 0.4*(to-from), 0}, {from + 0.6*(to-from), whole}}
 				got := planned(w, 3, 60, pause)
-				require.Equal(t, len(all), len(got), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
+				require.Len(t, got, len(all), "%s, factor %v: a pause without arrivals after %v s", name, whole, from)
 				for n := range got {
 					require.Equal(t, all[n].id, got[n].id, "%s, factor %v", name, whole)
 				}

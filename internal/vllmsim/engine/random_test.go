@@ -147,7 +147,7 @@ func TestItDoesNotMatterHowOftenARandomServerIsLookedAt(t *testing.T) {
 			often := run(func() float64 { return rng.ExpFloat64() })
 			ended, same := once.Outcomes(), often.Outcomes()
 			require.NotEmpty(t, ended)
-			require.Equal(t, len(ended), len(same))
+			require.Len(t, same, len(ended))
 			for i := range ended {
 				require.Equal(t, ended[i], same[i])
 			}
