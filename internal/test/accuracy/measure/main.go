@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// Stories make much garbage and hold little: with this, collecting it takes a few percent
+	// of the time instead of a sixth, and the process some hundred megabytes more.
+	debug.SetGCPercent(400)
 	err := run(ctx)
 	stop()
 	if err != nil {

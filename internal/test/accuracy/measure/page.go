@@ -49,7 +49,7 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("*inferred* from metrics that other causes move as well ([by cause](#by-cause)).\n")
 	t.line("%s\n", inBrief(scores))
 	t.headline(scores)
-	t.line("\n%s\n", o.size(len(records)))
+	t.line("\n%s\n", o.size(records))
 	t.line("An earlier version of this page said 94.6 %% for 13 causes and two models. An audit of it found 89.9 %% for the seven causes")
 	t.line("that must be inferred, and 77.8 %% (70 to 83) for these on the model that nothing was tuned on. That measure had no mild")
 	t.line("faults, its faults had traffic without bursts, alarms were rare on the healthy servers that it had, and after a change of")
@@ -131,12 +131,17 @@ objectives %s.`, percent(inferred.macro(ofReported).Value), percent(inferred.mac
 }
 
 // size says how large the run was.
-func (o *Origin) size(played int) string {
+func (o *Origin) size(records []Record) string {
+	played, spent := len(records), 0.0
+	for i := range records {
+		spent += records[i].CPU / 3600
+	}
 	what := map[string]string{
 		"tiny": "a first look (`ACCURACY=tiny`), whose intervals are wide", "sample": "the sample of `make accuracy`",
 		"full": "the published size (`ACCURACY=full`)",
 	}[o.Size]
 	out := fmt.Sprintf("This is %s: %d of %d stories, at commit %s (fingerprint %s), on %s, %s.", what, played, o.Planned, o.Commit, o.Print, o.Machine, o.Date)
+	out += fmt.Sprintf("\nIt took %.1f hours of a processor.", spent)
 	if o.Recorded {
 		return out + "\nStories on recorded traffic need `../shared`; they have a [part of their own](#recorded-traffic)."
 	}

@@ -177,7 +177,7 @@ func TestTheFullSetIsLargeEnough(t *testing.T) {
 	assert.GreaterOrEqual(t, hours, 15_000.0, "not all of them count")
 	assert.Len(t, cells, len(pairs)*len(bands))
 	for cell, n := range cells {
-		assert.GreaterOrEqual(t, n, 250.0, cell)
+		assert.GreaterOrEqual(t, n, 120.0, cell)
 		if !few[cell] {
 			assert.GreaterOrEqual(t, n, 500.0, cell)
 		}
