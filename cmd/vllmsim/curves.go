@@ -14,7 +14,7 @@ import (
 )
 
 // curves prints what the simulated engines are judged by.
-func curves(_ context.Context, args []string, stdout, stderr io.Writer) error {
+func curves(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	models := engine.Models()
 	names := slices.Sorted(maps.Keys(models))
 	flags := newFlags("curves", "", "Prints, as CSV, latencies of the simulated engines against batch, prompt and load.", stderr)
@@ -36,6 +36,9 @@ func curves(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	out := csv.NewWriter(stdout)
 	rows := [][]string{{"hardware", "curve", "x", "metric", "value"}}
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		points, err := engine.Curves(models[name], *seed)
 		if err != nil {
 			return err

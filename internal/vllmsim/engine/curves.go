@@ -41,12 +41,16 @@ func alone(m Model, maxModelLen int) (*Server, error) {
 	})
 }
 
-// itlByBatch lets so many requests decode together, with prompts of 256 tokens
-// so that all of 1024 fit into the cache.
+// itlByBatch lets so many requests decode together, up to 1024 or as many as the server's
+// limits allow. Their prompts of 256 tokens are short, so that many fit into the cache.
 func itlByBatch(m Model, _ uint64) ([]CurvePoint, error) {
 	const prompt, output = 256, 60
+	most := min(1024, (m.Blocks-1)*16/(prompt+output+40+16))
+	if m.MaxSeqs > 0 {
+		most = min(most, m.MaxSeqs)
+	}
 	var points []CurvePoint
-	for n := 1; n <= 1024; n *= 2 {
+	for n := 1; n <= most; n *= 2 {
 		s, err := alone(m, 16384)
 		if err != nil {
 			return nil, err
@@ -70,8 +74,8 @@ func itlByBatch(m Model, _ uint64) ([]CurvePoint, error) {
 
 func ttftByPrompt(m Model, _ uint64) ([]CurvePoint, error) {
 	var points []CurvePoint
-	for n := 16; n <= 131072; n *= 2 {
-		s, err := alone(m, 131072+16)
+	for n := 16; n <= min(131072, (m.Blocks-2)*16-16); n *= 2 {
+		s, err := alone(m, n+16)
 		if err != nil {
 			return nil, err
 		}
