@@ -96,7 +96,8 @@ func (t *table) examples(scores []Score) {
 		if len(s.False) == 0 || shown == most {
 			continue
 		}
-		if shown++; shown == 1 {
+		shown++
+		if shown == 1 {
 			t.line("\nThe first of some healthy stories:\n")
 		}
 		a := s.False[0]
