@@ -43,9 +43,13 @@
 //     a step is, and a rank without requests takes as long as for one token.
 //   - Front-end costs are fitted to a few published benchmarks (see DefaultFrontEnd).
 //     Several API server processes count as one that is so many times as fast.
-//   - Drawn prompts share only their beginning (a system prompt). With blocks of traffic the
-//     next turn of a conversation finds the prompt of the last one, but not its answer, which
-//     vLLM keeps as well.
+//   - Drawn prompts share only their beginning (a system prompt). In a closed loop of
+//     conversations with blocks a turn finds the prompt and the answer before it, if its prompt
+//     is long enough for both and begins with all full blocks of the prompt before it. The tokens
+//     after these blocks are then taken to be equal. In an open loop it is not known which request
+//     continues which, so only prompts are found. vLLM keeps all answers.
+//   - An answer can be found from its end on, in vLLM from when each block is full. Answers that
+//     are not as long as recorded, and those of sessions and of several choices, are not found.
 //   - The choices of a request, and the beams of a search, share their prompt with each
 //     other only. Beams do not share what they generated.
 //   - A session gives up its blocks between two chunks, and finds them again unless they

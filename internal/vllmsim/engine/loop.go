@@ -116,6 +116,9 @@ func (l *loop) request(c *client, at float64, v *values) *request {
 			conversation: uint64(c.number)<<32 | uint64(c.conversation) + 1, shared: int(talk.Shared),
 		}
 		turns = len(talk.Turns)
+		if c.turn+1 < turns {
+			came.what.next = &talk.Turns[c.turn+1]
+		}
 	}
 	c.turn++
 	if c.turn == turns {

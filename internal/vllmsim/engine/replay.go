@@ -17,6 +17,8 @@ type recorded struct {
 	// but for the first shared tokens.
 	conversation uint64
 	shared       int
+	// next is the turn of the conversation after this one; nil if it is not known.
+	next *Turn
 }
 
 // replay is the nominal stream of traffic. The number of an arrival is its place in the

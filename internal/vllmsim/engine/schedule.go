@@ -198,7 +198,7 @@ func (c *core) key(r *request, block int) uint64 {
 	case r.prefix >= 0:
 		return sharedKey | uint64(r.adapter)<<56 | uint64(r.prefix)<<20 | uint64(block)
 	case r.keys == nil:
-		r.keys = r.what.keys(r.shared, c.cfg.BlockSize, r.adapter)
+		r.keys = r.what.keys(r.what.prefix, 0, r.shared, c.cfg.BlockSize, r.adapter)
 	}
 	return r.keys[block]
 }
@@ -206,13 +206,14 @@ func (c *core) key(r *request, block int) uint64 {
 // groupPrefix marks the numbers of beginnings that the members of a group have in common.
 const groupPrefix = 1 << 35
 
-// keys returns the keys of the full blocks in the first tokens of a prompt. Everything up to
+// keys returns the keys of the full blocks that end after the first from and within the first
+// to tokens of a prompt, of this turn or of the next. Everything up to
 // the end of a block of the cache is known to be equal where the block of the traffic is equal
 // in which that end is.
-func (w *recorded) keys(tokens, size, adapter int) []uint64 {
-	out := make([]uint64, 0, tokens/size)
-	runs, passed := w.prefix, 0 // How many blocks of the traffic were in the runs before.
-	for end := size; end <= tokens; end += size {
+func (w *recorded) keys(runs []BlockRun, from, to, size, adapter int) []uint64 {
+	var out []uint64
+	passed := 0 // How many blocks of the traffic were in the runs before.
+	for end := (from/size + 1) * size; end <= to; end += size {
 		place := (end - 1) / w.tokens
 		for place-passed > int(runs[0].Last-runs[0].First) {
 			passed += int(runs[0].Last-runs[0].First) + 1
@@ -221,6 +222,9 @@ func (w *recorded) keys(tokens, size, adapter int) []uint64 {
 		of, number := w.conversation, uint64(int(runs[0].First)+place-passed)
 		if end <= w.shared {
 			of, number = 1<<63|uint64(w.shared), 0
+		}
+		if out == nil {
+			out = make([]uint64, 0, (to-end)/size+1)
 		}
 		out = append(out, sharedKey|mix(of, number, uint64(end), uint64(adapter)))
 	}

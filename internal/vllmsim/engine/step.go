@@ -28,6 +28,7 @@ func (c *core) finish(rep *report) {
 				rep.add(evChunk, r, 0)
 				continue
 			}
+			c.nameAnswer(r)
 			c.free(r)
 			r.done = true
 			r.pause(&c.gaps)

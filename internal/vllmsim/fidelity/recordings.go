@@ -125,7 +125,7 @@ func (d *data) recording(ctx context.Context, c recorded) ([]Line, error) {
 	for i := range lines {
 		lines[i].What, lines[i].Note = c.name, differs[c.name]
 		if lines[i].Quantity == Reuse {
-			lines[i].Note = answersAreNotKept
+			lines[i].Note = ""
 		}
 	}
 	return lines, nil
@@ -140,11 +140,6 @@ var differs = map[string]string{
 	"llama70b-tp1-512": "as with 256 clients",
 	"llama70b-tp8-64":  "steps over 8 B200 are too short with many clients, in closed loops too",
 }
-
-// answersAreNotKept is why less of a prompt is found: of the recorded prompts 66 % are in the
-// prompt before them, and 88 % to 89 % in the prompt and its answer together, as the real
-// servers found them.
-const answersAreNotKept = "the simulated server finds the prompt of the turn before, but not its answer, which the real one keeps as well"
 
 // blockTokens is the size of a KV block.
 const blockTokens = 16
