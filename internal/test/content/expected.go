@@ -147,7 +147,6 @@ func ofScenarios() map[string]expected {
 		"cold-cache": one(serverNotServing, 15, 17).with(serverDegraded, alsoDegraded),
 
 		"closed-loop": one(serverDegraded, 10, 20),
-		"lockstep":    one(serverDegraded, 10, 20),
 		"retry-storm": one(serverDegraded, 10, 31).with(serverNotServing, "hardly a request is answered"),
 		// Each minute is like the one before, so that the diagnosis may learn the fault.
 		"drift":        nothing().with(serverDegraded, "it does harm in the end"),
@@ -162,6 +161,8 @@ func ofScenarios() map[string]expected {
 		}
 	}
 	all["replica-imbalance"], all["engine-imbalance"] = imbalance(lone), imbalance(lone)
+	// All engines of the pool do harm, and a pool of several engines reports it.
+	all["lockstep"] = imbalance(lone)
 	return all
 }
 

@@ -106,11 +106,12 @@ func stories() []*history.Story {
 				}
 			})
 		}),
+		// So slow that gaps between tokens miss the objective of 100 ms.
 		story("one of three replicas slow", func(s *history.Story) {
 			s.Servers = replicas(3, func(i int, s *history.Servers) {
 				if i == 1 {
 					s.Config.Changes = []engine.Change{
-						{At: onset.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.3},
+						{At: onset.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.15},
 						{At: over.Seconds(), Parameter: engine.ParamBandwidth, Value: 1},
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,8 +161,8 @@ func TestARunEndsAtItsTime(t *testing.T) {
 		return played("slow_steps", "slow_steps"), nil
 	})
 	r.Workers = 1
-	now := time.Unix(0, 0)
-	r.Now = func() time.Time { now = now.Add(time.Second); return now }
+	var now atomic.Int64
+	r.Now = func() time.Time { return time.Unix(now.Add(1), 0) }
 	r.Until = time.Unix(12, 0)
 	got, err := r.Play(t.Context(), plans(strings.Split("abcdefghijklmnopqrstuvwxyz", "")...))
 	require.NoError(t, err, "it is no failure to have little time")
