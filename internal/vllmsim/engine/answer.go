@@ -27,7 +27,7 @@ func (c *core) nameAnswer(r *request) {
 // recording begins with it and its answer.
 func (r *request) isTurn() bool {
 	w := r.what
-	asRecorded := (r.end == EndStop || r.end == EndLength) && r.session == nil &&
+	asRecorded := (r.end == EndStop || r.end == EndLength) &&
 		r.prompt == int(w.prompt) && r.generated == int(w.output) && r.shared > 0
 	return asRecorded && int(w.prompt) >= w.shared && int(w.next.Prompt) >= r.computed && w.isContinued()
 }

@@ -164,7 +164,7 @@ func TestAnAnswerThatIsNotTheRecordedOneIsNotFound(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"shorter answers":    func(c *Config) { c.Changes = []Change{{At: 0, Parameter: ParamOutputLength, Value: 0.9}} },
 		"longer answers":     func(c *Config) { c.Changes = []Change{{At: 0, Parameter: ParamOutputLength, Value: 1.2}} },
-		"longer prompts":     func(c *Config) { c.Changes = []Change{{At: 0, Parameter: ParamPromptLength, Value: 1.1}} },
+		"longer prompts":     func(c *Config) { c.Changes = []Change{{At: 0, Parameter: ParamPromptLength, Value: 1.01}} },
 		"a limit of tokens":  func(c *Config) { c.Workload.MaxTokens = []int{37} },
 		"errors":             func(c *Config) { c.Changes = []Change{{At: 0, Parameter: ParamErrorRate, Value: 1}} },
 		"clients that leave": func(c *Config) { c.Workload.LeaveLate = 1 },
