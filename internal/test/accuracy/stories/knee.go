@@ -69,7 +69,7 @@ func FindKnee(ctx context.Context, name, kind string) (Knee, error) {
 	return k, err
 }
 
-// mixOf is requests of a kind of traffic, of a day and of many tenants; those with
+// mixOf is requests of a kind of traffic, of a day and of many tenants, shuffled; those with
 // prefixes in the order in which they came.
 func mixOf(kind string) (*engine.Traffic, error) {
 	if Closed(kind) {
@@ -87,6 +87,11 @@ func mixOf(kind string) (*engine.Traffic, error) {
 	for i := 0; i < len(all.Arrivals); i += every {
 		out.Arrivals = append(out.Arrivals, all.Arrivals[i])
 	}
+	// In the order of the day the long answers of one hour overload a server whose queue then
+	// shrinks in another, so that it would not seem to grow.
+	rand.New(rand.NewPCG(kneeSeed, 11)).Shuffle(len(out.Arrivals), func(i, j int) {
+		out.Arrivals[i], out.Arrivals[j] = out.Arrivals[j], out.Arrivals[i]
+	})
 	return out, nil
 }
 
