@@ -131,9 +131,7 @@ func (w *world) settle() {
 		return
 	}
 	live := map[int]bool{}
-	for _, o := range w.server.Unfinished() {
-		live[o.First] = true
-	}
+	w.server.Underway(func(_, first int, _ float64) { live[first] = true })
 	w.requests.settle(live, w.server.Now())
 }
 
@@ -166,8 +164,9 @@ func (w *world) pending(before float64) bool {
 	if w.gone() {
 		return false
 	}
-	unfinished := w.server.Unfinished()
-	return len(unfinished) > 0 && unfinished[0].Arrived+w.born < before
+	pending := false
+	w.server.Underway(func(_, _ int, arrived float64) { pending = pending || arrived+w.born < before })
+	return pending
 }
 
 // close counts unfinished requests by their age.
@@ -186,13 +185,12 @@ func (w *world) live() map[key]bool {
 	if w.gone() {
 		return out
 	}
-	for _, o := range w.server.Unfinished() {
-		id := o.ID
+	w.server.Underway(func(id, first int, _ float64) {
 		if w.cfg.Workload.Retries > 0 {
-			id = o.First
+			id = first
 		}
 		out[key{w.requests.epoch, id}] = true
-	}
+	})
 	for first := range w.requests.open {
 		out[key{w.requests.epoch, first}] = true
 	}

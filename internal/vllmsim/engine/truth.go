@@ -28,6 +28,15 @@ func (s *Server) Unfinished() []Outcome {
 	return out
 }
 
+// Underway goes through the requests that are still under way, in no order: the identity of
+// each, that of the request that it tries again (its own if it is the first), and when it
+// arrived. It is cheap where Unfinished, which copies and sorts them all, is not.
+func (s *Server) Underway(visit func(id, first int, arrived float64)) {
+	for _, r := range s.live {
+		visit(r.id, r.first, r.arrived)
+	}
+}
+
 // Injected returns the changes that have happened so far.
 func (s *Server) Injected() []Change { return s.cfg.Changes[:s.change] }
 
