@@ -64,8 +64,10 @@ const (
 )
 
 // harm is that of a minute as a multiple of the bar: more than 1 is harmful. Latency is an
-// objective that was missed and that the nominal run meets or, for a measure without an
-// objective, a mean that exceeds that of the nominal run. Lost is too few complete answers.
+// objective that was missed and that the nominal run meets; where that misses it as well, the
+// share that is missed beyond it, against the share that the target allows. For a measure
+// without an objective it is a mean that exceeds that of the nominal run. Lost is too few
+// complete answers.
 type harm struct {
 	judged        bool
 	latency, lost float64
@@ -85,8 +87,13 @@ func assess(actual, nominal *sum, objectives []objective) harm {
 	for i, o := range objectives {
 		first = first || o.of == firstToken
 		token = token || o.of == interToken || o.of == tokenMean
-		if missed, usual := actual.missed(i), nominal.missed(i); usual <= 1-o.target && missed > usual {
-			h.latency = max(h.latency, missed/(1-o.target))
+		missed, usual, allowed := actual.missed(i), nominal.missed(i), 1-o.target
+		switch {
+		case missed <= usual:
+		case usual <= allowed:
+			h.latency = max(h.latency, missed/allowed)
+		default:
+			h.latency = max(h.latency, (missed-usual)/allowed)
 		}
 	}
 	slower := func(a, w, least float64) float64 { return (a - w) / max(slowdown*w, least) }

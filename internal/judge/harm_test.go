@@ -77,6 +77,18 @@ func TestObjectivesDecideAboutTheirMeasure(t *testing.T) {
 	// An objective that the nominal run misses, too, is not harm.
 	slow := answered(first, 100, 9, 0.01, 0)
 	assert.Zero(t, assess(slow, slow, first).effect())
+	// What is missed beyond it is: 30 of 100 instead of 10, where 5 are allowed.
+	mixed := func(late int) *sum {
+		m := answered(first, 100-late, 0.2, 0.01, 0)
+		for _, part := range []*sum{answered(first, late, 9, 0.01, 0)} {
+			m.requests, m.good, m.firstToken = m.requests+part.requests, m.good+part.good, m.firstToken+part.firstToken
+			m.over[0], m.of[0] = m.over[0]+part.over[0], m.of[0]+part.of[0]
+		}
+		return m
+	}
+	assert.InDelta(t, 4, assess(mixed(30), mixed(10), first).latency, 1e-9)
+	assert.InDelta(t, 0.6, assess(mixed(13), mixed(10), first).latency, 1e-9, "a little more is not harmful")
+	assert.Zero(t, assess(mixed(10), mixed(30), first).latency)
 }
 
 func TestWhatIsUndoneIsTheShareOfTheDelayOrOfTheLostAnswers(t *testing.T) {

@@ -17,6 +17,8 @@ const (
 	// closeEnough ends the search: the ratio of the found effect to the wanted one, or its
 	// inverse, is at most this.
 	closeEnough = 1.03
+	// mostTraffic is by how much arrivals are multiplied at most.
+	mostTraffic = 20
 	// sparse is how far the effect may be off without a note.
 	sparse = 1.15
 )
@@ -40,7 +42,11 @@ func pathOf(p engine.Parameter) (path, bool) {
 		// Blocks and acceptance can be 0: from a ten-thousandth on it makes no difference.
 		last := -math.Log(max(least, 1e-4))
 		return path{0.22, last, func(d float64) float64 { return math.Max(least, math.Exp(-d)) }}, true
-	case engine.ParamFrontEnd, engine.ParamArrivalRate, engine.ParamPromptLength, engine.ParamOutputLength:
+	case engine.ParamArrivalRate:
+		// No operator's traffic grows further, and the requests that wait would fill the memory.
+		most = min(most, mostTraffic)
+		return up(0.22), true
+	case engine.ParamFrontEnd, engine.ParamPromptLength, engine.ParamOutputLength:
 		return up(0.22), true
 	case engine.ParamPrefixPool, engine.ParamAdapterPool:
 		return up(0.7), true

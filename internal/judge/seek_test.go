@@ -86,3 +86,22 @@ func TestAnEffectThatCannotBeReachedIsSaid(t *testing.T) {
 	_, err = Play(t.Context(), story)
 	assert.EqualError(t, err, "injection of stall at 60 s: no value of it does more or less harm; give its value")
 }
+
+// A server whose objectives allow everything is never harmed by traffic: the search ends at
+// twenty times as much, and says what it found.
+func TestTheSearchForMoreTrafficIsBounded(t *testing.T) {
+	race.SkipSequential(t)
+	t.Parallel()
+	played, err := Play(t.Context(), &Story{
+		Name: "bounded", Servers: []engine.Config{chatServer(9, 1)}, Length: 4 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamArrivalRate, Effect: 10, At: 60, Until: 120}},
+		Processor: map[string]any{"objectives": []any{
+			map[string]any{"name": "first", "metric": "vllm.time_to_first_token", "threshold": "1h", "target": 0.9},
+			map[string]any{"name": "gap", "metric": "vllm.inter_token_latency", "threshold": "1h", "target": 0.9},
+		}},
+	})
+	require.NoError(t, err)
+	require.Len(t, played.Sought, 1)
+	assert.LessOrEqual(t, played.Sought[0].Value, 20.0)
+	assert.Len(t, played.Notes, 1)
+}

@@ -27,7 +27,7 @@ var counts = map[string][3]float64{
 // mostPlayed bounds the healthy hours that are played for each hour that shall count. Where
 // more would be needed, the cell stays below; where hardly any hour counts, a quarter is
 // played.
-const mostPlayed, hardlyAny = 1.4, 0.25
+const mostPlayed, hardlyAny = 1.25, 0.25
 
 // playedHours is how many hours of a cell are played so that so many count.
 func playedHours(hours float64, kind string, band int) float64 {

@@ -32,7 +32,7 @@ type Size struct {
 var Sizes = map[string]Size{
 	"tiny":   {Singles: 1, Curve: 1, Pairs: 4, Drifts: 2, Starts: 4, Expositions: 3, Recorded: 1, Healthy: 9, HealthyRecorded: 1},
 	"sample": {Singles: 6, Curve: 5, Pairs: 40, Drifts: 14, Starts: 20, Expositions: 6, Recorded: 3, Healthy: 120, HealthyRecorded: 1},
-	"full":   {Singles: 12, Curve: 8, Pairs: 80, Drifts: 28, Starts: 40, Expositions: 12, Recorded: 8, Healthy: 520, HealthyRecorded: 3},
+	"full":   {Singles: 12, Curve: 7, Pairs: 64, Drifts: 28, Starts: 40, Expositions: 12, Recorded: 7, Healthy: 505, HealthyRecorded: 2},
 }
 
 const (
