@@ -53,8 +53,6 @@ func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	case rest <= 0:
 	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
 		s[Restarting] += rest
-	case e.reported.Explained:
-		s = s.Plus(e.shares.whole().Scale(rest))
 	case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 		s[KVPressure] += rest
 	}

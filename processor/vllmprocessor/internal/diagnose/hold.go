@@ -28,11 +28,11 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case !e.memory.any():
 		// Also in the first report harm has to last for the hold.
-		if e.reported.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
+		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
-	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw),
+	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
@@ -73,6 +73,13 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			s.transitions = append(s.transitions, e.transition(s, before, found))
 		}
 	}
+}
+
+// decided reports whether the evidence of latencies has decided that an engine is degraded,
+// or is not any more: it needs no hold.
+func (e *engine) decided(raw Condition, found *symptoms) bool {
+	return raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
+		raw == Healthy && e.reported.Condition == Degraded && !found.suspect
 }
 
 // still reports whether an engine does no work in a condition. An unreachable engine may

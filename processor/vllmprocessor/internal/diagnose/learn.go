@@ -13,16 +13,15 @@ import (
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
 	switch {
-	case e.reported.Severity >= 2, found.beyond && raw == Healthy && e.baseline.Ready():
-		// In the second case an objective allows the latency. It is still not usual.
+	case e.reported.Severity >= 2:
 		e.unlearned = e.unlearned[:0]
 		e.relearn(settings, s, r, found, raw)
 		return
 	case raw != Healthy && raw != Degraded:
 		return
 	case !e.baseline.Ready():
-		if raw == Healthy {
-			e.baseline.Learn(&r.Window, length)
+		if raw == Healthy && !found.suspect {
+			e.baseline.Learn(&r.Window, length, true, true)
 		}
 		return
 	}
@@ -30,14 +29,17 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, *r)
 	}
-	for len(e.unlearned) > 0 && raw == Healthy && r.At-e.unlearned[0].At > int64(settings.Hold)*int64(length) {
-		e.baseline.Learn(&e.unlearned[0].Window, length)
+	for len(e.unlearned) > 0 && raw == Healthy && !found.suspect && r.At-e.unlearned[0].At > int64(settings.Hold)*int64(length) {
+		e.baseline.Learn(&e.unlearned[0].Window, length, e.changes[slowerSteps].score < suspicious, e.changes[slowerPrefills].score < suspicious)
 		e.unlearned = slices.Delete(e.unlearned, 0, 1)
 	}
 	if most := 2 * settings.Hold; len(e.unlearned) > most {
 		e.unlearned = slices.Delete(e.unlearned, 0, len(e.unlearned)-most)
 	}
 }
+
+// suspicious is the score from which on what may be a change is not learned.
+const suspicious = 2
 
 // relearn makes a new level the baseline when it has been stable for long enough. Errors,
 // dropped requests, missed objectives and restarts never become usual. An engine that was
@@ -54,7 +56,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	if e.next == nil || !stable(signal.TimeToFirstToken) || !stable(signal.InterTokenLatency) {
 		e.next, e.nextSince = learn.NewBaseline(), r.At
 	}
-	e.next.Learn(&r.Window, settings.Window)
+	e.next.Learn(&r.Window, settings.Window, true, true)
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}

@@ -40,8 +40,8 @@ type reading struct {
 	doubtful bool
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
-	// objective is the worst of the objectives that are certainly missed.
-	objective missed
+	// worst is the objective that is missed most, relative to what its target allows.
+	worst missed
 	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
 	// lacks is true where the server reports neither latency of tokens, so that there is
@@ -56,6 +56,8 @@ type missed struct {
 	// share is the share of observations that are certainly beyond the threshold. allowed
 	// is the share that the target allows.
 	share, allowed float64
+	// seen is the number of observations.
+	seen float64
 }
 
 // transfersFail reports whether a share of the KV transfers fails that matters.
@@ -189,7 +191,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.objective, out.mostMissed = r.settings.missed(v)
+		out.worst, out.mostMissed = r.settings.missed(v)
 		if out.mostMissed.name != "" {
 			s[signal.MissedRatio] = out.mostMissed.share
 		}

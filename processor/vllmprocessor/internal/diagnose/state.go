@@ -95,8 +95,12 @@ type engine struct {
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []reading
-	progress  progress
-	still     standstill
+	// changes are the factors that have changed, harms the evidence of harm.
+	changes  [numFactors]change
+	harms    [numHarms]evidence
+	backlog  backlog
+	progress progress
+	still    standstill
 	restarts  restarts
 	last      reading
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
@@ -320,7 +324,11 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	r.doubtful = e.still == deserted || r.freezes && e.standing(&r) && e.still != stuck
 	r.doubt(e.still)
 	e.restarts.observe(settings, &r)
-	found := newSymptoms(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.reported.Severity >= 2)
+	windows := 0.0
+	if e.last.At > 0 && r.elapsed > 0 {
+		windows = min(float64(at-e.last.At)/float64(settings.Window), 1)
+	}
+	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
 	raw := e.judge(settings, &r, &found)
 	if s.server.draining {

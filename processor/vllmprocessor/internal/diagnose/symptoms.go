@@ -1,12 +1,13 @@
 package diagnose
 
 import (
+	"fmt"
+	"os"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -62,7 +63,7 @@ const (
 	leastErrors   = 3
 )
 
-// symptoms are the harm that a reading shows.
+// symptoms are the harm that is certain enough to be reported.
 type symptoms struct {
 	reference Reference
 	// firstToken and tokenGap are true where that latency is too long, errors where too
@@ -72,115 +73,136 @@ type symptoms struct {
 	dropped bool
 	// objective is the missed objective, if any.
 	objective missed
-	// beyond is true where a latency is beyond the baseline, also where an objective
-	// allows that.
-	beyond bool
+	// suspect is true where the newest reading shows harm, certain or not.
+	suspect bool
+	effects effects
 }
 
 func (s *symptoms) any() bool {
 	return s.firstToken || s.tokenGap || s.errors || s.dropped || s.failing || s.objective.name != ""
 }
 
-// limit is the longest harmless latency by the baseline: the usual one plus the harm, and
-// at least the usual variation. already is true where harm is reported: then the limit is
-// lower, so that the harm ends clearly.
-func limit(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
-	return max(b.Usual(s)+harm(b, s, least, already), b.Usual(s)*math.Exp(deviations*b.Spread(s)))
-}
+// The kinds of harm that evidence is collected for.
+const (
+	lateFirst = iota
+	slowTokens
+	missedObjective
+	wrongAnswers
+	droppedRequests
 
-// harm is by how much a latency has to exceed the usual one to be harmful.
-func harm(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
-	harm := max(b.Usual(s)*(harmRatio-1), least)
-	if already {
-		harm *= StillHarm
-	}
-	return harm
-}
+	numHarms
+)
 
-// certain reports whether a delay that does not depend on the request mix already exceeds
-// the harm threshold: in the front end, in the queue of deferred requests or of a smaller
-// KV cache, after failed transfers, and in steps that are slower than their load explains.
-// These delays vary far less from window to window than the latencies, which depend on the
-// lengths of prompts.
-func certain(r *reading, b *learn.Baseline, already bool) (firstToken, tokenGap bool) {
-	g := newGrowths(r, b)
-	excess := func(s signal.Signal) float64 {
-		if usual := b.Usual(s); r.Signals[s] > usual*math.Exp(deviations*b.Spread(s)) {
-			return r.Signals[s] - usual
+// noise is the standard deviation of an effect. The effects are what changed factors cost, or
+// a queue that does not end, and vary far less than latencies do.
+const noise = 0.5
+
+// observeHarm collects the evidence of harm, and returns what is certain.
+func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
+	b, measured := e.baseline, settings.measured(v.Group().Value("model_name"))
+	for f := range numFactors {
+		if !b.Ready() {
+			e.changes[f] = change{}
 		}
-		return 0
 	}
-	first := excess(signal.FrontEnd)
-	if deferred := excess(signal.Deferred); deferred >= 1 {
-		first += signal.OrZero(deferred / r.Signals[signal.FirstTokenRate])
+	var c growths
+	if b.Ready() && r.FirstTokens >= fewFirstTokens {
+		grown, deviations := newGrowths(r, b)
+		for f := range numFactors {
+			e.changes[f].observe(deviations[f], windows)
+		}
+		c = e.changed(&grown)
 	}
-	prefill := signal.OrZero(r.Signals[signal.PrefillTime])
-	slow := prefill * (1 - math.Exp(-g.prefillSlow))
-	if r.transfersFail() {
-		slow = max(slow, prefill-b.Usual(signal.PrefillTime))
+	if !r.doubtful {
+		e.backlog.observe(r.At, r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]), int64(settings.Window))
 	}
-	first += slow
-	if g.blocks > fewerBlocks {
-		first += max(signal.OrZero(r.Signals[signal.QueueTime]-b.Usual(signal.QueueTime)), 0)
-	}
-	gap := signal.OrZero(r.Signals[signal.InterTokenLatency]) * (1 - math.Exp(-g.slow-g.wasted))
-	return first > harm(b, signal.TimeToFirstToken, harmFirstToken, already), gap > harm(b, signal.InterTokenLatency, harmTokenGap, already)
-}
-
-// newSymptoms returns the symptoms of an engine. measured is true for latencies with an
-// objective, which wins over the baseline. already is true where harm is reported.
-func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
-	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
+	s.effects = newEffects(r, b, &c, e.backlog.over)
+	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
+	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
 	if b.Ready() {
 		s.reference = Learned
-		// After an upgrade, what is usual may be known for one of them only.
-		limitFirst = signal.Or(limit(b, signal.TimeToFirstToken, harmFirstToken, already), limitFirst)
-		limitGap = signal.Or(limit(b, signal.InterTokenLatency, harmTokenGap, already), limitGap)
-	}
-	switch {
-	case r.FirstTokens >= learn.LeastFirstTokens || (already && r.FirstTokens > 0):
-		first, gap := r.Signals[signal.TimeToFirstToken] > limitFirst, r.Signals[signal.InterTokenLatency] > limitGap
-		if b.Ready() {
-			certainFirst, certainGap := certain(r, b, already)
-			first, gap = first || certainFirst, gap || certainGap
+	} else {
+		// What is broken from the start is compared with documented limits.
+		first = max(first, signal.OrZero(r.Signals[signal.TimeToFirstToken])/defaultFirstToken)
+		gap = max(gap, signal.OrZero(r.Signals[signal.InterTokenLatency])/defaultTokenGap)
+		if first <= 1 {
+			first = 0
 		}
-		s.beyond = first || gap
-		s.firstToken = first && !measured[collect.TimeToFirstToken]
-		s.tokenGap = gap && !measured[collect.InterTokenLatency]
-	case r.FirstTokens >= fewFirstTokens:
-		// The mean of so few varies a lot, so only the defaults decide.
-		s.firstToken = r.Signals[signal.TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
-		s.tokenGap = r.Signals[signal.InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
+		if gap <= 1 {
+			gap = 0
+		}
 	}
-	// Requests that wait now have not had a first token yet.
-	if r.waitingNow > 1 && !r.doubtful && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
-		// The usual queue is in the usual time to the first token already.
-		wait := r.Signals[signal.QueueWait] - max(signal.OrZero(b.Usual(signal.QueueWait)), 0)
-		s.firstToken = s.firstToken || wait+signal.OrZero(b.Usual(signal.TimeToFirstToken)) > limitFirst || r.FirstTokens == 0
+	if r.FirstTokens < fewFirstTokens && !(r.waitingNow > 1) || r.elapsed == 0 {
+		first, gap = 0, 0
 	}
-	s.objective = r.objective
-	lost := r.Signals[signal.MissedRatio] - b.Usual(signal.MissedRatio)
-	if s.objective.name == "" && b.Ready() && lost > harmfulErrors && b.Growth(&r.Window, signal.MissedRatio) > deviations*b.Spread(signal.MissedRatio) {
-		// Each objective is met, but fewer requests than usual meet one of them.
-		s.objective = r.mostMissed
+	if !measured[collect.TimeToFirstToken] {
+		e.harms[lateFirst].observe(first, noise, windows, settings.Hold)
+		s.suspect = s.suspect || first > 1
 	}
-	if s.objective.name != "" {
-		s.reference = Objectives
-		s.firstToken = s.firstToken || s.objective.input != collect.InterTokenLatency && s.objective.input != collect.TimePerOutputToken &&
-			s.objective.input != collect.DecodeTime
-		s.tokenGap = s.tokenGap || s.objective.input != collect.TimeToFirstToken && s.objective.input != collect.QueueTime &&
-			s.objective.input != collect.PrefillTime
+	if !measured[collect.InterTokenLatency] {
+		e.harms[slowTokens].observe(gap, noise, windows, settings.Hold)
+		s.suspect = s.suspect || gap > 1
 	}
+	if os.Getenv("DBG") != "" {
+		fmt.Printf("  t=%.1f rdy=%v", float64(r.At%(1e9*86400*7))/6e10-1440*4, b.Ready())
+		if b.Ready() && r.FirstTokens >= fewFirstTokens {
+			gg, dd := newGrowths(r, b)
+			for f := range numFactors {
+				if signal.Known(gg[f]) {
+					fmt.Printf(" %s=%.2f/%.1f/%.1f", [...]string{"arr", "prm", "cmp", "out", "acc", "blk", "stp", "pre", "fe", "def"}[f], gg[f], dd[f], e.changes[f].score)
+				}
+			}
+		}
+		_, bs := b.StepAt(r.Work())
+		fmt.Printf(" | ttft=%.3f/%.3f itl=%.4f/%.4f q=%.2f pf=%.3f/%.3f w=%.0f run=%.0f kv=%.2f over=%v busy=%.2f | first=%.2f gap=%.2f ev=", r.Signals[signal.TimeToFirstToken], b.Usual(signal.TimeToFirstToken), r.Signals[signal.InterTokenLatency], b.Usual(signal.InterTokenLatency), r.Signals[signal.QueueTime], r.Signals[signal.PrefillTime], b.Usual(signal.PrefillTime), r.waitingNow, r.Signals[signal.Running], r.Signals[signal.KVUtilization], e.backlog.over, bs, first, gap)
+		for i := range e.harms {
+			fmt.Printf(" %.1f", e.harms[i].score)
+		}
+		fmt.Printf(" obj=%s %.3f/%.3f\n", r.worst.name, r.worst.share, r.worst.allowed)
+	}
+	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
+	e.observeObjectives(settings, r, windows, &s)
 	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
-	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
+	now := wrong >= harmfulErrors && wrong*r.finished >= leastErrors
+	s.errors = now
 	s.dropped = r.dropped > 0
+	s.suspect = s.suspect || s.errors || s.dropped
 	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 	return s
 }
 
-// missed returns the worst of the objectives that are certainly missed, relative to what
-// its target allows, and the objective that the most requests miss, whatever its target. A
-// request meets an objective for the time between tokens where its mean does.
+// observeObjectives collects the evidence that an objective is missed.
+func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, s *symptoms) {
+	if len(settings.Objectives) == 0 {
+		return
+	}
+	worst := r.worst
+	if worst.name == "" {
+		return
+	}
+	// A binomial test of twice what is allowed against what is allowed. Requests that miss
+	// come in groups, so that each counts for less.
+	p0 := worst.allowed
+	p1 := min(2*p0, (1+p0)/2)
+	hits := worst.share * worst.seen
+	ratio := (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / grouped
+	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+0.5)
+	s.suspect = s.suspect || worst.share > worst.allowed
+	if e.harms[missedObjective].on {
+		s.objective = worst
+		s.reference = Objectives
+		in := worst.input
+		s.firstToken = s.firstToken || in != collect.InterTokenLatency && in != collect.TimePerOutputToken && in != collect.DecodeTime
+		s.tokenGap = s.tokenGap || in != collect.TimeToFirstToken && in != collect.QueueTime && in != collect.PrefillTime
+	}
+}
+
+// grouped is how many requests that miss an objective come together.
+const grouped = 3.0
+
+// missed returns the worst of the objectives, relative to what its target allows, and the
+// objective that the most requests miss, whatever its target. A request meets an objective
+// for the time between tokens where its mean does.
 func (s *Settings) missed(v *window.View) (worst, most missed) {
 	var seen histogram.Histogram
 	for i := range s.Objectives {
@@ -192,25 +214,33 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
 			continue
 		}
-		good, undecided := seen.Within(o.Threshold)
-		one := missed{o.Name, o.Input, 1 - (good+undecided)/seen.Count, 1 - o.Target}
+		one := missed{o.Name, o.Input, 1 - seen.Below(o.Threshold)/seen.Count, 1 - o.Target, seen.Count}
 		request := one
 		if o.Input == collect.InterTokenLatency {
 			seen.Reset()
 			if derive.Observations(v, &seen, collect.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
 				continue
 			}
-			good, undecided = seen.Within(o.Threshold)
+			good, undecided := seen.Within(o.Threshold)
 			request.share = 1 - (good+undecided)/seen.Count
 		}
 		if most.name == "" || request.share > most.share {
 			most = request
 		}
-		if one.share > one.allowed && one.share*worst.allowed >= worst.share*one.allowed {
+		if o.Input == collect.InterTokenLatency {
+			one.seen = signal.Or(requests(v), one.seen) // The gaps of a request are alike.
+		}
+		if worst.name == "" || one.share*worst.allowed >= worst.share*one.allowed {
 			worst = one
 		}
 	}
 	return worst, most
+}
+
+// requests is how many requests ended in the window.
+func requests(v *window.View) float64 {
+	n, _ := moments(v, collect.TimePerOutputToken)
+	return n
 }
 
 // measured is true for the latencies with an objective for a model.

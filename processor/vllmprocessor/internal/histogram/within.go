@@ -24,3 +24,18 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	}
 	return good, h.Counts[i]
 }
+
+// Below estimates how many observations are at most threshold: linear within the bucket that
+// the threshold splits. What is beyond the last bound counts as beyond.
+func (h *Histogram) Below(threshold float64) float64 {
+	good, undecided := h.Within(threshold)
+	if undecided == 0 || !h.wellFormed() {
+		return good
+	}
+	i, _ := slices.BinarySearch(h.Bounds, threshold)
+	lower, upper := h.edges(i)
+	if math.IsInf(upper, 1) || !(upper > lower) {
+		return good
+	}
+	return good + undecided*(threshold-max(lower, 0))/(upper-max(lower, 0))
+}

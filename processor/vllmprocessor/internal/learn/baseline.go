@@ -39,7 +39,23 @@ type level struct {
 	N        float64 `json:"n"`
 	Mean     float64 `json:"mean"`
 	Variance float64 `json:"variance"`
+	// Block and InBlock are the sum of the differences from the mean in the present block of
+	// windows and their number; Blocks and Slow are the number of blocks and the variance
+	// that single windows would need for the blocks to differ as they do.
+	Block   float64 `json:"block,omitempty"`
+	InBlock int     `json:"in_block,omitempty"`
+	Blocks  float64 `json:"blocks,omitempty"`
+	Slow    float64 `json:"slow,omitempty"`
 }
+
+const (
+	// blockWindows is how many windows are a block. Real traffic changes for minutes at a
+	// time, so that the mean of a block differs more than that of as many windows drawn at
+	// random.
+	blockWindows = 5
+	// blockMemory is how many blocks are remembered: some hours.
+	blockMemory = 40
+)
 
 // floor is added to signals that can be 0 before the logarithm is taken, so that small
 // values differ little.
@@ -56,6 +72,15 @@ func (l *level) learn(logarithm float64) {
 	}
 	l.N = min(l.N+1, levelMemory)
 	difference := logarithm - l.Mean
+	if l.N > 1 {
+		l.Block += difference
+		l.InBlock++
+	}
+	if l.InBlock == blockWindows {
+		l.Blocks = min(l.Blocks+1, blockMemory)
+		l.Slow += (l.Block*l.Block/blockWindows - l.Slow) / l.Blocks
+		l.Block, l.InBlock = 0, 0
+	}
 	l.Mean += difference / l.N
 	if l.N > 1 {
 		l.Variance += (difference*difference*(1-1/l.N) - l.Variance) / l.N
@@ -116,6 +141,15 @@ func (b *Baseline) Usual(s signal.Signal) float64 {
 // Spread is the standard deviation of a signal's logarithm from window to window.
 func (b *Baseline) Spread(s signal.Signal) float64 { return math.Sqrt(b.Levels[s].Variance) }
 
+// Wander is the standard deviation of a signal's logarithm by which a change that lasts is
+// judged: from window to window or, where it is more, from block to block. A prior counts as
+// so many windows, so that a quiet beginning does not make it small.
+func (b *Baseline) Wander(s signal.Signal, prior, windows float64) float64 {
+	l := &b.Levels[s]
+	seen := max(l.N, l.Blocks*blockWindows)
+	return math.Sqrt((prior*prior*windows + max(l.Variance, l.Slow)*seen) / (windows + seen))
+}
+
 // Growth is the logarithm of a signal's value divided by its usual one; NaN where either
 // is not known.
 func (b *Baseline) Growth(w *Window, s signal.Signal) float64 {
@@ -160,7 +194,7 @@ func (b *Baseline) Compare(w *Window) {
 
 // Learn adds a window of some length in which nothing was wrong. A window that overlaps
 // the previous one teaches nothing new.
-func (b *Baseline) Learn(w *Window, length time.Duration) {
+func (b *Baseline) Learn(w *Window, length time.Duration, steps, prefills bool) {
 	if w.At-b.Learned < int64(length) || !(w.FirstTokens >= LeastFirstTokens) {
 		return
 	}
@@ -173,9 +207,12 @@ func (b *Baseline) Learn(w *Window, length time.Duration) {
 	if !signal.Known(w.Signals[signal.ComputedTokens]) {
 		prompt = math.NaN() // The load is not known, only a bound of it.
 	}
-	b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
-	own, others := w.PrefillLoad()
-	b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)
+	if steps {
+		b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
+	}
+	if own, others := w.PrefillLoad(); prefills {
+		b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)
+	}
 }
 
 // sound reports whether a baseline that was stored can be used.

@@ -104,17 +104,30 @@ func (f *fit) ready() bool {
 	return f.N > tooFew
 }
 
-// Expect returns the expected time for the numbers; NaN before the first observation.
-func (f *fit) Expect(xs ...float64) (y float64) {
+// solved returns the coefficients, the constant first; nil before the first observation.
+func (f *fit) solved() []float64 {
 	if f.N == 0 {
-		return math.NaN()
+		return nil
 	}
 	if f.coefficients == nil {
 		f.solve()
 	}
-	y = f.coefficients[0]
+	return f.coefficients
+}
+
+// Deviation is the standard deviation of the logarithm of a time from window to window,
+// about what its load explains.
+func (f *fit) Deviation() float64 { return max(f.deviation, leastDeviation) }
+
+// Expect returns the expected time for the numbers; NaN before the first observation.
+func (f *fit) Expect(xs ...float64) (y float64) {
+	c := f.solved()
+	if c == nil {
+		return math.NaN()
+	}
+	y = c[0]
 	for i, x := range xs {
-		y += f.coefficients[i+1] * x
+		y += c[i+1] * x
 	}
 	return y
 }

@@ -1,0 +1,229 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// effects are what the factors that have changed cost: how much sooner requests would get
+// their tokens if each were as usual, with everything else as it is now.
+type effects struct {
+	// first and gap are in seconds: of the first token, and of each further one. The usual
+	// ones, with the changed factors as usual, are what is left of the measured latencies.
+	first, gap           float64
+	usualFirst, usualGap float64
+	// firstShares and gapShares are by cause, and add up to 1 or are 0.
+	firstShares, gapShares Shares
+}
+
+// effect is a loss as a multiple of the bar of harm: 30 %, and at least so many seconds.
+func effect(lost, usual, least float64) float64 {
+	return lost / max((harmRatio-1)*usual, least)
+}
+
+// changed are the growths of factors that have changed; the others are 0.
+func (e *engine) changed(g *growths) (out growths) {
+	for f := range numFactors {
+		if e.changes[f].on && g[f] > 0 {
+			out[f] = g[f]
+		}
+	}
+	return out
+}
+
+// undo returns the work with one growth undone.
+func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
+	s := &r.Signals
+	ratio := math.Exp(-by)
+	switch f {
+	case moreArrivals:
+		w.Generation *= ratio
+		w.Computed *= ratio
+	case longerOutputs:
+		w.Generation *= ratio
+		w.Held -= signal.OrZero(s[signal.OutputTokens]) / 2 * (1 - ratio)
+	case longerPrompts:
+		w.Held -= s[signal.PromptTokens] * (1 - ratio)
+	case moreComputed:
+		w.Computed *= ratio
+		w.Own *= ratio
+	case fewerAccepted:
+		w.Accepted /= ratio
+	}
+	return w
+}
+
+// workload are the factors that are work.
+var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
+
+// attribute adds to shares by which factors a time is longer.
+func (c *growths) attribute(s *Shares, r *reading, by growths) {
+	kv := r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
+	for f, part := range by {
+		switch factor(f) {
+		case moreArrivals:
+			s[DemandExceedsCapacity] += part
+		case longerPrompts, moreComputed:
+			if c[fewerBlocks] > 0 && kv {
+				// A smaller cache loses prefixes sooner that could be found again.
+				s[KVPressure] += part
+			} else {
+				s[PrefillHeavy] += part
+			}
+		case longerOutputs:
+			s[DecodeLoad] += part
+		case fewerAccepted:
+			s[SpeculationWasteful] += part
+		case fewerBlocks:
+			s[KVPressure] += part
+		case slowerSteps, slowerPrefills:
+			s[SlowSteps] += part
+		case slowerFrontEnd:
+			s[FrontendBound] += part
+		case moreDeferred:
+			s[AdmissionDeferred] += part
+		}
+	}
+}
+
+// newEffects returns what the changed factors cost. over is whether arrivals exceed what the
+// engine serves.
+func newEffects(r *reading, b *learn.Baseline, c *growths, over bool) (out effects) {
+	out.decode(r, b, c)
+	out.firstToken(r, b, c, over)
+	return out
+}
+
+// decode is about the time between tokens.
+func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
+	measured := r.Signals[signal.InterTokenLatency]
+	if !(measured > 0) {
+		return
+	}
+	var by growths
+	work := r.Work()
+	now, _ := b.StepAt(work)
+	if c[slowerSteps] > 0 {
+		// The loop of slow steps and the load that they cause is a part of it.
+		by[slowerSteps] = max(signal.OrZero(math.Log(r.Signals[signal.StepTime]/now)), c[slowerSteps])
+	}
+	for _, f := range workload {
+		if c[f] > 0 {
+			without, _ := b.StepAt(undo(work, r, f, c[f]))
+			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
+		}
+	}
+	by[fewerAccepted] = c[fewerAccepted]
+	total := 0.0
+	for _, part := range by {
+		total += part
+	}
+	x.usualGap = measured * math.Exp(-total)
+	x.gap = measured - x.usualGap
+	c.attribute(&x.gapShares, r, by)
+	x.gapShares = failedTransfers(r, x.gapShares).whole()
+}
+
+// firstToken is about the time to the first token, by where it passes.
+func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool) {
+	s := &r.Signals
+	part := func(of signal.Signal) float64 { return max(signal.OrZero(s[of]-signal.OrZero(b.Usual(of))), 0) }
+	var total Shares
+	if c[slowerFrontEnd] > 0 {
+		total[FrontendBound] = part(signal.FrontEnd)
+	}
+	if c[moreDeferred] > 0 {
+		total[AdmissionDeferred] = max(signal.OrZero(s[signal.Deferred]/s[signal.FirstTokenRate])-signal.OrZero(b.Usual(signal.Deferred)/b.Usual(signal.FirstTokenRate)), 0)
+	}
+	prefill, seconds := x.prefill(r, b, c)
+	total = total.Plus(prefill.Scale(seconds))
+	queue := max(part(signal.QueueWait), part(signal.QueueTime))
+	total = total.Plus(queued(r, b, c, over).Scale(queue))
+	total = failedTransfers(r, total)
+	if r.transfersFail() {
+		total[KVTransferFailing] = max(total[KVTransferFailing], part(signal.PrefillTime))
+	}
+	for _, lost := range total {
+		x.first += lost
+	}
+	measured := max(signal.OrZero(s[signal.TimeToFirstToken]), signal.OrZero(s[signal.QueueWait]))
+	x.usualFirst = max(measured-x.first, 0)
+	x.firstShares = total.whole()
+}
+
+// prefill is why prefills take longer, and by how many seconds.
+func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, float64) {
+	measured := r.Signals[signal.PrefillTime]
+	if !(measured > 0) {
+		return Shares{}, 0
+	}
+	var by growths
+	work := r.Work()
+	now, _ := b.PrefillAt(work)
+	if c[slowerPrefills] > 0 {
+		by[slowerPrefills] = max(signal.OrZero(math.Log(measured/now)), c[slowerPrefills])
+	}
+	for _, f := range workload {
+		if c[f] > 0 {
+			without, _ := b.PrefillAt(undo(work, r, f, c[f]))
+			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
+		}
+	}
+	total := 0.0
+	for _, part := range by {
+		total += part
+	}
+	var s Shares
+	c.attribute(&s, r, by)
+	return s.whole(), measured * (1 - math.Exp(-total))
+}
+
+// queued is why requests queue. Where nothing has changed and yet more arrives than is
+// served, that is the reason.
+func queued(r *reading, b *learn.Baseline, c *growths, over bool) (s Shares) {
+	var by growths
+	if r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
+		by[moreArrivals], by[fewerBlocks], by[fewerAccepted] = c[moreArrivals], c[fewerBlocks], c[fewerAccepted]
+		// A request holds its blocks while its answer is written: twice as long an answer
+		// takes twice as long, and half of it is held.
+		by[longerOutputs] = 2 * c[longerOutputs]
+		by[longerPrompts] = max(c[longerPrompts], c[moreComputed])
+		by[slowerSteps] = c[slowerSteps]
+	} else {
+		// The composition of a step decides whether prompts or sequences count.
+		prefill := b.PromptShare(&r.Window)
+		by[moreArrivals], by[fewerAccepted] = c[moreArrivals], c[fewerAccepted]
+		by[moreComputed] = c[moreComputed] * prefill
+		by[longerOutputs] = c[longerOutputs] * (1 - prefill)
+		by[slowerSteps] = max(c[slowerSteps], c[slowerPrefills])
+	}
+	total := 0.0
+	for _, part := range by {
+		total += part
+	}
+	if total == 0 && !over {
+		return s
+	}
+	c.attribute(&s, r, by)
+	if over {
+		s[DemandExceedsCapacity] += max(explainsQueue-total, 0)
+	}
+	return s.whole()
+}
+
+// explainsQueue is the growth that explains a queue by itself. What a smaller one leaves is
+// the demand's: a server that is a little slower has no long queue.
+const explainsQueue = 0.3
+
+// failedTransfers attributes to failed transfers what they explain: prompts that are
+// computed here because their KV did not arrive, and the wait for it.
+func failedTransfers(r *reading, s Shares) Shares {
+	if !r.transfersFail() {
+		return s
+	}
+	s[KVTransferFailing] += s[AdmissionDeferred] + s[PrefillHeavy]
+	s[AdmissionDeferred], s[PrefillHeavy] = 0, 0
+	return s
+}

@@ -1,0 +1,77 @@
+package diagnose
+
+import "math"
+
+// A sequential test decides as soon as there is enough evidence: after two windows of a
+// great harm, and after many of a small one that the noise nearly hides. Readings overlap, so
+// each counts by the part of a window since the one before: what happened in one window has
+// the weight of one window, whatever the interval of the scrapes.
+
+// enough is the log likelihood ratio that decides: ln(22,000). By Wald's bound the chance of
+// a false decision is at most its inverse.
+const enoughEvidence = 10
+
+// evidence is a sequential probability ratio test (Wald, 1945) of the effect 1, the bar of
+// harm, against the effect 0.
+type evidence struct {
+	score float64
+	// on is whether it has decided for harm. It ends when it has decided against it.
+	on bool
+}
+
+// observe adds a reading. effect is the harm as a multiple of the bar, noise its standard
+// deviation, windows the time since the reading before in windows. However great an effect,
+// it takes hold windows.
+func (e *evidence) observe(effect, noise, windows float64, hold int) {
+	// The logarithm of the ratio of the two normal densities.
+	e.add((effect-0.5)/(noise*noise), windows, float64(hold))
+}
+
+func (e *evidence) add(ratio, windows, hold float64) {
+	if math.IsNaN(ratio) {
+		return
+	}
+	most := enoughEvidence / hold
+	e.score += windows * min(max(ratio, -most), most)
+	e.score = min(max(e.score, 0), enoughEvidence)
+	switch {
+	case e.score >= enoughEvidence*(1-1e-9):
+		e.on = true
+	case e.score <= 0:
+		e.on = false
+	}
+}
+
+// change is a one-sided CUSUM test (Page, 1954) of whether a number has grown for good.
+type change struct {
+	score float64
+	on    bool
+}
+
+const (
+	// slack is the growth in standard deviations that is no change; changedAt is what has to
+	// accumulate beyond it. With independent normal readings a change is found falsely once in
+	// exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985): 11,000.
+	slack     = 1.0
+	changedAt = 5.0
+	// mostDeviations bounds what one window says, since real readings have heavy tails.
+	mostDeviations = 4.0
+	// remembers is how far the score goes beyond: for so many windows without growth a
+	// change that has ended is still the reason for what it left behind.
+	remembers = 2.0
+)
+
+// observe adds a reading: its growth in standard deviations.
+func (c *change) observe(deviations, windows float64) {
+	if math.IsNaN(deviations) {
+		return
+	}
+	c.score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
+	c.score = min(max(c.score, 0), changedAt+remembers)
+	switch {
+	case c.score >= changedAt:
+		c.on = true
+	case c.score <= 0:
+		c.on = false
+	}
+}

@@ -1,0 +1,79 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// factor is something that requests become slower by: the work that an engine gets, and what
+// the same work costs.
+type factor uint8
+
+const (
+	moreArrivals factor = iota
+	longerPrompts
+	moreComputed
+	longerOutputs
+	fewerAccepted
+	fewerBlocks
+	slowerSteps
+	slowerPrefills
+	slowerFrontEnd
+	moreDeferred
+
+	numFactors
+)
+
+// growths are the increases against the baseline, as logarithms. They are NaN where they are
+// not known.
+type growths [numFactors]float64
+
+// wander is how much a growth varies without a change.
+type wander struct {
+	of signal.Signal
+	// prior is the standard deviation that is assumed while little is known.
+	prior float64
+}
+
+// priorWindows is how many windows a prior counts for.
+const priorWindows = 10
+
+var wanders = [numFactors]wander{
+	moreArrivals: {signal.ArrivalRate, 0.3}, longerPrompts: {signal.PromptTokens, 0.3}, moreComputed: {signal.ComputedTokens, 0.3},
+	longerOutputs: {signal.OutputTokens, 0.3}, fewerAccepted: {signal.AcceptanceLength, 0.1}, fewerBlocks: {signal.KVPerToken, 0.2},
+	slowerFrontEnd: {signal.FrontEnd, 0.2}, moreDeferred: {signal.Deferred, 0.3},
+}
+
+// newGrowths returns the growths of a reading, and each in standard deviations.
+func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
+	for f := range numFactors {
+		w := wanders[f]
+		switch f {
+		case slowerSteps:
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), b.Step.Doubt(r.Signals[signal.StepTime]/r.Signals[signal.StepFactor]), b.Step.Deviation())
+			continue
+		case slowerPrefills:
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), b.Prefill.Doubt(r.Signals[signal.PrefillTime]/r.Signals[signal.PrefillFactor]), b.Prefill.Deviation())
+			continue
+		case fewerAccepted:
+			grown[f] = -b.Growth(&r.Window, w.of)
+		case fewerBlocks:
+			grown[f] = min(b.Growth(&r.Window, signal.KVPerToken), b.Growth(&r.Window, signal.KVPerComputed))
+		default:
+			grown[f] = b.Growth(&r.Window, w.of)
+		}
+		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
+	}
+	return grown, deviations
+}
+
+// slower is a growth of a time beyond what its load explains. What the extrapolation of the
+// expectation may be wrong by is no growth.
+func slower(growth, doubt, deviation float64) (grown, deviations float64) {
+	if growth > 0 {
+		growth = max(growth-(doubt-2*deviation), 0)
+	}
+	return growth, growth / deviation
+}
