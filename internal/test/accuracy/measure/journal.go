@@ -120,11 +120,18 @@ func (j *Journal) Put(r Record) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
+// keptExposition is in the fingerprint of stories with a fault of the exposition, because
+// older journals lack most of their lines.
+const keptExposition = "all lines"
+
 // storyPrint is the fingerprint of the sources and of the description of a story.
 func (j *Journal) storyPrint(meta *stories.Meta) string {
 	text, err := json.Marshal(meta)
 	if err != nil {
 		panic(err) // A description has no value that JSON cannot hold.
+	}
+	if meta.Kind == stories.Exposition {
+		text = append(text, keptExposition...)
 	}
 	sum := sha256.Sum256(append([]byte(j.print), text...))
 	return hex.EncodeToString(sum[:8])

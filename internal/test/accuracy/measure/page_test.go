@@ -82,9 +82,13 @@ func TestAPerfectDiagnosisHoldsEveryBar(t *testing.T) {
 		}
 		assert.Equal(t, "held, the moonshot as well", b.Verdict(), "%s: %s", name, b.Seen)
 	}
-	assert.Equal(t, "held, the moonshot as well", rate("pages", 0, 0, 0, 10_000).Verdict())
-	assert.Equal(t, "held as far as measured", rate("warnings", 40, 4, 0, 900).Verdict())
-	assert.Equal(t, "missed", rate("warnings", 40, 4, 5, 1000).Verdict())
+	bar := func(name string, must, wish float64, events int, hours float64) string {
+		return rate(name, must, wish, poisson(events, hours), events).Verdict()
+	}
+	assert.Equal(t, "held, the moonshot as well", bar("pages", 0, 0, 0, 10_000))
+	assert.Equal(t, "held as far as measured", bar("warnings", 40, 4, 0, 900))
+	assert.Equal(t, "missed", bar("warnings", 40, 4, 5, 1000))
+	assert.Equal(t, "not measured", bar("warnings", 40, 4, 0, 0))
 }
 
 func TestASilentDiagnosisMissesEveryBarButThoseOfFalseAlarms(t *testing.T) {
