@@ -44,9 +44,10 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("The diagnosis of the vllm processor, measured on a simulated engine whose truth is known")
 	t.line("([simulator.md](../simulator.md)), and on a few recordings of real engines ([below](#recordings-of-real-engines)).")
 	t.line("*Effect* is the harm to users as a multiple of the bar of harm ([definitions](#what-counts)): at 1 the harm just begins.")
-	t.line("In brackets are 95 %% intervals over stories ([how](#what-counts)). *Untuned* models were never used while the diagnosis was worked on: a server")
-	t.line("that the authors have not seen is like these. Six causes are *read off* a counter or a standstill of their own; seven must be")
-	t.line("*inferred* from metrics that other causes move as well ([by cause](#by-cause)).\n")
+	t.line("In brackets are 95 %% intervals over stories ([how](#what-counts)). *Untuned* models were never used while the diagnosis was")
+	t.line("worked on: a server that the authors have not seen is like these. Six causes are *read off* a counter or a standstill of their")
+	t.line("own; seven must be *inferred* from metrics that other causes move as well ([by cause](#by-cause)). Shares of minutes are means")
+	t.line("over the causes of a group, each with the same weight. All of this is on generated traffic; [recorded](#recorded-traffic) is apart.\n")
 	t.line("%s\n", inBrief(scores))
 	t.headline(scores)
 	t.line("\n%s\n", o.size(records))
@@ -101,7 +102,7 @@ func Page(o Origin, records []Record, old string) string {
 	t.recorded(scores, o.Recorded)
 
 	t.line("\n## Confusion matrix\n")
-	t.line("Harmful minutes of any effect by true cause (rows) and by the report at their end (columns).\n")
+	t.line("All harmful minutes that count, of any effect and on generated traffic, by true cause (rows) and by the report at their end (columns).\n")
 	t.matrix(scores)
 
 	t.line("\n## Faults of the exposition\n")
@@ -135,7 +136,7 @@ func inBrief(scores []Score) string {
 		every += fmt.Sprintf(";\nharm is reported in %s of this time", a.timeText())
 	}
 	return fmt.Sprintf(`**In brief:** on a model that nothing was tuned on, and where the cause must be inferred, the diagnosis reports harm in
-%s of the minutes in which users clearly have harm, and names the right cause in %s (each a mean over seven causes). On
+%s of the minutes in which users clearly have harm, and names the right cause in %s. On
 servers without a fault and without objectives %s.`, percent(inferred.macro(ofReported).Value), percent(inferred.macro(ofRight).Value), every)
 }
 

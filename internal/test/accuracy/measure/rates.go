@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
@@ -54,6 +55,18 @@ func strictAlarms(scores []Score, keep func(*Score) bool) Alarms {
 		s.False = slices.Concat(s.False, s.Broken)
 	}
 	return falseAlarms(all, keep)
+}
+
+// firstHour keeps of healthy stories their first hour, in which no baseline is learned yet.
+// The reports that go on are not divided.
+func firstHour(scores []Score, keep func(*Score) bool) Alarms {
+	all := slices.Clone(scores)
+	for i := range all {
+		s := &all[i]
+		s.Healthy, s.FalseTime = s.FirstHour, 0
+		s.False = slices.DeleteFunc(slices.Clone(s.False), func(a judge.Alarm) bool { return a.At > 3600 })
+	}
+	return falseAlarms(all, func(s *Score) bool { return s.Kind == stories.Healthy && keep(s) })
 }
 
 // warningRate and pageRate are in 10,000 hours.

@@ -68,6 +68,8 @@ type Score struct {
 	// FalseTime is the part of these hours at the end of whose minutes harm was reported.
 	False              []judge.Alarm
 	Healthy, FalseTime float64
+	// FirstHour is the part of Healthy in the first hour of the story.
+	FirstHour float64
 	// Broken are the alarms in MissedHours: nothing is wrong, but the traffic is such that
 	// the server misses an objective for longer than two windows, and a report of that is not
 	// false.
@@ -314,6 +316,9 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			}
 		default:
 			s.Healthy += window / 3600
+			if to <= 3600 {
+				s.FirstHour += window / 3600
+			}
 			if reported[i] {
 				s.FalseTime += window / 3600
 			}

@@ -154,10 +154,10 @@ func (t *table) alarms(scores []Score) {
 		head = append(head, "hours, "+c.name, "warnings and pages", "pages")
 	}
 	t.head(head...)
-	row := func(name string, keep func(*Score) bool) {
+	rowOf := func(name string, of func([]Score, func(*Score) bool) Alarms, keep func(*Score) bool) {
 		cells := []string{name}
 		for _, c := range columns {
-			a := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
+			a := of(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
 			if a.hours == 0 {
 				cells = append(cells, "", "", "")
 				continue
@@ -166,8 +166,10 @@ func (t *table) alarms(scores []Score) {
 		}
 		t.row(cells...)
 	}
+	row := func(name string, keep func(*Score) bool) { rowOf(name, falseAlarms, keep) }
 	row("all", func(*Score) bool { return true })
 	row("healthy stories", func(s *Score) bool { return s.Kind == stories.Healthy })
+	rowOf("first hour of healthy stories", firstHour, func(*Score) bool { return true })
 	row("before the onset of a fault, and other servers of a pool", func(s *Score) bool { return s.Kind != stories.Healthy })
 	for _, band := range stories.Bands() {
 		row("load "+band, func(s *Score) bool { return stories.Band(s.Load) == band })
