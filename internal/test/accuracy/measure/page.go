@@ -69,7 +69,8 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("1, 1.3, 2, 3, 5 or 10; where a fault cannot do so much harm, the story counts by what was reached, and below 0.87 not at all.")
 	t.line("*Stories* are those whose fault did harm in a minute. *Minutes* are the harmful ones more than three windows after the onset, of")
 	t.line("which the fault is a true cause; *ever reported* counts the stories in which harm was reported in any minute of that kind, or")
-	t.line("in the three windows after the onset. Harm by traffic alone does not count here.\n")
+	t.line("in the three windows after the onset. Harm by traffic alone does not count here. *8B* is 8b-h100 with the traffic conversation,")
+	t.line("both of which the diagnosis may be tuned on; the picture has these rows.\n")
 	t.curve(generated)
 
 	t.line("\n## By cause\n")
@@ -107,7 +108,8 @@ func Page(o Origin, records []Record, old string) string {
 
 	t.line("\n## Faults of the exposition\n")
 	t.line("Their truth is the fault itself, not the latency of requests: `unreachable` or `starting` for a server that does not answer,")
-	t.line("and the notice `frozen_gauges` for a gauge that stands still.\n")
+	t.line("and the notice `frozen_gauges` for a gauge that stands still. The notice is for a KV cache that seems more than half full without")
+	t.line("requests; in these stories the gauge stands below that, so their row does not say how often it comes above.\n")
 	t.expositions(records)
 
 	t.line("\n## Recordings of real engines\n")

@@ -375,3 +375,22 @@ func TestWhatWasReportedAlreadyIsSaid(t *testing.T) {
 	s = scored(t, meta(), played("slow_steps", "slow_steps"))
 	assert.False(t, s.Already)
 }
+
+func TestTheFirstHourIsApart(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections, m.Seconds = stories.Healthy, nil, 7200
+	p := &judge.Played{Alarms: []judge.Alarm{{At: 600, Severity: 2}, {At: 3600, Severity: 3}, {At: 3601, Severity: 2}}}
+	for minute := range 120 {
+		l := judge.Line{Minute: minute, Requests: 100, Condition: "healthy", Harmful: minute >= 30 && minute < 40}
+		p.Lines = append(p.Lines, l)
+	}
+	s := scored(t, m, p)
+	all := func(*Score) bool { return true }
+	first, whole := firstHour([]Score{s}, all), falseAlarms([]Score{s}, all)
+	assert.Equal(t, []int{2, 1}, []int{first.warnings, first.pages})
+	assert.InDelta(t, (60-13)/60.0, first.hours, 1e-9)
+	assert.Equal(t, 3, whole.warnings)
+	assert.InDelta(t, (120-13)/60.0, whole.hours, 1e-9)
+	s.Kind = stories.Single
+	assert.Zero(t, firstHour([]Score{s}, all).hours, "stories with a fault are too short")
+}
