@@ -118,7 +118,7 @@ func (t *table) examples(scores []Score) {
 	if n == 0 {
 		return
 	}
-	t.line("\nThe %d false warnings and pages of healthy stories report: %s. Some of these stories:\n", n, mostOf(said, len(said)))
+	t.line("\nThe %d false warnings and pages of healthy stories report:\n%s. Some of these stories:\n", n, mostOf(said, len(said)))
 	for _, line := range shown {
 		t.line("%s", line)
 	}

@@ -78,6 +78,7 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("them; it has a [row of its own](#mild-faults-drift-faults-from-the-start-silence).\n")
 	t.causes(scores)
 	t.line("\n%s", demandBySource(generated))
+	t.line("%s", withoutLong(generated))
 	t.line("%s", counted(generated))
 
 	t.line("\n## Time to detect\n")

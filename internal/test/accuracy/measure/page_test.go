@@ -310,3 +310,16 @@ func TestTheReasonForFewHours(t *testing.T) {
 		assert.Equal(t, c.want, fewBecause(c.played, c.count, c.missed))
 	}
 }
+
+// What the stories with many minutes weigh is said.
+func TestTheHeadlineWithoutLongStories(t *testing.T) {
+	wrong := Scores(records(t, func(r *Record) {
+		for i := range r.Lines {
+			if s := (Score{Record: r}); slow(&s) {
+				r.Lines[i].Causes = []judge.Cause{{Name: "cache_thrash", Role: "primary"}}
+			}
+		}
+	}))
+	assert.Less(t, tally(wrong, stories.Inferred, untuned).macro(ofRight).Value, 0.9)
+	assert.Equal(t, 2, strings.Count(withoutLong(wrong), "100.0 % ("))
+}

@@ -339,7 +339,7 @@ func TestTheOtherServersOfAPoolHaveNoFault(t *testing.T) {
 	for _, v := range s.Verdicts {
 		assert.Equal(t, v.Server == 1, v.Ours)
 	}
-	assert.Contains(t, counted([]Score{s}), "Of 1 stories with a fault, the fault did harm in no minute of 0.")
+	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories with a fault, the fault did harm in no minute.")
 }
 
 // A report that begins with harm and stays is no new alarm, but it is time with a false report.

@@ -63,13 +63,14 @@ func (t *table) bars(bars []Bar) {
 
 // causes has a row for each cause, with the minutes that strong keeps.
 func (t *table) causes(scores []Score) {
-	t.head("true cause", "stories", "minutes", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
+	t.head("true cause", "stories", "minutes", "of these drift or from the start", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
 	for _, group := range [][]string{stories.Inferred, stories.ReadOff} {
 		for _, name := range group {
 			one := []string{name}
 			all := tally(scores, one, strong)
 			_, n := all.total(0)
-			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
+			long := tally(scores, one, func(s *Score, v *Verdict) bool { return strong(s, v) && slow(s) })
+			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), fmt.Sprintf("%.0f", long.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
 				percent(all.macro(ofTopTwo).Value), percent(tally(scores, one, tuned).macro(ofRight).Value), percent(tally(scores, one, untuned).macro(ofRight).Value))
 		}
 	}
