@@ -54,6 +54,7 @@ func (t *table) cells(scores []Score) {
 	slices.SortFunc(cells, func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(slices.Index(stories.Bands(), a.band), slices.Index(stories.Bands(), b.band)))
 	})
+	few := 0
 	for _, c := range cells {
 		in := func(s *Score) bool {
 			return !s.Recorded && s.Kind == stories.Healthy && s.Model+", "+s.Traffic == c.place && stories.Band(s.Load) == c.band
@@ -67,11 +68,15 @@ func (t *table) cells(scores []Score) {
 			}
 		}
 		a := falseAlarms(scores, in)
+		if a.hours < leastHours {
+			few++
+		}
 		without := falseAlarms(scores, func(s *Score) bool { return in(s) && !s.Objectives })
 		with := falseAlarms(scores, func(s *Score) bool { return in(s) && s.Objectives })
 		t.row(c.place, c.band, fmt.Sprintf("%.0f", played), fmt.Sprintf("%.0f", a.hours), percent(judged/played),
 			without.warningText(), with.warningText(), a.pageText(), fewBecause(played, a.hours, missed))
 	}
+	t.line("\n%d of these %d cells have fewer than %d hours that count.", few, len(cells), leastHours)
 }
 
 // fewBecause says why a cell has few hours that count, of those played; missed are those in

@@ -303,3 +303,30 @@ func TestOldRecordsOfTheExpositionAreStale(t *testing.T) {
 	_, there = j.Get(&m)
 	assert.True(t, there)
 }
+
+// A page can be made while a run is under way: what the run has half written stays.
+func TestReadingAJournalDoesNotChangeIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	_, err := ReadJournal(path, "sources")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	j := open(t, path, "sources")
+	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"name":"half`)
+	require.NoError(t, err)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	j, err = ReadJournal(path, "sources")
+	require.NoError(t, err)
+	m := meta()
+	_, there := j.Get(&m)
+	assert.True(t, there)
+	require.Error(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	require.NoError(t, file.Close())
+}
