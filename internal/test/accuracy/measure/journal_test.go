@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -276,4 +279,54 @@ func TestAnEndedRunIsSaidOnce(t *testing.T) {
 		return nil, ctx.Err()
 	}).Play(ctx, plans("a", "b", "c"))
 	require.EqualError(t, err, "ended early: context canceled; the same command continues")
+}
+
+// Journals from before all lines of these stories were kept have too few of them.
+func TestOldRecordsOfTheExpositionAreStale(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	m := meta()
+	m.Kind = stories.Exposition
+	j := open(t, path, "sources")
+	old := newRecord(m, played("slow_steps", "slow_steps"))
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	sum := sha256.Sum256(append([]byte("sources"), text...))
+	old.Print = hex.EncodeToString(sum[:8])
+	line, err := json.Marshal(old)
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	require.NoError(t, os.WriteFile(path, append(line, '\n'), 0o600))
+	j = open(t, path, "sources")
+	_, there := j.Get(&m)
+	assert.False(t, there)
+	require.NoError(t, j.Put(newRecord(m, played("slow_steps", "slow_steps"))))
+	_, there = j.Get(&m)
+	assert.True(t, there)
+}
+
+// A page can be made while a run is under way: what the run has half written stays.
+func TestReadingAJournalDoesNotChangeIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	_, err := ReadJournal(path, "sources")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	j := open(t, path, "sources")
+	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"name":"half`)
+	require.NoError(t, err)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	j, err = ReadJournal(path, "sources")
+	require.NoError(t, err)
+	m := meta()
+	_, there := j.Get(&m)
+	assert.True(t, there)
+	require.Error(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	require.NoError(t, file.Close())
 }

@@ -93,7 +93,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
 	}
-	journal, err := OpenJournal(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
+	open := OpenJournal
+	if o.only {
+		open = ReadJournal
+	}
+	journal, err := open(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
 	if err != nil {
 		return err
 	}
