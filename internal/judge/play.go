@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
@@ -53,7 +55,10 @@ func (s *Story) check() error {
 // Play plays a story: it seeks the values that are asked for, runs the servers with and
 // without each cause, and compares. Two plays of the same story give the same. Errors name
 // the invalid part of the story or the setting that the processor refuses.
-func Play(ctx context.Context, story *Story) (*Played, error) {
+func Play(ctx context.Context, story *Story) (*Played, error) { return play(ctx, story, nil) }
+
+// play plays a story, and keeps what the servers show on a tape where there is one.
+func play(ctx context.Context, story *Story, tape *tape) (*Played, error) {
 	s := *story
 	if s.Interval == 0 {
 		s.Interval = defaultInterval
@@ -75,46 +80,62 @@ func Play(ctx context.Context, story *Story) (*Played, error) {
 			}
 		}
 	}
-	p, err := newPlayer(ctx, &s, config, out)
+	r, err := newReports(ctx, s.Name, len(s.Servers), config, out)
 	if err != nil {
 		return nil, err
 	}
+	p, err := newPlayer(&s, config, out)
+	if err != nil {
+		return nil, errors.Join(err, r.close(ctx))
+	}
+	p.audience = []audience{r}
+	if tape != nil {
+		// The processor adds to the metrics, so they are kept before.
+		p.audience = []audience{tape, r}
+		tape.begin(&s)
+	}
 	err = p.play(ctx)
-	return out, errors.Join(err, p.diagnosis.processor.Shutdown(context.WithoutCancel(ctx)))
+	if err == nil && tape != nil {
+		err = tape.end(out)
+	}
+	return out, errors.Join(err, r.close(ctx))
+}
+
+// audience takes what the servers of a story show, in the order of time.
+type audience interface {
+	// advance moves the time to so many seconds after the beginning.
+	advance(to float64)
+	// scraped takes the result of a scrape.
+	scraped(ctx context.Context, server int, at float64, metrics pmetric.Metrics) error
+	// minute ends a minute.
+	minute(n int)
 }
 
 // player is a story that is being played.
 type player struct {
-	story     *Story
-	diagnosis *diagnosis
-	servers   []*server
-	out       *Played
+	story    *Story
+	audience []audience
+	servers  []*server
+	out      *Played
 }
 
 // newPlayer prepares the runs of a story whose values are all known.
-func newPlayer(ctx context.Context, s *Story, config *vllmprocessor.Config, out *Played) (*player, error) {
-	d, err := newDiagnosis(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	p := &player{story: s, diagnosis: d, out: out}
+func newPlayer(s *Story, config *vllmprocessor.Config, out *Played) (*player, error) {
+	p := &player{story: s, out: out}
 	for i := range s.Servers {
 		t, err := newTruth(s, i, objectivesOf(config), config.Window.Seconds())
 		if err != nil {
-			return nil, errors.Join(err, d.processor.Shutdown(ctx))
+			return nil, err
 		}
-		p.servers = append(p.servers, &server{
-			truth: t, scraper: newScraper(t.actual(), i, !s.Uncounted), reported: report{severity: -1},
-		})
+		p.servers = append(p.servers, &server{truth: t, scraper: newScraper(t.actual(), i, !s.Uncounted)})
 	}
 	return p, nil
 }
 
 // server is one server of it.
 type server struct {
-	truth    *truth
-	scraper  *scraper
-	reported report
+	truth   *truth
+	scraper *scraper
 }
 
 func (p *player) play(ctx context.Context) error {
@@ -151,37 +172,33 @@ func (p *player) play(ctx context.Context) error {
 
 // scrape scrapes all servers.
 func (p *player) scrape(ctx context.Context, at float64) error {
-	p.diagnosis.advance(at)
+	for _, a := range p.audience {
+		a.advance(at)
+	}
 	for i, one := range p.servers {
 		w := one.truth.actual()
 		if err := one.truth.advance(at); err != nil {
 			return err
 		}
-		metrics, came := one.scraper.scrape(w, p.diagnosis.clock.now, begin)
+		metrics, came := one.scraper.scrape(w, begin.Add(seconds(at)), begin)
 		if !came {
 			continue
 		}
-		reported, err := p.diagnosis.observe(ctx, metrics)
-		if err != nil {
-			return err
+		for _, a := range p.audience {
+			if err := a.scraped(ctx, i, at, metrics); err != nil {
+				return err
+			}
 		}
-		if reported.severity > one.reported.severity && reported.severity >= warning {
-			p.out.Alarms = append(p.out.Alarms, Alarm{
-				Server: i, At: at, Severity: reported.severity, Condition: reported.condition, Cause: reported.primary(),
-			})
-		}
-		one.reported = reported
 	}
 	return nil
 }
 
-// warning is the severity from which on there is an alarm.
-const warning = 2
-
 // minute ends a minute.
 func (p *player) minute(n int, end float64) error {
-	p.diagnosis.advance(end)
-	for i, one := range p.servers {
+	for _, a := range p.audience {
+		a.advance(end)
+	}
+	for _, one := range p.servers {
 		if err := one.truth.advance(end); err != nil {
 			return err
 		}
@@ -191,21 +208,11 @@ func (p *player) minute(n int, end float64) error {
 		if n%10 == 9 {
 			one.truth.forget(end)
 		}
-		r := &one.reported
-		line := Line{Scenario: p.story.Name, Minute: n, Server: i, Condition: r.condition, Severity: r.severity, Causes: withoutNil(r.causes)}
-		if pool := p.diagnosis.pool; pool != nil {
-			line.Pool = &Pool{pool.condition, pool.severity, withoutNil(pool.causes)}
-		}
-		p.out.Lines = append(p.out.Lines, line)
+	}
+	for _, a := range p.audience {
+		a.minute(n)
 	}
 	return nil
-}
-
-func withoutNil(causes []Cause) []Cause {
-	if causes == nil {
-		return []Cause{}
-	}
-	return causes
 }
 
 // judge adds what is true.

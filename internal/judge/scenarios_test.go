@@ -111,21 +111,24 @@ func record(t *testing.T, s *Story) scraped {
 			require.NoError(t, seek(t.Context(), s, i, objectivesOf(config), &Played{}))
 		}
 	}
-	p, err := newPlayer(t.Context(), s, config, &Played{})
+	p, err := newPlayer(s, config, &Played{})
 	require.NoError(t, err)
+	r, err := newReports(t.Context(), s.Name, len(s.Servers), config, p.out)
+	require.NoError(t, err)
+	p.audience = []audience{r}
 	out := scraped{servers: make([][]reading, len(s.Servers))}
 	for at := s.Interval.Seconds(); at <= s.Length.Seconds(); at += s.Interval.Seconds() {
 		require.NoError(t, p.scrape(t.Context(), at))
-		for i, one := range p.servers {
-			if one.reported.severity >= 0 {
-				out.servers[i] = append(out.servers[i], reading{one.reported, at})
+		for i, one := range r.now {
+			if one.severity >= 0 {
+				out.servers[i] = append(out.servers[i], reading{one, at})
 			}
 		}
-		if p.diagnosis.pool != nil {
-			out.pool = append(out.pool, reading{*p.diagnosis.pool, at})
+		if r.diagnosis.pool != nil {
+			out.pool = append(out.pool, reading{*r.diagnosis.pool, at})
 		}
 	}
-	require.NoError(t, p.diagnosis.processor.Shutdown(t.Context()))
+	require.NoError(t, r.close(t.Context()))
 	return out
 }
 

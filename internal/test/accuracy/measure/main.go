@@ -39,7 +39,7 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir, part string
+	size, set, story, shared, date, dir, part, tapes string
 	workers                                   int
 	minutes                                   float64
 	knees, only                               bool
@@ -56,6 +56,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many stories are played at the same time")
 	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
+	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
@@ -102,8 +103,16 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		return err
 	}
 	defer journal.Close()
+	player := judge.Play
+	if o.tapes != "" {
+		kept, err := newTapes(o.tapes, ".")
+		if err != nil {
+			return err
+		}
+		player = kept.play
+	}
 	r := Run{
-		Player: judge.Play, Journal: journal, Workers: o.workers, Log: os.Stdout, Now: time.Now, CPU: cpu,
+		Player: player, Journal: journal, Workers: o.workers, Log: os.Stdout, Now: time.Now, CPU: cpu,
 	}
 	if o.minutes > 0 {
 		r.Until = time.Now().Add(time.Duration(o.minutes * float64(time.Minute)))

@@ -1,0 +1,72 @@
+package judge
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+)
+
+// reports gives the processor what the servers show, and keeps what it reports: the lines of
+// a story without what is true, and the alarms.
+type reports struct {
+	name      string
+	diagnosis *diagnosis
+	// now has what was reported last, by server.
+	now []report
+	out *Played
+}
+
+func newReports(ctx context.Context, name string, servers int, config *vllmprocessor.Config, out *Played) (*reports, error) {
+	d, err := newDiagnosis(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	r := &reports{name: name, diagnosis: d, now: make([]report, servers), out: out}
+	for i := range r.now {
+		r.now[i].severity = -1
+	}
+	return r, nil
+}
+
+func (r *reports) close(ctx context.Context) error {
+	return r.diagnosis.processor.Shutdown(context.WithoutCancel(ctx))
+}
+
+func (r *reports) advance(to float64) { r.diagnosis.advance(to) }
+
+// warning is the severity from which on there is an alarm.
+const warning = 2
+
+func (r *reports) scraped(ctx context.Context, server int, at float64, metrics pmetric.Metrics) error {
+	reported, err := r.diagnosis.observe(ctx, metrics)
+	if err != nil {
+		return err
+	}
+	if reported.severity > r.now[server].severity && reported.severity >= warning {
+		r.out.Alarms = append(r.out.Alarms, Alarm{
+			Server: server, At: at, Severity: reported.severity, Condition: reported.condition, Cause: reported.primary(),
+		})
+	}
+	r.now[server] = reported
+	return nil
+}
+
+func (r *reports) minute(n int) {
+	for i := range r.now {
+		one := &r.now[i]
+		line := Line{Scenario: r.name, Minute: n, Server: i, Condition: one.condition, Severity: one.severity, Causes: withoutNil(one.causes)}
+		if pool := r.diagnosis.pool; pool != nil {
+			line.Pool = &Pool{pool.condition, pool.severity, withoutNil(pool.causes)}
+		}
+		r.out.Lines = append(r.out.Lines, line)
+	}
+}
+
+func withoutNil(causes []Cause) []Cause {
+	if causes == nil {
+		return []Cause{}
+	}
+	return causes
+}

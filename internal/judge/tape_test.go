@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+)
+
+// taped is a story with all that a tape has: two servers, a pool, objectives, a fault that is
+// sought, failed and missing scrapes.
+func taped() *Story {
+	return &Story{
+		Name: "taped", Servers: []engine.Config{chatServer(9, 6), chatServer(10, 6)}, Length: 14 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamBandwidth, Effect: 5, At: 420, Until: 700, Servers: []int{1}}},
+		Faults:     []Fault{{Kind: Missed, At: 95, Until: 140}, {Kind: Unreachable, At: 740, Until: 800}},
+		Processor: map[string]any{
+			"pool": map[string]any{}, "window": "1m",
+			"objectives": []any{map[string]any{"name": "o", "metric": "vllm.time_to_first_token", "threshold": "300ms", "target": 0.9}},
+		},
+	}
+}
+
+// A tape gives what the story gave, line by line.
+func TestATapeGivesWhatTheStoryGave(t *testing.T) {
+	race.SkipSequential(t)
+	t.Parallel()
+	var tape bytes.Buffer
+	want, err := PlayTaped(t.Context(), taped(), &tape)
+	require.NoError(t, err)
+	plain, err := Play(t.Context(), taped())
+	require.NoError(t, err)
+	assert.Equal(t, plain, want, "a tape changes nothing")
+	harmful, reported := 0, 0
+	for i := range want.Lines {
+		if want.Lines[i].Harmful {
+			harmful++
+		}
+		if want.Lines[i].Severity >= warning {
+			reported++
+		}
+	}
+	require.Positive(t, harmful)
+	require.Positive(t, reported)
+	whole := tape.Bytes()
+	got, err := Replay(t.Context(), bytes.NewReader(whole))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	for _, length := range []int{0, 3, len(whole) / 2, len(whole) - 20} {
+		_, err := Replay(t.Context(), bytes.NewReader(whole[:length]))
+		require.ErrorContains(t, err, "the tape", length)
+	}
+	t.Logf("%d bytes for %d minutes of 2 servers", len(whole), len(want.Lines)/2)
+}
