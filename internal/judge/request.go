@@ -20,9 +20,8 @@ type seen struct {
 	// decoding is the time after the first token, and tokens the number of further tokens.
 	// Their quotient is the wait of a client per token, also with speculation.
 	decoding, tokens float64
-	// complete is a complete answer with uncorrupted content; good is one within all
-	// objectives.
-	complete, good, refused bool
+	// complete is a complete answer with uncorrupted content.
+	complete, refused bool
 	// over and of count, for each objective, observations beyond the threshold and all.
 	over, of []float64
 	// prompt, cached and output are tokens.
@@ -60,7 +59,7 @@ func (r *requests) add(o *engine.Outcome) {
 	a.n++
 	a.arrived = min(a.arrived, o.Arrived)
 	a.last = *o
-	failed := o.End == engine.EndError || o.End == engine.EndLeft
+	failed := o.End == engine.EndError || o.End == engine.EndLeft || o.End == engine.EndAborted
 	if failed && a.n <= r.workload.Retries {
 		r.open[o.First] = a
 		return
@@ -110,7 +109,6 @@ func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 		}
 	}
 	s.complete = (o.End == engine.EndStop || o.End == engine.EndLength) && !o.Corrupted
-	s.good = s.complete
 	if len(r.objectives) > 0 {
 		s.measure(r.objectives, o, o.Ended-arrived, waits)
 	}
@@ -125,7 +123,6 @@ func (s *seen) measure(objectives []objective, o *engine.Outcome, whole, waits f
 	for i, ob := range objectives {
 		measured := map[indicator]float64{firstToken: s.first, interToken: mean, tokenMean: mean, wholeTime: whole}[ob.of]
 		within := measured <= ob.threshold
-		s.good = s.good && within
 		if ob.of != interToken {
 			s.of[i] = 1
 			if !within {
