@@ -181,24 +181,25 @@ func TestWhatIsUndoneIsTheShareOfTheDelayOrOfTheLostAnswers(t *testing.T) {
 	}
 }
 
-// What is slower within its objective is no harm, so it has caused none.
+// What is slower within its objective is no harm, so it has caused none. The first token is 3 s
+// later, and 100 tokens are 1 s later.
 func TestWhatIsUndoneIsOfTheHarmfulMeasures(t *testing.T) {
-	objectives := []objective{{firstToken, 5, 0.9}, {tokenMean, 0.015, 0.9}}
-	whole := append([]objective{{wholeTime, 3, 0.9}}, objectives...)
+	within := []objective{{firstToken, 60, 0.9}, {tokenMean, 60, 0.9}}
 	for name, c := range map[string]struct {
-		objectives           []objective
-		noFirst, noGap, less float64
+		objectives                           []objective
+		withoutFirst, withoutGap, halfTheGap float64
 	}{
-		// The first token is 3 s later and within 5 s, 100 tokens are 1 s later and too late.
-		"first tokens within their objective": {objectives, 0, 1, 0.5},
-		"whole answers too late":              {whole, 0.75, 0.25, 0.125},
+		"tokens too late":       {[]objective{within[0], {tokenMean, 0.015, 0.9}}, 0, 1, 0.5},
+		"first tokens too late": {[]objective{{firstToken, 2, 0.9}, within[1]}, 1, 0, 0},
+		"both too late":         {[]objective{{firstToken, 2, 0.9}, {tokenMean, 0.015, 0.9}}, 0.75, 0.25, 0.125},
+		"whole answers":         {append([]objective{{wholeTime, 3, 0.9}}, within...), 0.75, 0.25, 0.125},
 	} {
 		of := func(first, gap float64) *sum { return answered(c.objectives, 100, first, gap, 0) }
 		actual, usual := of(3.2, 0.02), of(0.2, 0.01)
 		h := assess(actual, usual, c.objectives)
-		assert.InDelta(t, c.noFirst, h.undone(actual, of(0.2, 0.02), usual, 100), 1e-9, name)
-		assert.InDelta(t, c.noGap, h.undone(actual, of(3.2, 0.01), usual, 100), 1e-9, name)
-		assert.InDelta(t, c.less, h.undone(actual, of(3.2, 0.015), usual, 100), 1e-9, name)
+		assert.InDelta(t, c.withoutFirst, h.undone(actual, of(0.2, 0.02), usual, 100), 1e-9, name)
+		assert.InDelta(t, c.withoutGap, h.undone(actual, of(3.2, 0.01), usual, 100), 1e-9, name)
+		assert.InDelta(t, c.halfTheGap, h.undone(actual, of(3.2, 0.015), usual, 100), 1e-9, name)
 	}
 }
 

@@ -222,6 +222,10 @@ func TestTheEffectIsThatOfTheDefinition(t *testing.T) {
 				{"vllm.e2e_request_latency", 4, 0.9}, {"vllm.time_to_first_token", 60, 0.9}, {"vllm.request.time_per_output_token", 60, 0.9},
 			},
 		},
+		"an objective that some miss, and a little slower": {
+			cfg: chatServer(1, 5), injections: []Injection{{Parameter: engine.ParamBandwidth, Value: 0.8, At: 240}},
+			promises: []promise{{"vllm.e2e_request_latency", 3, 0.95}},
+		},
 		"corrupted answers beyond an objective": {
 			cfg: chatServer(7, 5), injections: []Injection{{Parameter: engine.ParamCorruption, Value: 0.1, At: 240}},
 			promises: []promise{{"vllm.time_to_first_token", 0.001, 0.95}, {"vllm.e2e_request_latency", 0.001, 0.95}},
