@@ -113,10 +113,15 @@ func (t *truth) finish(ctx context.Context, end float64) error {
 	})
 }
 
-// forget drops what cannot count any more, for runs of an open loop: there, a request
-// arrives at the same time in all runs that have it.
+// forget drops what cannot count any more: what a process that has ended did not have in all
+// runs, and for an open loop what some run will never have, because there a request arrives
+// at the same time in all runs that have it.
 func (t *truth) forget(now float64) {
-	if len(t.runs) == 1 || t.runs[actual].cfg.Workload.Clients > 0 {
+	if len(t.runs) == 1 {
+		return
+	}
+	t.join.forgetProcesses(t.runs[actual].requests.epoch)
+	if t.runs[actual].cfg.Workload.Clients > 0 {
 		return
 	}
 	var has []map[key]bool
