@@ -154,3 +154,16 @@ func TestTooFewRequestsAreNotSearched(t *testing.T) {
 	require.Len(t, played.Notes, 1)
 	assert.Regexp(t, `^the value of bandwidth was not sought: \d+ requests arrive while it is in force, and 20 are needed; 0.802519 was taken$`, played.Notes[0])
 }
+
+// What arrives after the end of a story does not count, so that too much of it is no error.
+func TestTooManyRequestsAfterTheEndAreNoError(t *testing.T) {
+	race.SkipSequential(t)
+	ended := 0
+	w, err := newWorld(chatServer(1, 5e4), nil, nil, func(*seen) { ended++ })
+	require.NoError(t, err)
+	require.NoError(t, w.advance(4))
+	require.NoError(t, finish(t.Context(), []*world{w}, 4, w.advance))
+	require.Error(t, w.advance(100))
+	w.close()
+	assert.Greater(t, ended, mostUnderway, "also requests that have not ended are counted")
+}

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,9 +26,7 @@ type world struct {
 }
 
 // mostUnderway is the greatest number of requests that may be under way in one run. One that
-// waits takes some 850 bytes, so that a run takes some 200 MB then, and twice that until
-// garbage is collected. Stories of a day with more arrivals than the server serves reach
-// a part of it.
+// waits takes some 850 bytes, so that a run takes some 210 MB then.
 const mostUnderway = 250_000
 
 // restartSeed is the difference between the seeds of two processes. It is that of the
@@ -81,11 +80,11 @@ func (w *world) work(to float64) error {
 		return nil
 	}
 	w.server.AdvanceTo(to - w.born)
-	if w.server.Overfull() {
-		return &tooMany{at: w.born + w.server.Now()}
-	}
 	for _, o := range w.server.Outcomes() {
 		w.requests.add(&o)
+	}
+	if w.server.Overfull() {
+		return &tooMany{at: w.born + w.server.Now()}
 	}
 	return nil
 }
@@ -163,14 +162,17 @@ func (w *world) settle() {
 const afterwards = 600.0
 
 // finish goes on after the end until what arrived before it has ended in all worlds, for
-// ten minutes at most: how long a request takes is only known then.
+// ten minutes at most, or until too many have arrived since: how long a request takes is only
+// known then.
 func finish(ctx context.Context, worlds []*world, end float64, advance func(to float64) error) error {
 	pending := func(w *world) bool { return w.pending(end) }
 	for share := 1.0 / 128; share <= 1 && slices.ContainsFunc(worlds, pending); share *= 2 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := advance(end + share*afterwards); err != nil {
+		if err := advance(end + share*afterwards); errors.As(err, new(*tooMany)) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
