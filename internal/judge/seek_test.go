@@ -129,9 +129,10 @@ func TestASearchIsKnownByItsTraffic(t *testing.T) {
 // means that the value is too great.
 func TestTooManyRequestsAreAnError(t *testing.T) {
 	race.SkipSequential(t)
-	story := &Story{Servers: []engine.Config{chatServer(1, 5e4)}, Length: 10 * time.Minute}
+	t.Parallel()
+	story := &Story{Servers: []engine.Config{chatServer(1, 1e5)}, Length: 10 * time.Minute}
 	_, err := Play(t.Context(), story)
-	assert.EqualError(t, err, "5 s after the beginning more than 250000 requests are under way: more arrive than the server serves; "+
+	assert.EqualError(t, err, "5 s after the beginning more than 500000 requests are under way: more arrive than the server serves; "+
 		"lower the rate, the speed, the number of clients or arrival_rate, or shorten the story")
 
 	story.Servers[0] = chatServer(1, 5)
@@ -158,8 +159,9 @@ func TestTooFewRequestsAreNotSearched(t *testing.T) {
 // What arrives after the end of a story does not count, so that too much of it is no error.
 func TestTooManyRequestsAfterTheEndAreNoError(t *testing.T) {
 	race.SkipSequential(t)
+	t.Parallel()
 	ended := 0
-	w, err := newWorld(chatServer(1, 5e4), nil, nil, func(*seen) { ended++ })
+	w, err := newWorld(chatServer(1, 1e5), nil, nil, func(*seen) { ended++ })
 	require.NoError(t, err)
 	require.NoError(t, w.advance(4))
 	require.NoError(t, finish(t.Context(), []*world{w}, 4, w.advance))
