@@ -88,3 +88,21 @@ func TestAttemptsAreOneRequest(t *testing.T) {
 	assert.True(t, all[4].complete)
 	assert.InDelta(t, 13, all[4].first, 1e-9)
 }
+
+// A process that has ended has nothing under way, so that nothing more comes of its requests;
+// and no more is kept than there is room for.
+func TestAJoinIsBounded(t *testing.T) {
+	j := newJoin(2, nil)
+	j.add(nominal, &seen{key: key{0, 1}})
+	j.add(nominal, &seen{key: key{1, 1}})
+	j.forgetProcesses(1)
+	require.Len(t, j.open, 1)
+	assert.Contains(t, j.open, key{1, 1})
+	j.most = 2
+	j.add(nominal, &seen{key: key{1, 2}})
+	j.add(nominal, &seen{key: key{1, 3}})
+	assert.Len(t, j.open, 2)
+	assert.Equal(t, 1, j.dropped)
+	j.add(actual, &seen{key: key{1, 2}})
+	assert.InDelta(t, 1, j.at(0).in[nominal].requests, 0, "what there was room for counts")
+}

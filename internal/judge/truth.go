@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,18 +106,18 @@ func (t *truth) advanceRun(i int, to float64) error {
 // finish goes on after the end of the story. What arrives then does not count.
 func (t *truth) finish(ctx context.Context, end float64) error {
 	t.join.until = end
-	return finish(ctx, t.runs, end, func(to float64) error {
-		if err := t.advance(to); err != nil {
-			return err
-		}
-		return t.advanceOthers(to)
-	})
+	return finish(ctx, t.runs, end, func(to float64) error { return errors.Join(t.advance(to), t.advanceOthers(to)) })
 }
 
-// forget drops what cannot count any more, for runs of an open loop: there, a request
-// arrives at the same time in all runs that have it.
+// forget drops what cannot count any more: what a process that has ended did not have in all
+// runs, and for an open loop what some run will never have, because there a request arrives
+// at the same time in all runs that have it.
 func (t *truth) forget(now float64) {
-	if len(t.runs) == 1 || t.runs[actual].cfg.Workload.Clients > 0 {
+	if len(t.runs) == 1 {
+		return
+	}
+	t.join.forgetProcesses(t.runs[actual].requests.epoch)
+	if t.runs[actual].cfg.Workload.Clients > 0 {
 		return
 	}
 	var has []map[key]bool

@@ -80,9 +80,12 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Stats() []*observed.Stats { return s.stats }
 
 // AdvanceTo works until t seconds after the start. A step that would end after
-// t stays under way and ends in a later call.
+// t stays under way and ends in a later call. An overfull server does nothing.
 func (s *Server) AdvanceTo(t float64) {
-	for s.next(t) {
+	for !s.Overfull() && s.next(t) {
+	}
+	if s.Overfull() {
+		return
 	}
 	s.now = max(s.now, t)
 	s.catchUp(t)
