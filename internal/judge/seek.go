@@ -179,12 +179,11 @@ func (f *search) try(ctx context.Context, value float64) (float64, error) {
 			return 0, err
 		}
 	}
-	var a, w sum
+	m := minute{group: newGroup(2)}
 	both := newJoin(2, nil)
 	both.counted = func(in []*seen) {
 		if at := in[actual].arrived; at >= f.from && at < f.until {
-			a.add(in[actual])
-			w.add(in[nominal])
+			m.add(in, nil)
 		}
 	}
 	for _, s := range f.usual {
@@ -193,7 +192,7 @@ func (f *search) try(ctx context.Context, value float64) (float64, error) {
 	in := f.in
 	in.Value, in.Effect = value, 0
 	err := f.play(ctx, scenario.Changes([]Injection{in}, 0, f.cfg.Engines), func(s *seen) { both.add(actual, s) })
-	return assess(&a, &w, f.objectives).effect(), err
+	return m.effect(f.objectives), err
 }
 
 // run goes away from the nominal value until there is more harm than wanted, and then
