@@ -29,6 +29,7 @@ func TestQueuesOfEnginesAreApart(t *testing.T) {
 	}
 	turns.close()
 	full.close()
+	require.Len(t, turns.of, 2)
 	for i := range 2 {
 		assert.Empty(t, turns.of[i].stretches, "one request waits for the next step, of one engine or the other")
 		assert.Equal(t, i == 1, full.exceeded(i, 60, 120), "engine %d", i)
