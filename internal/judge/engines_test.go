@@ -108,7 +108,7 @@ func byHand(first, second [4]sum) *truth {
 	add := func(a, b sum) sum {
 		return sum{requests: a.requests + b.requests, firstToken: a.firstToken + b.firstToken}
 	}
-	m := minute{group: newGroup(4), engines: []group{{in: first[:]}, {in: second[:]}}}
+	m := minute{sums: newSums(4), engines: []sums{{in: first[:]}, {in: second[:]}}}
 	for i := range first {
 		m.in[i] = add(first[i], second[i])
 	}

@@ -64,7 +64,7 @@ func (j *join) count(in []*seen) {
 	}
 	n := int(in[actual].arrived / minuteSeconds)
 	for len(j.minutes) <= n {
-		j.minutes = append(j.minutes, minute{group: newGroup(j.runs)})
+		j.minutes = append(j.minutes, minute{sums: newSums(j.runs)})
 	}
 	var alone *seen
 	if j.alone != nil {
@@ -101,7 +101,7 @@ func (j *join) at(n int) *minute {
 	if n < len(j.minutes) {
 		return &j.minutes[n]
 	}
-	return &minute{group: newGroup(j.runs)}
+	return &minute{sums: newSums(j.runs)}
 }
 
 // minuteSeconds is the length of a minute.

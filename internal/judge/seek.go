@@ -179,7 +179,7 @@ func (f *search) try(ctx context.Context, value float64) (float64, error) {
 			return 0, err
 		}
 	}
-	m := minute{group: newGroup(2)}
+	m := minute{sums: newSums(2)}
 	both := newJoin(2, nil)
 	both.counted = func(in []*seen) {
 		if at := in[actual].arrived; at >= f.from && at < f.until {

@@ -148,14 +148,14 @@ func (t *truth) tokens() float64 {
 // verdict is what is true about a group of requests in a minute.
 type verdict struct {
 	harm
-	of *group
+	of *sums
 	// base is what of is compared with: the nominal run, or the requests alone.
 	base *sum
 }
 
 // judge compares the requests of a group with those of the nominal run, and with each alone
 // where arrivals exceed capacity.
-func (t *truth) judge(g *group, overloaded bool) verdict {
+func (t *truth) judge(g *sums, overloaded bool) verdict {
 	a, w := &g.in[actual], &g.in[t.nominal]
 	v := verdict{assess(a, w, t.objectives), g, w}
 	if overloaded {
@@ -171,7 +171,7 @@ func (t *truth) verdicts(m *minute, from, to float64) []verdict {
 	out := make([]verdict, 1+max(1, len(m.engines), t.runs[actual].cfg.Engines))
 	// Where an engine has room the server has capacity: all engines must exceed theirs.
 	all := true
-	none := newGroup(len(m.in))
+	none := newSums(len(m.in))
 	for i := range out[1:] {
 		g := &none
 		if i < len(m.engines) {
@@ -181,7 +181,7 @@ func (t *truth) verdicts(m *minute, from, to float64) []verdict {
 		all = all && (overloaded || g.in[actual].requests == 0)
 		out[1+i] = t.judge(g, overloaded)
 	}
-	out[0] = t.judge(&m.group, all)
+	out[0] = t.judge(&m.sums, all)
 	return out
 }
 

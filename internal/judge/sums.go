@@ -1,16 +1,16 @@
 package judge
 
-// group has the sums of the same requests in each run, and without a queue, by the nominal
+// sums has the sums of the same requests in each run, and without a queue, by the nominal
 // run.
-type group struct {
+type sums struct {
 	in    []sum
 	alone sum
 }
 
-func newGroup(runs int) group { return group{in: make([]sum, runs)} }
+func newSums(runs int) sums { return sums{in: make([]sum, runs)} }
 
 // add takes a request: what became of it in each run, and what it takes alone, if known.
-func (g *group) add(in []*seen, alone *seen) {
+func (g *sums) add(in []*seen, alone *seen) {
 	for i, s := range in {
 		g.in[i].add(s)
 	}
@@ -24,14 +24,14 @@ func (g *group) add(in []*seen, alone *seen) {
 // The engine is that of the actual run: the diagnosis of an engine is about the requests
 // that it has, and without a fault another one might have had them.
 type minute struct {
-	group
-	engines []group
+	sums
+	engines []sums
 }
 
 func (m *minute) add(in []*seen, alone *seen) {
-	m.group.add(in, alone)
+	m.sums.add(in, alone)
 	for len(m.engines) <= in[actual].engine {
-		m.engines = append(m.engines, newGroup(len(in)))
+		m.engines = append(m.engines, newSums(len(in)))
 	}
 	m.engines[in[actual].engine].add(in, alone)
 }
