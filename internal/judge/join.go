@@ -22,13 +22,6 @@ const mostOpen = 1_000_000
 // joined is what is known of one request; nil where a run has not ended it.
 type joined struct{ in []*seen }
 
-// minute has the sums of each run, and of the same requests without a queue, by the nominal
-// run.
-type minute struct {
-	in    []sum
-	alone sum
-}
-
 // The first runs of a join. Where nothing was injected they are the same.
 const (
 	actual  = 0
@@ -76,16 +69,14 @@ func (j *join) count(in []*seen) {
 	}
 	n := int(in[actual].arrived / minuteSeconds)
 	for len(j.minutes) <= n {
-		j.minutes = append(j.minutes, minute{in: make([]sum, j.runs)})
+		j.minutes = append(j.minutes, minute{sums: newSums(j.runs)})
 	}
-	m := &j.minutes[n]
-	for i, s := range in {
-		m.in[i].add(s)
-	}
+	var alone *seen
 	if j.alone != nil {
-		s := j.alone(in[min(nominal, j.runs-1)])
-		m.alone.add(&s)
+		one := j.alone(in[min(nominal, j.runs-1)])
+		alone = &one
 	}
+	j.minutes[n].add(in, alone)
 }
 
 // forget drops requests that can never be in all runs: those that some run, of which has
@@ -125,7 +116,7 @@ func (j *join) at(n int) *minute {
 	if n < len(j.minutes) {
 		return &j.minutes[n]
 	}
-	return &minute{in: make([]sum, j.runs)}
+	return &minute{sums: newSums(j.runs)}
 }
 
 // minuteSeconds is the length of a minute.

@@ -13,7 +13,9 @@ type key struct{ epoch, id int }
 // seen is what a client saw of one request in one run, all its attempts together. Times are
 // in seconds.
 type seen struct {
-	key     key
+	key key
+	// engine had it, or its last attempt.
+	engine  int
 	arrived float64
 	// first is the time to the first token; without one it is the age.
 	first, queued float64
@@ -88,7 +90,7 @@ func (r *requests) close() {
 // emit passes on a request by its last attempt.
 func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 	s := &seen{
-		key: key{r.epoch, id}, arrived: arrived + r.born, queued: o.Queue, refused: o.End == engine.EndRefused,
+		key: key{r.epoch, id}, engine: o.Engine, arrived: arrived + r.born, queued: o.Queue, refused: o.End == engine.EndRefused,
 		prompt: o.Prompt, cached: o.Cached, output: o.Output, tokens: float64(max(0, o.Output-1)),
 	}
 	s.first = o.Arrived - arrived + o.FirstToken

@@ -217,7 +217,7 @@ func (f *search) play(ctx context.Context, changes []engine.Change, done func(*s
 // simulated.
 func (f *search) try(ctx context.Context, value float64) (float64, error) {
 	f.usual.begin()
-	var a, w sum
+	m := minute{sums: newSums(2)}
 	in := f.in
 	in.Value, in.Effect = value, 0
 	err := f.play(ctx, scenario.Changes([]Injection{in}, 0, f.cfg.Engines), func(s *seen) {
@@ -225,14 +225,13 @@ func (f *search) try(ctx context.Context, value float64) (float64, error) {
 			return
 		}
 		if other := f.usual.take(s); other != nil {
-			a.add(s)
-			w.add(other)
+			m.add([]*seen{actual: s, nominal: other}, nil)
 		}
 	})
 	if errors.As(err, new(*tooMany)) {
 		return math.Inf(1), nil
 	}
-	return assess(&a, &w, f.objectives).effect(), err
+	return m.effect(f.objectives), err
 }
 
 // learn runs the server without the injection.

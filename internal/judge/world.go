@@ -121,11 +121,7 @@ func (w *world) end(f Fault) error {
 		return nil
 	}
 	cfg := w.cfg
-	cfg.Changes = nil
-	for _, ch := range w.cfg.Changes {
-		ch.At = max(0, ch.At-f.Until)
-		cfg.Changes = append(cfg.Changes, ch)
-	}
+	cfg.Changes = engine.ChangesAfter(w.cfg.Changes, f.Until)
 	if load := &cfg.Workload; load.Traffic != nil && load.Clients == 0 {
 		// The traffic goes on, whoever serves it.
 		load.From += f.Until * cmp.Or(load.Speed, 1)
@@ -223,16 +219,16 @@ func (w *world) live() map[key]bool {
 	return out
 }
 
-// waiting is how many requests wait for room.
-func (w *world) waiting() int {
+// waiting is how many requests wait for room, by engine. There are none without a process.
+func (w *world) waiting() []int {
 	if w.gone() {
-		return 0
+		return nil
 	}
-	n := 0
+	var out []int
 	for _, st := range w.server.States() {
-		n += st.Waiting - st.Deferred
+		out = append(out, st.Waiting-st.Deferred)
 	}
-	return n
+	return out
 }
 
 // stats returns the numbers that the server shows.

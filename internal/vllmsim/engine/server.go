@@ -28,6 +28,7 @@ type Server struct {
 
 	now     float64
 	change  int     // The next of cfg.Changes.
+	left    int     // How often clients have left together.
 	busy    float64 // Until when the front end has work.
 	turn    int     // Of round robin.
 	leavers leavers
