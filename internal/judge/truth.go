@@ -198,7 +198,7 @@ func (t *truth) fill(line *Line, tokens float64) {
 	for _, one := range verdicts {
 		judged = judged && one.judged
 		for i, o := range t.objectives {
-			line.Missed = line.Missed || one.judged && one.of.in[actual].missed(i) > 1-o.target
+			line.Missed = line.Missed || one.judged && one.of.in[actual].missed(i) > o.allowed()
 		}
 		if one.effect() > v.effect() {
 			v = one
