@@ -41,7 +41,8 @@ pages, which are not false, so both are left out; a miss of one or two minutes i
 func (t *table) cells(scores []Score) {
 	t.line("\nBy background and load, healthy stories only. *Hours that count* are those without and with objectives together. Traffic")
 	t.line("changes within a story, so its hours above the knee do not count; a cell with fewer than %d hours that count has an interval", leastHours)
-	t.line("that says little. Where few minutes have 20 requests, traffic that is too much is not known as such.\n")
+	t.line("that says little. Where few minutes have 20 requests, traffic that is too much is not known as such. Up to 80 %% of the knee a")
+	t.line("cell is played as long as it needs by an earlier run; above, where most hours have harm, half or a quarter of that is played.\n")
 	t.head("background", "load", "hours played", "hours that count", "with 20 requests a minute", "warnings and pages, no objectives", "with objectives", "pages", "fewer than 500 hours, because")
 	type cell struct{ place, band string }
 	seen := map[cell]bool{}

@@ -203,13 +203,31 @@ func injected(r *Record, l *judge.Line, causes []string) bool {
 }
 
 // drains reports whether every injection of the server has ended, so that the harm is what
-// they left behind.
+// they left behind. Demand may be traffic that is too much by itself, which goes on; that of
+// a fault of more arrivals ends with the fault.
 func drains(r *Record, l *judge.Line) bool {
 	faults := faulty(r, l.Server)
 	at := float64(l.Minute) * window
-	return len(faults) > 0 && !slices.ContainsFunc(faults, func(in stories.Injected) bool {
-		return at < in.Ends(&r.Meta)
-	}) && l.TrueCauses["demand_exceeds_capacity"] < trueShare
+	if len(faults) == 0 || slices.ContainsFunc(faults, func(in stories.Injected) bool { return at < in.Ends(&r.Meta) }) {
+		return false
+	}
+	return l.TrueCauses[demand] < trueShare || moreArrived(faults) && !demandBefore(r, l.Server, faults)
+}
+
+// moreArrived reports whether one of the faults is of more arrivals.
+func moreArrived(faults []stories.Injected) bool {
+	return slices.ContainsFunc(faults, func(in stories.Injected) bool { return in.Cause == demand })
+}
+
+// demandBefore reports whether the traffic was too much for a server before its first fault.
+func demandBefore(r *Record, server int, faults []stories.Injected) bool {
+	first := math.Inf(1)
+	for i := range faults {
+		first = min(first, faults[i].At)
+	}
+	return slices.ContainsFunc(r.Lines, func(l judge.Line) bool {
+		return l.Server == server && l.Harmful && float64(l.Minute+1)*window <= first && l.TrueCauses[demand] >= trueShare
+	})
 }
 
 // settling reports whether a minute is so soon after an onset that no report is required

@@ -394,3 +394,20 @@ func TestTheFirstHourIsApart(t *testing.T) {
 	s.Kind = stories.Single
 	assert.Zero(t, firstHour([]Score{s}, all).hours, "stories with a fault are too short")
 }
+
+// The queue that more arrivals leave behind has the name of the fault, and is still a drain;
+// where the traffic was too much before the fault as well, it may be that again.
+func TestTheQueueAfterMoreArrivalsDrains(t *testing.T) {
+	m := meta()
+	m.Injections[0].Parameter, m.Injections[0].Cause = "arrival_rate", demand
+	p := played(demand, demand)
+	s := scored(t, m, p)
+	assert.Equal(t, map[Phase]int{Settling: 4, Counted: 16, Draining: 3}, phases(&s))
+	p.Lines[5].Harmful, p.Lines[5].Effect, p.Lines[5].TrueCauses = true, 2, map[string]float64{demand: 1}
+	s = scored(t, m, p)
+	assert.Zero(t, phases(&s)[Draining])
+	// A fault of another cause: what is left is traffic, as before.
+	m.Injections[0].Parameter, m.Injections[0].Cause = "bandwidth", "slow_steps"
+	s = scored(t, m, played(demand, demand))
+	assert.Zero(t, phases(&s)[Draining])
+}
