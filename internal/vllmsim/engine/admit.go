@@ -83,7 +83,7 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	size := c.cfg.BlockSize
 	available := c.pool.free
 	for _, b := range hit {
-		if c.pool.refs[b] == 0 {
+		if c.pool.blocks[b].refs == 0 {
 			available--
 		}
 	}
@@ -165,7 +165,7 @@ func (c *core) lookup(r *request) []int32 {
 		return r.found
 	}
 	for i, b := range r.found {
-		if i == most || c.pool.keys[b] != c.key(r, i) {
+		if i == most || c.pool.blocks[b].key != c.key(r, i) {
 			break
 		}
 		c.hits = append(c.hits, b)
@@ -174,8 +174,8 @@ func (c *core) lookup(r *request) []int32 {
 		key := c.key(r, i)
 		b := int32(0)
 		if key&sharedKey != 0 {
-			b = c.pool.shared[key]
-		} else if i < len(r.former) && c.pool.keys[r.former[i]] == key {
+			b = c.pool.find(key)
+		} else if i < len(r.former) && c.pool.blocks[r.former[i]].key == key {
 			b = r.former[i]
 		}
 		if b == 0 {

@@ -183,7 +183,7 @@ func (c *core) nameShared(r *request, reach int) {
 	full := min(reach, r.shared) / c.cfg.BlockSize
 	for ; r.named < full; r.named++ {
 		b := r.table[r.named]
-		if c.pool.keys[b] == 0 {
+		if c.pool.blocks[b].key == 0 {
 			c.pool.name(b, c.key(r, r.named))
 		}
 	}
@@ -254,7 +254,7 @@ func (c *core) keepFindable(r *request) {
 	}
 	// Only the request itself could ever find these blocks again.
 	for i := r.named; i < r.computed/c.cfg.BlockSize; i++ {
-		if c.pool.keys[r.table[i]] == 0 {
+		if c.pool.blocks[r.table[i]].key == 0 {
 			c.pool.name(r.table[i], c.key(r, i))
 		}
 	}
