@@ -29,7 +29,7 @@ func (s *Server) applyTo(c *core, ch Change) {
 	c.val[ch.Parameter] = ch.Value
 	switch ch.Parameter {
 	case ParamBlocks:
-		usable := len(c.pool.refs) - 1
+		usable := len(c.pool.blocks) - 1
 		keep := max(int(math.Round(ch.Value*float64(usable))), s.cfg.longest())
 		c.pool.wanted = usable - keep
 		c.pool.residency.setTime(s.now)

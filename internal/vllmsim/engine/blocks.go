@@ -1,21 +1,29 @@
 package engine
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // blockPool is the KV cache of one engine in blocks. Block 0 is the null block:
 // it is never handed out and counts neither as used nor as free.
 //
 // A free block keeps its key, and can be found by it, until it is taken for
-// something else. Free blocks form a list in the order in which they became
-// free; the head is taken first.
+// something else. Free blocks are taken in the order in which they became free.
 type blockPool struct {
-	refs []int32
-	keys []uint64
-	// next and prev link the free list; the index len(refs) is its anchor.
-	next, prev []int32
-	free       int
-	// shared finds blocks whose content several requests can have.
-	shared map[uint64]int32
+	// blocks has the null block first.
+	blocks []block
+	free   int
+	// order has the free blocks in the order in which they became free, and 0 in the place of
+	// those that were found again. It is a ring: what is at n is at n modulo its length, a
+	// power of two. It is not a linked list, because a block's neighbours in such a list are
+	// rarely in the processor's cache.
+	order []int32
+	// head is the first place of order in use, tail the first one after it that is not.
+	head, tail int
+	// buckets have the first shared block of each hash; 0 is none. Their number is a power
+	// of two.
+	buckets []int32
 	// withheld is how many blocks something else has, wanted how many it wants.
 	withheld, wanted int
 	// changes counts what can change the result of a lookup.
@@ -24,25 +32,48 @@ type blockPool struct {
 	residency *residency
 }
 
+// block is one block. All of it is in one place, and blocks of equal hash are linked here and
+// not in a map, because a run takes and finds blocks more often than it does anything else,
+// and most of them are not in the processor's cache.
+type block struct {
+	// key is that of the content; 0 is none.
+	key uint64
+	// place is that of a free block in order, following links the shared blocks of a bucket.
+	place, following int32
+	// refs is the number of users; -1 is a withheld block.
+	refs int32
+}
+
 // sharedKey marks keys of content that several requests can have.
 const sharedKey = 1 << 63
 
 func newBlockPool(blocks int) *blockPool {
-	p := &blockPool{
-		refs: make([]int32, blocks), keys: make([]uint64, blocks),
-		next: make([]int32, blocks+1), prev: make([]int32, blocks+1),
-		shared: map[uint64]int32{},
-	}
-	anchor := int32(blocks)
-	p.next[anchor], p.prev[anchor] = anchor, anchor
-	for b := int32(1); b < anchor; b++ {
+	most := 1 << bits.Len(uint(blocks))
+	// With an order of twice the blocks, half of it is free again after it was tidied up.
+	p := &blockPool{blocks: make([]block, blocks), order: make([]int32, 2*most), buckets: make([]int32, most)}
+	for b := int32(1); b < int32(blocks); b++ {
 		p.append(b)
 	}
 	return p
 }
 
+// bucket is where shared blocks of a key are linked. Consecutive keys have consecutive buckets,
+// since the blocks of a prompt are looked up one after the other.
+func (p *blockPool) bucket(key uint64) *int32 {
+	return &p.buckets[(key>>20*0x9e3779b97f4a7c15>>32+key)&uint64(len(p.buckets)-1)]
+}
+
+// find returns the block with a shared content, or 0.
+func (p *blockPool) find(key uint64) int32 {
+	b := *p.bucket(key)
+	for b != 0 && p.blocks[b].key != key {
+		b = p.blocks[b].following
+	}
+	return b
+}
+
 // usable is the number of blocks that requests can have.
-func (p *blockPool) usable() int { return len(p.refs) - 1 - p.withheld }
+func (p *blockPool) usable() int { return len(p.blocks) - 1 - p.withheld }
 
 // used is the share of usable blocks that requests hold, or of all blocks with the null
 // block as a used one.
@@ -54,46 +85,78 @@ func (p *blockPool) used(withNull bool) float64 {
 }
 
 func (p *blockPool) append(b int32) {
-	anchor := int32(len(p.refs))
-	last := p.prev[anchor]
-	p.next[last], p.prev[b] = b, last
-	p.next[b], p.prev[anchor] = anchor, b
+	if p.tail-p.head == len(p.order) {
+		p.tidyUp()
+	}
+	p.put(b)
 	p.free++
 }
 
+// put puts a free block at the end of the order, which has room.
+func (p *blockPool) put(b int32) {
+	place := p.tail & (len(p.order) - 1)
+	p.order[place], p.blocks[b].place = b, int32(place)
+	p.tail++
+}
+
+// tidyUp closes the gaps in the order.
+func (p *blockPool) tidyUp() {
+	from, to := p.head, p.tail
+	p.tail = from
+	for n := from; n < to; n++ {
+		if b := p.order[n&(len(p.order)-1)]; b != 0 {
+			p.put(b)
+		}
+	}
+}
+
+// first returns the block that has been free for longest. There must be a free one.
+func (p *blockPool) first() int32 {
+	for p.order[p.head&(len(p.order)-1)] == 0 {
+		p.head++
+	}
+	return p.order[p.head&(len(p.order)-1)]
+}
+
+// unlink takes a free block out of the order.
 func (p *blockPool) unlink(b int32) {
-	p.next[p.prev[b]], p.prev[p.next[b]] = p.next[b], p.prev[b]
+	p.order[p.blocks[b].place] = 0
 	p.free--
 }
 
 // take hands out the block that has been free for longest; its former content
 // can no longer be found. There must be a free one.
 func (p *blockPool) take() int32 {
-	b := p.next[len(p.refs)]
+	b := p.first()
 	p.unlink(b)
 	p.forget(b)
-	p.refs[b] = 1
+	p.blocks[b].refs = 1
 	p.residency.recordTaken(b)
 	return b
 }
 
 func (p *blockPool) forget(b int32) {
-	if p.keys[b] == 0 {
+	one := &p.blocks[b]
+	if one.key == 0 {
 		return
 	}
-	if p.keys[b]&sharedKey != 0 {
-		delete(p.shared, p.keys[b])
+	if one.key&sharedKey != 0 {
+		link := p.bucket(one.key)
+		for *link != b {
+			link = &p.blocks[*link].following
+		}
+		*link = one.following
 	}
-	p.keys[b] = 0
+	one.key = 0
 	p.changes++
 }
 
 // hold adds a user to a block whose content was found.
 func (p *blockPool) hold(b int32) {
-	if p.refs[b] == 0 {
+	if p.blocks[b].refs == 0 {
 		p.unlink(b)
 	}
-	p.refs[b]++
+	p.blocks[b].refs++
 	p.residency.recordFound(b)
 }
 
@@ -101,8 +164,8 @@ func (p *blockPool) hold(b int32) {
 // a request's blocks the end of its text is taken by others before the beginning.
 func (p *blockPool) release(table []int32) {
 	for _, b := range slices.Backward(table) {
-		p.refs[b]--
-		if p.refs[b] == 0 {
+		p.blocks[b].refs--
+		if p.blocks[b].refs == 0 {
 			p.append(b)
 		}
 	}
@@ -112,12 +175,13 @@ func (p *blockPool) release(table []int32) {
 // name makes a full block findable.
 func (p *blockPool) name(b int32, key uint64) {
 	if key&sharedKey != 0 {
-		if _, there := p.shared[key]; there {
+		if p.find(key) != 0 {
 			return
 		}
-		p.shared[key] = b
+		first := p.bucket(key)
+		p.blocks[b].following, *first = *first, b
 	}
-	p.keys[b] = key
+	p.blocks[b].key = key
 	p.changes++
 }
 
@@ -127,11 +191,11 @@ func (p *blockPool) withhold() {
 		b := p.take()
 		p.residency.drop(b)
 		p.withheld++
-		p.refs[b] = -1
+		p.blocks[b].refs = -1
 	}
 	for b := int32(1); p.withheld > p.wanted; b++ {
-		if p.refs[b] == -1 {
-			p.refs[b] = 0
+		if p.blocks[b].refs == -1 {
+			p.blocks[b].refs = 0
 			p.withheld--
 			p.append(b)
 		}
@@ -141,7 +205,9 @@ func (p *blockPool) withhold() {
 // reset makes all content unfindable, as when weights change.
 func (p *blockPool) reset() {
 	p.changes++
-	clear(p.shared)
-	clear(p.keys)
+	clear(p.buckets)
+	for b := range p.blocks {
+		p.blocks[b].key = 0
+	}
 	p.residency.forget()
 }
