@@ -79,12 +79,12 @@ func (j *join) count(in []*seen) {
 	j.minutes[n].add(in, alone)
 }
 
-// forget drops requests that can never be in all runs: those that some run, of which has
-// are the requests under way, neither has nor had before now.
-func (j *join) forget(has []map[key]bool, before float64) {
+// forget drops requests that can never be in all runs: those that some run neither has, as
+// its has reports, nor had before now.
+func (j *join) forget(has []func(key) bool, before float64) {
 	for k, o := range j.open {
 		for run, s := range o.in {
-			if s == nil && !has[run][k] && o.arrived() < before {
+			if s == nil && o.arrived() < before && !has[run](k) {
 				delete(j.open, k)
 				break
 			}

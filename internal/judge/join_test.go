@@ -29,8 +29,8 @@ func TestRequestsCountThatAllRunsHave(t *testing.T) {
 	}
 	// Request 4 has ended in one run and is under way in another.
 	send(0, 4, 100, 1)
-	under := map[key]bool{{id: 4}: true}
-	j.forget([]map[key]bool{{}, under, under}, 120)
+	under := func(k key) bool { return k == key{id: 4} }
+	j.forget([]func(key) bool{func(key) bool { return false }, under, under}, 120)
 	assert.Len(t, j.open, 1)
 	send(1, 4, 100, 1)
 	send(2, 4, 100, 1)

@@ -121,9 +121,9 @@ func (t *truth) forget(now float64) {
 	if t.runs[actual].cfg.Workload.Clients > 0 {
 		return
 	}
-	var has []map[key]bool
+	var has []func(key) bool
 	for _, w := range t.runs {
-		has = append(has, w.live())
+		has = append(has, w.underway())
 	}
 	t.join.forget(has, now)
 }

@@ -201,22 +201,22 @@ func (w *world) close() {
 	w.requests.close()
 }
 
-// live returns the requests that are under way.
-func (w *world) live() map[key]bool {
-	out := map[key]bool{}
-	if w.gone() {
-		return out
+// underway returns a function that reports whether a request is under way.
+func (w *world) underway() func(key) bool {
+	first := map[int]bool{}
+	if w.cfg.Workload.Retries > 0 && !w.gone() {
+		// A request is known by its first attempt, which may have ended.
+		w.server.Underway(func(_, id int, _ float64) { first[id] = true })
 	}
-	w.server.Underway(func(id, first int, _ float64) {
-		if w.cfg.Workload.Retries > 0 {
-			id = first
+	return func(k key) bool {
+		if k.epoch != w.requests.epoch {
+			return false
 		}
-		out[key{w.requests.epoch, id}] = true
-	})
-	for first := range w.requests.open {
-		out[key{w.requests.epoch, first}] = true
+		if w.requests.open[k.id] != nil || first[k.id] {
+			return true
+		}
+		return w.cfg.Workload.Retries == 0 && !w.gone() && w.server.Has(k.id)
 	}
-	return out
 }
 
 // waiting is how many requests wait for room, by engine. There are none without a process.

@@ -38,8 +38,6 @@ type arrivals struct {
 	cut int
 	// seen is for copies of traffic with blocks, see leadingSeen.
 	seen []int32
-	// fresh are requests for those to come.
-	fresh []request
 }
 
 // layer is one stream of arrivals, of which a share is kept.

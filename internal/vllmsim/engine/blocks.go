@@ -9,18 +9,12 @@ import (
 // it is never handed out and counts neither as used nor as free.
 //
 // A free block keeps its key, and can be found by it, until it is taken for
-// something else. Free blocks are taken in the order in which they became free.
+// something else. Free blocks form a list in the order in which they became
+// free; the head is taken first.
 type blockPool struct {
-	// blocks has the null block first.
+	// blocks has the null block first, which is the anchor of the free list as well.
 	blocks []block
 	free   int
-	// order has the free blocks in the order in which they became free, and 0 in the place of
-	// those that were found again. It is a ring: what is at n is at n modulo its length, a
-	// power of two. It is not a linked list, because a block's neighbours in such a list are
-	// rarely in the processor's cache.
-	order []int32
-	// head is the first place of order in use, tail the first one after it that is not.
-	head, tail int
 	// buckets have the first shared block of each hash; 0 is none. Their number is a power
 	// of two.
 	buckets []int32
@@ -38,8 +32,8 @@ type blockPool struct {
 type block struct {
 	// key is that of the content; 0 is none.
 	key uint64
-	// place is that of a free block in order, following links the shared blocks of a bucket.
-	place, following int32
+	// next and prev link the free list, following the shared blocks of a bucket.
+	next, prev, following int32
 	// refs is the number of users; -1 is a withheld block.
 	refs int32
 }
@@ -48,19 +42,16 @@ type block struct {
 const sharedKey = 1 << 63
 
 func newBlockPool(blocks int) *blockPool {
-	most := 1 << bits.Len(uint(blocks))
-	// With an order of twice the blocks, half of it is free again after it was tidied up.
-	p := &blockPool{blocks: make([]block, blocks), order: make([]int32, 2*most), buckets: make([]int32, most)}
+	p := &blockPool{blocks: make([]block, blocks), buckets: make([]int32, 1<<bits.Len(uint(blocks)))}
 	for b := int32(1); b < int32(blocks); b++ {
 		p.append(b)
 	}
 	return p
 }
 
-// bucket is where shared blocks of a key are linked. Consecutive keys have consecutive buckets,
-// since the blocks of a prompt are looked up one after the other.
+// bucket is where shared blocks of a key are linked.
 func (p *blockPool) bucket(key uint64) *int32 {
-	return &p.buckets[(key>>20*0x9e3779b97f4a7c15>>32+key)&uint64(len(p.buckets)-1)]
+	return &p.buckets[key*0x9e3779b97f4a7c15>>(64-bits.Len(uint(len(p.buckets)-1)))]
 }
 
 // find returns the block with a shared content, or 0.
@@ -85,49 +76,22 @@ func (p *blockPool) used(withNull bool) float64 {
 }
 
 func (p *blockPool) append(b int32) {
-	if p.tail-p.head == len(p.order) {
-		p.tidyUp()
-	}
-	p.put(b)
+	last := p.blocks[0].prev
+	p.blocks[last].next, p.blocks[b].prev = b, last
+	p.blocks[b].next, p.blocks[0].prev = 0, b
 	p.free++
 }
 
-// put puts a free block at the end of the order, which has room.
-func (p *blockPool) put(b int32) {
-	place := p.tail & (len(p.order) - 1)
-	p.order[place], p.blocks[b].place = b, int32(place)
-	p.tail++
-}
-
-// tidyUp closes the gaps in the order.
-func (p *blockPool) tidyUp() {
-	from, to := p.head, p.tail
-	p.tail = from
-	for n := from; n < to; n++ {
-		if b := p.order[n&(len(p.order)-1)]; b != 0 {
-			p.put(b)
-		}
-	}
-}
-
-// first returns the block that has been free for longest. There must be a free one.
-func (p *blockPool) first() int32 {
-	for p.order[p.head&(len(p.order)-1)] == 0 {
-		p.head++
-	}
-	return p.order[p.head&(len(p.order)-1)]
-}
-
-// unlink takes a free block out of the order.
 func (p *blockPool) unlink(b int32) {
-	p.order[p.blocks[b].place] = 0
+	before, after := p.blocks[b].prev, p.blocks[b].next
+	p.blocks[before].next, p.blocks[after].prev = after, before
 	p.free--
 }
 
 // take hands out the block that has been free for longest; its former content
 // can no longer be found. There must be a free one.
 func (p *blockPool) take() int32 {
-	b := p.first()
+	b := p.blocks[0].next
 	p.unlink(b)
 	p.forget(b)
 	p.blocks[b].refs = 1

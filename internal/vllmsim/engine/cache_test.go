@@ -21,21 +21,6 @@ func TestFreeBlocksAreTakenLongestFreeFirstAndTheEndOfATextBeforeItsBeginning(t 
 	assert.Equal(t, []int32{5, 4, 3, 2, 1}, order)
 }
 
-// A block that is found leaves a gap in the order of free blocks, and gaps must not fill it.
-func TestBlocksThatAreFoundAgainAndAgainKeepTheOrderOfTheOthers(t *testing.T) {
-	p := newBlockPool(5)
-	for range 3 * len(p.order) {
-		p.hold(2)
-		p.hold(4)
-		p.release([]int32{4, 2}) // The second one first.
-	}
-	var order []int32
-	for p.free > 0 {
-		order = append(order, p.take())
-	}
-	assert.Equal(t, []int32{1, 3, 2, 4}, order)
-}
-
 func TestAFreeBlockIsFoundUntilItIsTaken(t *testing.T) {
 	p := newBlockPool(3)
 	b := p.take()

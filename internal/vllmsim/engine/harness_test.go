@@ -230,18 +230,13 @@ func checkBlocks(t *testing.T, c *core) {
 	require.Equal(t, free, c.pool.free)
 	require.Equal(t, withheld, c.pool.withheld)
 	listed := 0
-	for n := c.pool.head; n < c.pool.tail; n++ {
-		place := n & (len(c.pool.order) - 1)
-		b := c.pool.order[place]
-		if b == 0 {
-			continue
-		}
-		if c.pool.blocks[b].refs != 0 || c.pool.blocks[b].place != int32(place) {
-			require.Fail(t, "a block in use, or of another place, is in the order of free blocks")
+	for b := c.pool.blocks[0].next; b != 0; b = c.pool.blocks[b].next {
+		if c.pool.blocks[b].refs != 0 {
+			require.Fail(t, "a block in use is in the free list")
 		}
 		listed++
 	}
-	require.Equal(t, free, listed, "the order has all free blocks")
+	require.Equal(t, free, listed, "the free list has all free blocks")
 	for b, one := range c.pool.blocks {
 		if one.key&sharedKey != 0 && c.pool.find(one.key) != int32(b) {
 			require.Fail(t, "a shared block is not found by its key")

@@ -83,7 +83,10 @@ func (s *Server) Stats() []*observed.Stats { return s.stats }
 // AdvanceTo works until t seconds after the start. A step that would end after
 // t stays under way and ends in a later call. An overfull server does nothing.
 func (s *Server) AdvanceTo(t float64) {
-	for !s.Overfull() && s.next(t) {
+	for !s.Overfull() {
+		if !s.next(t) {
+			break
+		}
 	}
 	if s.Overfull() {
 		return
