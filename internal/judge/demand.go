@@ -39,8 +39,8 @@ func (q *queues) exceeded(engine int, from, to float64) bool {
 	return engine < len(q.of) && q.of[engine].exceeded(from, to)
 }
 
-// queue follows how many requests wait for room at one engine, and finds the stretches in which arrivals
-// exceed capacity.
+// queue follows how many requests wait for room at one engine, and finds the stretches in
+// which arrivals exceed capacity.
 //
 // For longer than two windows more has arrived than was served if the queue was never empty
 // in them, and is as long at their end as ever in them, but for a tenth. A burst that only

@@ -13,19 +13,19 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
-// told is what a client can say of a request, its attempts together.
-type told struct {
+// clientView is what a client sees of a request, its attempts together.
+type clientView struct {
 	arrived, first, rest, tokens float64
 	complete, refused            bool
 }
 
-// tell runs engines from the beginning to a time, one after the other where the server
-// restarts, and collects what their clients can say. It shares no code with the judge but
+// clientViews runs engines from the beginning to a time, one after the other where the server
+// restarts, and collects what their clients see. It shares no code with the judge but
 // the changes of injections and the seed of a process.
-func tell(t *testing.T, cfg engine.Config, injections []Injection, restart *Fault, until float64) map[[2]int]*told {
+func clientViews(t *testing.T, cfg engine.Config, injections []Injection, restart *Fault, until float64) map[[2]int]*clientView {
 	t.Helper()
 	changes := scenario.Changes(injections, 0, cfg.Engines)
-	out := map[[2]int]*told{}
+	out := map[[2]int]*clientView{}
 	process := func(n int, from, to float64) {
 		cfg := cfg
 		cfg.KeepOutcomes = true
@@ -42,7 +42,7 @@ func tell(t *testing.T, cfg engine.Config, injections []Injection, restart *Faul
 		for _, o := range append(server.Outcomes(), server.Unfinished()...) {
 			r := out[[2]int{n, o.First}]
 			if r == nil {
-				r = &told{arrived: from + o.Arrived}
+				r = &clientView{arrived: from + o.Arrived}
 				out[[2]int{n, o.First}] = r
 			}
 			r.refused = o.End == engine.EndRefused
@@ -75,7 +75,7 @@ type promise struct {
 
 // took is what a request took of the time that a promise is about, and the place of that
 // time among the means.
-func (p promise) took(r *told) (float64, int) {
+func (p promise) took(r *clientView) (float64, int) {
 	switch p.metric {
 	case "vllm.time_to_first_token":
 		return r.first, 0
@@ -99,7 +99,7 @@ func settings(promises []promise) map[string]any {
 
 // means are the means of the first token, of a further token and of the whole request, and
 // the number of complete answers.
-func means(of []*told) (m [3]float64, complete float64) {
+func means(of []*clientView) (m [3]float64, complete float64) {
 	var first, rest, tokens float64
 	for _, r := range of {
 		first, rest, tokens = first+r.first, rest+r.rest, tokens+r.tokens
@@ -113,8 +113,8 @@ func means(of []*told) (m [3]float64, complete float64) {
 
 // effectOf is the definition of the bar of harm, for requests that arrived in a minute of
 // the first run.
-func effectOf(a, w map[[2]int]*told, minute int, promises []promise) (requests int, effect float64) {
-	var inA, inW []*told
+func effectOf(a, w map[[2]int]*clientView, minute int, promises []promise) (requests int, effect float64) {
+	var inA, inW []*clientView
 	for id, x := range a {
 		if y := w[id]; y != nil && !x.refused && !y.refused && int(x.arrived/60) == minute {
 			inA, inW = append(inA, x), append(inW, y)
@@ -128,7 +128,7 @@ func effectOf(a, w map[[2]int]*told, minute int, promises []promise) (requests i
 	effect = max(0, (1-completeA/completeW)/0.05)
 	promised, kept := [3]bool{}, [3]bool{true, true, true}
 	for _, p := range promises {
-		share := func(of []*told) (late float64, place int) {
+		share := func(of []*clientView) (late float64, place int) {
 			for _, r := range of {
 				took, at := p.took(r)
 				if place = at; took > p.threshold {
@@ -243,7 +243,7 @@ func TestTheEffectIsThatOfTheDefinition(t *testing.T) {
 			played, err := Play(t.Context(), story)
 			require.NoError(t, err)
 			until := story.Length.Seconds() + 600
-			a, w := tell(t, c.cfg, c.injections, c.restart, until), tell(t, c.cfg, nil, c.restart, until)
+			a, w := clientViews(t, c.cfg, c.injections, c.restart, until), clientViews(t, c.cfg, nil, c.restart, until)
 			greatest := 0.0
 			for i := range played.Lines {
 				l := &played.Lines[i]

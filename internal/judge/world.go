@@ -149,9 +149,7 @@ func (w *world) settle() {
 	if len(w.requests.open) == 0 || w.gone() {
 		return
 	}
-	live := map[int]bool{}
-	w.server.Underway(func(_, first int, _ float64) { live[first] = true })
-	w.requests.settle(live, w.server.Now())
+	w.requests.settle(w.firstAttempts(), w.server.Now())
 }
 
 // afterwards is how long a story goes on after its end, in seconds, for the requests that
@@ -203,10 +201,9 @@ func (w *world) close() {
 
 // underway returns a function that reports whether a request is under way.
 func (w *world) underway() func(key) bool {
-	first := map[int]bool{}
+	var first map[int]bool
 	if w.cfg.Workload.Retries > 0 && !w.gone() {
-		// A request is known by its first attempt, which may have ended.
-		w.server.Underway(func(_, id int, _ float64) { first[id] = true })
+		first = w.firstAttempts()
 	}
 	return func(k key) bool {
 		if k.epoch != w.requests.epoch {
@@ -217,6 +214,14 @@ func (w *world) underway() func(key) bool {
 		}
 		return w.cfg.Workload.Retries == 0 && !w.gone() && w.server.Has(k.id)
 	}
+}
+
+// firstAttempts are those of the requests under way. With retries a request is known by its
+// first attempt, which may have ended.
+func (w *world) firstAttempts() map[int]bool {
+	out := map[int]bool{}
+	w.server.Underway(func(_, first int, _ float64) { out[first] = true })
+	return out
 }
 
 // waiting is how many requests wait for room, by engine. There are none without a process.

@@ -52,9 +52,9 @@ func TestAJournalIsReadAgain(t *testing.T) {
 	assert.Equal(t, 1, j.Stale)
 }
 
-// A run that is killed while it writes leaves half a line.
-func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+// oneAndAHalf writes a journal of one record and half of another.
+func oneAndAHalf(t *testing.T, path string) {
+	t.Helper()
 	j := open(t, path, "sources")
 	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
 	require.NoError(t, j.Close())
@@ -63,8 +63,14 @@ func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
 	_, err = file.WriteString(`{"name":"half`)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
+}
 
-	j = open(t, path, "sources")
+// A run that is killed while it writes leaves half a line.
+func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	oneAndAHalf(t, path)
+
+	j := open(t, path, "sources")
 	second := meta()
 	second.Name = "second"
 	require.NoError(t, j.Put(newRecord(second, played("slow_steps", "slow_steps"))))
@@ -309,16 +315,10 @@ func TestReadingAJournalDoesNotChangeIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heldout.jsonl")
 	_, err := ReadJournal(path, "sources")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	j := open(t, path, "sources")
-	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
-	require.NoError(t, j.Close())
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = file.WriteString(`{"name":"half`)
-	require.NoError(t, err)
+	oneAndAHalf(t, path)
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
-	j, err = ReadJournal(path, "sources")
+	j, err := ReadJournal(path, "sources")
 	require.NoError(t, err)
 	m := meta()
 	_, there := j.Get(&m)
@@ -328,5 +328,4 @@ func TestReadingAJournalDoesNotChangeIt(t *testing.T) {
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
-	require.NoError(t, file.Close())
 }
