@@ -186,17 +186,21 @@ mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and w
 	$(say) 'build/mutations.md has the table'
 
 # How much "make accuracy" plays: tiny (some minutes), sample, or full for the published page.
+# Each of them writes the page.
 ACCURACY ?= sample
+
+# Where the traces, measurements and recordings are that are not part of the project.
+SHARED ?= ../shared
 
 .PHONY: accuracy
 accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md
-	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) (the sample takes about an hour on two cores; it continues where it ended)'
-	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY)
+	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (the sample takes about an hour on two cores; it continues where it ended)'
+	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED)
 
 .PHONY: recordings
-recordings: ## Replay recordings of real servers from ../shared, and write the table into docs/why/accuracy.md
-	$(say) 'vllmsim replay-recording (seconds; skipped where ../shared is absent)'
-	@$(GO) run ./cmd/vllmsim replay-recording --page docs/why/accuracy.md
+recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md
+	$(say) 'vllmsim replay-recording (seconds; skipped where $(SHARED) is absent)'
+	@$(GO) run ./cmd/vllmsim replay-recording --shared $(SHARED) --page docs/why/accuracy.md
 
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup
@@ -345,12 +349,9 @@ plots: ## Draw the simulated engine's curves into docs
 	$(say) 'vllmsim plots docs'
 	@$(GO) run ./cmd/vllmsim plots docs
 
-# Where the reference data is that the simulator is compared with.
-SHARED ?= ../shared
-
 .PHONY: fidelity
 fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
-	$(say) 'vllmsim fidelity (half a minute)'
+	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
 	@$(GO) run ./cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
 
 .PHONY: tidy

@@ -16,8 +16,9 @@ const fidelityPart = "fidelity"
 
 // compareWithReal prints how close the simulated engine is to real ones.
 func compareWithReal(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("fidelity", "", "Compares the simulated engine with measurements of real ones, as a table in Markdown.", stderr)
-	shared := flags.String("shared", "../shared", "folder with the reference data")
+	flags := newFlags("fidelity", "", "Compares the simulated engine with measurements of real ones, as a table in Markdown. It reads the measurements\n"+
+		"in profiles below --shared; without them it changes nothing, and the status is 0.", stderr)
+	shared := flags.String("shared", "../shared", "folder of shared data, with profiles")
 	page := flags.String("page", "", "page to put the table into, between its marks, instead of printing it")
 	rest, err := parse(flags, args)
 	if err != nil {

@@ -18,7 +18,8 @@ func replayRecording(ctx context.Context, args []string, stdout, stderr io.Write
 	flags := newFlags("replay-recording", "[FOLDER…]",
 		"Sends recordings of real vLLM servers through the processor, in the time of the recording, and prints what it\n"+
 			"reports. A FOLDER has NAME.csv or NAME.csv.gz as an index.csv names them, or NAME-series.csv without an index,\n"+
-			"and the requests of the clients in NAME-requests.csv. Without one, the recordings below --shared are read.", stderr)
+			"and the requests of the clients in NAME-requests.csv. Without one, the recordings below --shared are read; where\n"+
+			"there are none, nothing is replayed, and the status is 0.", stderr)
 	shared := flags.String("shared", "../shared", "folder of shared data, with profiles/series and profiles/runs")
 	interval := flags.Duration("interval", 10*time.Second, "time between two scrapes")
 	offset := flags.Duration("offset", 0, "time of the first scrape")
@@ -32,6 +33,9 @@ func replayRecording(ctx context.Context, args []string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	if *page != "" && *only != "" {
+		return usagef("-page writes the table of all recordings, so that -run cannot choose one")
+	}
 	settings := realruns.Settings{
 		Interval: *interval, Offset: *offset, Source: realruns.Source(*latencies), Processor: map[string]any{"window": window.String()},
 	}
@@ -43,6 +47,7 @@ func replayRecording(ctx context.Context, args []string, stdout, stderr io.Write
 		folders = realruns.Folders(*shared)
 	}
 	var chosen []*realruns.Recording
+	read := 0
 	for _, folder := range folders {
 		of := *version
 		if of == "" && !explicit {
@@ -56,6 +61,7 @@ func replayRecording(ctx context.Context, args []string, stdout, stderr io.Write
 		if err != nil {
 			return err
 		}
+		read += len(recordings)
 		for _, r := range recordings {
 			if *only != "" && r.Name != *only {
 				continue
@@ -63,7 +69,7 @@ func replayRecording(ctx context.Context, args []string, stdout, stderr io.Write
 			chosen = append(chosen, r)
 		}
 	}
-	if len(chosen) == 0 && explicit {
+	if len(chosen) == 0 && read > 0 {
 		return fmt.Errorf("no recording is named %q in %s", *only, strings.Join(folders, ", "))
 	}
 	if *page != "" {

@@ -107,6 +107,8 @@ func TestMistakesOfAReplay(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no recordings":                       {filepath.Join(shared, "elsewhere")},
 		`no recording is named "x"`:           {"--run", "x", series},
+		`no recording is named "y"`:           {"--run", "y", "--shared", shared},
+		"2: -page writes the table of all":    {"--run", "busy", "--page", "page.md", series},
 		"processor: ":                         {"--window", "1ms", series},
 		"is not a file":                       {shareWith(t, "index.csv")},
 		"2: the interval 1ms is not between":  {"--interval", "1ms", series},

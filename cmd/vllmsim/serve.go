@@ -34,7 +34,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of the load")
 	flags.IntVar(&cfg.KVCacheTokens, "kv-cache-tokens", 0, "capacity of each engine's KV cache in tokens (0: 40960, with -hardware what that holds)")
 	flags.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and output together, in tokens (0: 8192, with -hardware 16384)")
-	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 0, "most requests in one batch (0: 48, with -hardware 1024)")
+	flags.IntVar(&cfg.MaxSeqs, "max-num-seqs", 0, "most requests in one batch (0: 48, with -hardware vLLM's default for that GPU)")
 	flags.StringVar(&cfg.Hardware, "hardware", "", "simulated hardware and model: "+strings.Join(vllmsim.Models(), ", ")+
 		" (default: 8b-h100 with the low limits of -kv-cache-tokens, -max-model-len and -max-num-seqs)")
 	flags.BoolVar(&cfg.LoRA, "lora", false, "requests use LoRA adapters")
@@ -47,7 +47,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.LostHandlers, "lost-handlers", false, "HTTP metrics without a handler, from v0.24 on")
 	flags.StringVar(&cfg.ServedModel, "served-model-name", "", "name under which the model is served (default: that of -model)")
 	truth := flags.String("truth", "", "file for what became of each request and what was injected when, one JSON object per line")
-	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable, see docs/simulator.md", func(text string) error {
+	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable; docs/reference/scenarios.md has the parameters", func(text string) error {
 		change, err := parseChange(text)
 		cfg.Changes = append(cfg.Changes, change)
 		return err

@@ -1,7 +1,46 @@
 package judge
 
-// queue follows how many requests wait for room, and finds the stretches in which arrivals
-// exceed capacity.
+// queues are those of the engines of a server.
+//
+// Each engine has its own: requests that arrive in a step wait for the next one, and of many
+// engines some have such requests at any time, also where each of them is far from full.
+type queues struct {
+	window float64
+	// at is the time of the last sample, in seconds of the story.
+	at float64
+	of []queue
+}
+
+// sample takes the lengths of the queues at a time. Engines can be added while a story
+// lasts; those that are not among them, as during a restart, have no queue.
+func (q *queues) sample(at float64, waiting []int) {
+	q.at = at
+	for len(q.of) < len(waiting) {
+		q.of = append(q.of, queue{window: q.window})
+	}
+	for i := range q.of {
+		n := 0
+		if i < len(waiting) {
+			n = waiting[i]
+		}
+		q.of[i].sample(at, n)
+	}
+}
+
+// close ends the busy periods of all.
+func (q *queues) close() {
+	for i := range q.of {
+		q.of[i].close()
+	}
+}
+
+// exceeded reports whether arrivals exceeded the capacity of an engine within a time.
+func (q *queues) exceeded(engine int, from, to float64) bool {
+	return engine < len(q.of) && q.of[engine].exceeded(from, to)
+}
+
+// queue follows how many requests wait for room at one engine, and finds the stretches in
+// which arrivals exceed capacity.
 //
 // For longer than two windows more has arrived than was served if the queue was never empty
 // in them, and is as long at their end as ever in them, but for a tenth. A burst that only

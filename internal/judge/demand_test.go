@@ -138,3 +138,25 @@ func TestAMissedObjectiveIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// While an engine stands still, that is why its requests wait, also where the nominal run
+// misses the objectives.
+func TestAStallOfAnOverloadedServerIsTheStall(t *testing.T) {
+	played, err := Play(t.Context(), &Story{
+		Name: "stall", Servers: []engine.Config{overloaded(6)}, Length: 12 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamStall, Value: 1, At: 240, Until: 720}},
+		Processor: map[string]any{"objectives": []any{
+			map[string]any{"name": "first", "metric": "vllm.time_to_first_token", "threshold": "500ms", "target": 0.95},
+			map[string]any{"name": "gap", "metric": "vllm.inter_token_latency", "threshold": "50ms", "target": 0.9},
+		}},
+	})
+	require.NoError(t, err)
+	for _, line := range played.Lines[:3] {
+		assert.Equal(t, map[string]float64{demand: 1}, line.TrueCauses)
+	}
+	for _, line := range played.Lines[4:12] {
+		assert.True(t, line.Harmful)
+		assert.Greater(t, line.TrueCauses["stalled"], 0.7, "%+v", line)
+		assert.Less(t, line.TrueCauses[demand], 0.3)
+	}
+}

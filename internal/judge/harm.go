@@ -5,7 +5,7 @@ type sum struct {
 	requests, queued float64
 	firstToken       float64
 	decoding, tokens float64
-	good             float64
+	complete         float64
 	over, of         []float64
 }
 
@@ -15,8 +15,8 @@ func (m *sum) add(s *seen) {
 	m.firstToken += s.first
 	m.decoding += s.decoding
 	m.tokens += s.tokens
-	if s.good {
-		m.good++
+	if s.complete {
+		m.complete++
 	}
 	if m.over == nil {
 		m.over, m.of = make([]float64, len(s.over)), make([]float64, len(s.over))
@@ -36,8 +36,11 @@ func (m *sum) perToken() float64 { return quotient(m.decoding, m.tokens) }
 // meanQueue is the mean time in the engine's queue in seconds.
 func (m *sum) meanQueue() float64 { return quotient(m.queued, m.requests) }
 
-// goodput is the share of requests with a complete answer within the objectives.
-func (m *sum) goodput() float64 { return quotient(m.good, m.requests) }
+// meanWhole is the mean time of a whole request in seconds.
+func (m *sum) meanWhole() float64 { return quotient(m.firstToken+m.decoding, m.requests) }
+
+// completed is the share of requests with a complete answer.
+func (m *sum) completed() float64 { return quotient(m.complete, m.requests) }
 
 // missed is the share of observations beyond the threshold of an objective.
 func (m *sum) missed(i int) float64 {
@@ -59,65 +62,94 @@ const (
 	slowdown     = 0.3
 	slowerFirst  = 0.100
 	slowerToken  = 0.005
-	goodputLoss  = 0.05
+	lostAnswers  = 0.05
 	leastInAMean = 20
 )
 
-// harm is that of a minute as a multiple of the bar: more than 1 is harmful. Latency is an
-// objective that was missed and that the nominal run meets; where that misses it as well, the
-// share that is missed beyond it, against the share that the target allows. For a measure
-// without an objective it is a mean that exceeds that of the nominal run. Lost is too few
-// complete answers.
+// harm is that of a minute as multiples of the bar: more than 1 is harmful. Slower has the
+// harm by each measure of latency, lost is too few complete answers.
 type harm struct {
-	judged        bool
-	latency, lost float64
+	judged bool
+	slower [measures]float64
+	lost   float64
 }
 
-func (h harm) effect() float64 { return max(h.latency, h.lost) }
+// latency is the harm by the worst measure of latency.
+func (h harm) latency() float64 { return max(h.slower[toFirst], h.slower[toToken], h.slower[toEnd]) }
 
-// assess compares the requests of the actual run with the same ones of the nominal run.
-// An objective for first tokens or for the time between tokens decides alone about that
-// measure: with an objective of 2.5 s, 200 ms instead of 100 ms is not harm.
+func (h harm) effect() float64 { return max(h.latency(), h.lost) }
+
+// assess compares the requests of the actual run with the same ones of the nominal run W.
+//
+// Objectives that W meets decide alone about their measure: with an objective of 2.5 s, 200
+// ms instead of 100 ms is not harm. An objective that W misses promises nothing any more, so
+// the mean of its measure counts, as without an objective, and what is missed beyond W: a
+// server of which all answers are late can still become slower.
 func assess(actual, nominal *sum, objectives []objective) harm {
 	h := harm{judged: nominal.requests >= leastInAMean}
 	if !h.judged {
 		return h
 	}
-	var first, token bool
+	// The mean of whole requests follows from the two others.
+	byMean := [measures]bool{toFirst: true, toToken: true}
+	for _, o := range objectives {
+		byMean[o.of.measure()] = false
+	}
 	for i, o := range objectives {
-		first = first || o.of == firstToken
-		token = token || o.of == interToken || o.of == tokenMean
-		missed, usual, allowed := actual.missed(i), nominal.missed(i), 1-o.target
+		missed, usual, allowed := actual.missed(i), nominal.missed(i), o.allowed()
 		switch {
-		case missed <= usual:
-		case usual <= allowed:
-			h.latency = max(h.latency, missed/allowed)
-		default:
-			h.latency = max(h.latency, (missed-usual)/allowed)
+		case usual > allowed:
+			byMean[o.of.measure()] = true
+			h.slowed(o.of.measure(), (missed-usual)/allowed)
+		case missed > usual:
+			h.slowed(o.of.measure(), missed/allowed)
 		}
 	}
-	slower := func(a, w, least float64) float64 { return (a - w) / max(slowdown*w, least) }
-	if !first {
-		h.latency = max(h.latency, slower(actual.meanFirst(), nominal.meanFirst(), slowerFirst))
+	mean := func(of measure, a, w, least float64) {
+		if byMean[of] {
+			h.slowed(of, (a-w)/max(slowdown*w, least))
+		}
 	}
-	if !token {
-		h.latency = max(h.latency, slower(actual.perToken(), nominal.perToken(), slowerToken))
-	}
-	if whole := nominal.goodput(); whole > 0 {
-		h.lost = max(0, 1-actual.goodput()/whole) / goodputLoss
+	mean(toFirst, actual.meanFirst(), nominal.meanFirst(), slowerFirst)
+	mean(toToken, actual.perToken(), nominal.perToken(), slowerToken)
+	mean(toEnd, actual.meanWhole(), nominal.meanWhole(), slowerFirst)
+	if whole := nominal.completed(); whole > 0 {
+		h.lost = max(0, 1-actual.completed()/whole) / lostAnswers
 	}
 	return h
 }
 
+// slowed adds a reason for harm by a measure.
+func (h *harm) slowed(of measure, bars float64) { h.slower[of] = max(h.slower[of], bars) }
+
 // delay is how much longer a request of so many tokens takes than in the nominal run, in
-// seconds: the measure of harm by latency.
+// seconds.
 func delay(m, nominal *sum, tokens float64) float64 {
-	return max(0, m.meanFirst()-nominal.meanFirst()) + tokens*max(0, m.perToken()-nominal.perToken())
+	return laterFirst(m, nominal) + laterTokens(m, nominal, tokens)
 }
 
-// undone is the share of the harm that is absent in another run: of the delay, of the lost
-// answers, or their mean if both are harmful, so that seconds and answers have the same
-// weight.
+func laterFirst(m, nominal *sum) float64 { return max(0, m.meanFirst()-nominal.meanFirst()) }
+
+func laterTokens(m, nominal *sum, tokens float64) float64 {
+	return tokens * max(0, m.perToken()-nominal.perToken())
+}
+
+// harmful is the delay in the measures that exceed the bar: what is within an objective is
+// no harm, so nothing has caused it.
+func (h harm) harmful(m, nominal *sum, tokens float64) float64 {
+	out := 0.0
+	if h.slower[toFirst] > 1 || h.slower[toEnd] > 1 {
+		out += laterFirst(m, nominal)
+	}
+	if h.slower[toToken] > 1 || h.slower[toEnd] > 1 {
+		out += laterTokens(m, nominal, tokens)
+	}
+	return out
+}
+
+// undone is the share of the harm that is absent in another run: of the harmful delay, of
+// the lost answers, or their mean if both are harmful, so that seconds and answers have the
+// same weight.
 func (h harm) undone(actual, other, nominal *sum, tokens float64) float64 {
 	total, kinds := 0.0, 0.0
 	add := func(all, left float64) {
@@ -126,12 +158,12 @@ func (h harm) undone(actual, other, nominal *sum, tokens float64) float64 {
 			total += min(1, max(0, (all-left)/all))
 		}
 	}
-	if h.latency > 1 {
-		add(delay(actual, nominal, tokens), delay(other, nominal, tokens))
+	if h.latency() > 1 {
+		add(h.harmful(actual, nominal, tokens), h.harmful(other, nominal, tokens))
 	}
 	if h.lost > 1 {
-		whole := nominal.goodput()
-		add(max(0, whole-actual.goodput()), max(0, whole-other.goodput()))
+		whole := nominal.completed()
+		add(max(0, whole-actual.completed()), max(0, whole-other.completed()))
 	}
 	return quotient(total, kinds)
 }

@@ -29,8 +29,8 @@ func TestRequestsCountThatAllRunsHave(t *testing.T) {
 	}
 	// Request 4 has ended in one run and is under way in another.
 	send(0, 4, 100, 1)
-	under := map[key]bool{{id: 4}: true}
-	j.forget([]map[key]bool{{}, under, under}, 120)
+	under := func(k key) bool { return k == key{id: 4} }
+	j.forget([]func(key) bool{func(key) bool { return false }, under, under}, 120)
 	assert.Len(t, j.open, 1)
 	send(1, 4, 100, 1)
 	send(2, 4, 100, 1)
@@ -64,14 +64,14 @@ func TestAttemptsAreOneRequest(t *testing.T) {
 	assert.Equal(t, key{0, 7}, all[0].key)
 	assert.InDelta(t, 10, all[0].arrived, 0)
 	assert.InDelta(t, 65, all[0].first, 1e-9)
-	assert.True(t, all[0].good)
+	assert.True(t, all[0].complete)
 	// All attempts failed: the age of the request.
 	attempt(8, 8, 10, 40, engine.EndLeft, 0)
 	attempt(1008, 8, 41, 71, engine.EndLeft, 0)
 	attempt(2008, 8, 73, 103, engine.EndLeft, 0)
 	require.Len(t, all, 2)
 	assert.InDelta(t, 93, all[1].first, 1e-9)
-	assert.False(t, all[1].good)
+	assert.False(t, all[1].complete)
 	// A client that does not try again, and one that will.
 	attempt(9, 9, 100, 110, engine.EndError, 0)
 	attempt(10, 10, 100, 110, engine.EndError, 0)
@@ -81,4 +81,28 @@ func TestAttemptsAreOneRequest(t *testing.T) {
 	assert.Len(t, r.open, 1)
 	r.close()
 	assert.Len(t, all, 4)
+	// A server that fell asleep has given up an attempt.
+	attempt(11, 11, 100, 110, engine.EndAborted, 0)
+	attempt(1011, 11, 111, 120, engine.EndStop, 2)
+	require.Len(t, all, 5)
+	assert.True(t, all[4].complete)
+	assert.InDelta(t, 13, all[4].first, 1e-9)
+}
+
+// A process that has ended has nothing under way, so that nothing more comes of its requests;
+// and no more is kept than there is room for.
+func TestAJoinIsBounded(t *testing.T) {
+	j := newJoin(2, nil)
+	j.add(nominal, &seen{key: key{0, 1}})
+	j.add(nominal, &seen{key: key{1, 1}})
+	j.forgetProcesses(1)
+	require.Len(t, j.open, 1)
+	assert.Contains(t, j.open, key{1, 1})
+	j.most = 2
+	j.add(nominal, &seen{key: key{1, 2}})
+	j.add(nominal, &seen{key: key{1, 3}})
+	assert.Len(t, j.open, 2)
+	assert.Equal(t, 1, j.dropped)
+	j.add(actual, &seen{key: key{1, 2}})
+	assert.InDelta(t, 1, j.at(0).in[nominal].requests, 0, "what there was room for counts")
 }

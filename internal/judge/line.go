@@ -13,7 +13,8 @@ type Line struct {
 	// Harmful is Effect above 1.
 	Harmful bool `json:"harmful"`
 	// Effect is the harm as a multiple of the bar of harm, 0 without harm and where fewer
-	// than 20 requests count.
+	// than 20 requests count. With several engines it is that of all requests or of those of
+	// the worst engine, the larger, and so are TrueCauses.
 	Effect float64 `json:"effect"`
 	// TrueCauses are, by the names of diagnosis.yaml, the shares of the harm that is undone
 	// without the cause. It is empty, never nil, in minutes without harm.
@@ -27,8 +28,8 @@ type Line struct {
 	Also []string `json:"also,omitempty"`
 	// Pool is what was reported about the pool, where the processor has pools.
 	Pool *Pool `json:"pool,omitempty"`
-	// open is whether the server may be harmed or not: scrapes fail, or fewer requests count
-	// than are judged and a cause was injected before.
+	// open is whether the server may be harmed or not: scrapes fail, or fewer requests of an
+	// engine count than are judged and a cause was injected before.
 	open bool
 	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
 	// part of the output.

@@ -1,6 +1,10 @@
 package judge
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+)
 
 // objective requires that the share target of the observations is at most threshold
 // seconds.
@@ -8,6 +12,20 @@ type objective struct {
 	of                indicator
 	threshold, target float64
 }
+
+// allowed is the share of the observations that may exceed the threshold. It is rounded,
+// because 1 - 0.9 is less than 10 of 100.
+func (o objective) allowed() float64 { return math.Round((1-o.target)*1e12) / 1e12 }
+
+// measure is a time of which clients notice when it becomes longer.
+type measure int
+
+const (
+	toFirst measure = iota // From the arrival to the first token.
+	toToken                // From one token to the next.
+	toEnd                  // From the arrival to the end.
+	measures
+)
 
 // indicator is what an objective is about.
 type indicator int
@@ -26,6 +44,11 @@ var indicators = map[string]indicator{
 	"vllm.inter_token_latency":           interToken,
 	"vllm.request.time_per_output_token": tokenMean,
 	"vllm.e2e_request_latency":           wholeTime,
+}
+
+// measure returns the measure that an indicator is about.
+func (i indicator) measure() measure {
+	return [...]measure{firstToken: toFirst, interToken: toToken, tokenMean: toToken, wholeTime: toEnd}[i]
 }
 
 func objectivesOf(config *vllmprocessor.Config) []objective {

@@ -13,16 +13,17 @@ type key struct{ epoch, id int }
 // seen is what a client saw of one request in one run, all its attempts together. Times are
 // in seconds.
 type seen struct {
-	key     key
+	key key
+	// engine had it, or its last attempt.
+	engine  int
 	arrived float64
 	// first is the time to the first token; without one it is the age.
 	first, queued float64
 	// decoding is the time after the first token, and tokens the number of further tokens.
 	// Their quotient is the wait of a client per token, also with speculation.
 	decoding, tokens float64
-	// complete is a complete answer with uncorrupted content; good is one within all
-	// objectives.
-	complete, good, refused bool
+	// complete is a complete answer with uncorrupted content.
+	complete, refused bool
 	// over and of count, for each objective, observations beyond the threshold and all.
 	over, of []float64
 	// prompt, cached and output are tokens.
@@ -60,7 +61,7 @@ func (r *requests) add(o *engine.Outcome) {
 	a.n++
 	a.arrived = min(a.arrived, o.Arrived)
 	a.last = *o
-	failed := o.End == engine.EndError || o.End == engine.EndLeft
+	failed := o.End == engine.EndError || o.End == engine.EndLeft || o.End == engine.EndAborted
 	if failed && a.n <= r.workload.Retries {
 		r.open[o.First] = a
 		return
@@ -89,7 +90,7 @@ func (r *requests) close() {
 // emit passes on a request by its last attempt.
 func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 	s := &seen{
-		key: key{r.epoch, id}, arrived: arrived + r.born, queued: o.Queue, refused: o.End == engine.EndRefused,
+		key: key{r.epoch, id}, engine: o.Engine, arrived: arrived + r.born, queued: o.Queue, refused: o.End == engine.EndRefused,
 		prompt: o.Prompt, cached: o.Cached, output: o.Output, tokens: float64(max(0, o.Output-1)),
 	}
 	s.first = o.Arrived - arrived + o.FirstToken
@@ -110,7 +111,6 @@ func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 		}
 	}
 	s.complete = (o.End == engine.EndStop || o.End == engine.EndLength) && !o.Corrupted
-	s.good = s.complete
 	if len(r.objectives) > 0 {
 		s.measure(r.objectives, o, o.Ended-arrived, waits)
 	}
@@ -125,7 +125,6 @@ func (s *seen) measure(objectives []objective, o *engine.Outcome, whole, waits f
 	for i, ob := range objectives {
 		measured := map[indicator]float64{firstToken: s.first, interToken: mean, tokenMean: mean, wholeTime: whole}[ob.of]
 		within := measured <= ob.threshold
-		s.good = s.good && within
 		if ob.of != interToken {
 			s.of[i] = 1
 			if !within {

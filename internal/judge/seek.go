@@ -2,6 +2,8 @@ package judge
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +18,13 @@ const (
 	mostRuns = 14
 	// closeEnough ends the search: the ratio of the found effect to the wanted one, or its
 	// inverse, is at most this.
-	closeEnough = 1.03
+	closeEnough = 1.05
+	// narrow ends the search too: between two distances whose ratio is at most this, the effect
+	// has a jump.
+	narrow = 1.005
+	// furthest is the greatest ratio of a distance to the one before on the way to more harm.
+	// Much too great a value is costly: where requests pile up, simulation is slow.
+	furthest = 2.5
 	// mostTraffic is by how much arrivals are multiplied at most.
 	mostTraffic = 20
 	// sparse is how far the effect may be off without a note.
@@ -62,13 +70,19 @@ func pathOf(p engine.Parameter) (path, bool) {
 }
 
 // found is the result of a search.
-type found struct{ value, got float64 }
+type found struct {
+	value, got float64
+	// few is whether the requests that count are too few to search.
+	few      bool
+	requests int
+}
 
-// searches are those of this process, so that equal stories search once. They are bounded.
+// searches are those of this process, so that equal stories search once. They are bounded:
+// each takes less than 100 bytes.
 var searches = struct {
 	mu sync.Mutex
-	by map[string]found
-}{by: map[string]found{}}
+	by map[[sha256.Size]byte]found
+}{by: map[[sha256.Size]byte]found{}}
 
 const mostSearches = 4096
 
@@ -90,7 +104,7 @@ func seek(ctx context.Context, s *Story, i int, objectives []objective, out *Pla
 	searches.mu.Unlock()
 	if !known {
 		var err error
-		if result, err = newSearch(s, server, in, objectives).run(ctx, way); err != nil {
+		if result, err = newSearch(s, server, in, objectives).find(ctx, way); err != nil {
 			return err
 		}
 		searches.mu.Lock()
@@ -104,21 +118,50 @@ func seek(ctx context.Context, s *Story, i int, objectives []objective, out *Pla
 	out.Sought = append(out.Sought, Sought{
 		Parameter: in.Parameter.String(), Wanted: in.Effect, Got: round(result.got), Value: result.value,
 	})
-	if ratio := result.got / in.Effect; ratio < 1/sparse || ratio > sparse {
-		out.Notes = append(out.Notes, fmt.Sprintf(
-			"no value of %s was found whose harm is %g times the bar; the nearest is %.6g, whose harm is %.3g times the bar",
-			in.Parameter, in.Effect, result.value, result.got))
+	if note := result.note(in); note != "" {
+		out.Notes = append(out.Notes, note)
 	}
 	return nil
 }
 
-// searchName is equal for searches with equal results.
-func searchName(s *Story, server int, in *Injection, objectives []objective) string {
+// note says where a search did not find what was asked for.
+func (r *found) note(in *Injection) string {
+	switch ratio := r.got / in.Effect; {
+	case r.few:
+		return fmt.Sprintf("the value of %s was not sought: %d requests arrive while it is in force, and %d are needed; %.6g was taken",
+			in.Parameter, r.requests, leastInAMean, r.value)
+	case r.got == 0:
+		return fmt.Sprintf("no value of %s was found that does harm; the last that was tried, %.6g, was taken", in.Parameter, r.value)
+	case ratio < 1/sparse || ratio > sparse:
+		return fmt.Sprintf("no value of %s was found whose harm is %g times the bar; the nearest is %.6g, whose harm is %.3g times the bar",
+			in.Parameter, in.Effect, r.value, r.got)
+	}
+	return ""
+}
+
+// searchName is equal for searches with equal results. It is of what the story has and not of
+// where that is in memory: an address can be that of another traffic later.
+func searchName(s *Story, server int, in *Injection, objectives []objective) [sha256.Size]byte {
 	cfg, bare := s.Servers[server], *in
-	traffic := cfg.Workload.Traffic
-	cfg.Workload.Traffic, cfg.Journal, cfg.Changes = nil, nil, nil
+	traffic, tables := cfg.Workload.Traffic, cfg.Model.Tables
+	cfg.Workload.Traffic, cfg.Model.Tables, cfg.Journal, cfg.Changes = nil, nil, nil, nil
 	bare.Servers, bare.Value = nil, 0
-	return fmt.Sprintf("%+v %p %+v %v %v %v", cfg, traffic, bare, s.Faults, s.Length, objectives)
+	h := sha256.New()
+	// A hash takes all that is written to it.
+	_, _ = fmt.Fprintf(h, "%+v %+v %v %v %v", cfg, bare, s.Faults, s.Length, objectives)
+	if tables != nil {
+		_, _ = fmt.Fprintf(h, " tables %+v", *tables)
+	}
+	if traffic != nil {
+		_, _ = fmt.Fprintf(h, " traffic %q %v %v", traffic.Name, traffic.Span, traffic.BlockTokens)
+		for i := range traffic.Arrivals {
+			_, _ = fmt.Fprint(h, traffic.Arrivals[i])
+		}
+		for i := range traffic.Conversations {
+			_, _ = fmt.Fprint(h, traffic.Conversations[i])
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // search tries values of one injection.
@@ -129,8 +172,7 @@ type search struct {
 	objectives []objective
 	// from and until bound the arrivals that count.
 	from, until float64
-	usual       []*seen
-	tried       int
+	usual       *usual
 }
 
 func newSearch(s *Story, server int, in *Injection, objectives []objective) *search {
@@ -171,78 +213,183 @@ func (f *search) play(ctx context.Context, changes []engine.Change, done func(*s
 	return err
 }
 
-// try returns the effect of a value.
+// try returns the effect of a value; +Inf where it lets more requests pile up than can be
+// simulated.
 func (f *search) try(ctx context.Context, value float64) (float64, error) {
-	f.tried++
-	if f.usual == nil {
-		if err := f.play(ctx, nil, func(s *seen) { f.usual = append(f.usual, s) }); err != nil {
-			return 0, err
-		}
-	}
-	var a, w sum
-	both := newJoin(2, nil)
-	both.counted = func(in []*seen) {
-		if at := in[actual].arrived; at >= f.from && at < f.until {
-			a.add(in[actual])
-			w.add(in[nominal])
-		}
-	}
-	for _, s := range f.usual {
-		both.add(nominal, s)
-	}
+	f.usual.begin()
+	m := minute{sums: newSums(2)}
 	in := f.in
 	in.Value, in.Effect = value, 0
-	err := f.play(ctx, scenario.Changes([]Injection{in}, 0, f.cfg.Engines), func(s *seen) { both.add(actual, s) })
-	return assess(&a, &w, f.objectives).effect(), err
+	err := f.play(ctx, scenario.Changes([]Injection{in}, 0, f.cfg.Engines), func(s *seen) {
+		if s.arrived < f.from || s.arrived >= f.until {
+			return
+		}
+		if other := f.usual.take(s); other != nil {
+			m.add([]*seen{actual: s, nominal: other}, nil)
+		}
+	})
+	if errors.As(err, new(*tooMany)) {
+		return math.Inf(1), nil
+	}
+	return m.effect(f.objectives), err
 }
 
-// run goes away from the nominal value until there is more harm than wanted, and then
-// between the last two values.
-func (f *search) run(ctx context.Context, way path) (found, error) {
-	wanted := f.in.Effect
-	best := found{value: way.value(way.first), got: 0}
-	off := math.Inf(1)
-	try := func(distance float64) (float64, error) {
-		value := way.value(distance)
-		got, err := f.try(ctx, value)
-		if d := math.Abs(math.Log(max(got, 1e-6) / wanted)); err == nil && d < off {
-			best, off = found{value, got}, d
-		}
-		return got, err
+// learn runs the server without the injection.
+func (f *search) learn(ctx context.Context) error {
+	f.usual = &usual{at: map[key]int{}}
+	least := f.from
+	if f.cfg.Workload.Clients > 0 {
+		// A client of a slower server asks later than it would have. What it asked for before
+		// the injection is the same in all tries.
+		least = f.in.At
 	}
-	low, high := 0.0, math.Min(way.first, way.last)
-	lowGot, highGot := 0.0, 0.0
-	for {
-		got, err := try(high)
-		if err != nil || off < math.Log(closeEnough) {
-			return best, err
+	return f.play(ctx, nil, func(s *seen) {
+		if s.arrived >= least {
+			f.usual.add(s)
 		}
-		if got >= wanted {
-			highGot = got
-			break
-		}
-		if high >= way.last || f.tried >= mostRuns {
-			return best, nil
-		}
-		low, lowGot = high, got
-		high = math.Min(high*1.6, way.last)
+	})
+}
+
+// usual has the requests of the nominal run that can count.
+type usual struct {
+	at    map[key]int
+	all   []*seen
+	taken []bool
+}
+
+func (u *usual) add(s *seen) {
+	if _, there := u.at[s.key]; s.refused || there {
+		return
 	}
-	for f.tried < mostRuns && off >= math.Log(closeEnough) {
-		// Between the two by their effects, yet never at the edges: effects have jumps.
-		share := 0.5
-		if lowGot > 0 && f.tried%3 != 0 {
-			share = math.Log(wanted/lowGot) / math.Log(highGot/lowGot)
+	u.at[s.key] = len(u.all)
+	u.all = append(u.all, s)
+}
+
+// begin forgets what was taken.
+func (u *usual) begin() { u.taken = make([]bool, len(u.all)) }
+
+// take returns the same request of the nominal run; nil where that does not have it, or where
+// it was taken already.
+func (u *usual) take(s *seen) *seen {
+	n, there := u.at[s.key]
+	if s.refused || !there || u.taken[n] {
+		return nil
+	}
+	u.taken[n] = true
+	return u.all[n]
+}
+
+// counting returns how many of its requests arrived within a time.
+func (u *usual) counting(from, until float64) int {
+	n := 0
+	for _, s := range u.all {
+		if s.arrived >= from && s.arrived < until {
+			n++
 		}
-		at := low + (high-low)*min(0.9, max(0.1, share))
-		got, err := try(at)
+	}
+	return n
+}
+
+// find finds the value on a way, unless too few requests count.
+func (f *search) find(ctx context.Context, way path) (found, error) {
+	if err := f.learn(ctx); err != nil {
+		return found{}, err
+	}
+	if n := f.usual.counting(f.from, f.until); n < leastInAMean {
+		return found{value: way.value(way.first), few: true, requests: n}, nil
+	}
+	result, err := nearest(way, f.in.Effect, func(value float64) (float64, error) { return f.try(ctx, value) })
+	if err == nil && math.IsInf(result.got, 1) {
+		err = fmt.Errorf("effect of %s at %v s: with every value that was tried more than %d requests are under way",
+			f.in.Parameter, f.in.At, mostUnderway)
+	}
+	return result, err
+}
+
+// nearest goes away from the nominal value until there is more harm than wanted, and then
+// between the last two values. Effects grow like a power of the distance, mostly with an
+// exponent of at least 1, so that tries are placed by the logarithms of both. It returns the
+// value with the nearest effect; where none does harm the last that was tried. The effect is
+// +Inf where it is so for all of them.
+func nearest(way path, wanted float64, try func(value float64) (float64, error)) (found, error) {
+	best, off := found{got: math.Inf(1)}, math.Inf(1)
+	var low, high side
+	at := math.Min(way.first, way.last)
+	for range mostRuns {
+		value := way.value(at)
+		got, err := try(value)
 		if err != nil {
 			return best, err
 		}
-		if got >= wanted {
-			high, highGot = at, got
-		} else {
-			low, lowGot = at, got
+		y := math.Log(got / wanted)
+		if math.Abs(y) < off || (math.IsInf(off, 1) && got == 0) {
+			best, off = found{value: value, got: got}, math.Abs(y)
 		}
+		if y >= 0 {
+			high.move(&low, at, y)
+		} else {
+			low.move(&high, at, y)
+		}
+		if off <= math.Log(closeEnough) || low.at >= way.last || (low.at > 0 && high.at > 0 && high.at/low.at <= narrow) {
+			break
+		}
+		at = math.Min(nextDistance(&low, &high), way.last)
 	}
 	return best, nil
+}
+
+// side is what is known on one side of the wanted effect.
+type side struct {
+	// at is the distance nearest to the wanted effect, 0 where none was tried; y is the
+	// logarithm of its effect as a ratio to the wanted one.
+	at, y float64
+	// beforeAt and beforeY are those of the try before it on this side.
+	beforeAt, beforeY float64
+	// weight is by how much y counts; times is how often this side has moved in a row.
+	weight float64
+	times  int
+	// flat is whether the last move has hardly changed the effect.
+	flat bool
+}
+
+// move takes a nearer distance. The other side counts half as much each time that it stays
+// (the Illinois rule), or tries would come near the wanted effect from one side only.
+func (s *side) move(other *side, at, y float64) {
+	s.beforeAt, s.beforeY = s.at, s.y
+	s.flat = s.at > 0 && math.Abs(y) > 0.8*math.Abs(s.y)
+	s.at, s.y, s.weight = at, y, 1
+	s.times++
+	other.times = 0
+	if s.times > 1 {
+		other.weight /= 2
+	}
+}
+
+// nextDistance returns the distance to try between what is known of the two sides, or beyond
+// the one of them that is known.
+func nextDistance(low, high *side) float64 {
+	switch {
+	case high.at == 0:
+		return low.at * min(furthest, max(1.2, low.ratio()))
+	case low.at == 0:
+		return high.at * min(0.9, max(0.1, high.ratio()))
+	case math.IsInf(low.y, 0) || math.IsInf(high.y, 0) || low.times > 3 || high.times > 3 || (low.flat && high.flat):
+		// Nothing to go by, or a jump.
+		return (low.at + high.at) / 2
+	}
+	a, b := low.y*low.weight, high.y*high.weight
+	share := min(0.95, max(0.05, -a/(b-a)))
+	return low.at * math.Pow(high.at/low.at, share)
+}
+
+// ratio returns by what its distance is to be multiplied for the wanted effect: by the last
+// two tries, and as if the effect grew with the distance where there is only one.
+func (s *side) ratio() float64 {
+	power := 1.0
+	if s.beforeAt > 0 {
+		if p := (s.y - s.beforeY) / math.Log(s.at/s.beforeAt); p > 0.5 && !math.IsInf(p, 0) {
+			power = p
+		}
+	}
+	return math.Exp(-s.y / power)
 }

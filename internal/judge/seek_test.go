@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -104,4 +105,67 @@ func TestTheSearchForMoreTrafficIsBounded(t *testing.T) {
 	require.Len(t, played.Sought, 1)
 	assert.LessOrEqual(t, played.Sought[0].Value, 20.0)
 	assert.Len(t, played.Notes, 1)
+}
+
+// Two files with equal settings have different traffic, at what may be the same address.
+func TestASearchIsKnownByItsTraffic(t *testing.T) {
+	cfg := chatServer(1, 1)
+	traffic := engine.Traffic{Arrivals: []engine.Arrival{{At: 1, Prompt: 100, Output: 10}}, Span: 60}
+	cfg.Workload.Traffic = &traffic
+	s := &Story{Servers: []engine.Config{cfg}, Injections: []Injection{{Parameter: engine.ParamClock, Effect: 2}}}
+	name := searchName(s, 0, &s.Injections[0], nil)
+	elsewhere := traffic
+	s.Servers[0].Workload.Traffic = &elsewhere
+	assert.Equal(t, name, searchName(s, 0, &s.Injections[0], nil))
+	elsewhere.Arrivals = []engine.Arrival{{At: 1, Prompt: 100, Output: 11}}
+	assert.NotEqual(t, name, searchName(s, 0, &s.Injections[0], nil))
+	elsewhere = traffic
+	elsewhere.Conversations = []engine.Conversation{{Turns: []engine.Turn{{Prompt: 1, Output: 1}}}}
+	assert.NotEqual(t, name, searchName(s, 0, &s.Injections[0], nil))
+	assert.Same(t, &elsewhere, s.Servers[0].Workload.Traffic, "the story is as it was")
+}
+
+// One digit too many in a rate is an error and does not fill the memory. In a search it only
+// means that the value is too great.
+func TestTooManyRequestsAreAnError(t *testing.T) {
+	race.SkipSequential(t)
+	t.Parallel()
+	story := &Story{Servers: []engine.Config{chatServer(1, 1e5)}, Length: 10 * time.Minute}
+	_, err := Play(t.Context(), story)
+	assert.EqualError(t, err, "5 s after the beginning more than 500000 requests are under way: more arrive than the server serves; "+
+		"lower the rate, the speed, the number of clients or arrival_rate, or shorten the story")
+
+	story.Servers[0] = chatServer(1, 5)
+	f := newSearch(story, 0, &Injection{Parameter: engine.ParamArrivalRate, At: 120, Until: 240}, nil)
+	require.NoError(t, f.learn(t.Context()))
+	assert.InDelta(t, 5*120, len(f.usual.all), 100, "only requests that can count are kept")
+	got, err := f.try(t.Context(), 1e4)
+	require.NoError(t, err)
+	assert.True(t, math.IsInf(got, 1))
+}
+
+// The mean of a few requests is no measure of harm.
+func TestTooFewRequestsAreNotSearched(t *testing.T) {
+	story := &Story{
+		Servers: []engine.Config{chatServer(9, 0.05)}, Length: 6 * time.Minute,
+		Injections: []Injection{{Parameter: engine.ParamBandwidth, Effect: 2, At: 60, Until: 240}},
+	}
+	played, err := Play(t.Context(), story)
+	require.NoError(t, err)
+	require.Len(t, played.Notes, 1)
+	assert.Regexp(t, `^the value of bandwidth was not sought: \d+ requests arrive while it is in force, and 20 are needed; 0.802519 was taken$`, played.Notes[0])
+}
+
+// What arrives after the end of a story does not count, so that too much of it is no error.
+func TestTooManyRequestsAfterTheEndAreNoError(t *testing.T) {
+	race.SkipSequential(t)
+	t.Parallel()
+	ended := 0
+	w, err := newWorld(chatServer(1, 1e5), nil, nil, func(*seen) { ended++ })
+	require.NoError(t, err)
+	require.NoError(t, w.advance(4))
+	require.NoError(t, finish(t.Context(), []*world{w}, 4, w.advance))
+	require.Error(t, w.advance(100))
+	w.close()
+	assert.Greater(t, ended, mostUnderway, "also requests that have not ended are counted")
 }

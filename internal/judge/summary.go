@@ -28,7 +28,7 @@ type Summary struct {
 	AlarmsNotJudged   int `json:"alarms_not_judged"`
 	// HealthyHours are those of minutes in which an alarm is one without harm: there was no
 	// harm in them nor in the minute before, no scrape failed in them nor in the window before,
-	// and they were judged or nothing was injected yet.
+	// and each engine was judged or nothing was injected yet.
 	HealthyHours float64 `json:"healthy_hours"`
 	// Sought is what was found for each effect.
 	Sought []Sought `json:"sought"`

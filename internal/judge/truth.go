@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,12 +25,12 @@ type truth struct {
 	without map[string]int
 	nominal int
 	join    *join
-	queue   queue
+	queues  queues
 }
 
 // newTruth prepares the runs of one server. The actual one is run 0.
 func newTruth(s *Story, server int, objectives []objective, window float64) (*truth, error) {
-	t := &truth{story: s, objectives: objectives, without: map[string]int{}, queue: queue{window: window}}
+	t := &truth{story: s, objectives: objectives, without: map[string]int{}, queues: queues{window: window}}
 	cfg := s.Servers[server]
 	known := map[string]int{}
 	var plans [][]engine.Change
@@ -49,7 +50,8 @@ func newTruth(s *Story, server int, objectives []objective, window float64) (*tr
 		return known[name]
 	}
 	run(func(*Injection) bool { return true })
-	t.nominal = run(func(*Injection) bool { return false })
+	// Clients that leave and engines that are added are no harm, so all runs have them.
+	t.nominal = run(func(in *Injection) bool { return in.Parameter.Moment() })
 	for _, c := range s.Causes() {
 		t.without[c] = run(func(in *Injection) bool { return CauseOf(in.Parameter) != c })
 	}
@@ -90,14 +92,14 @@ func (t *truth) advanceOthers(to float64) error {
 	return nil
 }
 
-// advanceRun samples the queue of the nominal run on the way.
+// advanceRun samples the queues of the nominal run on the way.
 func (t *truth) advanceRun(i int, to float64) error {
 	w := t.runs[i]
-	for at := t.queue.at + 1; i == t.nominal && at <= to; at++ {
+	for at := t.queues.at + 1; i == t.nominal && at <= to; at++ {
 		if err := w.advance(at); err != nil {
 			return err
 		}
-		t.queue.sample(at, w.waiting())
+		t.queues.sample(at, w.waiting())
 	}
 	return w.advance(to)
 }
@@ -105,23 +107,23 @@ func (t *truth) advanceRun(i int, to float64) error {
 // finish goes on after the end of the story. What arrives then does not count.
 func (t *truth) finish(ctx context.Context, end float64) error {
 	t.join.until = end
-	return finish(ctx, t.runs, end, func(to float64) error {
-		if err := t.advance(to); err != nil {
-			return err
-		}
-		return t.advanceOthers(to)
-	})
+	return finish(ctx, t.runs, end, func(to float64) error { return errors.Join(t.advance(to), t.advanceOthers(to)) })
 }
 
-// forget drops what cannot count any more, for runs of an open loop: there, a request
-// arrives at the same time in all runs that have it.
+// forget drops what cannot count any more: what a process that has ended did not have in all
+// runs, and for an open loop what some run will never have, because there a request arrives
+// at the same time in all runs that have it.
 func (t *truth) forget(now float64) {
-	if len(t.runs) == 1 || t.runs[actual].cfg.Workload.Clients > 0 {
+	if len(t.runs) == 1 {
 		return
 	}
-	var has []map[key]bool
+	t.join.forgetProcesses(t.runs[actual].requests.epoch)
+	if t.runs[actual].cfg.Workload.Clients > 0 {
+		return
+	}
+	var has []func(key) bool
 	for _, w := range t.runs {
-		has = append(has, w.live())
+		has = append(has, w.underway())
 	}
 	t.join.forget(has, now)
 }
@@ -131,7 +133,7 @@ func (t *truth) close() {
 	for _, w := range t.runs {
 		w.close()
 	}
-	t.queue.close()
+	t.queues.close()
 }
 
 // tokens is the mean number of tokens after the first in the nominal run.
@@ -144,36 +146,78 @@ func (t *truth) tokens() float64 {
 	return quotient(tokens, n)
 }
 
-// fill writes what is true about a minute.
+// verdict is what is true about a group of requests in a minute.
+type verdict struct {
+	harm
+	of *sums
+	// base is what of is compared with: the nominal run, or the requests alone.
+	base *sum
+}
+
+// judge compares the requests of a group with those of the nominal run, and with each alone
+// where arrivals exceed capacity.
+func (t *truth) judge(g *sums, overloaded bool) verdict {
+	a, w := &g.in[actual], &g.in[t.nominal]
+	v := verdict{assess(a, w, t.objectives), g, w}
+	if overloaded {
+		if more := assess(a, &g.alone, t.objectives); more.effect() > 1 && more.effect() > v.effect() {
+			v.harm, v.base = more, &g.alone
+		}
+	}
+	return v
+}
+
+// verdicts are those of all requests of a minute, and then of the requests of each engine.
+func (t *truth) verdicts(m *minute, from, to float64) []verdict {
+	out := make([]verdict, 1+max(1, len(m.engines), t.runs[actual].cfg.Engines))
+	// Where an engine has room the server has capacity: all engines must exceed theirs.
+	all := true
+	none := newSums(len(m.in))
+	for i := range out[1:] {
+		g := &none
+		if i < len(m.engines) {
+			g = &m.engines[i]
+		}
+		overloaded := t.queues.exceeded(i, from, to)
+		all = all && (overloaded || g.in[actual].requests == 0)
+		out[1+i] = t.judge(g, overloaded)
+	}
+	out[0] = t.judge(&m.sums, all)
+	return out
+}
+
+// fill writes what is true about a minute. The harm of a server is that of all its requests
+// or that of the requests of its worst engine, the larger: what is reported of a server is
+// what was found of its worst engine.
 func (t *truth) fill(line *Line, tokens float64) {
 	m := t.join.at(line.Minute)
-	a, w := &m.in[actual], &m.in[t.nominal]
-	line.Requests = int(a.requests)
+	line.Requests = int(m.in[actual].requests)
 	line.TrueCauses = map[string]float64{}
-	h := assess(a, w, t.objectives)
-	line.open = t.open(line, h.judged)
-	for i, o := range t.objectives {
-		line.Missed = line.Missed || h.judged && a.missed(i) > 1-o.target
-	}
-	base := w
-	overloaded := t.queue.exceeded(float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
-	if overloaded {
-		if more := assess(a, &m.alone, t.objectives); more.effect() > 1 && more.effect() > h.effect() {
-			h, base = more, &m.alone
+	verdicts := t.verdicts(m, float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
+	v, judged := verdicts[0], true
+	for _, one := range verdicts {
+		judged = judged && one.judged
+		for i, o := range t.objectives {
+			line.Missed = line.Missed || one.judged && one.of.in[actual].missed(i) > o.allowed()
+		}
+		if one.effect() > v.effect() {
+			v = one
 		}
 	}
-	line.Effect = round(h.effect())
-	if line.Harmful = h.effect() > 1; !line.Harmful {
+	line.open = t.open(line, judged)
+	line.Effect = round(v.effect())
+	if line.Harmful = v.effect() > 1; !line.Harmful {
 		return
 	}
+	a, w := &v.of.in[actual], &v.of.in[t.nominal]
 	for c, run := range t.without {
 		if run != actual {
-			line.TrueCauses[c] = h.undone(a, &m.in[run], base, tokens)
+			line.TrueCauses[c] = v.undone(a, &v.of.in[run], v.base, tokens)
 		}
 	}
-	if base != w {
+	if v.base != w {
 		// What the nominal run has already over requests that never wait.
-		line.TrueCauses[demand] = min(1, line.TrueCauses[demand]+1-h.undone(a, w, base, tokens))
+		line.TrueCauses[demand] = min(1, line.TrueCauses[demand]+1-v.undone(a, w, v.base, tokens))
 	}
 	for c, share := range line.TrueCauses {
 		line.TrueCauses[c] = round(share)
@@ -182,11 +226,12 @@ func (t *truth) fill(line *Line, tokens float64) {
 	line.Also = t.also(line, a, w, tokens)
 }
 
-// open reports whether it is not known that a minute without harm is healthy.
+// open reports whether it is not known that a minute without harm is healthy. judged is
+// whether all engines had enough requests.
 func (t *truth) open(line *Line, judged bool) bool {
 	from, to := float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds
 	for _, f := range t.story.Faults {
-		if f.Kind != Missed && f.At < to && f.Until+t.queue.window > from {
+		if f.Kind != Missed && f.At < to && f.Until+t.queues.window > from {
 			return true
 		}
 	}

@@ -8,7 +8,7 @@ func unqueued(idle *engine.Alone, s *seen, objectives []objective) seen {
 	first, gap := idle.Request(s.prompt, s.cached, s.output)
 	out := *s
 	out.first, out.queued, out.decoding = first, 0, gap*s.tokens
-	out.complete, out.good = true, true
+	out.complete = true
 	out.over, out.of = make([]float64, len(objectives)), make([]float64, len(objectives))
 	for i, o := range objectives {
 		out.of[i] = 1
@@ -21,7 +21,7 @@ func unqueued(idle *engine.Alone, s *seen, objectives []objective) seen {
 		case interToken, tokenMean:
 		}
 		if v > o.threshold {
-			out.over[i], out.good = 1, false
+			out.over[i] = 1
 		}
 	}
 	return out

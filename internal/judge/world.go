@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -23,12 +25,17 @@ type world struct {
 	requests requests
 }
 
+// mostUnderway is the greatest number of requests that may be under way in one run. One that
+// waits takes some 850 bytes, so that a run takes some 425 MB then. A published story has
+// 194,000 waiting at its end, of 12 hours with 25 requests per second.
+const mostUnderway = 500_000
+
 // restartSeed is the difference between the seeds of two processes. It is that of the
 // stand-in server, so that a test can compare the two.
 const restartSeed = 1_000_003 << 32
 
 func newWorld(cfg engine.Config, faults []Fault, objectives []objective, done func(*seen)) (*world, error) {
-	cfg.KeepOutcomes = true
+	cfg.KeepOutcomes, cfg.MostUnderway = true, mostUnderway
 	server, err := engine.New(cfg)
 	w := &world{cfg: cfg, server: server, faults: faults}
 	w.requests = requests{objectives: objectives, workload: &w.cfg.Workload, open: map[int]*attempts{}, done: done}
@@ -43,21 +50,24 @@ func (w *world) advance(to float64) error {
 			if f.At > to {
 				break
 			}
-			w.work(f.At)
+			if err := w.work(f.At); err != nil {
+				return err
+			}
 			w.begin(f)
 			continue
 		}
 		if f.Until > to {
 			break
 		}
-		w.work(f.Until)
+		if err := w.work(f.Until); err != nil {
+			return err
+		}
 		if err := w.end(f); err != nil {
 			return err
 		}
 		w.faults = w.faults[1:]
 	}
-	w.work(to)
-	return nil
+	return w.work(to)
 }
 
 // down reports whether the server does not answer.
@@ -66,14 +76,27 @@ func (w *world) down() bool { return w.away }
 // gone reports whether there is no process.
 func (w *world) gone() bool { return w.away && w.faults[0].Kind == Restart }
 
-func (w *world) work(to float64) {
+func (w *world) work(to float64) error {
 	if w.gone() {
-		return
+		return nil
 	}
 	w.server.AdvanceTo(to - w.born)
 	for _, o := range w.server.Outcomes() {
 		w.requests.add(&o)
 	}
+	if w.server.Overfull() {
+		return &tooMany{at: w.born + w.server.Now()}
+	}
+	return nil
+}
+
+// tooMany is an error: more requests are under way than can be simulated, at a time in
+// seconds after the beginning.
+type tooMany struct{ at float64 }
+
+func (t *tooMany) Error() string {
+	return fmt.Sprintf("%.0f s after the beginning more than %d requests are under way: more arrive than the server serves; "+
+		"lower the rate, the speed, the number of clients or arrival_rate, or shorten the story", t.at, mostUnderway)
 }
 
 func (w *world) begin(f Fault) {
@@ -98,11 +121,7 @@ func (w *world) end(f Fault) error {
 		return nil
 	}
 	cfg := w.cfg
-	cfg.Changes = nil
-	for _, ch := range w.cfg.Changes {
-		ch.At = max(0, ch.At-f.Until)
-		cfg.Changes = append(cfg.Changes, ch)
-	}
+	cfg.Changes = engine.ChangesAfter(w.cfg.Changes, f.Until)
 	if load := &cfg.Workload; load.Traffic != nil && load.Clients == 0 {
 		// The traffic goes on, whoever serves it.
 		load.From += f.Until * cmp.Or(load.Speed, 1)
@@ -130,9 +149,7 @@ func (w *world) settle() {
 	if len(w.requests.open) == 0 || w.gone() {
 		return
 	}
-	live := map[int]bool{}
-	w.server.Underway(func(_, first int, _ float64) { live[first] = true })
-	w.requests.settle(live, w.server.Now())
+	w.requests.settle(w.firstAttempts(), w.server.Now())
 }
 
 // afterwards is how long a story goes on after its end, in seconds, for the requests that
@@ -140,14 +157,17 @@ func (w *world) settle() {
 const afterwards = 600.0
 
 // finish goes on after the end until what arrived before it has ended in all worlds, for
-// ten minutes at most: how long a request takes is only known then.
+// ten minutes at most, or until too many have arrived since: how long a request takes is only
+// known then.
 func finish(ctx context.Context, worlds []*world, end float64, advance func(to float64) error) error {
 	pending := func(w *world) bool { return w.pending(end) }
 	for share := 1.0 / 128; share <= 1 && slices.ContainsFunc(worlds, pending); share *= 2 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := advance(end + share*afterwards); err != nil {
+		if err := advance(end + share*afterwards); errors.As(err, new(*tooMany)) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
@@ -179,34 +199,41 @@ func (w *world) close() {
 	w.requests.close()
 }
 
-// live returns the requests that are under way.
-func (w *world) live() map[key]bool {
-	out := map[key]bool{}
-	if w.gone() {
-		return out
+// underway returns a function that reports whether a request is under way.
+func (w *world) underway() func(key) bool {
+	var first map[int]bool
+	if w.cfg.Workload.Retries > 0 && !w.gone() {
+		first = w.firstAttempts()
 	}
-	w.server.Underway(func(id, first int, _ float64) {
-		if w.cfg.Workload.Retries > 0 {
-			id = first
+	return func(k key) bool {
+		if k.epoch != w.requests.epoch {
+			return false
 		}
-		out[key{w.requests.epoch, id}] = true
-	})
-	for first := range w.requests.open {
-		out[key{w.requests.epoch, first}] = true
+		if w.requests.open[k.id] != nil || first[k.id] {
+			return true
+		}
+		return w.cfg.Workload.Retries == 0 && !w.gone() && w.server.Has(k.id)
 	}
+}
+
+// firstAttempts are those of the requests under way. With retries a request is known by its
+// first attempt, which may have ended.
+func (w *world) firstAttempts() map[int]bool {
+	out := map[int]bool{}
+	w.server.Underway(func(_, first int, _ float64) { out[first] = true })
 	return out
 }
 
-// waiting is how many requests wait for room.
-func (w *world) waiting() int {
+// waiting is how many requests wait for room, by engine. There are none without a process.
+func (w *world) waiting() []int {
 	if w.gone() {
-		return 0
+		return nil
 	}
-	n := 0
+	var out []int
 	for _, st := range w.server.States() {
-		n += st.Waiting - st.Deferred
+		out = append(out, st.Waiting-st.Deferred)
 	}
-	return n
+	return out
 }
 
 // stats returns the numbers that the server shows.

@@ -116,15 +116,11 @@ func (t *Target) end() {
 // restartShift keeps the seeds of processes far from those of other servers.
 const restartShift = 32
 
-// restart begins a process that is ready at the end of the fault, with all changes made
-// until then.
+// restart begins a process that is ready at the end of the fault, with the changes made
+// until then that outlive a process.
 func (t *Target) restart(f Fault) error {
 	cfg := t.server.cfg
-	cfg.Changes, cfg.TargetChanges = nil, nil
-	for _, ch := range t.server.cfg.changes(t.index) {
-		ch.At = max(0, ch.At-f.Until)
-		cfg.Changes = append(cfg.Changes, ch)
-	}
+	cfg.Changes, cfg.TargetChanges = engine.ChangesAfter(t.server.cfg.changes(t.index), f.Until), nil
 	if cfg.Workload != nil {
 		workload := cfg.Workload.After(f.Until)
 		cfg.Workload = &workload

@@ -10,10 +10,9 @@ import (
 // skipped.
 func (c *core) admit(now float64, budget int) {
 	active := uint64(0)
-	for _, r := range c.running {
-		active |= 1 << r.adapter
+	if c.cfg.MaxLoRAs > 0 {
+		active = c.adaptersRunning()
 	}
-	active &^= 1
 	if !c.admitFetched(now, &budget, &active) {
 		return
 	}
@@ -83,7 +82,7 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 	size := c.cfg.BlockSize
 	available := c.pool.free
 	for _, b := range hit {
-		if c.pool.refs[b] == 0 {
+		if c.pool.blocks[b].refs == 0 {
 			available--
 		}
 	}
@@ -93,13 +92,12 @@ func (c *core) tryAdmit(r *request, now float64, budget *int, active *uint64) ad
 		if (first || c.cfg.Semantics.RecountPreempted) && c.cfg.Semantics.RecountBlocked {
 			c.count(r, len(hit)*size)
 		}
-		r.found, r.lookedUp = append(r.found[:0], hit...), c.pool.changes
 		return full
 	}
 	for _, b := range hit {
 		c.pool.hold(b)
 	}
-	r.table = append(r.table[:0], hit...)
+	r.table, r.found = hit, nil
 	r.computed = len(hit) * size
 	r.named = min(len(hit), r.shared/size)
 	if first || c.cfg.Semantics.RecountPreempted {
@@ -150,40 +148,44 @@ func (c *core) start(r *request, now float64, budget *int, active *uint64) {
 }
 
 // lookup returns the blocks that already hold the beginning of the request's
-// tokens, but never all of them. The slice is valid until the next call.
+// tokens, but never all of them. They are kept as r.found.
 //
 // A request at the head of a queue is looked up before each step. A long prompt has
 // thousands of blocks, so what was found the last time is not looked for again: a block
 // that still has its key is the one that the key would find.
 func (c *core) lookup(r *request) []int32 {
-	c.hits = c.hits[:0]
+	if r.found == nil {
+		r.found = c.newTable()
+	}
 	if c.cfg.NoPrefixCaching {
-		return c.hits
+		return r.found
 	}
 	most := (r.tokens - 1) / c.cfg.BlockSize
 	if len(r.found) > 0 && r.lookedUp == c.pool.changes && len(r.found) <= most {
 		return r.found
 	}
+	hits := r.found[:0]
 	for i, b := range r.found {
-		if i == most || c.pool.keys[b] != c.key(r, i) {
+		if i == most || c.pool.blocks[b].key != c.key(r, i) {
 			break
 		}
-		c.hits = append(c.hits, b)
+		hits = append(hits, b)
 	}
-	for i := len(c.hits); i < most; i++ {
+	for i := len(hits); i < most; i++ {
 		key := c.key(r, i)
 		b := int32(0)
 		if key&sharedKey != 0 {
-			b = c.pool.shared[key]
-		} else if i < len(r.former) && c.pool.keys[r.former[i]] == key {
+			b = c.pool.find(key)
+		} else if i < len(r.former) && c.pool.blocks[r.former[i]].key == key {
 			b = r.former[i]
 		}
 		if b == 0 {
 			break
 		}
-		c.hits = append(c.hits, b)
+		hits = append(hits, b)
 	}
-	return c.hits
+	r.found, r.lookedUp = hits, c.pool.changes
+	return hits
 }
 
 // fetch gives a request all its blocks and lets it wait for their content.

@@ -16,7 +16,7 @@ func (c *core) nameAnswer(r *request) {
 	for i, key := range w.keys(w.next.Prefix, from, to, size, r.adapter) {
 		// A block can have the key of a preempted request, or one of a block of the traffic that
 		// the prompt fills partly.
-		if b := r.table[from/size+i]; c.pool.keys[b] != key {
+		if b := r.table[from/size+i]; c.pool.blocks[b].key != key {
 			c.pool.forget(b)
 			c.pool.name(b, key)
 		}

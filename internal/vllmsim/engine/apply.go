@@ -29,7 +29,7 @@ func (s *Server) applyTo(c *core, ch Change) {
 	c.val[ch.Parameter] = ch.Value
 	switch ch.Parameter {
 	case ParamBlocks:
-		usable := len(c.pool.refs) - 1
+		usable := len(c.pool.blocks) - 1
 		keep := max(int(math.Round(ch.Value*float64(usable))), s.cfg.longest())
 		c.pool.wanted = usable - keep
 		c.pool.residency.setTime(s.now)
@@ -90,16 +90,18 @@ func (c *core) underWay() []*request {
 	return out
 }
 
-// sendAway lets a share of all clients leave at once.
+// sendAway lets a share of all clients leave at once. Who leaves does not depend on other
+// changes, so that it is the same in runs that differ in them.
 func (s *Server) sendAway(share float64) {
 	s.catchUp(s.now)
+	s.left++
 	for _, c := range s.engines {
 		for _, r := range append(c.underWay(), c.inbox.live()...) {
 			client := r
 			if r.client != nil {
 				client = r.client
 			}
-			if !r.gone && uniform(s.cfg.Seed, uint64(client.id), uint64(s.change)) < share {
+			if !r.gone && uniform(s.cfg.Seed, uint64(client.id), uint64(s.left)) < share {
 				s.drop(r, EndLeft)
 			}
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -184,7 +185,10 @@ func TestASleepingEngineAbortsForgetsAndLetsNewRequestsWait(t *testing.T) {
 	assert.Equal(t, 2, s.Stats()[0].SleepLevel)
 	assert.Zero(t, s.Stats()[0].Running, "an empty step reports that no request is left")
 	assert.Zero(t, s.Stats()[0].KVUsage)
-	assert.Empty(t, s.engines[0].pool.shared)
+	for _, one := range s.engines[0].pool.blocks {
+		require.Zero(t, one.key, "a block of the emptied cache has its key")
+	}
+	assert.Zero(t, slices.Max(s.engines[0].pool.buckets), "a shared block can be found in the emptied cache")
 	aborted := 0
 	for _, o := range s.Outcomes() {
 		if o.End == EndAborted {

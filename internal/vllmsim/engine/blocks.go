@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // blockPool is the KV cache of one engine in blocks. Block 0 is the null block:
 // it is never handed out and counts neither as used nor as free.
@@ -9,13 +12,12 @@ import "slices"
 // something else. Free blocks form a list in the order in which they became
 // free; the head is taken first.
 type blockPool struct {
-	refs []int32
-	keys []uint64
-	// next and prev link the free list; the index len(refs) is its anchor.
-	next, prev []int32
-	free       int
-	// shared finds blocks whose content several requests can have.
-	shared map[uint64]int32
+	// blocks has the null block first, which is the anchor of the free list as well.
+	blocks []block
+	free   int
+	// buckets have the first shared block of each hash; 0 is none. Their number is a power
+	// of two.
+	buckets []int32
 	// withheld is how many blocks something else has, wanted how many it wants.
 	withheld, wanted int
 	// changes counts what can change the result of a lookup.
@@ -24,25 +26,45 @@ type blockPool struct {
 	residency *residency
 }
 
+// block is one block. All of it is in one place, and blocks of equal hash are linked here and
+// not in a map, because a run takes and finds blocks more often than it does anything else,
+// and most of them are not in the processor's cache.
+type block struct {
+	// key is that of the content; 0 is none.
+	key uint64
+	// next and prev link the free list, following the shared blocks of a bucket.
+	next, prev, following int32
+	// refs is the number of users; -1 is a withheld block.
+	refs int32
+}
+
 // sharedKey marks keys of content that several requests can have.
 const sharedKey = 1 << 63
 
 func newBlockPool(blocks int) *blockPool {
-	p := &blockPool{
-		refs: make([]int32, blocks), keys: make([]uint64, blocks),
-		next: make([]int32, blocks+1), prev: make([]int32, blocks+1),
-		shared: map[uint64]int32{},
-	}
-	anchor := int32(blocks)
-	p.next[anchor], p.prev[anchor] = anchor, anchor
-	for b := int32(1); b < anchor; b++ {
+	p := &blockPool{blocks: make([]block, blocks), buckets: make([]int32, 1<<bits.Len(uint(blocks)))}
+	for b := int32(1); b < int32(blocks); b++ {
 		p.append(b)
 	}
 	return p
 }
 
+// bucket is where shared blocks of a key are linked.
+func (p *blockPool) bucket(key uint64) *int32 {
+	return &p.buckets[key*0x9e3779b97f4a7c15>>(64-bits.Len(uint(len(p.buckets)-1)))]
+}
+
+// find returns the block with a shared content, or 0.
+func (p *blockPool) find(key uint64) int32 {
+	b := *p.bucket(key)
+	for b != 0 && p.blocks[b].key != key {
+		b = p.blocks[b].following
+	}
+	return b
+}
+
 // usable is the number of blocks that requests can have.
-func (p *blockPool) usable() int { return len(p.refs) - 1 - p.withheld }
+func (p *blockPool) usable() int { return len(p.blocks) - 1 - p.withheld }
 
 // used is the share of usable blocks that requests hold, or of all blocks with the null
 // block as a used one.
@@ -54,46 +76,51 @@ func (p *blockPool) used(withNull bool) float64 {
 }
 
 func (p *blockPool) append(b int32) {
-	anchor := int32(len(p.refs))
-	last := p.prev[anchor]
-	p.next[last], p.prev[b] = b, last
-	p.next[b], p.prev[anchor] = anchor, b
+	last := p.blocks[0].prev
+	p.blocks[last].next, p.blocks[b].prev = b, last
+	p.blocks[b].next, p.blocks[0].prev = 0, b
 	p.free++
 }
 
 func (p *blockPool) unlink(b int32) {
-	p.next[p.prev[b]], p.prev[p.next[b]] = p.next[b], p.prev[b]
+	before, after := p.blocks[b].prev, p.blocks[b].next
+	p.blocks[before].next, p.blocks[after].prev = after, before
 	p.free--
 }
 
 // take hands out the block that has been free for longest; its former content
 // can no longer be found. There must be a free one.
 func (p *blockPool) take() int32 {
-	b := p.next[len(p.refs)]
+	b := p.blocks[0].next
 	p.unlink(b)
 	p.forget(b)
-	p.refs[b] = 1
+	p.blocks[b].refs = 1
 	p.residency.recordTaken(b)
 	return b
 }
 
 func (p *blockPool) forget(b int32) {
-	if p.keys[b] == 0 {
+	one := &p.blocks[b]
+	if one.key == 0 {
 		return
 	}
-	if p.keys[b]&sharedKey != 0 {
-		delete(p.shared, p.keys[b])
+	if one.key&sharedKey != 0 {
+		link := p.bucket(one.key)
+		for *link != b {
+			link = &p.blocks[*link].following
+		}
+		*link = one.following
 	}
-	p.keys[b] = 0
+	one.key = 0
 	p.changes++
 }
 
 // hold adds a user to a block whose content was found.
 func (p *blockPool) hold(b int32) {
-	if p.refs[b] == 0 {
+	if p.blocks[b].refs == 0 {
 		p.unlink(b)
 	}
-	p.refs[b]++
+	p.blocks[b].refs++
 	p.residency.recordFound(b)
 }
 
@@ -101,8 +128,8 @@ func (p *blockPool) hold(b int32) {
 // a request's blocks the end of its text is taken by others before the beginning.
 func (p *blockPool) release(table []int32) {
 	for _, b := range slices.Backward(table) {
-		p.refs[b]--
-		if p.refs[b] == 0 {
+		p.blocks[b].refs--
+		if p.blocks[b].refs == 0 {
 			p.append(b)
 		}
 	}
@@ -112,12 +139,13 @@ func (p *blockPool) release(table []int32) {
 // name makes a full block findable.
 func (p *blockPool) name(b int32, key uint64) {
 	if key&sharedKey != 0 {
-		if _, there := p.shared[key]; there {
+		if p.find(key) != 0 {
 			return
 		}
-		p.shared[key] = b
+		first := p.bucket(key)
+		p.blocks[b].following, *first = *first, b
 	}
-	p.keys[b] = key
+	p.blocks[b].key = key
 	p.changes++
 }
 
@@ -127,11 +155,11 @@ func (p *blockPool) withhold() {
 		b := p.take()
 		p.residency.drop(b)
 		p.withheld++
-		p.refs[b] = -1
+		p.blocks[b].refs = -1
 	}
 	for b := int32(1); p.withheld > p.wanted; b++ {
-		if p.refs[b] == -1 {
-			p.refs[b] = 0
+		if p.blocks[b].refs == -1 {
+			p.blocks[b].refs = 0
 			p.withheld--
 			p.append(b)
 		}
@@ -141,7 +169,9 @@ func (p *blockPool) withhold() {
 // reset makes all content unfindable, as when weights change.
 func (p *blockPool) reset() {
 	p.changes++
-	clear(p.shared)
-	clear(p.keys)
+	clear(p.buckets)
+	for b := range p.blocks {
+		p.blocks[b].key = 0
+	}
 	p.residency.forget()
 }

@@ -26,14 +26,14 @@ func TestAFreeBlockIsFoundUntilItIsTaken(t *testing.T) {
 	b := p.take()
 	p.name(b, sharedKey|7)
 	p.release([]int32{b})
-	require.Equal(t, b, p.shared[sharedKey|7])
+	require.Equal(t, b, p.find(sharedKey|7))
 	p.hold(b)
 	assert.Equal(t, 1, p.free, "found blocks are not free any more")
 	p.release([]int32{b})
 	p.take() // The other one, free for longer.
-	assert.Contains(t, p.shared, uint64(sharedKey|7))
+	assert.Equal(t, b, p.find(sharedKey|7))
 	p.take()
-	assert.Empty(t, p.shared)
+	assert.Zero(t, p.find(sharedKey|7))
 }
 
 func TestPrefixHitsAreWholeBlocksAndNeverTheWholePrompt(t *testing.T) {

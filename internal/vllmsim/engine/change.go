@@ -142,6 +142,22 @@ func (c Change) check(engines int) error {
 	return nil
 }
 
+// ChangesAfter returns the changes for a process that is ready at a time, in seconds of that
+// process. What was set before is so from its start on. A stall, sleep, engines that were
+// added and clients that left are past: they were those of the process before.
+func ChangesAfter(changes []Change, ready float64) []Change {
+	var out []Change
+	for _, ch := range changes {
+		ends := ch.Parameter == ParamStall || ch.Parameter == ParamSleep || ch.Parameter.Moment()
+		if ends && ch.At < ready {
+			continue
+		}
+		ch.At = max(0, ch.At-ready)
+		out = append(out, ch)
+	}
+	return out
+}
+
 // values are the parameters' present values.
 type values [ParameterCount]float64
 

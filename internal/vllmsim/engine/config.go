@@ -60,6 +60,9 @@ type Config struct {
 	Journal func(Event)
 	// KeepOutcomes keeps what Outcomes returns.
 	KeepOutcomes bool
+	// MostUnderway is how many requests can be under way before the server stops, see
+	// Server.Overfull; 0 is any number. It needs KeepOutcomes.
+	MostUnderway int
 	Semantics    Semantics
 }
 

@@ -195,7 +195,7 @@ func checkLookup(t *testing.T, c *core, r *request) {
 // checkBlocks counts the users of every block anew.
 func checkBlocks(t *testing.T, c *core) {
 	t.Helper()
-	users := make([]int32, len(c.pool.refs))
+	users := make([]int32, len(c.pool.blocks))
 	for _, list := range [][]*request{c.running, c.fetching} {
 		for _, r := range list {
 			for _, b := range r.table {
@@ -212,13 +212,13 @@ func checkBlocks(t *testing.T, c *core) {
 	}
 	free, withheld := 0, 0
 	for b := 1; b < len(users); b++ {
-		switch refs := c.pool.refs[b]; {
+		switch refs := c.pool.blocks[b].refs; {
 		case refs == -1:
 			withheld++
 			refs = 0
 			fallthrough
 		default:
-			if refs == 0 && c.pool.refs[b] == 0 {
+			if refs == 0 && c.pool.blocks[b].refs == 0 {
 				free++
 			}
 			if users[b] != refs {
@@ -230,15 +230,17 @@ func checkBlocks(t *testing.T, c *core) {
 	require.Equal(t, free, c.pool.free)
 	require.Equal(t, withheld, c.pool.withheld)
 	listed := 0
-	for b := c.pool.next[len(users)]; b != int32(len(users)); b = c.pool.next[b] {
-		if c.pool.refs[b] != 0 {
+	for b := c.pool.blocks[0].next; b != 0; b = c.pool.blocks[b].next {
+		if c.pool.blocks[b].refs != 0 {
 			require.Fail(t, "a block in use is in the free list")
 		}
 		listed++
 	}
 	require.Equal(t, free, listed, "the free list has all free blocks")
-	for key, b := range c.pool.shared {
-		require.Equal(t, key, c.pool.keys[b])
+	for b, one := range c.pool.blocks {
+		if one.key&sharedKey != 0 && c.pool.find(one.key) != int32(b) {
+			require.Fail(t, "a shared block is not found by its key")
+		}
 	}
 	waits := 0
 	for _, list := range [][]*request{c.preempted, c.skipped, c.waiting.live()} {

@@ -72,18 +72,41 @@ type Outcome struct {
 }
 
 type request struct {
+	// What each step reads and writes of each request in the batch is at the beginning, so
+	// that it is in few lines of the processor's cache.
+	//
+	// tokens is prompt and output so far, computed how many of them are in the
+	// KV cache.
+	tokens, computed int
+	generated        int
+	stopAt           int // Number of tokens with which it ends, however.
+	chunk            int // Tokens in the step under way.
+	table            []int32
+	lastStep         int
+	steps            int // That gave tokens, after the first.
+	lastToken        float64
+	maxGap           float64
+	session          *session
+	unreported       int // Preemptions that the front end does not know of yet.
+	decoding         bool
+	gone             bool // Left or aborted; the engine drops it at the next occasion.
+	done             bool
+	steadily         bool // Its gaps are those of all steps since base was taken.
+	waits            bool // In the engine's queue.
+	started          bool // Admitted before.
+	fetching         bool // Waits for a transfer.
+
 	id, engine int
 	// arrived is when the client sent it, takenUp when the front end began to work on it,
 	// tokenized when it had the tokens, stamped vLLM's arrival_time, queued when the engine had it.
 	arrived, takenUp, tokenized, stamped, queued float64
 	// admitted, firstToken and lastToken are on the engine's clock.
-	admitted, firstToken, lastToken float64
+	admitted, firstToken float64
 	// firstSeen is when the front end passed on the first token.
 	firstSeen float64
 	leaves    float64 // When the client gives up.
 
 	prompt, output, maxTokens int
-	stopAt                    int // Number of tokens with which it ends, however.
 	prefix, shared, adapter   int
 	route, remote             float64
 	end                       End
@@ -95,7 +118,6 @@ type request struct {
 	choices, beams int
 	client         *request
 	group          *group
-	session        *session
 	// firstNoted and endNoted are what the journal has of it.
 	firstNoted, endNoted bool
 	// media is the number of an image in the prompt, from 1; 0 is none.
@@ -105,33 +127,15 @@ type request struct {
 	transferFails        bool
 	completions, streams bool
 
-	// tokens is prompt and output so far, computed how many of them are in the
-	// KV cache.
-	tokens, computed int
-	generated        int
-	chunk            int // Tokens in the step under way.
-	table            []int32
-	named            int // Blocks at the head of table that were offered as shared.
-	former           []int32
-	cached           int // On the first admission; -1 before it.
-	external         int // Of these from another server.
-	preemptions      int
-	unreported       int // Preemptions that the front end does not know of yet.
+	named       int // Blocks at the head of table that were offered as shared.
+	former      []int32
+	cached      int // On the first admission; -1 before it.
+	external    int // Of these from another server.
+	preemptions int
+	readyAt     float64
 
-	lastStep int
-	decoding bool
-	waits    bool // In the engine's queue.
-	started  bool // Admitted before.
-	fetching bool // Waits for a transfer.
-	readyAt  float64
-	gone     bool // Left or aborted; the engine drops it at the next occasion.
-	done     bool
-	steadily bool // Its gaps are those of all steps since base was taken.
-
-	steps  int // That gave tokens, after the first.
-	maxGap float64
-	gaps   gapCounts
-	base   gapCounts
+	gaps gapCounts
+	base gapCounts
 
 	// first is Outcome.First; serial is unique within the server.
 	first, serial int

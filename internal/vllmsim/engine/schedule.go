@@ -45,7 +45,7 @@ type core struct {
 	lookedUpBlocks     int
 	askedOut, foundOut int // The same of other servers.
 	failedTransfers    int
-	hits               []int32 // Scratch.
+	tables             [][]int32 // Without blocks, for further requests.
 }
 
 // queue is a first-in first-out queue.
@@ -183,7 +183,7 @@ func (c *core) nameShared(r *request, reach int) {
 	full := min(reach, r.shared) / c.cfg.BlockSize
 	for ; r.named < full; r.named++ {
 		b := r.table[r.named]
-		if c.pool.keys[b] == 0 {
+		if c.pool.blocks[b].key == 0 {
 			c.pool.name(b, c.key(r, r.named))
 		}
 	}
@@ -212,6 +212,7 @@ const groupPrefix = 1 << 35
 // in which that end is.
 func (w *recorded) keys(runs []BlockRun, from, to, size, adapter int) []uint64 {
 	var out []uint64
+	own, common := mix(w.conversation, uint64(adapter)), mix(1<<63|uint64(w.shared), uint64(adapter))
 	passed := 0 // How many blocks of the traffic were in the runs before.
 	for end := (from/size + 1) * size; end <= to; end += size {
 		place := (end - 1) / w.tokens
@@ -219,14 +220,14 @@ func (w *recorded) keys(runs []BlockRun, from, to, size, adapter int) []uint64 {
 			passed += int(runs[0].Last-runs[0].First) + 1
 			runs = runs[1:]
 		}
-		of, number := w.conversation, uint64(int(runs[0].First)+place-passed)
+		of, number := own, uint64(int(runs[0].First)+place-passed)
 		if end <= w.shared {
-			of, number = 1<<63|uint64(w.shared), 0
+			of, number = common, 0
 		}
 		if out == nil {
 			out = make([]uint64, 0, (to-end)/size+1)
 		}
-		out = append(out, sharedKey|mix(of, number, uint64(end), uint64(adapter)))
+		out = append(out, sharedKey|mix(of^(number<<32|uint64(end))))
 	}
 	return out
 }
@@ -254,7 +255,7 @@ func (c *core) keepFindable(r *request) {
 	}
 	// Only the request itself could ever find these blocks again.
 	for i := r.named; i < r.computed/c.cfg.BlockSize; i++ {
-		if c.pool.keys[r.table[i]] == 0 {
+		if c.pool.blocks[r.table[i]].key == 0 {
 			c.pool.name(r.table[i], c.key(r, i))
 		}
 	}
@@ -264,7 +265,19 @@ func (c *core) keepFindable(r *request) {
 // free gives all blocks back.
 func (c *core) free(r *request) {
 	c.pool.release(r.table)
-	r.table, r.named = r.table[:0], 0
+	c.tables = append(c.tables, r.table[:0])
+	r.table, r.named = nil, 0
+}
+
+// newTable returns an empty table of blocks. The tables of requests that have ended are used
+// again: most have the capacity that the next request needs.
+func (c *core) newTable() []int32 {
+	if n := len(c.tables); n > 0 {
+		table := c.tables[n-1]
+		c.tables = c.tables[:n-1]
+		return table
+	}
+	return make([]int32, 0, 64)
 }
 
 // deferred counts requests that wait for something else than room: an adapter

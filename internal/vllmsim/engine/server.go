@@ -28,6 +28,7 @@ type Server struct {
 
 	now     float64
 	change  int     // The next of cfg.Changes.
+	left    int     // How often clients have left together.
 	busy    float64 // Until when the front end has work.
 	turn    int     // Of round robin.
 	leavers leavers
@@ -80,9 +81,15 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Stats() []*observed.Stats { return s.stats }
 
 // AdvanceTo works until t seconds after the start. A step that would end after
-// t stays under way and ends in a later call.
+// t stays under way and ends in a later call. An overfull server does nothing.
 func (s *Server) AdvanceTo(t float64) {
-	for s.next(t) {
+	for !s.Overfull() {
+		if !s.next(t) {
+			break
+		}
+	}
+	if s.Overfull() {
+		return
 	}
 	s.now = max(s.now, t)
 	s.catchUp(t)

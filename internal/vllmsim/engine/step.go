@@ -58,8 +58,10 @@ func (c *core) output(r *request, rep *report, gap float64) {
 	}
 	rep.generated += n
 	rep.share(r, n, c.cfg.FrontEnd.Processes)
-	rep.preemptions += r.unreported
-	r.unreported = 0
+	if r.unreported > 0 {
+		rep.preemptions += r.unreported
+		r.unreported = 0
+	}
 	switch {
 	case r.generated == n:
 		r.firstToken = c.ends
@@ -172,16 +174,21 @@ func (c *core) finishReport(rep *report) {
 		rep.read = e.Weights*m.WeightBytes + e.KV*(m.read(c.batch)-m.WeightBytes)
 	}
 	if c.cfg.MaxLoRAs > 0 {
-		rep.adaptersRunning, rep.adaptersWaiting = 0, 0
-		for _, r := range c.running {
-			rep.adaptersRunning |= 1 << r.adapter
-		}
+		rep.adaptersRunning, rep.adaptersWaiting = c.adaptersRunning(), 0
 		for adapter, n := range &c.adaptersWaiting {
 			if n > 0 {
 				rep.adaptersWaiting |= 1 << adapter
 			}
 		}
-		rep.adaptersRunning &^= 1
 		rep.adaptersWaiting &^= 1
 	}
+}
+
+// adaptersRunning is the set of adapters that the batch uses.
+func (c *core) adaptersRunning() uint64 {
+	set := uint64(0)
+	for _, r := range c.running {
+		set |= 1 << r.adapter
+	}
+	return set &^ 1
 }

@@ -37,6 +37,16 @@ func (s *Server) Underway(visit func(id, first int, arrived float64)) {
 	}
 }
 
+// Overfull reports whether more than Config.MostUnderway requests are under way, so that the
+// simulation stopped at Now.
+func (s *Server) Overfull() bool { return s.cfg.MostUnderway > 0 && len(s.live) > s.cfg.MostUnderway }
+
+// Has reports whether a request is under way; only with Config.KeepOutcomes.
+func (s *Server) Has(id int) bool {
+	_, has := s.live[id]
+	return has
+}
+
 // Injected returns the changes that have happened so far.
 func (s *Server) Injected() []Change { return s.cfg.Changes[:s.change] }
 

@@ -51,3 +51,16 @@ func TestHarmIsMeasuredRequestByRequest(t *testing.T) {
 	assert.Greater(t, before, 1000)
 	assert.Greater(t, float64(slower)/float64(after), 0.9)
 }
+
+// A server with more requests than it may have stops, however long it was to work.
+func TestAnOverfullServerStops(t *testing.T) {
+	cfg := Config{
+		Seed: 1, Model: Llama8B(), FrontEnd: DefaultFrontEnd(), Workload: Chat(1000), KeepOutcomes: true, MostUnderway: 500,
+	}
+	s, err := New(cfg)
+	require.NoError(t, err)
+	s.AdvanceTo(3600)
+	assert.True(t, s.Overfull())
+	assert.Len(t, s.Unfinished(), 501)
+	assert.Less(t, s.Now(), 2.0, "the moment at which it stopped")
+}

@@ -13,7 +13,7 @@ import (
 type Bar struct {
 	Name, Must, Wish, Seen string
 	// Held is whether Must is reached, Wished whether Wish is. Unmeasured bars are neither.
-	// Unproven bars are held by too few hours to exclude that they are missed.
+	// Unproven bars are held by too few hours or stories to exclude that they are missed.
 	Held, Wished, Unmeasured, Unproven bool
 }
 
@@ -37,7 +37,19 @@ const strongEffect = 2.0
 
 // strong reports whether a minute counts for the bars: the harm is at least twice the bar
 // of harm, and the traffic is the generator's, which anybody has.
-func strong(s *Score, v *Verdict) bool { return v.Effect >= strongEffect && !s.Recorded }
+func strong(s *Score, v *Verdict) bool {
+	return v.Effect >= strongEffect && !s.Recorded && !growth(s, v)
+}
+
+// growth reports whether the harm is by a legitimate growth. It is not a fault, its size was
+// not sought, and it lasts for hours: the few stories that have it would outweigh all faults
+// with the same cause. They have a row of their own.
+func growth(s *Score, v *Verdict) bool {
+	return s.Kind == stories.Healthy && v.Class != demand
+}
+
+// demand is the cause of traffic that is too much by itself.
+const demand = "demand_exceeds_capacity"
 
 func untuned(s *Score, v *Verdict) bool { return strong(s, v) && !s.Tuned }
 func tuned(s *Score, v *Verdict) bool   { return strong(s, v) && s.Tuned }
@@ -45,7 +57,7 @@ func tuned(s *Score, v *Verdict) bool   { return strong(s, v) && s.Tuned }
 // rising is the traffic on which a residual and the traffic are hard to tell apart: it
 // rises around the onset, or it is a recorded trace.
 func rising(s *Score, v *Verdict) bool {
-	return v.Effect >= strongEffect && !s.Tuned && (s.Rising || s.Recorded)
+	return v.Effect >= strongEffect && !s.Tuned && (s.Rising || s.Recorded) && !growth(s, v)
 }
 
 // mild reports whether the harm is between once and twice the bar of harm, and by a fault
@@ -71,9 +83,9 @@ func Bars(scores []Score) []Bar {
 		share("the same, rising or recorded traffic", 0.80, 0.90, tally(scores, stories.Inferred, rising).macro(ofRight), true),
 		share("top two, all causes, untuned models", 0.95, 0.98, tally(scores, all, untuned).macro(ofTopTwo), false),
 		share("mild faults (1 to 2 times the bar of harm), harm reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), false),
-		rate("pages without a fault, all backgrounds, recorded ones as well", 0, 0, alarms.pages, alarms.hours),
-		rate("warnings without a fault, loads to 80 % of the knee, no objectives", 40, 4, without.warnings, without.hours),
-		rate("warnings without a fault, loads to 80 % of the knee, with objectives", 100, 10, with.warnings, with.hours),
+		rate("pages without a fault, all backgrounds, recorded ones as well", 0, 0, alarms.pageRate(), alarms.pages),
+		rate("warnings without a fault, loads to 80 % of the knee, no objectives", 40, 4, without.warningRate(), without.warnings),
+		rate("warnings without a fault, loads to 80 % of the knee, with objectives", 100, 10, with.warningRate(), with.warnings),
 		delayed(scores),
 		always("drift over 4 h to twice the bar of harm", scores, func(s *Score) bool { return s.Kind == stories.Drift }),
 		always("a fault from the start in a pool", scores, func(s *Score) bool { return s.Kind == stories.FromStart && s.Pool }),
@@ -99,8 +111,8 @@ func share(name string, must, wish float64, seen Interval, lower bool) Bar {
 }
 
 // rate is a bar for false alarms in 10,000 hours.
-func rate(name string, must, wish float64, events int, hours float64) Bar {
-	seen := poisson(events, hours)
+func rate(name string, must, wish float64, seen Interval, events int) Bar {
+	hours := seen.Of
 	b := Bar{
 		Name: name, Must: fmt.Sprintf("at most %.0f in 10,000 h", must), Wish: fmt.Sprintf("%.0f", wish),
 		Seen: fmt.Sprintf("%s, %d in %.0f h", perTenThousand(seen), events, hours), Unmeasured: hours == 0,
@@ -113,24 +125,67 @@ func rate(name string, must, wish float64, events int, hours float64) Bar {
 // delayed is the bar for the time to detect.
 func delayed(scores []Score) Bar {
 	d := delaysOf(scores, func(s *Score) bool { return sized(s) && effectBin(s.got()) == 3 }, rightDelay)
-	median := quantile(d, 0.5)
+	seen := medianOf(d)
 	b := Bar{
-		Name: "median delay of the right cause at 3 times the bar of harm", Must: "at most 3 windows", Wish: "2", Seen: windows(median),
-		Unmeasured: len(d) == 0,
+		Name: "median delay of the right cause at 3 times the bar of harm", Must: "at most 3 windows", Wish: "2",
+		Seen: fmt.Sprintf("%s, never in %d of %d stories", medianText(d), never(d), len(d)), Unmeasured: len(d) == 0,
 	}
-	b.Held, b.Wished = median <= 3, median <= 2
+	b.Held, b.Wished = seen.Value <= 3, seen.Value <= 2
 	return b
 }
+
+// medianOf is the median of ascending delays, with an interval over stories.
+func medianOf(ascending []float64) Interval {
+	return bootstrap(len(ascending), func(times []int) float64 {
+		n := 0
+		for i, d := range ascending {
+			if n += times[i]; 2*n >= len(ascending) {
+				return d
+			}
+		}
+		return math.NaN()
+	})
+}
+
+// medianText is the median of ascending delays, with its interval if there are several.
+func medianText(ascending []float64) string {
+	seen := medianOf(ascending)
+	if len(ascending) < 2 {
+		return windows(seen.Value)
+	}
+	return fmt.Sprintf("%s (%s to %s)", windows(seen.Value), windows(seen.Low), windows(seen.High))
+}
+
+// never counts the delays without a report.
+func never(delays []float64) int {
+	n := 0
+	for _, d := range delays {
+		if math.IsInf(d, 1) {
+			n++
+		}
+	}
+	return n
+}
+
+// fewStories is how many are too few to say that something is always so.
+const fewStories = 10
 
 // always is a bar that every story must meet: reported, or with the right cause.
 func always(name string, scores []Score, keep func(*Score) bool) Bar {
 	reported, right, of := outcomes(scores, keep)
+	played := 0
+	for i := range scores {
+		if keep(&scores[i]) {
+			played++
+		}
+	}
 	b := Bar{
 		Name: name, Must: "reported in every story", Wish: "with the right cause",
-		Seen: fmt.Sprintf("reported in %d of %d stories, right in %d", reported, of, right), Unmeasured: of == 0,
+		Seen:       fmt.Sprintf("reported in %d, right in %d of %d stories with harm (%d played)", reported, right, of, played),
+		Unmeasured: of == 0, Unproven: of < fewStories,
 	}
 	if of == 0 {
-		b.Seen = "no such story was played"
+		b.Seen = "no such story had harm"
 	}
 	b.Held, b.Wished = of > 0 && reported == of, of > 0 && right == of
 	return b
@@ -152,42 +207,6 @@ func outcomes(scores []Score, keep func(*Score) bool) (reported, right, of int) 
 		}
 	}
 	return reported, right, of
-}
-
-// Alarms are false alarms and the hours in which they could be.
-type Alarms struct {
-	warnings, pages int
-	hours           float64
-}
-
-// falseAlarms adds up healthy stories, and the time before the onsets of the others, on
-// generated and on recorded traffic. A page counts as a warning, too.
-func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
-	var out Alarms
-	for i := range scores {
-		s := &scores[i]
-		if s.Kind == stories.Exposition || !keep(s) {
-			continue
-		}
-		out.hours += s.Healthy
-		for _, a := range s.False {
-			out.warnings++
-			if a.Severity >= 3 {
-				out.pages++
-			}
-		}
-	}
-	return out
-}
-
-// strictAlarms counts the hours in which an objective is missed as well.
-func strictAlarms(scores []Score, keep func(*Score) bool) Alarms {
-	all := slices.Clone(scores)
-	for i := range all {
-		all[i].Healthy += all[i].MissedHours
-		all[i].False = slices.Concat(all[i].False, all[i].Broken)
-	}
-	return falseAlarms(all, keep)
 }
 
 func rightDelay(s *Score) float64 { return s.Delay }

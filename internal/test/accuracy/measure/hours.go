@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
@@ -38,9 +39,11 @@ pages, which are not false, so both are left out; a miss of one or two minutes i
 
 // cells are the false alarms and the hours of each background and load.
 func (t *table) cells(scores []Score) {
-	t.line("\nBy background and load, with and without objectives. Traffic changes within a story, so its hours above the knee do not count;")
-	t.line("a cell with fewer than %d hours that count has an interval that says little.\n", leastHours)
-	t.head("background", "load", "hours played", "hours that count", "with 20 requests a minute", "warnings and pages", "pages", "fewer than 500 hours, because")
+	t.line("\nBy background and load, healthy stories only. *Hours that count* are those without and with objectives together. Traffic")
+	t.line("changes within a story, so its hours above the knee do not count; a cell with fewer than %d hours that count has an interval", leastHours)
+	t.line("that says little. Where few minutes have 20 requests, traffic that is too much is not known as such. Up to 80 %% of the knee a")
+	t.line("cell is played as long as it needs by an earlier run; above, where most hours have harm, half or a quarter of that is played.\n")
+	t.head("background", "load", "hours played", "hours that count", "with 20 requests a minute", "warnings and pages, no objectives", "with objectives", "pages", "fewer than 500 hours, because")
 	type cell struct{ place, band string }
 	seen := map[cell]bool{}
 	for i := range scores {
@@ -52,58 +55,77 @@ func (t *table) cells(scores []Score) {
 	slices.SortFunc(cells, func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(slices.Index(stories.Bands(), a.band), slices.Index(stories.Bands(), b.band)))
 	})
+	few := 0
 	for _, c := range cells {
 		in := func(s *Score) bool {
 			return !s.Recorded && s.Kind == stories.Healthy && s.Model+", "+s.Traffic == c.place && stories.Band(s.Load) == c.band
 		}
-		played, judged := 0.0, 0.0
+		played, judged, missed := 0.0, 0.0, 0.0
 		for i := range scores {
 			if s := &scores[i]; in(s) {
 				played += s.hours()
 				judged += float64(s.Judged) / 60
+				missed += s.MissedHours
 			}
 		}
 		a := falseAlarms(scores, in)
-		why := ""
-		switch {
-		case a.hours >= leastHours:
-		case played < leastHours:
-			why = "too few were played"
-		default:
-			why = fmt.Sprintf("traffic alone did harm in most of %.0f others", played-a.hours)
+		if a.hours < leastHours {
+			few++
 		}
-		if a.hours < leastHours && a.hours < 0.25*played {
-			why = "traffic alone does harm nearly always"
-		}
+		without := falseAlarms(scores, func(s *Score) bool { return in(s) && !s.Objectives })
+		with := falseAlarms(scores, func(s *Score) bool { return in(s) && s.Objectives })
 		t.row(c.place, c.band, fmt.Sprintf("%.0f", played), fmt.Sprintf("%.0f", a.hours), percent(judged/played),
-			perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)), why)
+			without.warningText(), with.warningText(), a.pageText(), fewBecause(played, a.hours, missed))
 	}
+	t.line("\n%d of these %d cells have fewer than %d hours that count.", few, len(cells), leastHours)
+}
+
+// fewBecause says why a cell has few hours that count, of those played; missed are those in
+// which an objective was missed.
+func fewBecause(played, count, missed float64) string {
+	left := played - count - missed
+	switch {
+	case count >= leastHours:
+		return ""
+	case left > 0.75*played:
+		return "traffic alone does harm nearly always"
+	case played < leastHours:
+		return "too few were played"
+	case missed >= 1:
+		return fmt.Sprintf("%.0f had harm by traffic alone or just before, %.0f missed an objective", left, missed)
+	}
+	return fmt.Sprintf("%.0f had harm by traffic alone or just before", left)
 }
 
 // leastHours is how many hours of a cell should count.
 const leastHours = 500
 
-// examples are false alarms of healthy stories.
+// examples says what the false alarms of healthy stories report, and where some of them are.
 func (t *table) examples(scores []Score) {
-	const most = 15
-	n, shown := 0, 0
+	const most = 8
+	said := map[string]int{}
+	n := 0
+	var shown []string
 	for i := range scores {
 		s := &scores[i]
 		if s.Kind != stories.Healthy {
 			continue
 		}
-		n += len(s.False)
-		if len(s.False) == 0 || shown == most {
+		for _, a := range s.False {
+			n++
+			said[cmp.Or(a.Cause, a.Condition)]++
+		}
+		if len(s.False) == 0 || len(shown) == most {
 			continue
 		}
-		shown++
-		if shown == 1 {
-			t.line("\nThe first of some healthy stories:\n")
-		}
 		a := s.False[0]
-		t.line("- %s (%s), %d in all: at %.0f s, severity %d: %s %s", s.Name, s.Variant, len(s.False), a.At, a.Severity, a.Condition, a.Cause)
+		shown = append(shown, strings.TrimSpace(fmt.Sprintf("- %s (%s), %d in all, the first at %.0f s, severity %d: %s %s", s.Name, s.Variant, len(s.False), a.At, a.Severity, a.Condition, a.Cause)))
 	}
-	if n > 0 {
-		t.line("\nThese stories have %d in all.", n)
+	if n == 0 {
+		return
+	}
+	t.line("\nThe %d false warnings and pages of healthy stories report:\n%s. Some of these stories:\n", n, mostOf(said, len(said)))
+	for _, line := range shown {
+		t.line("%s", line)
 	}
 }

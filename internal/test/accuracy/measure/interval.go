@@ -52,6 +52,23 @@ func bootstrap(n int, statistic func(times []int) float64) Interval {
 	return out
 }
 
+// shareOf is the interval of a share of n stories. Where all stories agree, resampling
+// knows no other result, and the bound is that of n independent trials (Clopper and Pearson).
+func shareOf(n int, statistic func(times []int) float64) Interval {
+	out := bootstrap(n, statistic)
+	if n < 2 || math.IsNaN(out.Value) {
+		return out
+	}
+	agreed := math.Pow((1-confidence)/2, 1/float64(n))
+	if out.Value < 1e-12 {
+		out.High = max(out.High, 1-agreed)
+	}
+	if out.Value > 1-1e-12 {
+		out.Low = min(out.Low, agreed)
+	}
+	return out
+}
+
 // quantile returns the smallest value that the share q of the ascending values does not
 // exceed; NaN without values.
 func quantile(ascending []float64, q float64) float64 {

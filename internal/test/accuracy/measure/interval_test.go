@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 )
 
 // The bounds are those of Garwood's tables, as in Ulm, Am. J. Epidemiol. 131 (1990) 373:
@@ -84,4 +86,60 @@ func TestQuantiles(t *testing.T) {
 	assert.InDelta(t, 2, quantile([]float64{1, 2, 3, 4}, 0.5), 0)
 	assert.InDelta(t, 4, quantile([]float64{1, 2, 3, 4}, 0.9), 0)
 	assert.True(t, math.IsNaN(quantile(nil, 0.5)))
+}
+
+// Two stories that agree prove little: resampling them never gives another result.
+func TestStoriesThatAgreeProveNoCertainty(t *testing.T) {
+	story := func(right bool) Score {
+		return Score{Record: &Record{}, Verdicts: []Verdict{{Class: "slow_steps", Right: right}}}
+	}
+	all := func(*Score, *Verdict) bool { return true }
+	causes := []string{"slow_steps"}
+	// Clopper and Pearson: two of two is at least 15.8 %, none of two at most 84.2 %.
+	got := tally([]Score{story(true), story(true)}, causes, all).pooled(ofRight)
+	assert.InDelta(t, 0.1581, got.Low, 1e-4)
+	assert.InDelta(t, 1, got.High, 0)
+	got = tally([]Score{story(false), story(false)}, causes, all).macro(ofRight)
+	assert.InDelta(t, 0, got.Low, 0)
+	assert.InDelta(t, 0.8419, got.High, 1e-4)
+}
+
+// Alarms come in groups. If one of ten stories has all of them, the rate is hardly known.
+func TestTheIntervalOfARateIsOverStories(t *testing.T) {
+	var grouped, spread []Score
+	for i := range 10 {
+		s := Score{Record: &Record{}, Healthy: 10}
+		s.False = make([]judge.Alarm, 10)
+		spread = append(spread, s)
+		s.False = nil
+		if i == 0 {
+			s.False = make([]judge.Alarm, 100)
+		}
+		grouped = append(grouped, s)
+	}
+	all := func(*Score) bool { return true }
+	even, uneven := falseAlarms(spread, all), falseAlarms(grouped, all)
+	exact := poisson(100, 100)
+	assert.Equal(t, exact, even.warningRate(), "where all stories are alike, that of Poisson is the wider one")
+	got := uneven.warningRate()
+	assert.InDelta(t, exact.Value, got.Value, 1e-9)
+	assert.Zero(t, got.Low)
+	assert.Greater(t, got.High, 2*exact.Value)
+	none := falseAlarms(spread[:0], all)
+	assert.Equal(t, "-", none.warningText())
+	few := falseAlarms(spread[:1], all)
+	few.hours = 9
+	assert.Equal(t, "10 in 9.0 h", few.warningText())
+}
+
+func TestTheMedianHasAnInterval(t *testing.T) {
+	d := []float64{1, 1, 2, 2, math.Inf(1), math.Inf(1)}
+	got := medianOf(d)
+	assert.InDelta(t, quantile(d, 0.5), got.Value, 0)
+	assert.InDelta(t, 1, got.Low, 0)
+	assert.True(t, math.IsInf(got.High, 1))
+	assert.Equal(t, "2.0 (1.0 to never)", medianText(d))
+	assert.Equal(t, "1.0", medianText(d[:1]))
+	assert.Equal(t, "-", medianText(nil))
+	assert.Equal(t, 2, never(d))
 }

@@ -49,7 +49,25 @@ func OpenJournal(path, fingerprint string) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	j, err := openJournal(path, fingerprint, os.O_RDWR|os.O_CREATE|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	// A run that was killed may have left half a line at the end.
+	if err := j.file.Truncate(j.whole); err != nil {
+		return nil, errors.Join(err, j.file.Close())
+	}
+	return j, nil
+}
+
+// ReadJournal reads a journal that a run may be writing to at the same time. Nothing can be
+// added to it.
+func ReadJournal(path, fingerprint string) (*Journal, error) {
+	return openJournal(path, fingerprint, os.O_RDONLY)
+}
+
+func openJournal(path, fingerprint string, mode int) (*Journal, error) {
+	file, err := os.OpenFile(path, mode, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +78,13 @@ func OpenJournal(path, fingerprint string) (*Journal, error) {
 	return j, nil
 }
 
-// read takes what the file has. A run that was killed may have left half a line at the
-// end, which is cut off.
+// read takes the whole lines that the file has.
 func (j *Journal) read() error {
 	in := bufio.NewReaderSize(j.file, 1<<20)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			return j.file.Truncate(j.whole)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -120,11 +137,18 @@ func (j *Journal) Put(r Record) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
+// keptExposition is in the fingerprint of stories with a fault of the exposition, because
+// older journals lack most of their lines.
+const keptExposition = "all lines"
+
 // storyPrint is the fingerprint of the sources and of the description of a story.
 func (j *Journal) storyPrint(meta *stories.Meta) string {
 	text, err := json.Marshal(meta)
 	if err != nil {
 		panic(err) // A description has no value that JSON cannot hold.
+	}
+	if meta.Kind == stories.Exposition {
+		text = append(text, keptExposition...)
 	}
 	sum := sha256.Sum256(append([]byte(j.print), text...))
 	return hex.EncodeToString(sum[:8])

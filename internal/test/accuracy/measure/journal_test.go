@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -49,9 +52,9 @@ func TestAJournalIsReadAgain(t *testing.T) {
 	assert.Equal(t, 1, j.Stale)
 }
 
-// A run that is killed while it writes leaves half a line.
-func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+// oneAndAHalf writes a journal of one record and half of another.
+func oneAndAHalf(t *testing.T, path string) {
+	t.Helper()
 	j := open(t, path, "sources")
 	require.NoError(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
 	require.NoError(t, j.Close())
@@ -60,8 +63,14 @@ func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
 	_, err = file.WriteString(`{"name":"half`)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
+}
 
-	j = open(t, path, "sources")
+// A run that is killed while it writes leaves half a line.
+func TestHalfALineAtTheEndIsCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	oneAndAHalf(t, path)
+
+	j := open(t, path, "sources")
 	second := meta()
 	second.Name = "second"
 	require.NoError(t, j.Put(newRecord(second, played("slow_steps", "slow_steps"))))
@@ -276,4 +285,47 @@ func TestAnEndedRunIsSaidOnce(t *testing.T) {
 		return nil, ctx.Err()
 	}).Play(ctx, plans("a", "b", "c"))
 	require.EqualError(t, err, "ended early: context canceled; the same command continues")
+}
+
+// Journals from before all lines of these stories were kept have too few of them.
+func TestOldRecordsOfTheExpositionAreStale(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	m := meta()
+	m.Kind = stories.Exposition
+	j := open(t, path, "sources")
+	old := newRecord(m, played("slow_steps", "slow_steps"))
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	sum := sha256.Sum256(append([]byte("sources"), text...))
+	old.Print = hex.EncodeToString(sum[:8])
+	line, err := json.Marshal(old)
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	require.NoError(t, os.WriteFile(path, append(line, '\n'), 0o600))
+	j = open(t, path, "sources")
+	_, there := j.Get(&m)
+	assert.False(t, there)
+	require.NoError(t, j.Put(newRecord(m, played("slow_steps", "slow_steps"))))
+	_, there = j.Get(&m)
+	assert.True(t, there)
+}
+
+// A page can be made while a run is under way: what the run has half written stays.
+func TestReadingAJournalDoesNotChangeIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heldout.jsonl")
+	_, err := ReadJournal(path, "sources")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	oneAndAHalf(t, path)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	j, err := ReadJournal(path, "sources")
+	require.NoError(t, err)
+	m := meta()
+	_, there := j.Get(&m)
+	assert.True(t, there)
+	require.Error(t, j.Put(newRecord(meta(), played("slow_steps", "slow_steps"))))
+	require.NoError(t, j.Close())
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
 }

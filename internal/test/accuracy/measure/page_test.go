@@ -82,9 +82,13 @@ func TestAPerfectDiagnosisHoldsEveryBar(t *testing.T) {
 		}
 		assert.Equal(t, "held, the moonshot as well", b.Verdict(), "%s: %s", name, b.Seen)
 	}
-	assert.Equal(t, "held, the moonshot as well", rate("pages", 0, 0, 0, 10_000).Verdict())
-	assert.Equal(t, "held as far as measured", rate("warnings", 40, 4, 0, 900).Verdict())
-	assert.Equal(t, "missed", rate("warnings", 40, 4, 5, 1000).Verdict())
+	bar := func(name string, must, wish float64, events int, hours float64) string {
+		return rate(name, must, wish, poisson(events, hours), events).Verdict()
+	}
+	assert.Equal(t, "held, the moonshot as well", bar("pages", 0, 0, 0, 10_000))
+	assert.Equal(t, "held as far as measured", bar("warnings", 40, 4, 0, 900))
+	assert.Equal(t, "missed", bar("warnings", 40, 4, 5, 1000))
+	assert.Equal(t, "not measured", bar("warnings", 40, 4, 0, 0))
 }
 
 func TestASilentDiagnosisMissesEveryBarButThoseOfFalseAlarms(t *testing.T) {
@@ -228,4 +232,94 @@ func TestTheBarsAreAboutWhatTheySay(t *testing.T) {
 			assert.Equal(t, slices.Contains(c.missed, bar), !b.Held, "wrong on %s: %s is %s", name, bar, b.Seen)
 		}
 	}
+}
+
+// A legitimate growth lasts for hours: its minutes would outweigh those of all faults.
+func TestALegitimateGrowthIsApart(t *testing.T) {
+	all := records(t, func(r *Record) {
+		if r.Kind != stories.Healthy || r.Recorded {
+			return
+		}
+		for minute := range 300 { // Never reported.
+			r.Lines = append(r.Lines, judge.Line{Minute: minute, Harmful: true, Effect: 3, TrueCauses: map[string]float64{"decode_load": 1}})
+		}
+	})
+	scores := Scores(all)
+	for _, of := range []func(*Score, *Verdict) bool{tuned, untuned} {
+		assert.InDelta(t, 1, tally(scores, []string{"decode_load"}, of).macro(ofRight).Value, 1e-9)
+	}
+	page := Page(origin(), all, "")
+	i := strings.Index(page, "| a legitimate growth that does harm |")
+	require.Positive(t, i)
+	assert.Contains(t, page[i:i+200], "| 100.0 % (", "its silence is said")
+}
+
+// What "always" says of a few stories proves little, and those without harm are said.
+func TestABarOfFewStoriesIsUnproven(t *testing.T) {
+	var some []Score
+	for i := range 12 {
+		delay := 1.0
+		if i == 0 {
+			delay = math.NaN()
+		}
+		some = append(some, Score{Record: &Record{}, Noticed: delay, Delay: delay})
+	}
+	all := func(*Score) bool { return true }
+	b := always("x", some, all)
+	assert.Equal(t, "held, the moonshot as well", b.Verdict())
+	assert.Equal(t, "reported in 11, right in 11 of 11 stories with harm (12 played)", b.Seen)
+	assert.Equal(t, "held as far as measured", always("x", some[:5], all).Verdict())
+	assert.Equal(t, "not measured", always("x", some[:1], all).Verdict())
+}
+
+// The truth about the exposition is in minutes without harm and without an alarm, too.
+func TestFaultsOfTheExpositionHaveAllTheirMinutes(t *testing.T) {
+	m := meta()
+	m.Kind, m.Variant, m.Injections = stories.Exposition, "frozen_gauges", nil
+	m.Faults = []judge.Fault{{Kind: judge.Frozen, At: 600, Until: 1200}}
+	p := &judge.Played{}
+	for minute := range 60 {
+		l := judge.Line{Minute: minute, Requests: 100, Condition: "healthy"}
+		if minute >= 14 && minute < 20 {
+			l.Causes = []judge.Cause{{Name: "frozen_gauges", Role: "notice"}}
+		}
+		p.Lines = append(p.Lines, l)
+	}
+	r := newRecord(m, p)
+	said, of := exposed(&r)
+	// Minutes that end after 660 s and before 1200 s.
+	assert.Equal(t, []int{5, 8}, []int{said, of})
+	m.Variant = "unreachable"
+	r = newRecord(m, p)
+	said, of = exposed(&r)
+	assert.Equal(t, []int{0, 8}, []int{said, of}, "silence is a miss")
+}
+
+func TestTheReasonForFewHours(t *testing.T) {
+	for _, c := range []struct {
+		played, count, missed float64
+		want                  string
+	}{
+		{600, 500, 50, ""},
+		{120, 100, 0, "too few were played"},
+		{126, 20, 0, "traffic alone does harm nearly always"},
+		{630, 400, 30, "200 had harm by traffic alone or just before, 30 missed an objective"},
+		{630, 400, 0, "230 had harm by traffic alone or just before"},
+		{126, 20, 90, "too few were played"},
+	} {
+		assert.Equal(t, c.want, fewBecause(c.played, c.count, c.missed))
+	}
+}
+
+// What the stories with many minutes weigh is said.
+func TestTheHeadlineWithoutLongStories(t *testing.T) {
+	wrong := Scores(records(t, func(r *Record) {
+		for i := range r.Lines {
+			if s := (Score{Record: r}); slow(&s) {
+				r.Lines[i].Causes = []judge.Cause{{Name: "cache_thrash", Role: "primary"}}
+			}
+		}
+	}))
+	assert.Less(t, tally(wrong, stories.Inferred, untuned).macro(ofRight).Value, 0.9)
+	assert.Equal(t, 2, strings.Count(withoutLong(wrong), "100.0 % ("))
 }

@@ -17,7 +17,8 @@ type Record struct {
 	Minutes int `json:"minutes"`
 	Judged  int `json:"judged"`
 	// Lines are those with harm or with an alarm, without the name of the story. All others
-	// were neither harmful nor reported as harmful.
+	// were neither harmful nor reported as harmful. A story with a fault of the exposition
+	// keeps all of them: what is right there may be a notice or no alarm at all.
 	Lines  []judge.Line  `json:"lines,omitempty"`
 	Alarms []judge.Alarm `json:"alarms,omitempty"`
 	// Missed are servers and minutes in which an objective was missed, whatever the cause.
@@ -40,7 +41,7 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 		if l.Missed {
 			r.Missed = append(r.Missed, [2]int{l.Server, l.Minute})
 		}
-		if !l.Harmful && !alarming(&l) {
+		if !l.Harmful && !alarming(&l) && meta.Kind != stories.Exposition {
 			continue
 		}
 		l.Scenario = ""
@@ -52,6 +53,11 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 // alarming reports whether harm was reported: degraded or worse.
 func alarming(l *judge.Line) bool {
 	return l.Severity >= 2 || slices.Contains([]string{"degraded", "failing", "stalled", "unreachable"}, l.Condition)
+}
+
+// hasFault reports whether one of the servers has a fault.
+func (r *Record) hasFault() bool {
+	return slices.ContainsFunc(r.Injections, func(in stories.Injected) bool { return in.Cause != "" })
 }
 
 // wanted is the greatest effect that was sought; 0 if none was.

@@ -60,15 +60,22 @@ type Score struct {
 	// right report, Noticed to the first report of harm; +Inf if there was none, NaN without
 	// harm that has a cause.
 	Delay, Noticed float64
+	// Already is whether harm was reported before it began, so that Noticed is 0: of the
+	// traffic, of what a ramp did before, or by chance.
+	Already bool
 	// False are alarms while nothing was wrong, Healthy the hours in which an alarm would be
 	// false; both before the first onset only if the story has a fault.
-	False   []judge.Alarm
-	Healthy float64
+	// FalseTime is the part of these hours at the end of whose minutes harm was reported.
+	False              []judge.Alarm
+	Healthy, FalseTime float64
+	// FirstHour is the part of Healthy in the first hour of the story.
+	FirstHour float64
 	// Broken are the alarms in MissedHours: nothing is wrong, but the traffic is such that
 	// the server misses an objective for longer than two windows, and a report of that is not
 	// false.
-	Broken      []judge.Alarm
-	MissedHours float64
+	// BrokenTime is the part of MissedHours with a report.
+	Broken                  []judge.Alarm
+	MissedHours, BrokenTime float64
 }
 
 // score compares what was reported with the truth, at the end of each minute.
@@ -80,13 +87,14 @@ func score(r *Record) Score {
 		begins := -math.MaxInt
 		for i := range harmful {
 			l := &harmful[i]
-			if i == 0 || harmful[i-1].Minute < l.Minute-1 {
+			// After a gap of three minutes or less it is the same harm.
+			if i == 0 || harmful[i-1].Minute < l.Minute-1-grace {
 				begins = l.Minute
 			}
 			s.Verdicts = append(s.Verdicts, verdict(r, l, begins))
 		}
 		if math.IsNaN(s.Noticed) {
-			s.Noticed, s.Delay = delays(r, server, harmful)
+			s.Noticed, s.Delay, s.Already = delays(r, server, harmful)
 		}
 		s.alarms(server, harmful)
 	}
@@ -186,40 +194,58 @@ func faulty(r *Record, server int) []stories.Injected {
 }
 
 // injected reports whether one of the causes is that of a fault of the server that has
-// begun; in a story without a fault every cause is.
+// begun; in a story without a fault every cause is. In a pool the other servers have none.
 func injected(r *Record, l *judge.Line, causes []string) bool {
 	faults := faulty(r, l.Server)
-	return len(faults) == 0 || slices.ContainsFunc(faults, func(in stories.Injected) bool {
+	return !r.hasFault() || slices.ContainsFunc(faults, func(in stories.Injected) bool {
 		return slices.Contains(causes, in.Cause) && in.At < float64(l.Minute+1)*window
 	})
 }
 
 // drains reports whether every injection of the server has ended, so that the harm is what
-// they left behind.
+// they left behind. Demand may be traffic that is too much by itself, which goes on; that of
+// a fault of more arrivals ends with the fault.
 func drains(r *Record, l *judge.Line) bool {
 	faults := faulty(r, l.Server)
 	at := float64(l.Minute) * window
-	return len(faults) > 0 && !slices.ContainsFunc(faults, func(in stories.Injected) bool {
-		return at < in.Ends(&r.Meta)
-	}) && l.TrueCauses["demand_exceeds_capacity"] < trueShare
+	if len(faults) == 0 || slices.ContainsFunc(faults, func(in stories.Injected) bool { return at < in.Ends(&r.Meta) }) {
+		return false
+	}
+	return l.TrueCauses[demand] < trueShare || moreArrived(faults) && !demandBefore(r, l.Server, faults)
+}
+
+// moreArrived reports whether one of the faults is of more arrivals.
+func moreArrived(faults []stories.Injected) bool {
+	return slices.ContainsFunc(faults, func(in stories.Injected) bool { return in.Cause == demand })
+}
+
+// demandBefore reports whether the traffic was too much for a server before its first fault.
+func demandBefore(r *Record, server int, faults []stories.Injected) bool {
+	first := math.Inf(1)
+	for i := range faults {
+		first = min(first, faults[i].At)
+	}
+	return slices.ContainsFunc(r.Lines, func(l judge.Line) bool {
+		return l.Server == server && l.Harmful && float64(l.Minute+1)*window <= first && l.TrueCauses[demand] >= trueShare
+	})
 }
 
 // settling reports whether a minute is so soon after an onset that no report is required
-// yet. Where no fault was injected, the onset is the beginning of the stretch of harm.
+// yet. Before any fault the onset is the beginning of the stretch of harm.
 func settling(r *Record, l *judge.Line, begins int) bool {
 	faults := faulty(r, l.Server)
-	if len(faults) == 0 {
+	at := float64(l.Minute) * window
+	if !slices.ContainsFunc(faults, func(in stories.Injected) bool { return at+window > in.At }) {
 		return l.Minute < begins+grace
 	}
-	at := float64(l.Minute) * window
 	return slices.ContainsFunc(faults, func(in stories.Injected) bool {
 		return at+window > in.At && at < in.At+grace*window
 	})
 }
 
 // delays returns the windows from the beginning of the harm to the first report of it, and
-// to the first right one.
-func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64) {
+// to the first right one, and whether harm was reported before it began.
+func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64, already bool) {
 	begin := -1.0
 	noticed, delay = math.Inf(1), math.Inf(1)
 	for i := range harmful {
@@ -237,7 +263,7 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 				}
 			}
 			if reportedBefore(r, server, begin) && alarming(l) {
-				noticed = 0
+				noticed, already = 0, true
 			}
 		}
 		names := named(l, causes)
@@ -259,9 +285,9 @@ func delays(r *Record, server int, harmful []judge.Line) (noticed, delay float64
 		}
 	}
 	if begin < 0 {
-		return math.NaN(), math.NaN()
+		return math.NaN(), math.NaN(), false
 	}
-	return noticed, delay
+	return noticed, delay, already
 }
 
 // reportedBefore reports whether harm was already reported at the end of the minute before.
@@ -282,7 +308,12 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			excused[j] = true
 		}
 	}
-	misses := s.misses(server, minutes)
+	misses, reported := s.misses(server, minutes), make([]bool, minutes+1)
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.Server == server && l.Minute < minutes {
+			reported[l.Minute] = alarming(l)
+		}
+	}
 	faults := faulty(s.Record, server)
 	for i := range minutes {
 		from, to := float64(i)*window, float64(i+1)*window
@@ -298,8 +329,17 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 		case excused[i]:
 		case misses[i]:
 			s.MissedHours += window / 3600
+			if reported[i] {
+				s.BrokenTime += window / 3600
+			}
 		default:
 			s.Healthy += window / 3600
+			if to <= 3600 {
+				s.FirstHour += window / 3600
+			}
+			if reported[i] {
+				s.FalseTime += window / 3600
+			}
 		}
 	}
 	for _, a := range s.Alarms {

@@ -294,3 +294,120 @@ func TestAMissedObjectiveIsNoFalseAlarm(t *testing.T) {
 	assert.InDelta(t, 1, strictAlarms([]Score{s}, all).hours, 1e-9)
 	assert.Equal(t, 2, falseAlarms([]Score{s}, all).warnings)
 }
+
+// After a gap of three minutes or less it is the same harm: without this, harm that comes and
+// goes would never count.
+func TestHarmThatComesAndGoesHasOneOnset(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections = stories.Healthy, nil
+	p := played("demand_exceeds_capacity", "demand_exceeds_capacity")
+	for _, minute := range []int{24, 26, 27, 32, 33, 34, 35} {
+		p.Lines[minute].Harmful, p.Lines[minute].Effect, p.Lines[minute].TrueCauses = false, 0, nil
+	}
+	s := scored(t, m, p)
+	// Minutes 20 to 22 and, after a gap of four, 36 to 38 are an onset.
+	assert.Equal(t, map[Phase]int{Settling: 6, Counted: 10}, phases(&s))
+}
+
+// Harm by traffic before the fault has an onset of its own.
+func TestHarmBeforeAFaultHasAnOnset(t *testing.T) {
+	p := played("slow_steps", "slow_steps")
+	for minute := 5; minute < 15; minute++ {
+		l := &p.Lines[minute]
+		l.Harmful, l.Effect, l.TrueCauses = true, 5, map[string]float64{"demand_exceeds_capacity": 1}
+	}
+	s := scored(t, meta(), p)
+	assert.Equal(t, map[Phase]int{Settling: 4 + 3, Counted: 16 + 7, Draining: 3}, phases(&s))
+}
+
+// Harm by traffic on a server of a pool that has no fault is not what a report of the fault
+// is about.
+func TestTheOtherServersOfAPoolHaveNoFault(t *testing.T) {
+	m := meta()
+	m.Servers, m.Injections[0].Servers = 2, []int{1}
+	both := &judge.Played{}
+	for _, l := range played("demand_exceeds_capacity", "demand_exceeds_capacity").Lines {
+		faulty := l
+		faulty.Server, faulty.Condition, faulty.Severity, faulty.Causes = 1, "healthy", 0, nil
+		if l.Harmful {
+			faulty.TrueCauses = map[string]float64{"slow_steps": 1}
+		}
+		both.Lines = append(both.Lines, l, faulty)
+	}
+	s := scored(t, m, both)
+	assert.True(t, math.IsInf(s.Noticed, 1), "only the server without the fault was reported")
+	for _, v := range s.Verdicts {
+		assert.Equal(t, v.Server == 1, v.Ours)
+	}
+	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories with a fault, the fault did harm in no minute.")
+}
+
+// A report that begins with harm and stays is no new alarm, but it is time with a false report.
+func TestAFalseReportThatStaysIsTime(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections = stories.Healthy, nil
+	p := played("demand_exceeds_capacity", "demand_exceeds_capacity")
+	for minute := 43; minute < 56; minute++ {
+		p.Lines[minute].Severity, p.Lines[minute].Condition = 2, "degraded"
+		p.Lines[minute].Missed = minute >= 50
+	}
+	s := scored(t, m, p)
+	assert.Empty(t, s.False)
+	// Three minutes after the harm are excused, and in the last six an objective is missed.
+	assert.InDelta(t, 4/60.0, s.FalseTime, 1e-9)
+	assert.InDelta(t, 6/60.0, s.BrokenTime, 1e-9)
+	all := func(*Score) bool { return true }
+	loose, strict := falseAlarms([]Score{s}, all), strictAlarms([]Score{s}, all)
+	assert.InDelta(t, 4/60.0, loose.time, 1e-9)
+	assert.InDelta(t, 10/60.0, strict.time, 1e-9)
+	assert.InDelta(t, strict.hours, s.Healthy+s.MissedHours, 1e-9)
+}
+
+func TestWhatWasReportedAlreadyIsSaid(t *testing.T) {
+	p := played("slow_steps", "slow_steps")
+	for minute := 18; minute < 26; minute++ {
+		p.Lines[minute].Severity, p.Lines[minute].Condition = 2, "degraded"
+	}
+	s := scored(t, meta(), p)
+	assert.True(t, s.Already)
+	assert.Zero(t, s.Noticed)
+	assert.Greater(t, s.Delay, 0.0, "the right cause was not reported before")
+	s = scored(t, meta(), played("slow_steps", "slow_steps"))
+	assert.False(t, s.Already)
+}
+
+func TestTheFirstHourIsApart(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections, m.Seconds = stories.Healthy, nil, 7200
+	p := &judge.Played{Alarms: []judge.Alarm{{At: 600, Severity: 2}, {At: 3600, Severity: 3}, {At: 3601, Severity: 2}}}
+	for minute := range 120 {
+		l := judge.Line{Minute: minute, Requests: 100, Condition: "healthy", Harmful: minute >= 30 && minute < 40}
+		p.Lines = append(p.Lines, l)
+	}
+	s := scored(t, m, p)
+	all := func(*Score) bool { return true }
+	first, whole := firstHour([]Score{s}, all), falseAlarms([]Score{s}, all)
+	assert.Equal(t, []int{2, 1}, []int{first.warnings, first.pages})
+	assert.InDelta(t, (60-13)/60.0, first.hours, 1e-9)
+	assert.Equal(t, 3, whole.warnings)
+	assert.InDelta(t, (120-13)/60.0, whole.hours, 1e-9)
+	s.Kind = stories.Single
+	assert.Zero(t, firstHour([]Score{s}, all).hours, "stories with a fault are too short")
+}
+
+// The queue that more arrivals leave behind has the name of the fault, and is still a drain;
+// where the traffic was too much before the fault as well, it may be that again.
+func TestTheQueueAfterMoreArrivalsDrains(t *testing.T) {
+	m := meta()
+	m.Injections[0].Parameter, m.Injections[0].Cause = "arrival_rate", demand
+	p := played(demand, demand)
+	s := scored(t, m, p)
+	assert.Equal(t, map[Phase]int{Settling: 4, Counted: 16, Draining: 3}, phases(&s))
+	p.Lines[5].Harmful, p.Lines[5].Effect, p.Lines[5].TrueCauses = true, 2, map[string]float64{demand: 1}
+	s = scored(t, m, p)
+	assert.Zero(t, phases(&s)[Draining])
+	// A fault of another cause: what is left is traffic, as before.
+	m.Injections[0].Parameter, m.Injections[0].Cause = "bandwidth", "slow_steps"
+	s = scored(t, m, played(demand, demand))
+	assert.Zero(t, phases(&s)[Draining])
+}

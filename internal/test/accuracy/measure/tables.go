@@ -42,15 +42,15 @@ func (t *table) headline(scores []Score) {
 		}
 	}
 	t.line("")
-	a := falseAlarms(scores, func(s *Score) bool { return !s.Recorded })
-	plain := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && !s.Objectives })
-	promised := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives })
-	t.head("without a fault, in 10,000 hours", "warnings and pages", "pages", "hours")
-	t.row("without objectives", perTenThousand(poisson(plain.warnings, plain.hours)), perTenThousand(poisson(plain.pages, plain.hours)), fmt.Sprintf("%.0f", plain.hours))
-	t.row("with objectives", perTenThousand(poisson(promised.warnings, promised.hours)), perTenThousand(poisson(promised.pages, promised.hours)), fmt.Sprintf("%.0f", promised.hours))
-	strict := strictAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives })
-	t.row("the same, and hours in which an objective is really missed", perTenThousand(poisson(strict.warnings, strict.hours)), perTenThousand(poisson(strict.pages, strict.hours)), fmt.Sprintf("%.0f", strict.hours))
-	t.row("all", perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)), fmt.Sprintf("%.0f", a.hours))
+	t.head("without a fault", "warnings and pages in 10,000 hours", "pages", "share of the time with a false report", "hours")
+	row := func(name string, a Alarms) {
+		t.row(name, a.warningText(), a.pageText(), a.timeText(), fmt.Sprintf("%.0f", a.hours))
+	}
+	promised := func(s *Score) bool { return !s.Recorded && s.Objectives }
+	row("without objectives", falseAlarms(scores, func(s *Score) bool { return !s.Recorded && !s.Objectives }))
+	row("with objectives", falseAlarms(scores, promised))
+	row("the same, and hours in which an objective is really missed", strictAlarms(scores, promised))
+	row("with and without objectives", falseAlarms(scores, func(s *Score) bool { return !s.Recorded }))
 }
 
 func (t *table) bars(bars []Bar) {
@@ -63,13 +63,14 @@ func (t *table) bars(bars []Bar) {
 
 // causes has a row for each cause, with the minutes that strong keeps.
 func (t *table) causes(scores []Score) {
-	t.head("true cause", "stories", "minutes", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
+	t.head("true cause", "stories", "minutes", "of these drift or from the start", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
 	for _, group := range [][]string{stories.Inferred, stories.ReadOff} {
 		for _, name := range group {
 			one := []string{name}
 			all := tally(scores, one, strong)
 			_, n := all.total(0)
-			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
+			long := tally(scores, one, func(s *Score, v *Verdict) bool { return strong(s, v) && slow(s) })
+			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), fmt.Sprintf("%.0f", long.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
 				percent(all.macro(ofTopTwo).Value), percent(tally(scores, one, tuned).macro(ofRight).Value), percent(tally(scores, one, untuned).macro(ofRight).Value))
 		}
 	}
@@ -119,22 +120,22 @@ func (t *table) curve(scores []Score) {
 	for _, rate := range stories.CurveRates {
 		rows(fmt.Sprintf("8B, %s/s", number(rate)), onCurve(rate))
 	}
-	rows("all backgrounds, tuned models", singles(true))
-	rows("all backgrounds, untuned models", singles(false))
+	rows("inferred causes, tuned models", singles(true))
+	rows("inferred causes, untuned models", singles(false))
 }
 
 func (t *table) delays(scores []Score) {
-	t.head("effect", "stories", "harm reported: median", "90 %", "right cause: median", "90 %", "never right")
+	t.head("effect", "stories", "harm reported: median", "90 %", "reported already", "right cause: median", "90 %", "never right")
 	row := func(name string, keep func(*Score) bool) {
 		noticed, right := delaysOf(scores, keep, anyDelay), delaysOf(scores, keep, rightDelay)
-		never := 0
-		for _, d := range right {
-			if math.IsInf(d, 1) {
-				never++
+		already := 0
+		for i := range scores {
+			if s := &scores[i]; s.Already && keep(s) {
+				already++
 			}
 		}
-		t.row(name, strconv.Itoa(len(right)), windows(quantile(noticed, 0.5)), windows(quantile(noticed, 0.9)),
-			windows(quantile(right, 0.5)), windows(quantile(right, 0.9)), strconv.Itoa(never))
+		t.row(name, strconv.Itoa(len(right)), medianText(noticed), windows(quantile(noticed, 0.9)), strconv.Itoa(already),
+			medianText(right), windows(quantile(right, 0.9)), strconv.Itoa(never(right)))
 	}
 	for _, effect := range stories.Effects {
 		row(number(effect), func(s *Score) bool { return sized(s) && effectBin(s.got()) == effect })
@@ -154,26 +155,29 @@ func (t *table) alarms(scores []Score) {
 		head = append(head, "hours, "+c.name, "warnings and pages", "pages")
 	}
 	t.head(head...)
-	row := func(name string, keep func(*Score) bool) {
+	rowOf := func(name string, of func([]Score, func(*Score) bool) Alarms, keep func(*Score) bool) {
 		cells := []string{name}
 		for _, c := range columns {
-			a := falseAlarms(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
+			a := of(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
 			if a.hours == 0 {
 				cells = append(cells, "", "", "")
 				continue
 			}
-			cells = append(cells, fmt.Sprintf("%.0f", a.hours), perTenThousand(poisson(a.warnings, a.hours)), perTenThousand(poisson(a.pages, a.hours)))
+			cells = append(cells, fmt.Sprintf("%.0f", a.hours), a.warningText(), a.pageText())
 		}
 		t.row(cells...)
 	}
+	row := func(name string, keep func(*Score) bool) { rowOf(name, falseAlarms, keep) }
 	row("all", func(*Score) bool { return true })
 	row("healthy stories", func(s *Score) bool { return s.Kind == stories.Healthy })
-	row("before the onset of a fault", func(s *Score) bool { return s.Kind != stories.Healthy })
+	rowOf("first hour of healthy stories", firstHour, func(*Score) bool { return true })
+	row("before the onset of a fault, and other servers of a pool", func(s *Score) bool { return s.Kind != stories.Healthy })
 	for _, band := range stories.Bands() {
 		row("load "+band, func(s *Score) bool { return stories.Band(s.Load) == band })
 	}
 	row("tuned models", func(s *Score) bool { return s.Tuned })
 	row("untuned models", func(s *Score) bool { return !s.Tuned })
+	row("20 requests in nine of ten minutes", func(s *Score) bool { return 10*s.Judged >= 9*s.Minutes })
 	for _, v := range stories.Variants {
 		row(v, func(s *Score) bool { return s.Kind == stories.Healthy && s.Variant == v })
 	}
@@ -193,7 +197,14 @@ func (t *table) silence(scores []Score) {
 	}
 	every := func(_ *Score, v *Verdict) bool { return v.Ours }
 	ours := func(s *Score) bool { return !s.Recorded && !slow(s) }
-	row("all stories with a fault, effect 2 or more", func(s *Score) bool { return ours(s) && len(faulty(s.Record, 0)) > 0 }, func(s *Score, v *Verdict) bool { return strong(s, v) && v.Ours })
+	healthy := func(s *Score) bool { return s.Kind == stories.Healthy && !s.Recorded }
+	overloaded := func(s *Score) bool {
+		return slices.ContainsFunc(s.Verdicts, func(v Verdict) bool { return v.Class == demand })
+	}
+	grew := func(s *Score) bool {
+		return slices.ContainsFunc(s.Verdicts, func(v Verdict) bool { return v.Class != "" && growth(s, &v) })
+	}
+	row("all stories with a fault, effect 2 or more", func(s *Score) bool { return ours(s) && s.hasFault() }, func(s *Score, v *Verdict) bool { return strong(s, v) && v.Ours })
 	row("mild: minutes of effect 1 to 2 by faults of this effect", func(s *Score) bool { return sized(s) && s.got() < strongEffect }, mild)
 	row("mild: stories of effect 1 to 1.3", func(s *Score) bool {
 		return sized(s) && effectBin(s.got()) < strongEffect
@@ -213,7 +224,8 @@ func (t *table) silence(scores []Score) {
 	row("two faults", func(s *Score) bool { return s.Kind == stories.Pair }, every)
 	row("closed loop", func(s *Score) bool { return s.Kind == stories.Single && s.Traffic == "assistant" && !s.Recorded }, every)
 	row("clients that retry", func(s *Score) bool { return s.Retries && !s.Recorded }, every)
-	row("overload without a fault", func(s *Score) bool { return s.Kind == stories.Healthy && !s.Recorded }, every)
+	row("overload without a fault", func(s *Score) bool { return healthy(s) && overloaded(s) }, func(_ *Score, v *Verdict) bool { return v.Class == demand })
+	row("a legitimate growth that does harm", func(s *Score) bool { return healthy(s) && grew(s) }, growth)
 	row("with objectives", func(s *Score) bool { return s.Kind == stories.Single && s.Objectives && !s.Recorded }, every)
 	row("without objectives", func(s *Score) bool { return s.Kind == stories.Single && !s.Objectives && !s.Recorded }, every)
 }

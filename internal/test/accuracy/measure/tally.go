@@ -75,7 +75,7 @@ func (t *Tally) total(cause int) (sum Counts, stories int) {
 // weight, with an interval over stories.
 func (t *Tally) macro(of func(Counts) float64) Interval {
 	yes, all := make([]float64, len(t.causes)), make([]float64, len(t.causes))
-	return bootstrap(len(t.byStory), func(times []int) float64 {
+	return shareOf(len(t.byStory), func(times []int) float64 {
 		clear(yes)
 		clear(all)
 		for i, own := range t.byStory {
@@ -125,7 +125,7 @@ func (t *Tally) missing() []string {
 
 // pooled is the share of all minutes, whatever their cause, with an interval over stories.
 func (t *Tally) pooled(of func(Counts) float64) Interval {
-	return bootstrap(len(t.byStory), func(times []int) float64 {
+	return shareOf(len(t.byStory), func(times []int) float64 {
 		yes, all := 0.0, 0.0
 		for i, own := range t.byStory {
 			for c := range own {

@@ -27,11 +27,11 @@ func newTapes(dir, root string) (*tapes, error) {
 			simulation = append(simulation, of)
 		}
 	}
-	print, err := fingerprint(root, simulation, reporting)
+	made, err := fingerprint(root, simulation, reporting)
 	if err != nil {
 		return nil, err
 	}
-	t := &tapes{filepath.Join(dir, print)}
+	t := &tapes{filepath.Join(dir, made)}
 	return t, os.MkdirAll(t.dir, 0o755)
 }
 

@@ -78,20 +78,20 @@ var (
 	}
 )
 
-// weight is how many stories of a fault there are. A cause that must be inferred and that
-// one fault makes needs more of them, for one of three faults with the same cause, and for a
-// cause that is read off, fewer give the same interval.
+// weight is how many stories of a fault there are, for one. A cause that must be inferred
+// needs more of them than one that is read off, and one of several faults with the same cause
+// needs fewer for the same interval.
 func (f *fault) weight() float64 {
 	cause, same := judge.CauseOf(f.parameter), 0
-	if f.value == 0 && !slices.Contains(Inferred, cause) {
-		return 0.5
+	if !slices.Contains(Inferred, cause) {
+		return 1
 	}
 	for i := range faults {
 		if judge.CauseOf(faults[i].parameter) == cause {
 			same++
 		}
 	}
-	return map[int]float64{1: 1.5, 2: 1, 3: 0.75}[same]
+	return map[int]float64{1: 1.25, 2: 0.8, 3: 0.65}[same]
 }
 
 func faultOf(p engine.Parameter) *fault {

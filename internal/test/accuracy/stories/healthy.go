@@ -12,39 +12,13 @@ import (
 // Variants are the kinds of healthy stories.
 var Variants = []string{"traffic alone", "bursts", "cold cache", "scrape gaps", "legitimate shift"}
 
-// counts is the share of the hours of a cell that were neither harmful nor just after harm
-// when it was last looked at: real traffic has hours above the knee. It only says how many
-// hours to play, and nothing rests on it.
-var counts = map[string][3]float64{
-	"conversation": {1, 0.8, 0.1},
-	"tenants":      {0.9, 0.75, 0.45},
-	"batch":        {0.7, 0.6, 0.35},
-	"reasoning":    {0.95, 0.9, 0.6},
-	"long-context": {1, 0.75, 0.5},
-	"assistant":    {1, 1, 1},
-}
-
-// mostPlayed bounds the healthy hours that are played for each hour that shall count. Where
-// more would be needed, the cell stays below; where hardly any hour counts, a quarter is
-// played.
-const mostPlayed, hardlyAny = 1.25, 0.25
-
-// playedHours is how many hours of a cell are played so that so many count.
-func playedHours(hours float64, kind string, band int) float64 {
-	share := counts[kind][band]
-	if share < hardlyAny {
-		return hours / 4
-	}
-	return hours * min(mostPlayed, 1/share)
-}
-
 // healthy returns healthy stories of each model, traffic and band of load, so many that
 // about the given hours count.
 func healthy(set Set, hours float64) []Plan {
 	var out []Plan
 	for p, place := range pairsOf(set, nil) {
 		for b := range bands {
-			for n := range int(math.Ceil(playedHours(hours, place.traffic, b) * hour / healthyLength)) {
+			for n := range int(math.Ceil(playedHours(hours, &place, b) * hour / healthyLength)) {
 				out = append(out, healthyStory(set, fmt.Sprintf("%s-healthy-%s-%s-%d-%d", set, place.model, place.traffic, b, n), place, p, b, n, false))
 			}
 		}
@@ -120,15 +94,20 @@ func expositions(set Set, n int) []Plan {
 		s := begin(set, Exposition, fmt.Sprintf("%s-exposition-%s-%d", set, kind, i))
 		s.Variant = string(kind)
 		s.on(newBackground("8b-h100", "conversation", s.draw.between(0.3, 0.6)))
+		// A restart lasts as long as large weights take to load: minutes up to a window after its
+		// beginning do not count, so a shorter one would hardly be scored.
 		length := map[judge.FaultKind]float64{
-			judge.Unreachable: s.draw.between(4*minute, 15*minute), judge.Restart: s.draw.between(minute, 3*minute),
+			judge.Unreachable: s.draw.between(4*minute, 15*minute), judge.Restart: s.draw.between(5*minute, 10*minute),
 			judge.Frozen: s.draw.between(8*minute, 15*minute),
 		}[kind]
 		at := s.draw.between(20*minute, 30*minute)
 		s.Faults = []judge.Fault{{Kind: kind, At: at, Until: at + length}}
 		if kind == judge.Frozen {
-			// All clients leave as soon as the gauge is frozen, at more than nothing.
-			in := Injected{Parameter: engine.ParamArrivalRate.String(), At: at + 30, Until: at + length}
+			// A gauge that is frozen below a half is not noticed, so a burst fills the cache first.
+			// Then all clients leave.
+			s.on(newBackground(s.b.model, s.b.traffic, s.draw.between(0.5, 0.6)))
+			s.b.bursts = []float64{at - minute}
+			in := Injected{Parameter: engine.ParamArrivalRate.String(), At: at + burstSeconds - minute, Until: at + length}
 			s.Injections = append(s.Injections, in)
 			s.injections = append(s.injections, in.injection(engine.ParamArrivalRate, 0))
 		}
