@@ -21,7 +21,8 @@ func Overview(records []Record) string {
 		t.line("%-12s %s: must be %s, is %s", b.Verdict(), b.Name, b.Must, b.Seen)
 	}
 	t.line("")
-	t.cost(records)
+	t.confusion(scores)
+	t.falses(scores)
 	return t.String()
 }
 
@@ -56,5 +57,50 @@ func (t *table) cost(records []Record) {
 	for _, place := range slices.SortedFunc(maps.Keys(sums), cmp.Compare) {
 		s := sums[place]
 		t.row(place, per(s.healthy, s.hours), fmt.Sprintf("%.0f", s.hours), per(s.faults, s.n), strconv.Itoa(int(s.n)))
+	}
+}
+
+func (t *table) confusion(scores []Score) {
+	type key struct{ class, said string }
+	sum := map[key]int{}
+	of := map[string]int{}
+	for i := range scores {
+		for _, v := range scores[i].Verdicts {
+			if v.Phase != Counted || v.Effect < 2 {
+				continue
+			}
+			said := v.Said
+			if v.Right {
+				said = "RIGHT"
+			} else if !v.Reported {
+				said = "silent"
+			}
+			sum[key{v.Class, said}]++
+			of[v.Class]++
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(of)) {
+		var parts []string
+		for k, n := range sum {
+			if k.class == c && float64(n) >= 0.02*float64(of[c]) {
+				parts = append(parts, fmt.Sprintf("%s %d%%", k.said, 100*n/of[c]))
+			}
+		}
+		slices.Sort(parts)
+		t.line("CONF %-24s %5d %v", c, of[c], parts)
+	}
+}
+
+func (t *table) falses(scores []Score) {
+	for i := range scores {
+		s := &scores[i]
+		if len(s.False)+len(s.Broken) == 0 || s.Kind == stories.Exposition {
+			continue
+		}
+		n := map[string]int{}
+		for _, a := range s.False {
+			n[a.Condition+"/"+a.Cause]++
+		}
+		t.line("FALSE %s load %.2f obj %v: %d in %.1f h, broken %d in %.1f h, time %.2f: %v", s.Name, s.Load, s.Objectives, len(s.False), s.Healthy, len(s.Broken), s.MissedHours, s.FalseTime, n)
 	}
 }

@@ -17,7 +17,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.unlearned = e.unlearned[:0]
 		e.relearn(settings, s, r, found, raw)
 		return
-	case raw != Healthy && raw != Degraded:
+	case raw != Healthy && raw != Degraded || e.backlog.over:
 		return
 	case !e.baseline.Ready():
 		if raw == Healthy && !found.suspect {
@@ -45,7 +45,7 @@ const suspicious = 2
 // dropped requests, missed objectives and restarts never become usual. An engine that was
 // beyond the defaults from the start gets its baseline only here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" {
+	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
 		e.next = nil
 		return
 	}

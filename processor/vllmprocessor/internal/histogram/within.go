@@ -25,8 +25,9 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	return good, h.Counts[i]
 }
 
-// Below estimates how many observations are at most threshold: linear within the bucket that
-// the threshold splits. What is beyond the last bound counts as beyond.
+// Below estimates how many observations are at most threshold, as MeanConstrained does:
+// within the bucket that the threshold splits, the density bends with its neighbours and with the mean. What
+// is beyond the last bound counts as beyond.
 func (h *Histogram) Below(threshold float64) float64 {
 	good, undecided := h.Within(threshold)
 	if undecided == 0 || !h.wellFormed() {
@@ -37,5 +38,9 @@ func (h *Histogram) Below(threshold float64) float64 {
 	if math.IsInf(upper, 1) || !(upper > lower) {
 		return good
 	}
-	return good + undecided*(threshold-max(lower, 0))/(upper-max(lower, 0))
+	at := min(max((threshold-lower)/(upper-lower), 0), 1)
+	if tilt, ok := h.tilt(); ok {
+		at = exponentialShare(at, (h.slope(i)+tilt)*(upper-lower))
+	}
+	return good + undecided*at
 }

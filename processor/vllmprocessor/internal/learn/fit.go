@@ -117,7 +117,21 @@ func (f *fit) solved() []float64 {
 
 // Deviation is the standard deviation of the logarithm of a time from window to window,
 // about what its load explains.
-func (f *fit) Deviation() float64 { return max(f.deviation, leastDeviation) }
+func (f *fit) Deviation() float64 {
+	if f.N == 0 {
+		return priorDeviation
+	}
+	f.solved()
+	residual := f.residual() / f.Mean()
+	return math.Sqrt((priorDeviation*priorDeviation*priorWindows + residual*residual*f.N) / (priorWindows + f.N))
+}
+
+// priorDeviation is what the deviation is taken for before anything is known, and
+// priorWindows for how many windows that counts.
+const (
+	priorDeviation = 0.05
+	priorWindows   = 5
+)
 
 // Expect returns the expected time for the numbers; NaN before the first observation.
 func (f *fit) Expect(xs ...float64) (y float64) {
