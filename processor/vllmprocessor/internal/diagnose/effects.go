@@ -90,9 +90,9 @@ func (c *growths) attribute(s *Shares, r *reading, by growths) {
 
 // newEffects returns what the changed factors cost. over is whether arrivals exceed what the
 // engine serves.
-func newEffects(r *reading, b *learn.Baseline, c *growths, over bool) (out effects) {
+func newEffects(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) (out effects) {
 	out.decode(r, b, c)
-	out.firstToken(r, b, c, over)
+	out.firstToken(r, b, c, over, queues)
 	return out
 }
 
@@ -127,7 +127,7 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 }
 
 // firstToken is about the time to the first token, by where it passes.
-func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool) {
+func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) {
 	s := &r.Signals
 	part := func(of signal.Signal) float64 { return max(signal.OrZero(s[of]-signal.OrZero(b.Usual(of))), 0) }
 	var total Shares
@@ -140,7 +140,7 @@ func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over boo
 	prefill, seconds := x.prefill(r, b, c)
 	total = total.Plus(prefill.Scale(seconds))
 	queue := max(part(signal.QueueWait), part(signal.QueueTime))
-	total = total.Plus(queued(r, b, c, over).Scale(queue))
+	total = total.Plus(queued(r, c, over, queues).Scale(queue))
 	total = failedTransfers(r, total)
 	if r.transfersFail() {
 		total[KVTransferFailing] = max(total[KVTransferFailing], part(signal.PrefillTime))
@@ -180,42 +180,46 @@ func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, floa
 	return s.whole(), measured * (1 - math.Exp(-total))
 }
 
-// queued is why requests queue. Where nothing has changed and yet more arrives than is
-// served, that is the reason.
-func queued(r *reading, b *learn.Baseline, c *growths, over bool) (s Shares) {
-	var by growths
-	if r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
+// capacity is by how much more an engine would serve, as logarithms, if each changed factor were as
+// usual; for arrivals, by how much less would arrive.
+func capacity(r *reading, b *learn.Baseline, c *growths) (by growths) {
+	if cacheFull(r) || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
 		by[moreArrivals], by[fewerBlocks], by[fewerAccepted] = c[moreArrivals], c[fewerBlocks], c[fewerAccepted]
 		// A request holds its blocks while its answer is written: twice as long an answer
 		// takes twice as long, and half of it is held.
 		by[longerOutputs] = 2 * c[longerOutputs]
 		by[longerPrompts] = max(c[longerPrompts], c[moreComputed])
 		by[slowerSteps] = c[slowerSteps]
-	} else {
-		// The composition of a step decides whether prompts or sequences count.
-		prefill := b.PromptShare(&r.Window)
-		by[moreArrivals], by[fewerAccepted] = c[moreArrivals], c[fewerAccepted]
-		by[moreComputed] = c[moreComputed] * prefill
-		by[longerOutputs] = c[longerOutputs] * (1 - prefill)
-		by[slowerSteps] = max(c[slowerSteps], c[slowerPrefills])
+		return by
 	}
+	// The composition of a step decides whether prompts or sequences count.
+	prefill := b.PromptShare(&r.Window)
+	by[moreArrivals], by[fewerAccepted] = c[moreArrivals], c[fewerAccepted]
+	by[moreComputed] = c[moreComputed] * prefill
+	by[longerOutputs] = c[longerOutputs] * (1 - prefill)
+	by[slowerSteps] = max(c[slowerSteps], c[slowerPrefills])
+	return by
+}
+
+// cacheFull reports whether the KV cache limits an engine.
+func cacheFull(r *reading) bool {
+	return r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
+}
+
+// queued is why requests queue. What no changed factor explains of a queue that does not end
+// is the demand's.
+func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
+	c.attribute(&s, r, queues)
 	total := 0.0
-	for _, part := range by {
+	for _, part := range s {
 		total += part
 	}
-	if total == 0 && !over {
+	if over && total < 1 {
+		s[DemandExceedsCapacity] += 1 - total
 		return s
-	}
-	c.attribute(&s, r, by)
-	if over {
-		s[DemandExceedsCapacity] += max(explainsQueue-total, 0)
 	}
 	return s.whole()
 }
-
-// explainsQueue is the growth that explains a queue by itself. What a smaller one leaves is
-// the demand's: a server that is a little slower has no long queue.
-const explainsQueue = 0.3
 
 // failedTransfers attributes to failed transfers what they explain: prompts that are
 // computed here because their KV did not arrive, and the wait for it.

@@ -52,10 +52,10 @@ func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), b.Step.Doubt(r.Signals[signal.StepTime]/r.Signals[signal.StepFactor]), b.Step.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), b.Step.Deviation())
 			continue
 		case slowerPrefills:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), b.Prefill.Doubt(r.Signals[signal.PrefillTime]/r.Signals[signal.PrefillFactor]), b.Prefill.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), b.Prefill.Deviation())
 			continue
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
@@ -69,11 +69,8 @@ func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
 	return grown, deviations
 }
 
-// slower is a growth of a time beyond what its load explains. What the extrapolation of the
-// expectation may be wrong by is no growth.
-func slower(growth, doubt, deviation float64) (grown, deviations float64) {
-	if growth > 0 {
-		growth = max(growth-(doubt-2*deviation), 0)
-	}
-	return growth, growth / deviation
+// slower is a growth of a time beyond what its load explains, less what the expectation may be
+// wrong by.
+func slower(growth, uncertainty, deviation float64) (grown, deviations float64) {
+	return max(growth-uncertainty, min(growth, 0)), growth / math.Hypot(deviation, uncertainty)
 }

@@ -8,38 +8,77 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// learn adds a reading to the baseline where nothing is wrong. Readings that look harmed
-// for less than the hold are learned later, as usual variation.
+// learn adds a reading to the baseline. What harm or a change that is not certain yet shows is
+// left out: latencies while there is harm, and what the factor of a change is seen by.
+// Readings are learned after the hold, so that the first ones of a change are left out, too.
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
-	switch {
-	case e.reported.Severity >= 2:
+	if raw != Healthy && raw != Degraded || !(r.elapsed > 0) {
 		e.unlearned = e.unlearned[:0]
+		return
+	}
+	if e.reported.Severity >= 2 {
 		e.relearn(settings, s, r, found, raw)
-		return
-	case raw != Healthy && raw != Degraded || e.backlog.over:
-		return
-	case !e.baseline.Ready():
-		if raw == Healthy && !found.suspect {
-			e.baseline.Learn(&r.Window, length, true, true)
-		}
-		return
+	} else {
+		e.next = nil
 	}
-	e.next = nil
+	harmed := e.reported.Severity >= 2 || found.suspect || e.backlog.over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
-		e.unlearned = append(e.unlearned, *r)
+		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
+	} else if harmed {
+		e.unlearned[n-1].harmed = true
 	}
-	for len(e.unlearned) > 0 && raw == Healthy && !found.suspect && r.At-e.unlearned[0].At > int64(settings.Hold)*int64(length) {
-		e.baseline.Learn(&e.unlearned[0].Window, length, e.changes[slowerSteps].score < suspicious, e.changes[slowerPrefills].score < suspicious)
+	hold := int64(settings.Hold) * int64(length)
+	if !e.baseline.Ready() {
+		hold = 0
+	}
+	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
+		except := e.unsure()
+		if harmed || e.unlearned[0].harmed {
+			for _, of := range latencies {
+				except[of] = true
+			}
+		}
+		e.baseline.Learn(&e.unlearned[0].Window, length, &except)
 		e.unlearned = slices.Delete(e.unlearned, 0, 1)
 	}
-	if most := 2 * settings.Hold; len(e.unlearned) > most {
-		e.unlearned = slices.Delete(e.unlearned, 0, len(e.unlearned)-most)
-	}
+}
+
+// unlearned is a reading that is not learned yet, and whether there was harm.
+type unlearned struct {
+	reading
+	harmed bool
+}
+
+// latencies are what is usual only without harm.
+var latencies = []signal.Signal{
+	signal.Running, signal.Waiting, signal.KVUtilization, signal.TimeToFirstToken, signal.InterTokenLatency, signal.QueueWait, signal.QueueTime,
+	signal.PrefillTime, signal.FirstTokenRate, signal.StepTime, signal.Preemptions, signal.ErrorRatio, signal.CorruptedRatio,
+	signal.FailedTransfers, signal.MissedRatio, signal.DroppedRatio, signal.GenerationRate,
 }
 
 // suspicious is the score from which on what may be a change is not learned.
 const suspicious = 2
+
+// unsure are the signals of factors that have changed, or may have.
+func (e *engine) unsure() (out signal.Set) {
+	for f := range numFactors {
+		if e.changes[f].score < suspicious {
+			continue
+		}
+		switch f {
+		case slowerSteps:
+			out[signal.StepFactor] = true
+		case slowerPrefills:
+			out[signal.PrefillFactor] = true
+		case fewerBlocks:
+			out[signal.KVPerToken], out[signal.KVPerComputed] = true, true
+		default:
+			out[wanders[f].of] = true
+		}
+	}
+	return out
+}
 
 // relearn makes a new level the baseline when it has been stable for long enough. Errors,
 // dropped requests, missed objectives and restarts never become usual. An engine that was
@@ -56,7 +95,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	if e.next == nil || !stable(signal.TimeToFirstToken) || !stable(signal.InterTokenLatency) {
 		e.next, e.nextSince = learn.NewBaseline(), r.At
 	}
-	e.next.Learn(&r.Window, settings.Window, true, true)
+	e.next.Learn(&r.Window, settings.Window, &signal.Set{})
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}

@@ -1,5 +1,11 @@
 package diagnose
 
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
 // backlog follows the requests that wait for room, and whether arrivals exceed what the
 // engine serves: for longer than two windows requests always wait, and at the end there are as many as
 // ever in them, but for a tenth. A burst that queues and drains as it must is no overload.
@@ -44,4 +50,49 @@ func (b *backlog) observe(at int64, waiting float64, window int64) {
 	case at-b.recent[0].at >= 2*window && waiting >= asLong*longest:
 		b.over = true
 	}
+}
+
+// backlogs are the queues that an engine would have with one factor as usual, by Lindley's
+// recursion: what was there, and what arrives, less what is served.
+type backlogs struct {
+	waiting float64
+	without [numFactors]float64
+}
+
+// observe adds a reading. by is as from capacity, seconds the time since the reading before.
+func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds float64) {
+	if !signal.Known(waiting) {
+		return
+	}
+	arrive, serve := signal.OrZero(r.Signals[signal.ArrivalRate]), signal.OrZero(r.Signals[signal.FirstTokenRate])
+	grown := waiting - q.waiting
+	for f := range numFactors {
+		change := grown
+		switch {
+		case by[f] == 0:
+		case f == moreArrivals:
+			change -= arrive * (1 - math.Exp(-by[f])) * seconds
+		default:
+			change -= serve * (math.Exp(by[f]) - 1) * seconds
+		}
+		q.without[f] = min(max(q.without[f]+change, 0), max(waiting, 0))
+	}
+	q.waiting = max(waiting, 0)
+}
+
+// shares are the parts of the queue that would not be there with a factor as usual. Together they
+// are at most 1.
+func (q *backlogs) shares(*reading) (out growths) {
+	if q.waiting < 1 {
+		return out
+	}
+	total := 0.0
+	for f := range numFactors {
+		out[f] = 1 - q.without[f]/q.waiting
+		total += out[f]
+	}
+	for f := range numFactors {
+		out[f] /= max(total, 1)
+	}
+	return out
 }

@@ -56,8 +56,9 @@ type missed struct {
 	// share is the share of observations that are certainly beyond the threshold. allowed
 	// is the share that the target allows.
 	share, allowed float64
-	// seen is the number of observations.
-	seen float64
+	// seen is the number of observations, undecided the share of them in the bucket that the
+	// threshold splits.
+	seen, undecided float64
 }
 
 // transfersFail reports whether a share of the KV transfers fails that matters.

@@ -94,11 +94,12 @@ type engine struct {
 	next      *learn.Baseline
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
-	unlearned []reading
+	unlearned []unlearned
 	// changes are the factors that have changed, harms the evidence of harm.
 	changes  [numFactors]change
 	harms    [numHarms]evidence
 	backlog  backlog
+	without  backlogs
 	progress progress
 	still    standstill
 	restarts  restarts

@@ -114,22 +114,25 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		c = e.changed(&grown)
 	}
 	if !r.doubtful {
-		e.backlog.observe(r.At, r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]), int64(settings.Window))
+		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
+		e.backlog.observe(r.At, waiting, int64(settings.Window))
+		e.without.observe(r, waiting, capacity(r, b, &c), windows*settings.Window.Seconds())
 	}
-	s.effects = newEffects(r, b, &c, e.backlog.over)
+	s.effects = newEffects(r, b, &c, e.backlog.over, e.without.shares(r))
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
-	if b.Ready() {
-		s.reference = Learned
-	} else {
-		// What is broken from the start is compared with documented limits.
-		first = max(first, signal.OrZero(r.Signals[signal.TimeToFirstToken])/defaultFirstToken)
-		gap = max(gap, signal.OrZero(r.Signals[signal.InterTokenLatency])/defaultTokenGap)
-		if first <= 1 {
-			first = 0
+	s.reference = Learned
+	// What is broken from the start is compared with documented limits.
+	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
+		s.reference = Defaults
+		if late := signal.OrZero(r.Signals[signal.TimeToFirstToken]) / defaultFirstToken; late > 1 {
+			first = max(first, late)
 		}
-		if gap <= 1 {
-			gap = 0
+	}
+	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
+		s.reference = Defaults
+		if late := signal.OrZero(r.Signals[signal.InterTokenLatency]) / defaultTokenGap; late > 1 {
+			gap = max(gap, late)
 		}
 	}
 	if r.FirstTokens < fewFirstTokens && !(r.waitingNow > 1) || r.elapsed == 0 {
@@ -184,7 +187,16 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	// come in groups, so that each counts for less.
 	p0 := worst.allowed
 	p1 := min(2*p0, (1+p0)/2)
-	hits := worst.share * worst.seen
+	share := worst.share
+	switch doubt := splitDoubt * worst.undecided; {
+	case share-doubt > p0:
+		share -= doubt
+	case share+doubt < p0:
+		share += doubt
+	default:
+		return // The buckets do not show whether it is missed.
+	}
+	hits := share * worst.seen
 	ratio := (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / grouped
 	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+0.5)
 	s.suspect = s.suspect || worst.share > worst.allowed
@@ -196,6 +208,9 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		s.tokenGap = s.tokenGap || in != collect.TimeToFirstToken && in != collect.QueueTime && in != collect.PrefillTime
 	}
 }
+
+// splitDoubt is the error of the estimate within the bucket that the threshold splits.
+const splitDoubt = 0.25
 
 // grouped is how many requests that miss an objective come together.
 const grouped = 3.0
@@ -214,7 +229,9 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
 			continue
 		}
-		one := missed{o.Name, o.Input, 1 - seen.Below(o.Threshold)/seen.Count, 1 - o.Target, seen.Count}
+		one := missed{o.Name, o.Input, 1 - seen.Below(o.Threshold)/seen.Count, 1 - o.Target, seen.Count, 0}
+		_, one.undecided = seen.Within(o.Threshold)
+		one.undecided /= seen.Count
 		request := one
 		if o.Input == collect.InterTokenLatency {
 			seen.Reset()

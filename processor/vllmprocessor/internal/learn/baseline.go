@@ -192,25 +192,28 @@ func (b *Baseline) Compare(w *Window) {
 	}
 }
 
-// Learn adds a window of some length in which nothing was wrong. A window that overlaps
-// the previous one teaches nothing new.
-func (b *Baseline) Learn(w *Window, length time.Duration, steps, prefills bool) {
+// Learn adds a window of some length, except for what is to be left out. A window that overlaps
+// the previous one teaches nothing new. The time of a step and that of a prefill
+// as functions of the load belong to the factors by which they take longer.
+func (b *Baseline) Learn(w *Window, length time.Duration, except *signal.Set) {
 	if w.At-b.Learned < int64(length) || !(w.FirstTokens >= LeastFirstTokens) {
 		return
 	}
 	b.Learned = w.At
 	b.Windows++
 	for s := range signal.Count {
-		b.Levels[s].learn(math.Log(w.Signals[s] + floor[s]))
+		if !except[s] {
+			b.Levels[s].learn(math.Log(w.Signals[s] + floor[s]))
+		}
 	}
 	sequences, tokens, prompt := w.StepLoad()
 	if !signal.Known(w.Signals[signal.ComputedTokens]) {
 		prompt = math.NaN() // The load is not known, only a bound of it.
 	}
-	if steps {
+	if !except[signal.StepFactor] {
 		b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
 	}
-	if own, others := w.PrefillLoad(); prefills {
+	if own, others := w.PrefillLoad(); !except[signal.PrefillFactor] {
 		b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)
 	}
 }

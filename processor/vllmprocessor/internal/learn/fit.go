@@ -26,6 +26,8 @@ type fit struct {
 	YY float64     `json:"yy"`
 
 	coefficients []float64
+	// precision is the inverse of their covariance.
+	precision [][]float64
 	// deviation is the standard deviation of the relative error.
 	deviation float64
 }
@@ -152,6 +154,26 @@ func (f *fit) Doubt(expected float64) float64 {
 	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
 }
 
+// Uncertainty is the standard deviation of the logarithm of an expected time that comes from the
+// coefficients: the farther the numbers are from those learned, the less is known. It is the predictive deviation of
+// Bayesian linear regression (Bishop, Pattern Recognition and Machine Learning, 3.3.2).
+func (f *fit) Uncertainty(xs ...float64) float64 {
+	y := f.Expect(xs...)
+	if !(y > 0) {
+		return math.NaN()
+	}
+	row := append([]float64{1}, xs...)
+	a := make([][]float64, len(f.precision))
+	for i := range a {
+		a[i] = append([]float64(nil), f.precision[i]...)
+	}
+	variance := 0.0
+	for i, z := range eliminate(a, append([]float64(nil), row...)) {
+		variance += row[i] * z
+	}
+	return math.Sqrt(max(variance, 0)) / y
+}
+
 // Part returns the contribution of one number to the expected time.
 func (f *fit) Part(i int, x float64) float64 {
 	if f.coefficients == nil {
@@ -185,6 +207,19 @@ func (f *fit) solve() {
 	free := make([]bool, k)
 	for i := range free {
 		free[i] = width[i] > 0
+	}
+	f.precision = make([][]float64, k)
+	noise := guessNoise * mean
+	for i := range k {
+		f.precision[i] = make([]float64, k)
+		for j := range k {
+			f.precision[i][j] = f.XX[i][j] / (noise * noise)
+		}
+		if width[i] > 0 {
+			f.precision[i][i] += 1 / (width[i] * width[i])
+		} else {
+			f.precision[i][i] += 1e12 / (noise * noise)
+		}
 	}
 	for range k {
 		f.ridge(guess, width, free, guessNoise*mean)
