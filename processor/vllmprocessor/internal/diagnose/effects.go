@@ -23,11 +23,15 @@ func effect(lost, usual, least float64) float64 {
 	return lost / max((harmRatio-1)*usual, least)
 }
 
-// changed are the growths of factors that have changed; the others are 0.
-func (e *engine) changed(g *growths) (out growths) {
+// changed are the growths of factors that have changed, beyond how they vary; the others are 0.
+func (e *engine) changed(g, deviations *growths) (out growths) {
 	for f := range numFactors {
-		if e.changes[f].on && g[f] > 0 {
-			out[f] = g[f]
+		if !e.changes[f].on || !(g[f] > 0) {
+			continue
+		}
+		out[f] = g[f]
+		if f != slowerSteps && f != slowerPrefills {
+			out[f] *= 1 - 1/max(deviations[f], 1)
 		}
 	}
 	return out
@@ -104,10 +108,10 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 	}
 	var by growths
 	work := r.Work()
-	now, _ := b.StepAt(work)
+	now, busy := b.StepAt(work)
 	if c[slowerSteps] > 0 {
 		// The loop of slow steps and the load that they cause is a part of it.
-		by[slowerSteps] = max(signal.OrZero(math.Log(r.Signals[signal.StepTime]/now)), c[slowerSteps])
+		by[slowerSteps] = looped(math.Log(r.Signals[signal.StepTime]/now), c[slowerSteps], busy)
 	}
 	for _, f := range workload {
 		if c[f] > 0 {
@@ -124,6 +128,13 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 	x.gap = measured - x.usualGap
 	c.attribute(&x.gapShares, r, by)
 	x.gapShares = failedTransfers(r, x.gapShares).whole()
+}
+
+// looped is by how much a slower engine makes a time longer, with the load that this causes: between the growth
+// at equal load and that growth for each round of the loop. beyond is the growth against the
+// fixed point, which holds for steady work only.
+func looped(beyond, atLoad, busy float64) float64 {
+	return max(atLoad, min(signal.OrZero(beyond), atLoad/(1-signal.OrZero(busy))))
 }
 
 // firstToken is about the time to the first token, by where it passes.
@@ -161,9 +172,9 @@ func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, floa
 	}
 	var by growths
 	work := r.Work()
-	now, _ := b.PrefillAt(work)
+	now, busy := b.PrefillAt(work)
 	if c[slowerPrefills] > 0 {
-		by[slowerPrefills] = max(signal.OrZero(math.Log(measured/now)), c[slowerPrefills])
+		by[slowerPrefills] = looped(math.Log(measured/now), c[slowerPrefills], busy)
 	}
 	for _, f := range workload {
 		if c[f] > 0 {

@@ -12,6 +12,7 @@ import (
 type backlog struct {
 	recent []waited
 	over   bool
+	since  int64
 }
 
 // waited is a sample of the queue, at in Unix nanoseconds.
@@ -30,7 +31,7 @@ const mostSamples = 120
 // observe adds a sample.
 func (b *backlog) observe(at int64, waiting float64, window int64) {
 	if !(waiting >= 1) {
-		b.recent, b.over = b.recent[:0], false
+		b.recent, b.over, b.since = b.recent[:0], false, 0
 		return
 	}
 	if len(b.recent) == mostSamples {
@@ -44,7 +45,12 @@ func (b *backlog) observe(at int64, waiting float64, window int64) {
 	for _, s := range b.recent {
 		longest = max(longest, s.waiting)
 	}
+	if b.since == 0 {
+		b.since = at
+	}
 	switch {
+	case at-b.since >= 5*window:
+		b.over = true
 	case waiting < shorter*longest:
 		b.over = false
 	case at-b.recent[0].at >= 2*window && waiting >= asLong*longest:
@@ -81,18 +87,25 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 }
 
 // shares are the parts of the queue that would not be there with a factor as usual. Together they
-// are at most 1.
-func (q *backlogs) shares(*reading) (out growths) {
-	if q.waiting < 1 {
-		return out
-	}
-	total := 0.0
+// are at most 1. A queue that comes and goes between scrapes is divided by the capacity that each
+// takes, as from capacity.
+func (q *backlogs) shares(by growths) (out growths) {
+	gone, weights := 0.0, 0.0
 	for f := range numFactors {
-		out[f] = 1 - q.without[f]/q.waiting
-		total += out[f]
+		part := 1.0
+		if q.waiting >= 1 {
+			part = 1 - q.without[f]/q.waiting
+		}
+		out[f] = part * by[f]
+		weights += out[f]
+		if by[f] > 0 {
+			gone += part
+		}
 	}
 	for f := range numFactors {
-		out[f] /= max(total, 1)
+		if weights > 0 {
+			out[f] *= min(gone, 1) / weights
+		}
 	}
 	return out
 }

@@ -111,14 +111,17 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		for f := range numFactors {
 			e.changes[f].observe(deviations[f], windows)
 		}
-		c = e.changed(&grown)
+		c = e.changed(&grown, &deviations)
 	}
+	var queues growths
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
 		e.backlog.observe(r.At, waiting, int64(settings.Window))
-		e.without.observe(r, waiting, capacity(r, b, &c), windows*settings.Window.Seconds())
+		by := capacity(r, b, &c)
+		e.without.observe(r, waiting, by, windows*settings.Window.Seconds())
+		queues = e.without.shares(by)
 	}
-	s.effects = newEffects(r, b, &c, e.backlog.over, e.without.shares(r))
+	s.effects = newEffects(r, b, &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
 	s.reference = Learned
@@ -164,7 +167,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		fmt.Printf(" obj=%s %.3f/%.3f\n", r.worst.name, r.worst.share, r.worst.allowed)
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
-	e.observeObjectives(settings, r, windows, &s)
+	e.observeObjectives(settings, r, windows, first >= 1 || gap >= 1, &s)
 	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
 	now := wrong >= harmfulErrors && wrong*r.finished >= leastErrors
 	s.errors = now
@@ -175,7 +178,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 }
 
 // observeObjectives collects the evidence that an objective is missed.
-func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, s *symptoms) {
+func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, changed bool, s *symptoms) {
 	if len(settings.Objectives) == 0 {
 		return
 	}
@@ -187,8 +190,11 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	// come in groups, so that each counts for less.
 	p0 := worst.allowed
 	p1 := min(2*p0, (1+p0)/2)
-	share := worst.share
-	switch doubt := splitDoubt * worst.undecided; {
+	share, together, doubt := worst.share, grouped, splitDoubt*worst.undecided
+	if changed {
+		together, doubt = 1, 0
+	}
+	switch {
 	case share-doubt > p0:
 		share -= doubt
 	case share+doubt < p0:
@@ -197,7 +203,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		return // The buckets do not show whether it is missed.
 	}
 	hits := share * worst.seen
-	ratio := (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / grouped
+	ratio := (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+0.5)
 	s.suspect = s.suspect || worst.share > worst.allowed
 	if e.harms[missedObjective].on {

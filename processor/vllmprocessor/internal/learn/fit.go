@@ -171,8 +171,11 @@ func (f *fit) Uncertainty(xs ...float64) float64 {
 	for i, z := range eliminate(a, append([]float64(nil), row...)) {
 		variance += row[i] * z
 	}
-	return math.Sqrt(max(variance, 0)) / y
+	return math.Hypot(math.Sqrt(max(variance, 0))/y, notLinear*math.Log(y/f.Mean()))
 }
+
+// notLinear is the error of a line per distance from the learned mean.
+const notLinear = 0.05
 
 // Part returns the contribution of one number to the expected time.
 func (f *fit) Part(i int, x float64) float64 {
