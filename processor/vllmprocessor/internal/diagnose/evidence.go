@@ -62,14 +62,14 @@ const (
 )
 
 // observe adds a reading: its growth in standard deviations.
-func (c *change) observe(deviations, windows float64) {
+func (c *change) observe(deviations, windows, at float64) {
 	if math.IsNaN(deviations) {
 		return
 	}
 	c.score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
-	c.score = min(max(c.score, 0), changedAt+remembers)
+	c.score = min(max(c.score, 0), at+remembers)
 	switch {
-	case c.score >= changedAt:
+	case c.score >= at:
 		c.on = true
 	case c.score <= 0:
 		c.on = false

@@ -55,12 +55,15 @@ func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
 			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), b.Step.Deviation())
 			continue
 		case slowerPrefills:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), b.Prefill.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), 2*b.Prefill.Deviation())
 			continue
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
 		case fewerBlocks:
 			grown[f] = min(b.Growth(&r.Window, signal.KVPerToken), b.Growth(&r.Window, signal.KVPerComputed))
+			if r.Signals[signal.KVUtilization] < 0.5 {
+				grown[f] = min(grown[f], 0)
+			}
 		default:
 			grown[f] = b.Growth(&r.Window, w.of)
 		}

@@ -109,7 +109,11 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if b.Ready() && r.FirstTokens >= fewFirstTokens {
 		grown, deviations := newGrowths(r, b)
 		for f := range numFactors {
-			e.changes[f].observe(deviations[f], windows)
+			at := changedAt
+			if f <= longerOutputs {
+				at = 8
+			}
+			e.changes[f].observe(deviations[f], windows, at)
 		}
 		c = e.changed(&grown, &deviations)
 	}
@@ -164,7 +168,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		for i := range e.harms {
 			fmt.Printf(" %.1f", e.harms[i].score)
 		}
-		fmt.Printf(" obj=%s %.3f/%.3f\n", r.worst.name, r.worst.share, r.worst.allowed)
+		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
 	e.observeObjectives(settings, r, windows, first >= 1 || gap >= 1, &s)
