@@ -30,8 +30,8 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 			continue
 		}
 		out[f] = g[f]
-		if f != slowerSteps && f != slowerPrefills {
-			out[f] *= 1 - 1/max(deviations[f], 1)
+		if f <= longerOutputs {
+			out[f] *= 1 - 2/max(deviations[f], 2)
 		}
 	}
 	return out
