@@ -196,18 +196,21 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	p1 := min(2*p0, (1+p0)/2)
 	share, together, doubt := worst.share, grouped, splitDoubt*worst.undecided
 	if changed {
-		together, doubt = 1, 0
+		together, doubt, p0, p1 = 1, 0, p0/2, p0
 	}
+	ratio := 0.0
 	switch {
 	case share-doubt > p0:
 		share -= doubt
 	case share+doubt < p0:
 		share += doubt
 	default:
-		return // The buckets do not show whether it is missed.
+		share = math.NaN() // The buckets do not show whether it is missed.
 	}
-	hits := share * worst.seen
-	ratio := (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
+	if signal.Known(share) {
+		hits := share * worst.seen
+		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
+	}
 	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+0.5)
 	s.suspect = s.suspect || worst.share > worst.allowed
 	if e.harms[missedObjective].on {
