@@ -29,6 +29,10 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 		if !e.changes[f].on || !(g[f] > 0) {
 			continue
 		}
+		if f == slowerPrefills && e.changes[slowerSteps].score < suspicious {
+			// What prompts come together varies. A slower engine is slower in all steps.
+			continue
+		}
 		out[f] = g[f]
 		if f <= longerOutputs {
 			out[f] *= 1 - 2/max(deviations[f], 2)

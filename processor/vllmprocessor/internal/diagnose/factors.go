@@ -47,15 +47,15 @@ var wanders = [numFactors]wander{
 }
 
 // newGrowths returns the growths of a reading, and each in standard deviations.
-func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
+func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations growths) {
 	for f := range numFactors {
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), b.Step.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), math.Hypot(signal.OrZero(b.Step.Uncertainty(r.StepLoad())), uneven*swing), b.Step.Deviation())
 			continue
 		case slowerPrefills:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), 2*b.Prefill.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), math.Hypot(signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), uneven*swing), 2*b.Prefill.Deviation())
 			continue
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
@@ -70,6 +70,28 @@ func newGrowths(r *reading, b *learn.Baseline) (grown, deviations growths) {
 		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
 	}
 	return grown, deviations
+}
+
+// uneven is the error of an expectation by means of a window in which the number of sequences changes by a factor of e.
+const uneven = 0.1
+
+// swings follows how much the number of sequences changes within a window.
+type swings []waited
+
+// observe adds the number at a time, and returns the logarithm of the largest by the smallest in the window.
+func (s *swings) observe(at int64, running float64, window int64) float64 {
+	if len(*s) == mostSamples {
+		*s = (*s)[1:]
+	}
+	*s = append(*s, waited{at, running})
+	for len(*s) > 2 && at-(*s)[1].at >= window {
+		*s = (*s)[1:]
+	}
+	least, most := math.Inf(1), 0.0
+	for _, one := range *s {
+		least, most = min(least, one.waiting), max(most, one.waiting)
+	}
+	return signal.OrZero(math.Log((most + 3) / (least + 3)))
 }
 
 // slower is a growth of a time beyond what its load explains, less what the expectation may be

@@ -100,6 +100,7 @@ type engine struct {
 	harms    [numHarms]evidence
 	backlog  backlog
 	without  backlogs
+	swings   swings
 	progress progress
 	still    standstill
 	restarts  restarts

@@ -106,8 +106,9 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		}
 	}
 	var c growths
+	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
 	if b.Ready() && r.FirstTokens >= fewFirstTokens {
-		grown, deviations := newGrowths(r, b)
+		grown, deviations := newGrowths(r, b, swing)
 		for f := range numFactors {
 			at := changedAt
 			if f <= longerOutputs {
@@ -156,7 +157,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if os.Getenv("DBG") != "" {
 		fmt.Printf("  t=%.1f rdy=%v", float64(r.At%(1e9*86400*7))/6e10-1440*4, b.Ready())
 		if b.Ready() && r.FirstTokens >= fewFirstTokens {
-			gg, dd := newGrowths(r, b)
+			gg, dd := newGrowths(r, b, swing)
 			for f := range numFactors {
 				if signal.Known(gg[f]) {
 					fmt.Printf(" %s=%.2f/%.1f/%.1f", [...]string{"arr", "prm", "cmp", "out", "acc", "blk", "stp", "pre", "fe", "def"}[f], gg[f], dd[f], e.changes[f].score)
