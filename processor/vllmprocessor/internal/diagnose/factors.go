@@ -52,10 +52,10 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), math.Hypot(signal.OrZero(b.Step.Uncertainty(r.StepLoad())), uneven*swing), b.Step.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
 			continue
 		case slowerPrefills:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), math.Hypot(signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), uneven*swing), 2*b.Prefill.Deviation())
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
 			continue
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
