@@ -14,8 +14,9 @@ type objective struct {
 }
 
 // allowed is the share of the observations that may exceed the threshold. It is rounded,
-// because 1 - 0.9 is less than 10 of 100.
-func (o objective) allowed() float64 { return math.Round((1-o.target)*1e12) / 1e12 }
+// because 1 - 0.9 is less than 10 of 100, and never 0, because what exceeds the threshold is
+// divided by it.
+func (o objective) allowed() float64 { return max(1, math.Round((1-o.target)*1e12)) / 1e12 }
 
 // measure is a time of which clients notice when it becomes longer.
 type measure int

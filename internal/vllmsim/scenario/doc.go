@@ -35,10 +35,10 @@ type Scenario struct {
 	// processor, for "vllmsim judge"; a server ignores both.
 	Interval  time.Duration
 	Processor map[string]any
-	// ProcessorAt is the file and the line of these settings.
-	ProcessorAt string
 	// Notes are sentences for the user, such as that a key has no effect.
 	Notes []string
+	// settings is where Processor is in the file; nil where it is not there.
+	settings *node
 }
 
 // Injection is one parameter of an entry of "changes". Times are in seconds.
@@ -83,6 +83,24 @@ func parse(path string, text []byte) (Scenario, error) {
 	}
 	s.noteCut(server.MaxModelLen())
 	return s, nil
+}
+
+// ProcessorAt returns the file and the line of a setting of the processor, by its keys. Elements
+// of lists have their numbers as keys. What is not in the file is where the nearest key above
+// it is.
+func (s *Scenario) ProcessorAt(keys ...string) string {
+	at := s.settings
+	if at == nil {
+		return s.Name
+	}
+	for _, key := range keys {
+		inner := at.child(key)
+		if inner == nil {
+			break
+		}
+		at = inner
+	}
+	return fmt.Sprintf("%s:%d", at.path, at.yaml.Line)
 }
 
 // Plan returns the changes and faults, a line each, in the order of their times.

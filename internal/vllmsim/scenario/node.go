@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,24 @@ func (n *node) mapping(fields ...field) error {
 		if value := values[f.name]; value != nil {
 			if err := f.read(value); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// child returns the value of a key, or the element of a list with this number; nil where there
+// is none.
+func (n *node) child(key string) *node {
+	for i, content := range n.yaml.Content {
+		switch n.yaml.Kind {
+		case yaml.MappingNode:
+			if i%2 == 0 && content.Value == key {
+				return &node{path: n.path, key: strings.TrimPrefix(n.key+"."+key, "."), yaml: n.yaml.Content[i+1]}
+			}
+		case yaml.SequenceNode:
+			if key == strconv.Itoa(i) {
+				return &node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: content}
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -49,7 +48,7 @@ func (s *Scenario) read(n *node) error {
 			return err
 		}},
 		settings("processor", func(n *node, all map[string]any) {
-			s.Processor, s.ProcessorAt = all, fmt.Sprintf("%s:%d", n.path, n.yaml.Line)
+			s.Processor, s.settings = all, n
 		}),
 		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},
