@@ -72,7 +72,7 @@ func play(ctx context.Context, story *Story, tape *tape) (*Played, error) {
 		return nil, err
 	}
 	objectives := objectivesOf(config)
-	out := &Played{Window: config.Window}
+	out := &Played{Window: config.Window, Notes: notesOn(config)}
 	for i := range s.Injections {
 		if s.Injections[i].Effect > 0 {
 			if err := seek(ctx, &s, i, objectives, out); err != nil {
