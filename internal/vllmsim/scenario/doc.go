@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
@@ -66,14 +64,11 @@ func Load(path string) (Scenario, error) {
 
 func parse(path string, text []byte) (Scenario, error) {
 	s := Scenario{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return s, fmt.Errorf("%s: not YAML: %w", path, err)
+	root, err := open(path, text)
+	if err != nil {
+		return s, err
 	}
-	if len(document.Content) != 1 {
-		return s, fmt.Errorf("%s: nothing in it", path)
-	}
-	if err := s.read(&node{path: path, yaml: document.Content[0]}); err != nil {
+	if err := s.read(root); err != nil {
 		return s, err
 	}
 	// The simulation checks conditions over several keys.

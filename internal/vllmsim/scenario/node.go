@@ -1,7 +1,10 @@
 package scenario
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -15,6 +18,53 @@ type node struct {
 	path string // Of the file.
 	key  string // With the keys above it, as in "workload.rate".
 	yaml *yaml.Node
+}
+
+// open reads a file, which has one document.
+func open(path string, text []byte) (*node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var first, second yaml.Node
+	err := decoder.Decode(&first)
+	if errors.Is(err, io.EOF) || (err == nil && len(first.Content) != 1) {
+		return nil, fmt.Errorf("%s: nothing in it", path)
+	}
+	if err == nil {
+		if err = decoder.Decode(&second); errors.Is(err, io.EOF) {
+			n := &node{path: path, yaml: first.Content[0]}
+			return n, n.check()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: not YAML: %w", path, err)
+	}
+	return nil, fmt.Errorf("%s:%d: a second document begins here: want one story in a file, without ---", path, second.Line)
+}
+
+// check refuses what no key can have. An alias could stand for much more than the file has.
+func (n *node) check() error {
+	switch n.yaml.Kind {
+	case yaml.AliasNode:
+		return n.errorf("aliases such as *%s are not supported; write the value itself", n.yaml.Value)
+	case yaml.SequenceNode:
+		return n.each((*node).check)
+	case yaml.MappingNode:
+		known := map[string]bool{}
+		for i := 0; i+1 < len(n.yaml.Content); i += 2 {
+			key := n.yaml.Content[i]
+			inner := n.value(key.Value, n.yaml.Content[i+1])
+			if key.Kind != yaml.ScalarNode {
+				return (&node{n.path, n.key, key}).errorf("want a name as the key")
+			}
+			if known[key.Value] {
+				return inner.errorf("this key stands here twice")
+			}
+			known[key.Value] = true
+			if err := inner.check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (n *node) errorf(format string, args ...any) error {
@@ -40,13 +90,7 @@ func (n *node) mapping(fields ...field) error {
 	values := map[string]*node{}
 	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
 		key := n.yaml.Content[i]
-		child := &node{path: n.path, key: key.Value, yaml: n.yaml.Content[i+1]}
-		if n.key != "" {
-			child.key = n.key + "." + key.Value
-		}
-		if values[key.Value] != nil {
-			return child.errorf("this key stands here twice")
-		}
+		child := n.value(key.Value, n.yaml.Content[i+1])
 		values[key.Value] = child
 		known := false
 		var names []string
@@ -68,19 +112,25 @@ func (n *node) mapping(fields ...field) error {
 	return nil
 }
 
+// value returns the place of the value of a key.
+func (n *node) value(key string, yaml *yaml.Node) *node {
+	return &node{path: n.path, key: strings.TrimPrefix(n.key+"."+key, "."), yaml: yaml}
+}
+
+// element returns the place of an element of a list.
+func (n *node) element(i int) *node {
+	return &node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: n.yaml.Content[i]}
+}
+
 // child returns the value of a key, or the element of a list with this number; nil where there
 // is none.
 func (n *node) child(key string) *node {
 	for i, content := range n.yaml.Content {
-		switch n.yaml.Kind {
-		case yaml.MappingNode:
-			if i%2 == 0 && content.Value == key {
-				return &node{path: n.path, key: strings.TrimPrefix(n.key+"."+key, "."), yaml: n.yaml.Content[i+1]}
-			}
-		case yaml.SequenceNode:
-			if key == strconv.Itoa(i) {
-				return &node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: content}
-			}
+		switch {
+		case n.yaml.Kind == yaml.MappingNode && i%2 == 0 && content.Value == key:
+			return n.value(key, n.yaml.Content[i+1])
+		case n.yaml.Kind == yaml.SequenceNode && key == strconv.Itoa(i):
+			return n.element(i)
 		}
 	}
 	return nil
@@ -101,8 +151,8 @@ func (n *node) each(read func(*node) error) error {
 	if n.yaml.Kind != yaml.SequenceNode {
 		return n.errorf("want a list")
 	}
-	for i, element := range n.yaml.Content {
-		if err := read(&node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: element}); err != nil {
+	for i := range n.yaml.Content {
+		if err := read(n.element(i)); err != nil {
 			return err
 		}
 	}

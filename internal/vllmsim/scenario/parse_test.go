@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -88,6 +87,16 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"unknown inner key":      {"about: x\nworkload:\n  rat: 1", "f.yaml:3: workload.rat: unknown key: want one of trace, traffic,"},
 		"a metric":               {whole20 + "changes: [{at: 1m, set: {num_requests_running: 5}}]", "changes[0].set.num_requests_running: unknown key: want one of clock,"},
 		"twice":                  {whole20 + "about: y", "f.yaml:4: about: this key stands here twice"},
+		"twice below":            {whole20 + "processor:\n  window: 1m\n  window: 2m", "f.yaml:6: processor.window: this key stands here twice"},
+		"twice in a list":        {whole20 + "processor: {objectives: [{name: a},\n {name: b, name: c}]}", "f.yaml:5: processor.objectives[1].name: this key stands here twice"},
+		"an alias":               {whole20 + "changes: &c []\nfaults: *c", "f.yaml:5: faults: aliases such as *c are not supported; write the value itself"},
+		"an alias in settings":   {whole20 + "processor: {a: &a {x: 1}, b: *a}", "f.yaml:4: processor.b: aliases such as *a are not supported"},
+		"an alias as a key":      {whole20 + "processor: {&a x: 1, *a : 2}", "f.yaml:4: processor: want a name as the key"},
+		"a merge":                {"a: &a {about: x}\n<<: *a", "f.yaml:2: <<: aliases such as *a are not supported"},
+		"a list as a key":        {whole20 + "processor: {[a]: 2}", "f.yaml:4: processor: want a name as the key"},
+		"a second document":      {whole20 + "---\nabout: y", "f.yaml:4: a second document begins here: want one story in a file, without ---"},
+		"an empty second one":    {whole20 + "---\n", "f.yaml:4: a second document begins here"},
+		"a wrong second one":     {whole20 + "---\na: [", "f.yaml: not YAML"},
 		"about missing":          {"length: 1m\nworkload: {rate: 1}", "f.yaml:1: about: missing"},
 		"about no text":          {"about: 1", "f.yaml:1: about: want text"},
 		"length missing":         {"about: x\nworkload: {rate: 1}", "length: missing"},
@@ -157,12 +166,12 @@ func FuzzReading(f *testing.F) {
 	}
 	f.Add([]byte(whole20 + "changes: [{at: 1m, engines: [.inf], set: {clock: *x}}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var document yaml.Node
-		if yaml.Unmarshal(text, &document) != nil || len(document.Content) != 1 {
+		root, err := open("f.yaml", text)
+		if err != nil {
 			return
 		}
 		var s Scenario
-		if err := s.read(&node{path: "f.yaml", yaml: document.Content[0]}); err != nil {
+		if err := s.read(root); err != nil {
 			require.Regexp(t, `^f\.yaml:\d+: `, err.Error())
 			return
 		}
