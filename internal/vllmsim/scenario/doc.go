@@ -5,6 +5,8 @@
 package scenario
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -73,6 +75,10 @@ func parse(path string, text []byte) (Scenario, error) {
 	}
 	// The simulation checks conditions over several keys.
 	server, err := vllmsim.New(s.Config)
+	if errors.Is(err, engine.ErrSmallCache) {
+		at := cmp.Or(root.child("kv_cache_tokens"), root.child("max_model_len"), root)
+		return s, at.errorf("%w; raise kv_cache_tokens, or lower max_model_len", err)
+	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
 	}

@@ -242,13 +242,25 @@ func span(name string, into *float64, least, most time.Duration) field {
 	}}
 }
 
-// shares are a list of numbers from 0 to 1.
-func shares(name string, into *[]float64) field {
+// shares are a list of numbers from 0 to 1, one for each of so many things. Where it is
+// not known how many there are, of is 0.
+func shares(name string, into *[]float64, of func() int, things string) field {
 	return field{name, func(n *node) error {
-		return n.each(func(n *node) error {
+		total := 0.0
+		err := n.each(func(n *node) error {
 			v, err := n.float(0, 1)
 			*into = append(*into, v)
+			total += v
 			return err
 		})
+		switch given, want := len(*into), of(); {
+		case err != nil || given == 0 || want == 0:
+			return err
+		case given != want:
+			return n.errorf("want a share for each of the %s, which are %d, not %d", things, want, given)
+		case total == 0:
+			return n.errorf("at least one must be above 0")
+		}
+		return nil
 	}}
 }

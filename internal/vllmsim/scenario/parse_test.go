@@ -127,17 +127,24 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"shares without servers": {whole20 + "server_shares: [1]", "f.yaml:1: server_shares: they go with servers"},
 		"share above 1":          {"server_shares: [0.5, 1.5]", "f.yaml:1: server_shares[1]: 1.5 is not between 0 and 1"},
 		"shares of other servers": {
-			whole20 + "servers: 3\nserver_shares: [0.5, 0.5]", "f.yaml: 2 shares for 3 servers",
+			whole20 + "servers: 3\nserver_shares: [0.5, 0.5]", "f.yaml:5: server_shares: want a share for each of the servers, which are 3, not 2",
 		},
 		"shares of nothing": {
-			whole20 + "servers: 2\nserver_shares: [0, 0]", "f.yaml: of the shares of the servers at least one must be above 0",
+			whole20 + "servers: 2\nserver_shares: [0, 0]", "f.yaml:5: server_shares: at least one must be above 0",
 		},
 		"shares of clusters": {
 			"about: x\nlength: 20m\nservers: 2\nserver_shares: [0.5, 0.5]\nworkload: {rate: 6, arrival_variation: 2}",
 			"f.yaml: shares of servers need a workload of independent arrivals",
 		},
 		"shares of other engines": {
-			whole20 + "engine_shares: [0.5, 0.5]", "f.yaml: 2 weights for 1 engines",
+			whole20 + "engine_shares: [0.5, 0.5]", "f.yaml:4: engine_shares: want a share for each of the engines, which are 1, not 2",
+		},
+		"shares of no engine": {whole20 + "engines: 2\nengine_shares: [0, 0]", "f.yaml:5: engine_shares: at least one must be above 0"},
+		"a cache for no request": {
+			whole20 + "kv_cache_tokens: 16", "f.yaml:4: kv_cache_tokens: a KV cache of 1 blocks of 16 tokens cannot hold one request of 16384 tokens; raise kv_cache_tokens, or lower max_model_len",
+		},
+		"requests for no cache": {
+			whole20 + "max_model_len: 1000000", "f.yaml:4: max_model_len: a KV cache of ",
 		},
 		"transfer without rate": {whole20 + "transfer: {share: 0.5}", "f.yaml: transfers need a rate"},
 		"restart within a wave": {
