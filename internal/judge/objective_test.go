@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -70,7 +69,7 @@ func TestTheThresholdOfGapsThatIsUsedIsNoted(t *testing.T) {
 		}
 	}
 	for _, bound := range engine.GapBounds {
-		assert.Empty(t, of(gaps, fmt.Sprint(time.Duration(math.Round(bound*1e9)))).Notes)
+		assert.Empty(t, of(gaps, time.Duration(math.Round(bound*1e9)).String()).Notes)
 	}
 	assert.Empty(t, of("vllm.request.time_per_output_token", "24ms").Notes)
 }

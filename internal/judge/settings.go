@@ -42,7 +42,7 @@ func (e settingError) keys() []string {
 	return strings.FieldsFunc(above+"."+unknown, func(r rune) bool { return strings.ContainsRune(":.[] ", r) })
 }
 
-var element = regexp.MustCompile("::([0-9]+)")
+var element = regexp.MustCompile(`::(\d+)`)
 
 // plain is an error of a configuration in one line, without what is about the decoder.
 func plain(err error) settingError {

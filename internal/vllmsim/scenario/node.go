@@ -31,7 +31,8 @@ func open(path string, text []byte) (*node, error) {
 	if err == nil {
 		if err = decoder.Decode(&second); errors.Is(err, io.EOF) {
 			n := &node{path: path, yaml: first.Content[0]}
-			return n, n.check()
+			err = n.check()
+			return n, err
 		}
 	}
 	if err != nil {
