@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +21,9 @@ what the processor reported, as JSON, a line each; then a summary. Notes are on 
 error. The status is 1 if a file could not be read or played; the others are played anyway.
 docs/reference/judging.md has the form of the lines, docs/reference/scenarios.md that of the files.`
 
-// judged is one file that was played, or the reason why it was not.
+// judged is the output of one file that was played, or the reason why there is none.
 type judged struct {
-	name   string
-	played *judge.Played
+	output []byte
 	notes  []string
 	err    error
 }
@@ -58,7 +57,6 @@ func judgeFiles(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	for i := range *parallel {
 		begin(i)
 	}
-	out := bufio.NewWriter(stdout)
 	failed := 0
 	for i := range files {
 		one := <-results[i]
@@ -67,12 +65,12 @@ func judgeFiles(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		}
 		switch {
 		case ctx.Err() != nil:
-			return errors.Join(errors.New("interrupted"), out.Flush())
+			return errors.New("interrupted")
 		case one.err != nil:
 			failed++
 			fmt.Fprintf(stderr, "vllmsim judge: %v\n", one.err)
 		default:
-			if err := writeJudged(out, &one); err != nil {
+			if _, err := stdout.Write(one.output); err != nil {
 				return fmt.Errorf("cannot write the result: %w", err)
 			}
 		}
@@ -98,20 +96,25 @@ func judgeFile(ctx context.Context, path string) judged {
 	if err != nil {
 		return judged{err: fmt.Errorf("%s: %w", path, err)}
 	}
-	return judged{name: sc.Name, played: played, notes: slices.Concat(sc.Notes, played.Notes)}
+	output, err := encode(sc.Name, played)
+	if err != nil {
+		return judged{err: fmt.Errorf("%s: cannot write the result: %w", path, err)}
+	}
+	return judged{output: output, notes: slices.Concat(sc.Notes, played.Notes)}
 }
 
-// writeJudged writes the lines of a file and its summary.
-func writeJudged(out *bufio.Writer, one *judged) error {
-	encoder := json.NewEncoder(out)
-	for i := range one.played.Lines {
-		if err := encoder.Encode(&one.played.Lines[i]); err != nil {
-			return err
+// encode returns the lines of a file and its summary.
+func encode(name string, played *judge.Played) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	for i := range played.Lines {
+		if err := encoder.Encode(&played.Lines[i]); err != nil {
+			return nil, err
 		}
 	}
-	summary := struct {
+	err := encoder.Encode(struct {
 		Scenario string        `json:"scenario"`
 		Summary  judge.Summary `json:"summary"`
-	}{one.name, one.played.Summary()}
-	return errors.Join(encoder.Encode(summary), out.Flush())
+	}{name, played.Summary()})
+	return out.Bytes(), err
 }

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 )
 
 const slowScenario = `
@@ -139,10 +143,13 @@ func TestJudgeNamesTheLineOfAMistake(t *testing.T) {
 		"processor: {windw: 1m}":              ":4: processor: unknown keys: windw",
 		"processor: {window: soon}":           `:4: processor: window: "soon" is not a duration`,
 		"processor:\n  pool: {intervall: 3s}": ":5: processor: pool: unknown keys: intervall",
-		"processor:\n  objectives: [{name: o, metric: nope, threshold: 1s, target: 0.9}]": `:5: processor: objective "o": the metric "nope" is not a histogram of latencies`,
-		"scrape_interval: 10m":                     ":4: scrape_interval: 10m0s is not between 1s and 5m0s",
-		"changes: [{at: 6m, set: {clock: 0.5}}]":   ":4: changes[0].at: 6m0s is not between 0s and 5m0s",
-		"changes:\n  - {at: 1m, set: {clok: 0.5}}": ":5: changes[0].set.clok: unknown key: want one of",
+		"processor:\n  objectives: [{name: o, metric: nope, threshold: 1s, target: 0.9}]":    `:5: processor: objectives[0]: objective "o": the metric nope is unknown; write one of vllm.time_to_first_token`,
+		"processor:\n  window: 1m\n  diagnosis:\n    hold: many":                             ":7: processor: diagnosis.hold: expected type 'int'",
+		"processor:\n  window: 1m\n  objectives:\n  - {name: a}\n  - name: b\n    metrik: x": ":9: processor: objectives[1]: unknown keys: metrik",
+		"processor:\n  window: 1m\n  windw: 1m":                                              ":6: processor: unknown keys: windw",
+		"scrape_interval: 10m":                                                               ":4: scrape_interval: 10m0s is not between 1s and 5m0s",
+		"changes: [{at: 6m, set: {clock: 0.5}}]":                                             ":4: changes[0].at: 6m0s is not between 0s and 5m0s",
+		"changes:\n  - {at: 1m, set: {clok: 0.5}}":                                           ":5: changes[0].set.clok: unknown key: want one of",
 	} {
 		file := writeScenario(t, "wrong", head+text+"\n")
 		var stdout, stderr bytes.Buffer
@@ -152,4 +159,28 @@ func TestJudgeNamesTheLineOfAMistake(t *testing.T) {
 		assert.Len(t, lines, 2, "%s", stderr.String())
 		assert.Contains(t, lines[0], "vllmsim judge: "+file+want)
 	}
+}
+
+// A collector refuses these as well.
+func TestJudgeRefusesImpossibleObjectives(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: a, threshold: 1s, target: 1":    `objective "a": the target 1 allows no single failure`,
+		"name: a, threshold: 1s, target: .nan": `objective "a": the target NaN is not a share`,
+		"name: a, threshold: 1s, target: 90":   `objective "a": the target 90 is a percentage; write the share 0.9`,
+		"name: a, threshold: 1s, target: 0":    `objective "a": the target is missing or 0`,
+		"name: a, threshold: 0s, target: 0.9":  `objective "a": the threshold is missing, is 0, or has no unit`,
+		"threshold: 1s, target: 0.9":           `an objective has no name`,
+	} {
+		file := writeScenario(t, "wrong", "about: x\nlength: 5m\nworkload: {rate: 5}\n"+
+			"processor:\n  objectives:\n    - {metric: vllm.time_to_first_token, "+text+"}\n")
+		code, lines, stderr := judgeAll(t, file)
+		assert.Equal(t, 1, code)
+		assert.Empty(t, lines)
+		assert.Contains(t, stderr, file+":6: processor: objectives[0]: "+want)
+	}
+}
+
+func TestResultsThatJSONDoesNotHaveAreAnError(t *testing.T) {
+	_, err := encode("x", &judge.Played{Window: time.Minute, Lines: []judge.Line{{Effect: math.NaN()}}})
+	assert.ErrorContains(t, err, "NaN")
 }

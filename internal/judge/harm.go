@@ -6,6 +6,7 @@ type sum struct {
 	firstToken       float64
 	decoding, tokens float64
 	complete         float64
+	unended          float64
 	over, of         []float64
 }
 
@@ -17,6 +18,9 @@ func (m *sum) add(s *seen) {
 	m.tokens += s.tokens
 	if s.complete {
 		m.complete++
+	}
+	if s.unended {
+		m.unended++
 	}
 	if m.over == nil {
 		m.over, m.of = make([]float64, len(s.over)), make([]float64, len(s.over))

@@ -28,8 +28,13 @@ type Line struct {
 	Also []string `json:"also,omitempty"`
 	// Pool is what was reported about the pool, where the processor has pools.
 	Pool *Pool `json:"pool,omitempty"`
+	// Unended is, in a harmful minute, the share of its requests that had not ended ten
+	// minutes after the story also in a run without a cause. They count with their age in all
+	// runs, so that the shares of TrueCauses are too small for injected causes and too large
+	// for demand.
+	Unended float64 `json:"unended,omitempty"`
 	// open is whether the server may be harmed or not: scrapes fail, or fewer requests of an
-	// engine count than are judged and a cause was injected before.
+	// engine count than are judged, and a cause was injected before or arrivals exceed capacity.
 	open bool
 	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
 	// part of the output.

@@ -72,7 +72,7 @@ func play(ctx context.Context, story *Story, tape *tape) (*Played, error) {
 		return nil, err
 	}
 	objectives := objectivesOf(config)
-	out := &Played{Window: config.Window}
+	out := &Played{Window: config.Window, Notes: notesOn(config)}
 	for i := range s.Injections {
 		if s.Injections[i].Effect > 0 {
 			if err := seek(ctx, &s, i, objectives, out); err != nil {
@@ -218,15 +218,12 @@ func (p *player) minute(n int, end float64) error {
 // judge adds what is true.
 func (p *player) judge() {
 	var tokens []float64
-	for i, one := range p.servers {
+	for _, one := range p.servers {
 		tokens = append(tokens, one.truth.tokens())
-		if n := one.truth.join.dropped; n > 0 {
-			p.out.Notes = append(p.out.Notes, fmt.Sprintf("server %d: %d requests were not compared, because it fell more than %d requests "+
-				"behind what it would have served without the injections; minutes without enough requests are not judged", i, n, mostOpen))
-		}
 	}
 	for i := range p.out.Lines {
 		line := &p.out.Lines[i]
 		p.servers[line.Server].truth.fill(line, tokens[line.Server])
 	}
+	p.out.Notes = append(p.out.Notes, p.notes()...)
 }

@@ -2,13 +2,10 @@ package judge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -32,46 +29,6 @@ type diagnosis struct {
 
 // begin is when stories begin: a Monday.
 var begin = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
-
-// configure returns the processor's configuration with the settings of a story.
-func configure(settings map[string]any) (*vllmprocessor.Config, error) {
-	config := vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config)
-	if err := confmap.NewFromStringMap(settings).Unmarshal(config); err != nil {
-		return nil, fmt.Errorf("processor: %w", plain(err))
-	}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("processor: %w", err)
-	}
-	return config, nil
-}
-
-// plain is an error of the decoder in one line, without what is about the decoder.
-func plain(err error) error {
-	var out []string
-	within := ""
-	for line := range strings.Lines(err.Error()) {
-		line = strings.TrimSpace(line)
-		if key, _, is := strings.Cut(line, " decoding failed due to"); is {
-			key = strings.Trim(key, "'")
-			within = max(within, key) // The outer ones have none.
-			continue
-		}
-		if line == "" || strings.HasSuffix(line, "error(s):") {
-			continue
-		}
-		if _, keys, is := strings.Cut(line, "has invalid keys: "); is {
-			line = "unknown keys: " + keys
-		}
-		out = append(out, strings.TrimPrefix(line, "'' "))
-	}
-	if len(out) == 0 {
-		return err
-	}
-	if within != "" {
-		within += ": "
-	}
-	return errors.New(within + strings.Join(out, "; "))
-}
 
 func newDiagnosis(ctx context.Context, config *vllmprocessor.Config) (*diagnosis, error) {
 	d := &diagnosis{clock: &clock{now: begin}, config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}

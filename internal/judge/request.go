@@ -22,8 +22,9 @@ type seen struct {
 	// decoding is the time after the first token, and tokens the number of further tokens.
 	// Their quotient is the wait of a client per token, also with speculation.
 	decoding, tokens float64
-	// complete is a complete answer with uncorrupted content.
-	complete, refused bool
+	// complete is a complete answer with uncorrupted content, or one that may still become
+	// it: unended, a late answer is not lost.
+	complete, unended, refused bool
 	// over and of count, for each objective, observations beyond the threshold and all.
 	over, of []float64
 	// prompt, cached and output are tokens.
@@ -110,7 +111,8 @@ func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 			s.tokens++
 		}
 	}
-	s.complete = (o.End == engine.EndStop || o.End == engine.EndLength) && !o.Corrupted
+	s.unended = o.End == engine.EndNone
+	s.complete = (o.End == engine.EndStop || o.End == engine.EndLength || s.unended) && !o.Corrupted
 	if len(r.objectives) > 0 {
 		s.measure(r.objectives, o, o.Ended-arrived, waits)
 	}

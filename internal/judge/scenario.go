@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
@@ -10,7 +11,9 @@ import (
 // FromScenario returns the story of a scenario file. Errors name the file.
 func FromScenario(sc *scenario.Scenario) (*Story, error) {
 	if err := checkProcessor(sc.Processor); err != nil {
-		return nil, fmt.Errorf("%s: %w", sc.ProcessorAt, err)
+		var wrong settingError
+		_ = errors.As(err, &wrong)
+		return nil, fmt.Errorf("%s: %w", sc.ProcessorAt(wrong.keys()...), err)
 	}
 	cfg := sc.Config
 	cfg.Dialect, cfg.Version = dialect, ShownVersion

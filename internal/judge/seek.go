@@ -94,10 +94,7 @@ func seek(ctx context.Context, s *Story, i int, objectives []objective, out *Pla
 	if !can {
 		return fmt.Errorf("injection of %s at %v s: no value of it does more or less harm; give its value", in.Parameter, in.At)
 	}
-	server := 0
-	if len(in.Servers) > 0 {
-		server = slices.Min(in.Servers)
-	}
+	server := soughtOn(in)
 	name := searchName(s, server, in, objectives)
 	searches.mu.Lock()
 	result, known := searches.by[name]
@@ -124,19 +121,12 @@ func seek(ctx context.Context, s *Story, i int, objectives []objective, out *Pla
 	return nil
 }
 
-// note says where a search did not find what was asked for.
-func (r *found) note(in *Injection) string {
-	switch ratio := r.got / in.Effect; {
-	case r.few:
-		return fmt.Sprintf("the value of %s was not sought: %d requests arrive while it is in force, and %d are needed; %.6g was taken",
-			in.Parameter, r.requests, leastInAMean, r.value)
-	case r.got == 0:
-		return fmt.Sprintf("no value of %s was found that does harm; the last that was tried, %.6g, was taken", in.Parameter, r.value)
-	case ratio < 1/sparse || ratio > sparse:
-		return fmt.Sprintf("no value of %s was found whose harm is %g times the bar; the nearest is %.6g, whose harm is %.3g times the bar",
-			in.Parameter, in.Effect, r.value, r.got)
+// soughtOn returns the first server that an injection is about.
+func soughtOn(in *Injection) int {
+	if len(in.Servers) == 0 {
+		return 0
 	}
-	return ""
+	return slices.Min(in.Servers)
 }
 
 // searchName is equal for searches with equal results. It is of what the story has and not of

@@ -97,8 +97,8 @@ func TestTheSearchForMoreTrafficIsBounded(t *testing.T) {
 		Name: "bounded", Servers: []engine.Config{chatServer(9, 1)}, Length: 4 * time.Minute,
 		Injections: []Injection{{Parameter: engine.ParamArrivalRate, Effect: 10, At: 60, Until: 120}},
 		Processor: map[string]any{"objectives": []any{
-			map[string]any{"name": "first", "metric": "vllm.time_to_first_token", "threshold": "1h", "target": 0.9},
-			map[string]any{"name": "gap", "metric": "vllm.inter_token_latency", "threshold": "1h", "target": 0.9},
+			map[string]any{"name": "first", "metric": "vllm.time_to_first_token", "threshold": "40m", "target": 0.9},
+			map[string]any{"name": "gap", "metric": "vllm.inter_token_latency", "threshold": "10s", "target": 0.9},
 		}},
 	})
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 // Summary counts the lines and the alarms of a story.
 type Summary struct {
 	// Minutes counts those of each server. Judged are those with enough requests, Harmful
-	// those with harm; of these Reported had an alarm, Right the true cause as the primary
-	// one, and TopTwo the true cause among the first two.
+	// those with harm; of these Reported had an alarm or was asleep where that is true, Right
+	// the true cause as the primary one, and TopTwo the true cause among the first two.
 	Minutes  int `json:"minutes"`
 	Judged   int `json:"judged"`
 	Harmful  int `json:"harmful"`
@@ -28,7 +28,8 @@ type Summary struct {
 	AlarmsNotJudged   int `json:"alarms_not_judged"`
 	// HealthyHours are those of minutes in which an alarm is one without harm: there was no
 	// harm in them nor in the minute before, no scrape failed in them nor in the window before,
-	// and each engine was judged or nothing was injected yet.
+	// and each engine was judged, or nothing was injected yet and arrivals did not exceed
+	// capacity.
 	HealthyHours float64 `json:"healthy_hours"`
 	// Sought is what was found for each effect.
 	Sought []Sought `json:"sought"`
@@ -76,7 +77,10 @@ func (p *Played) Summary() Summary {
 			s.Judged++
 		}
 		if !l.Harmful {
-			delete(since, l.Server)
+			if !l.open {
+				// Otherwise it is not known that the harm has ended.
+				delete(since, l.Server)
+			}
 			continue
 		}
 		s.Harmful++
@@ -84,7 +88,8 @@ func (p *Played) Summary() Summary {
 		if _, goes := since[l.Server]; !goes {
 			since[l.Server] = l.Minute
 		}
-		if l.Severity < warning {
+		// A server sleeps on command: that is reported, but it is not an alarm.
+		if slept := l.Condition == asleep && slices.Contains(l.True(), asleep); l.Severity < warning && !slept {
 			continue
 		}
 		s.Reported++

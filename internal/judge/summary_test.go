@@ -60,3 +60,33 @@ func TestMinutesWhoseHarmIsNotKnownAreOpen(t *testing.T) {
 	assert.Equal(t, []int{10, 11, 12}, open[1])
 	assert.Equal(t, []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, open[0], "from the injection on")
 }
+
+// A minute in which harm cannot be known does not end a stretch of harm, and a server that
+// sleeps while clients wait is reported by its condition.
+func TestASummaryCountsWhatIsKnown(t *testing.T) {
+	harmful := Line{Requests: 300, Harmful: true, Effect: 3, TrueCauses: map[string]float64{"slow_steps": 1}}
+	unknown := Line{Requests: 3, open: true}
+	reported := harmful
+	reported.Severity = warning
+	asleep := Line{Requests: 300, Harmful: true, Effect: 3, TrueCauses: map[string]float64{"asleep": 1}, Condition: "asleep"}
+	lines := []Line{harmful, unknown, reported, {Requests: 300}, asleep}
+	for i := range lines {
+		lines[i].Minute = i
+	}
+	s := (&Played{Window: time.Minute, Lines: lines}).Summary()
+	assert.Equal(t, []float64{2, 0}, s.DelayWindows, "reported in the third minute of the stretch")
+	assert.Equal(t, []int{3, 2, 1, 1}, []int{s.Harmful, s.Reported, s.Right, s.TopTwo})
+}
+
+// Where too much arrives for the server, a minute with few requests is not healthy.
+func TestAMinuteOfOverloadWithFewRequestsIsOpen(t *testing.T) {
+	cfg := overloaded(0.3)
+	cfg.MaxSeqs, cfg.MaxModelLen = 1, 16384
+	cfg.Workload.Output = engine.Lengths{Median: 3000, Sigma: 0.1}
+	played, err := Play(t.Context(), &Story{Name: "few", Servers: []engine.Config{cfg}, Length: 15 * time.Minute})
+	require.NoError(t, err)
+	for _, line := range played.Lines[5:14] {
+		assert.Less(t, line.Requests, leastInAMean+10)
+		assert.True(t, line.open || line.Harmful, "%+v", line)
+	}
+}

@@ -224,6 +224,11 @@ func (t *truth) fill(line *Line, tokens float64) {
 	}
 	maps.DeleteFunc(line.TrueCauses, func(_ string, share float64) bool { return share < leastShare })
 	line.Also = t.also(line, a, w, tokens)
+	for i := range v.of.in {
+		if one := &v.of.in[i]; i != actual {
+			line.Unended = max(line.Unended, round(quotient(one.unended, one.requests)))
+		}
+	}
 }
 
 // open reports whether it is not known that a minute without harm is healthy. judged is
@@ -235,7 +240,15 @@ func (t *truth) open(line *Line, judged bool) bool {
 			return true
 		}
 	}
-	return !judged && slices.ContainsFunc(t.story.Injections, func(in Injection) bool {
+	if judged {
+		return false
+	}
+	for i := range t.queues.of {
+		if t.queues.exceeded(i, from, to) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.story.Injections, func(in Injection) bool {
 		return in.At < to && CauseOf(in.Parameter) != "" && (len(in.Servers) == 0 || slices.Contains(in.Servers, line.Server))
 	})
 }

@@ -150,6 +150,9 @@ const (
 // maxEngines is the greatest number of engines of a server.
 const maxEngines = 64
 
+// ErrSmallCache is in the error about a KV cache that is too small for the longest request.
+var ErrSmallCache = errors.New("cannot hold one request")
+
 // withDefaults completes the configuration and checks it.
 func (c Config) withDefaults() (Config, error) {
 	for _, n := range []struct {
@@ -198,8 +201,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxModelLen < 16:
 		return c, fmt.Errorf("model length %d is below 16", c.MaxModelLen)
 	case c.Blocks <= c.longest():
-		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens cannot hold one request of %d tokens",
-			c.Blocks, c.BlockSize, c.MaxModelLen)
+		return c, fmt.Errorf("a KV cache of %d blocks of %d tokens %w of %d tokens", c.Blocks, c.BlockSize, ErrSmallCache, c.MaxModelLen)
 	case !(c.HostUptime >= 0 && !math.IsInf(c.HostUptime, 1)):
 		return c, fmt.Errorf("uptime of the host %v s is below 0 or infinite", c.HostUptime)
 	case !(c.FollowBlocks >= 0 && c.FollowBlocks <= 1):

@@ -5,14 +5,14 @@
 package scenario
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -35,10 +35,10 @@ type Scenario struct {
 	// processor, for "vllmsim judge"; a server ignores both.
 	Interval  time.Duration
 	Processor map[string]any
-	// ProcessorAt is the file and the line of these settings.
-	ProcessorAt string
 	// Notes are sentences for the user, such as that a key has no effect.
 	Notes []string
+	// settings is where Processor is in the file; nil where it is not there.
+	settings *node
 }
 
 // Injection is one parameter of an entry of "changes". Times are in seconds.
@@ -66,23 +66,42 @@ func Load(path string) (Scenario, error) {
 
 func parse(path string, text []byte) (Scenario, error) {
 	s := Scenario{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return s, fmt.Errorf("%s: not YAML: %w", path, err)
+	root, err := open(path, text)
+	if err != nil {
+		return s, err
 	}
-	if len(document.Content) != 1 {
-		return s, fmt.Errorf("%s: nothing in it", path)
-	}
-	if err := s.read(&node{path: path, yaml: document.Content[0]}); err != nil {
+	if err := s.read(root); err != nil {
 		return s, err
 	}
 	// The simulation checks conditions over several keys.
 	server, err := vllmsim.New(s.Config)
+	if errors.Is(err, engine.ErrSmallCache) {
+		at := cmp.Or(root.child("kv_cache_tokens"), root.child("max_model_len"), root)
+		return s, at.errorf("%w; raise kv_cache_tokens, or lower max_model_len", err)
+	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
 	}
 	s.noteCut(server.MaxModelLen())
 	return s, nil
+}
+
+// ProcessorAt returns the file and the line of a setting of the processor, by its keys. Elements
+// of lists have their numbers as keys. What is not in the file is where the nearest key above
+// it is.
+func (s *Scenario) ProcessorAt(keys ...string) string {
+	at := s.settings
+	if at == nil {
+		return s.Name
+	}
+	for _, key := range keys {
+		inner := at.child(key)
+		if inner == nil {
+			break
+		}
+		at = inner
+	}
+	return fmt.Sprintf("%s:%d", at.path, at.yaml.Line)
 }
 
 // Plan returns the changes and faults, a line each, in the order of their times.

@@ -1,8 +1,12 @@
 package scenario
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +18,54 @@ type node struct {
 	path string // Of the file.
 	key  string // With the keys above it, as in "workload.rate".
 	yaml *yaml.Node
+}
+
+// open reads a file, which has one document.
+func open(path string, text []byte) (*node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var first, second yaml.Node
+	err := decoder.Decode(&first)
+	if errors.Is(err, io.EOF) || (err == nil && len(first.Content) != 1) {
+		return nil, fmt.Errorf("%s: nothing in it", path)
+	}
+	if err == nil {
+		if err = decoder.Decode(&second); errors.Is(err, io.EOF) {
+			n := &node{path: path, yaml: first.Content[0]}
+			err = n.check()
+			return n, err
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: not YAML: %w", path, err)
+	}
+	return nil, fmt.Errorf("%s:%d: a second document begins here: want one story in a file, without ---", path, second.Line)
+}
+
+// check refuses what no key can have. An alias could stand for much more than the file has.
+func (n *node) check() error {
+	switch n.yaml.Kind {
+	case yaml.AliasNode:
+		return n.errorf("aliases such as *%s are not supported; write the value itself", n.yaml.Value)
+	case yaml.SequenceNode:
+		return n.each((*node).check)
+	case yaml.MappingNode:
+		known := map[string]bool{}
+		for i := 0; i+1 < len(n.yaml.Content); i += 2 {
+			key := n.yaml.Content[i]
+			inner := n.value(key.Value, n.yaml.Content[i+1])
+			if key.Kind != yaml.ScalarNode {
+				return (&node{n.path, n.key, key}).errorf("want a name as the key")
+			}
+			if known[key.Value] {
+				return inner.errorf("this key stands here twice")
+			}
+			known[key.Value] = true
+			if err := inner.check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (n *node) errorf(format string, args ...any) error {
@@ -39,13 +91,7 @@ func (n *node) mapping(fields ...field) error {
 	values := map[string]*node{}
 	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
 		key := n.yaml.Content[i]
-		child := &node{path: n.path, key: key.Value, yaml: n.yaml.Content[i+1]}
-		if n.key != "" {
-			child.key = n.key + "." + key.Value
-		}
-		if values[key.Value] != nil {
-			return child.errorf("this key stands here twice")
-		}
+		child := n.value(key.Value, n.yaml.Content[i+1])
 		values[key.Value] = child
 		known := false
 		var names []string
@@ -67,6 +113,30 @@ func (n *node) mapping(fields ...field) error {
 	return nil
 }
 
+// value returns the place of the value of a key.
+func (n *node) value(key string, yaml *yaml.Node) *node {
+	return &node{path: n.path, key: strings.TrimPrefix(n.key+"."+key, "."), yaml: yaml}
+}
+
+// element returns the place of an element of a list.
+func (n *node) element(i int) *node {
+	return &node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: n.yaml.Content[i]}
+}
+
+// child returns the value of a key, or the element of a list with this number; nil where there
+// is none.
+func (n *node) child(key string) *node {
+	for i, content := range n.yaml.Content {
+		switch {
+		case n.yaml.Kind == yaml.MappingNode && i%2 == 0 && content.Value == key:
+			return n.value(key, n.yaml.Content[i+1])
+		case n.yaml.Kind == yaml.SequenceNode && key == strconv.Itoa(i):
+			return n.element(i)
+		}
+	}
+	return nil
+}
+
 // keys are those of a mapping.
 func (n *node) keys() (out []string) {
 	if n.yaml.Kind == yaml.MappingNode {
@@ -82,8 +152,8 @@ func (n *node) each(read func(*node) error) error {
 	if n.yaml.Kind != yaml.SequenceNode {
 		return n.errorf("want a list")
 	}
-	for i, element := range n.yaml.Content {
-		if err := read(&node{path: n.path, key: fmt.Sprintf("%s[%d]", n.key, i), yaml: element}); err != nil {
+	for i := range n.yaml.Content {
+		if err := read(n.element(i)); err != nil {
 			return err
 		}
 	}
@@ -173,13 +243,25 @@ func span(name string, into *float64, least, most time.Duration) field {
 	}}
 }
 
-// shares are a list of numbers from 0 to 1.
-func shares(name string, into *[]float64) field {
+// shares are a list of numbers from 0 to 1, one for each of so many things. Where it is
+// not known how many there are, of is 0.
+func shares(name string, into *[]float64, of func() int, things string) field {
 	return field{name, func(n *node) error {
-		return n.each(func(n *node) error {
+		total := 0.0
+		err := n.each(func(n *node) error {
 			v, err := n.float(0, 1)
 			*into = append(*into, v)
+			total += v
 			return err
 		})
+		switch given, want := len(*into), of(); {
+		case err != nil || given == 0 || want == 0:
+			return err
+		case given != want:
+			return n.errorf("want a share for each of the %s, which are %d, not %d", things, want, given)
+		case total == 0:
+			return n.errorf("at least one must be above 0")
+		}
+		return nil
 	}}
 }

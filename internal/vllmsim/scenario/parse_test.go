@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -88,6 +87,16 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"unknown inner key":      {"about: x\nworkload:\n  rat: 1", "f.yaml:3: workload.rat: unknown key: want one of trace, traffic,"},
 		"a metric":               {whole20 + "changes: [{at: 1m, set: {num_requests_running: 5}}]", "changes[0].set.num_requests_running: unknown key: want one of clock,"},
 		"twice":                  {whole20 + "about: y", "f.yaml:4: about: this key stands here twice"},
+		"twice below":            {whole20 + "processor:\n  window: 1m\n  window: 2m", "f.yaml:6: processor.window: this key stands here twice"},
+		"twice in a list":        {whole20 + "processor: {objectives: [{name: a},\n {name: b, name: c}]}", "f.yaml:5: processor.objectives[1].name: this key stands here twice"},
+		"an alias":               {whole20 + "changes: &c []\nfaults: *c", "f.yaml:5: faults: aliases such as *c are not supported; write the value itself"},
+		"an alias in settings":   {whole20 + "processor: {a: &a {x: 1}, b: *a}", "f.yaml:4: processor.b: aliases such as *a are not supported"},
+		"an alias as a key":      {whole20 + "processor: {&a x: 1, *a : 2}", "f.yaml:4: processor: want a name as the key"},
+		"a merge":                {"a: &a {about: x}\n<<: *a", "f.yaml:2: <<: aliases such as *a are not supported"},
+		"a list as a key":        {whole20 + "processor: {[a]: 2}", "f.yaml:4: processor: want a name as the key"},
+		"a second document":      {whole20 + "---\nabout: y", "f.yaml:4: a second document begins here: want one story in a file, without ---"},
+		"an empty second one":    {whole20 + "---\n", "f.yaml:4: a second document begins here"},
+		"a wrong second one":     {whole20 + "---\na: [", "f.yaml: not YAML"},
 		"about missing":          {"length: 1m\nworkload: {rate: 1}", "f.yaml:1: about: missing"},
 		"about no text":          {"about: 1", "f.yaml:1: about: want text"},
 		"length missing":         {"about: x\nworkload: {rate: 1}", "length: missing"},
@@ -118,17 +127,24 @@ func TestMistakesAreReportedWithFileLineAndKey(t *testing.T) {
 		"shares without servers": {whole20 + "server_shares: [1]", "f.yaml:1: server_shares: they go with servers"},
 		"share above 1":          {"server_shares: [0.5, 1.5]", "f.yaml:1: server_shares[1]: 1.5 is not between 0 and 1"},
 		"shares of other servers": {
-			whole20 + "servers: 3\nserver_shares: [0.5, 0.5]", "f.yaml: 2 shares for 3 servers",
+			whole20 + "servers: 3\nserver_shares: [0.5, 0.5]", "f.yaml:5: server_shares: want a share for each of the servers, which are 3, not 2",
 		},
 		"shares of nothing": {
-			whole20 + "servers: 2\nserver_shares: [0, 0]", "f.yaml: of the shares of the servers at least one must be above 0",
+			whole20 + "servers: 2\nserver_shares: [0, 0]", "f.yaml:5: server_shares: at least one must be above 0",
 		},
 		"shares of clusters": {
 			"about: x\nlength: 20m\nservers: 2\nserver_shares: [0.5, 0.5]\nworkload: {rate: 6, arrival_variation: 2}",
 			"f.yaml: shares of servers need a workload of independent arrivals",
 		},
 		"shares of other engines": {
-			whole20 + "engine_shares: [0.5, 0.5]", "f.yaml: 2 weights for 1 engines",
+			whole20 + "engine_shares: [0.5, 0.5]", "f.yaml:4: engine_shares: want a share for each of the engines, which are 1, not 2",
+		},
+		"shares of no engine": {whole20 + "engines: 2\nengine_shares: [0, 0]", "f.yaml:5: engine_shares: at least one must be above 0"},
+		"a cache for no request": {
+			whole20 + "kv_cache_tokens: 16", "f.yaml:4: kv_cache_tokens: a KV cache of 1 blocks of 16 tokens cannot hold one request of 16384 tokens; raise kv_cache_tokens, or lower max_model_len",
+		},
+		"requests for no cache": {
+			whole20 + "max_model_len: 1000000", "f.yaml:4: max_model_len: a KV cache of ",
 		},
 		"transfer without rate": {whole20 + "transfer: {share: 0.5}", "f.yaml: transfers need a rate"},
 		"restart within a wave": {
@@ -157,12 +173,12 @@ func FuzzReading(f *testing.F) {
 	}
 	f.Add([]byte(whole20 + "changes: [{at: 1m, engines: [.inf], set: {clock: *x}}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var document yaml.Node
-		if yaml.Unmarshal(text, &document) != nil || len(document.Content) != 1 {
+		root, err := open("f.yaml", text)
+		if err != nil {
 			return
 		}
 		var s Scenario
-		if err := s.read(&node{path: "f.yaml", yaml: document.Content[0]}); err != nil {
+		if err := s.read(root); err != nil {
 			require.Regexp(t, `^f\.yaml:\d+: `, err.Error())
 			return
 		}

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,9 +22,9 @@ func (s *Scenario) read(n *node) error {
 		field{"hardware", s.readHardware},
 		field{"profile", s.readProfile},
 		integer("servers", &c.Targets, 1, 64),
-		shares("server_shares", &c.Shares),
+		shares("server_shares", &c.Shares, func() int { return c.Targets }, "servers"),
 		integer("engines", &c.Engines, 1, 64),
-		shares("engine_shares", &c.Weights),
+		shares("engine_shares", &c.Weights, func() int { return max(1, c.Engines) }, "engines"),
 		boolean("lockstep", &c.Lockstep),
 		integer("kv_cache_tokens", &c.KVCacheTokens, 16, 1<<22),
 		integer("max_num_seqs", &c.MaxSeqs, 1, 1024),
@@ -49,7 +48,7 @@ func (s *Scenario) read(n *node) error {
 			return err
 		}},
 		settings("processor", func(n *node, all map[string]any) {
-			s.Processor, s.ProcessorAt = all, fmt.Sprintf("%s:%d", n.path, n.yaml.Line)
+			s.Processor, s.settings = all, n
 		}),
 		field{"workload", func(n *node) error { return s.readWorkload(n, &requests) }},
 		field{"changes", s.readChanges},

@@ -62,7 +62,8 @@ func counted(scores []Score) string {
 		}
 	}
 	return fmt.Sprintf(`In %d of %d stories with a fault, the fault did harm in no minute. Of all harmful minutes %d count. These do not: %d within
-three windows of an onset, %d in which no cause alone accounts for a fifth of the harm, and %d after the end of the fault,
+three windows of an onset, %d in which no cause alone accounts for a fifth of the harm or which had requests that
+had not ended ten minutes after the story, and %d after the end of the fault,
 while the queue drains (harm was reported in %s of them). %d further minutes had fewer than 20 requests and were not judged.
 Of %d stories in which one effect was sought, %d reached less than four fifths of it, because no value that is tried does so
 much harm there, or fewer than 20 requests arrive while it lasts (%d of them less than 0.87, so that they are in no row by

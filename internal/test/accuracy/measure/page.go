@@ -126,6 +126,7 @@ func Page(o Origin, records []Record, old string) string {
 	t.line("")
 	t.WriteString(strings.NewReplacer(
 		"docs/simulator.md", "[simulator.md](../simulator.md)", "docs/reference/judging.md", "[Judging](../reference/judging.md)",
+		"docs/why/decisions.md", "[Decisions](decisions.md)",
 	).Replace(notes))
 	return t.String()
 }

@@ -33,7 +33,8 @@ const (
 	// Draining minutes are after the end of every injection: the queue that is left has no
 	// cause any more.
 	Draining
-	// Undetermined minutes have no cause that alone accounts for a fifth of the harm.
+	// Undetermined minutes have no cause that alone accounts for a fifth of the harm, or
+	// requests that had not ended when the run did.
 	Undetermined
 )
 
@@ -101,6 +102,10 @@ func score(r *Record) Score {
 	return s
 }
 
+// mostUnended is the share of requests that had not ended from which on the shares of causes are
+// not known: that of lost answers which is harmful.
+const mostUnended = 0.05
+
 // verdict judges a harmful minute; begins is the first minute of the stretch of harm that
 // it belongs to.
 func verdict(r *Record, l *judge.Line, begins int) Verdict {
@@ -109,7 +114,7 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 	switch {
 	case drains(r, l):
 		v.Phase = Draining
-	case len(causes) == 0:
+	case len(causes) == 0, l.Unended > mostUnended:
 		v.Phase = Undetermined
 	case settling(r, l, begins):
 		v.Phase = Settling

@@ -182,6 +182,17 @@ func TestMinutesWithoutACauseDoNotCount(t *testing.T) {
 	assert.Equal(t, map[Phase]int{Undetermined: 20, Draining: 3}, phases(&s))
 }
 
+// Where requests had not ended when the run did, the shares of the causes are bounds only.
+func TestMinutesWithRequestsThatHaveNotEndedDoNotCount(t *testing.T) {
+	p := played("slow_steps", "slow_steps")
+	for i := range p.Lines {
+		p.Lines[i].Unended = 0.06
+	}
+	s := scored(t, meta(), p)
+	assert.Zero(t, phases(&s)[Counted])
+	assert.Equal(t, 20, phases(&s)[Undetermined])
+}
+
 // Where nothing was injected, too much traffic is the cause, and its onset is the
 // beginning of the harm.
 func TestOverloadWithoutAFaultIsScored(t *testing.T) {
