@@ -336,7 +336,7 @@ func TestAPrefillAfterFailedTransfersIsCertainHarm(t *testing.T) {
 	for n := range 10 {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
 		r.Signals[signal.PrefillTime] = 0.05
-		b.Learn(&r.Window, time.Minute)
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
 	}
 	for failures, want := range map[float64]bool{0: false, 0.1: true} {
 		r := healthyReading(int64(time.Hour))

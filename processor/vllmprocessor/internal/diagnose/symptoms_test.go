@@ -30,7 +30,7 @@ func TestAQueueThatIsUsualIsNoHarm(t *testing.T) {
 	b := learn.NewBaseline()
 	for n := range 10 {
 		r := queueing(int64(n+1) * int64(time.Minute))
-		b.Learn(&r.Window, time.Minute)
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
 	}
 	require.True(t, b.Ready())
 	r := queueing(int64(time.Hour))

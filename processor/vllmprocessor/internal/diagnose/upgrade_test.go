@@ -180,10 +180,10 @@ func TestAFitIsForgottenWithItsFactor(t *testing.T) {
 		b.Compare(&r.Window)
 		require.False(t, signal.Known(r.Signals[signal.StepFactor]), "after %d windows", n)
 		r.At += int64(time.Minute)
-		b.Learn(&r.Window, time.Minute)
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
 	}
 	r.At += int64(time.Minute)
-	b.Learn(&r.Window, time.Minute)
+	b.Learn(&r.Window, time.Minute, &signal.Set{})
 	b.Compare(&r.Window)
 	assert.True(t, signal.Known(r.Signals[signal.StepFactor]), "after five windows")
 }
