@@ -129,10 +129,11 @@ func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
 		collect.InterTokenLatency: {false, true}, collect.TimePerOutputToken: {false, true}, collect.DecodeTime: {false, true},
 		collect.E2ERequestLatency: {true, true},
 	} {
-		r := healthyReading(int64(time.Hour))
-		r.objective = missed{name: "any", input: in, share: 0.5, allowed: 0.1}
-		got := newSymptoms(&r, learned(10), [collect.NumInputs]bool{}, false)
+		w := newWard(t, learned(10))
+		w.settings.Objectives = objectives()[2:]
+		got := w.minutes(10, func(r *reading) { r.worst = missed{name: "any", input: in, share: 0.5, allowed: 0.1, seen: 60} })
 		assert.Equal(t, want, [2]bool{got.firstToken, got.tokenGap}, in.String())
 		assert.True(t, got.any())
+		assert.Equal(t, "any", w.reported.Objective)
 	}
 }

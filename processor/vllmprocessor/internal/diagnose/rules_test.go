@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -327,23 +326,6 @@ func TestARestartIsAStartAndALoopOfThemIsHarm(t *testing.T) {
 	assert.Equal(t, "starting degraded", r.conditions("0"))
 	assert.True(t, r.verdict("0").Explained)
 	assert.Equal(t, Restarting, r.verdict("0").Primary)
-}
-
-// Failed transfers make a prefill slower whatever its prompt: that is certain harm.
-func TestAPrefillAfterFailedTransfersIsCertainHarm(t *testing.T) {
-	t.Parallel()
-	b := learn.NewBaseline()
-	for n := range 10 {
-		r := healthyReading(int64(n+1) * int64(time.Minute))
-		r.Signals[signal.PrefillTime] = 0.05
-		b.Learn(&r.Window, time.Minute, &signal.Set{})
-	}
-	for failures, want := range map[float64]bool{0: false, 0.1: true} {
-		r := healthyReading(int64(time.Hour))
-		r.Signals[signal.PrefillTime], r.Signals[signal.FailedTransfers] = 0.2, failures
-		firstToken, _ := certain(&r, b, false)
-		assert.Equal(t, want, firstToken, failures)
-	}
 }
 
 // Without a keeper, engines and servers end all the same.
