@@ -85,7 +85,7 @@ func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(12, answers(1), serves("0"))
 	r.minutes(40, answers(1), slow)
 	r.minutes(10, answers(1), serves("0"))
@@ -116,7 +116,7 @@ func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
 		s := serves("0")
 		s.observed[collect.TimeToFirstToken] = [2]float64{0.75, test.first}
 		s.observed[collect.InterTokenLatency] = [2]float64{3, test.gap} // too few for the objective
-		r.minutes(4, answers(1), s)
+		r.minutes(6, answers(1), s)
 		assert.Equal(t, test.want, r.verdict("0").Condition, test.name)
 	}
 }

@@ -235,21 +235,23 @@ func TestAShiftOfTheWorkIsANotice(t *testing.T) {
 func TestDefaultsJudgeBeforeABaseline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		requests, first, gap float64
-		want                 Condition
+		requests, first, gap, minutes float64
+		want                          Condition
 	}{
-		"below both":                              {15, 1.9, 0.09, Healthy},
-		"first tokens":                            {15, 2.1, 0.09, Degraded},
-		"further tokens":                          {15, 1.9, 0.11, Degraded},
-		"two requests a minute can be judged":     {0.5, 2.1, 0.09, Degraded},
-		"two requests a minute can be judged too": {0.5, 1.9, 0.11, Degraded},
-		"one request a minute cannot":             {0.25, 9, 0.9, Healthy},
+		"below both":                              {15, 1.9, 0.09, 10, Healthy},
+		"first tokens":                            {15, 2.1, 0.09, 6, Degraded},
+		"further tokens":                          {15, 1.9, 0.11, 6, Degraded},
+		"first tokens, three times the limit":     {15, 6, 0.09, 3, Degraded},
+		"further tokens, three times the limit":   {15, 1.9, 0.3, 3, Degraded},
+		"two requests a minute can be judged":     {0.5, 2.1, 0.09, 6, Degraded},
+		"two requests a minute can be judged too": {0.5, 1.9, 0.11, 6, Degraded},
+		"one request a minute cannot":             {0.25, 9, 0.9, 10, Healthy},
 	} {
 		r := newRig(t)
 		s := serves("0")
 		s.observed[collect.TimeToFirstToken] = [2]float64{test.requests, test.first}
 		s.observed[collect.InterTokenLatency] = [2]float64{99 * test.requests, test.gap}
-		r.minutes(4, answers(1), s)
+		r.minutes(test.minutes, answers(1), s)
 		assert.Equal(t, test.want, r.verdict("0").Condition, name)
 		if test.want == Degraded {
 			assert.Equal(t, Defaults, r.verdict("0").Reference, name)
