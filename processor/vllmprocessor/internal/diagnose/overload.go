@@ -30,7 +30,7 @@ const mostSamples = 120
 
 // observe adds a sample.
 func (b *backlog) observe(at int64, waiting float64, window int64) {
-	if !(waiting >= 1) {
+	if !(waiting > 1) {
 		b.recent, b.over, b.since = b.recent[:0], false, 0
 		return
 	}
