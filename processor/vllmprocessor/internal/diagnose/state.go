@@ -103,8 +103,8 @@ type engine struct {
 	swings   swings
 	progress progress
 	still    standstill
-	restarts  restarts
-	last      reading
+	restarts restarts
+	last     reading
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
 	// true where it is harm; badSince is when bad changed last.
 	raw Condition
