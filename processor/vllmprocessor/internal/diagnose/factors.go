@@ -62,7 +62,7 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
+			grown[f], deviations[f] = slowerNow(r, b, swing)
 			continue
 		case slowerPrefills:
 			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
@@ -84,6 +84,21 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
 	}
 	withoutUsual(r, &grown, &deviations)
+	return grown, deviations
+}
+
+// slowerNow is the growth of the time of a step at equal load, against the last hours or against
+// the last days, whichever is the clearer.
+func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations float64) {
+	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
+	if !b.Slow.Ready() {
+		return grown, deviations
+	}
+	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
+	slow, clear := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
+	if clear > deviations {
+		return slow, clear
+	}
 	return grown, deviations
 }
 

@@ -17,6 +17,8 @@ const (
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
 	levelMemory = 20
+	// slowFirst is how many windows the slow reference learns one after another.
+	slowFirst = 60
 	// LeastFirstTokens is how many requests a window needs to be learned.
 	LeastFirstTokens = 5
 )
@@ -95,6 +97,11 @@ type Baseline struct {
 	// prefill as a function of the tokens of its prompt and of the prompts computed at the same time.
 	Step    fit `json:"step"`
 	Prefill fit `json:"prefill"`
+	// Slow is Step over ten days: it learns the first windows and then one of each hour, the last
+	// at SlowLearned in Unix nanoseconds. What becomes slower over hours or days changes Step
+	// with it, and stands out against Slow.
+	Slow        fit   `json:"slow"`
+	SlowLearned int64 `json:"slow_learned,omitempty"`
 	// Windows is how many windows it has learned. Learned is the end of the last of them
 	// in Unix nanoseconds.
 	Windows int   `json:"windows"`
@@ -105,7 +112,9 @@ type Baseline struct {
 }
 
 // NewBaseline returns a baseline that has learned nothing.
-func NewBaseline() *Baseline { return &Baseline{Step: newStepFit(), Prefill: newPrefillFit()} }
+func NewBaseline() *Baseline {
+	return &Baseline{Step: newStepFit(), Prefill: newPrefillFit(), Slow: newStepFit()}
+}
 
 func newStepFit() fit { return newFit(0.05, 0.1, 0.15) }
 
@@ -120,7 +129,7 @@ func (b *Baseline) Forget(some *signal.Set) {
 		}
 	}
 	if some[signal.StepFactor] {
-		b.Step = newStepFit()
+		b.Step, b.Slow = newStepFit(), newStepFit()
 	}
 	if some[signal.PrefillFactor] {
 		b.Prefill = newPrefillFit()
@@ -184,10 +193,10 @@ func (b *Baseline) Compare(w *Window) {
 	if !b.Ready() {
 		return
 	}
-	if b.Step.ready() {
+	if b.Step.Ready() {
 		w.Signals[signal.StepFactor] = w.Signals[signal.StepTime] / b.Step.Expect(w.StepLoad())
 	}
-	if b.Prefill.ready() {
+	if b.Prefill.Ready() {
 		w.Signals[signal.PrefillFactor] = w.Signals[signal.PrefillTime] / b.Prefill.Expect(w.PrefillLoad())
 	}
 }
@@ -212,6 +221,10 @@ func (b *Baseline) Learn(w *Window, length time.Duration, except *signal.Set) {
 	}
 	if !except[signal.StepFactor] {
 		b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
+		if b.Slow.N < slowFirst || w.At-b.SlowLearned >= int64(time.Hour) {
+			b.Slow.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
+			b.SlowLearned = w.At
+		}
 	}
 	if own, others := w.PrefillLoad(); !except[signal.PrefillFactor] {
 		b.Prefill.learn(w.Signals[signal.PrefillTime], own, others)
@@ -226,5 +239,5 @@ func (b *Baseline) sound() bool {
 			return false
 		}
 	}
-	return b.Windows >= 0 && b.Step.sound() && b.Prefill.sound()
+	return b.Windows >= 0 && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
 }

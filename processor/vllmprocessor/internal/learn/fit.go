@@ -99,9 +99,9 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
-// ready reports whether there are enough observations to expect something. Each counts a
+// Ready reports whether there are enough observations to expect something. Each counts a
 // little less than the one after it, so that leastWindows of them are a little less.
-func (f *fit) ready() bool {
+func (f *fit) Ready() bool {
 	const tooFew = leastWindows - 1
 	return f.N > tooFew
 }
