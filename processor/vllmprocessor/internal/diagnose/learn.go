@@ -100,7 +100,9 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 		return
 	}
 	before := e.reported
-	e.baseline, e.next = e.next, nil
+	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
+	// What was found against the baseline of before is no evidence against this one.
+	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
 	if before.Severity < 2 {
 		return
 	}

@@ -103,15 +103,17 @@ type engine struct {
 	swings   swings
 	progress progress
 	still    standstill
-	restarts  restarts
-	last      reading
+	restarts restarts
+	last     reading
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
 	// true where it is harm; badSince is when bad changed last.
 	raw Condition
 	// since is, for each cause, since when its contribution differs from the reported one;
 	// 0 where it does not.
-	since              [NumCauses]int64
-	bad                bool
+	since [NumCauses]int64
+	bad   bool
+	// evident is true where the evidence of latencies alone was the last harm.
+	evident            bool
 	rawSince, badSince int64
 	// resumed is when it began to work again after a standstill.
 	resumed int64
