@@ -10,8 +10,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
-// Overview is what a run prints at its end: the headline, the bars, and the cost.
-func Overview(records []Record) string {
+// Overview is what a run prints at its end: the headline, the bars, what limits them, the
+// comparison with other methods, and the cost.
+func Overview(o Origin, records []Record, beside Beside) string {
 	scores := Scores(records)
 	var t table
 	t.line("")
@@ -22,7 +23,19 @@ func Overview(records []Record) string {
 	}
 	t.line("")
 	t.confusion(scores)
+	t.line("")
 	t.falses(scores)
+	t.examples(scores)
+	if beside.Before != nil {
+		t.line("")
+		t.compared(o, beside.Before, records)
+	}
+	for i := range beside.Ablations {
+		t.line("")
+		t.ablated(&beside.Ablations[i])
+	}
+	t.line("")
+	t.cost(records)
 	return t.String()
 }
 
@@ -57,50 +70,5 @@ func (t *table) cost(records []Record) {
 	for _, place := range slices.SortedFunc(maps.Keys(sums), cmp.Compare) {
 		s := sums[place]
 		t.row(place, per(s.healthy, s.hours), fmt.Sprintf("%.0f", s.hours), per(s.faults, s.n), strconv.Itoa(int(s.n)))
-	}
-}
-
-func (t *table) confusion(scores []Score) {
-	type key struct{ class, said string }
-	sum := map[key]int{}
-	of := map[string]int{}
-	for i := range scores {
-		for _, v := range scores[i].Verdicts {
-			if v.Phase != Counted || v.Effect < 2 {
-				continue
-			}
-			said := v.Said
-			if v.Right {
-				said = "RIGHT"
-			} else if !v.Reported {
-				said = "silent"
-			}
-			sum[key{v.Class, said}]++
-			of[v.Class]++
-		}
-	}
-	for _, c := range slices.Sorted(maps.Keys(of)) {
-		var parts []string
-		for k, n := range sum {
-			if k.class == c && float64(n) >= 0.02*float64(of[c]) {
-				parts = append(parts, fmt.Sprintf("%s %d%%", k.said, 100*n/of[c]))
-			}
-		}
-		slices.Sort(parts)
-		t.line("CONF %-24s %5d %v", c, of[c], parts)
-	}
-}
-
-func (t *table) falses(scores []Score) {
-	for i := range scores {
-		s := &scores[i]
-		if len(s.False)+len(s.Broken) == 0 || s.Kind == stories.Exposition {
-			continue
-		}
-		n := map[string]int{}
-		for _, a := range s.False {
-			n[a.Condition+"/"+a.Cause]++
-		}
-		t.line("FALSE %s load %.2f obj %v: %d in %.1f h, broken %d in %.1f h, time %.2f: %v", s.Name, s.Load, s.Objectives, len(s.False), s.Healthy, len(s.Broken), s.MissedHours, s.FalseTime, n)
 	}
 }
