@@ -31,11 +31,12 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case !e.memory.any():
 		// Also in the first report harm has to last for the hold.
-		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
+		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
 	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
+		e.reported.Condition == Unreachable && s.server.read && raw != Unknown,
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:

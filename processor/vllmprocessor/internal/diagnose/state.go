@@ -128,8 +128,6 @@ type engine struct {
 	// follows is the verdict before its first report: that of the server, where it was
 	// reported before any engine was known.
 	follows Verdict
-	// lost is true where it had been reported as unreachable before the collector restarted.
-	lost bool
 	// listed is true while the newest batch has the engine, or may still have it.
 	listed bool
 }
@@ -226,7 +224,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
-	s.server.count(up, r.Time())
+	s.server.count(settings, up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
@@ -335,6 +333,10 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
 	raw := e.judge(settings, &r, &found)
+	if s.server.contact.lost {
+		// It answers now and then.
+		raw = Unreachable
+	}
 	if s.server.draining {
 		raw = Draining
 	}
