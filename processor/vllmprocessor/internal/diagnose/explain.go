@@ -84,7 +84,7 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[Restarting]++
 		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
+	if e.evidentDetail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
 		// Evicted blocks had been used: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0

@@ -6,9 +6,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// reuseFell is the detail of prompts that are computed more and are not longer.
-const reuseFell = "reuse_fell"
-
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
 	if raw != e.raw || e.rawSince == 0 {
@@ -67,14 +64,18 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if e.reported.Notices != ([NumCauses]bool{}) {
 		e.reported.Severity = max(e.reported.Severity, 1)
 	}
-	if !e.memory.any() || !e.reported.same(&before) || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
+	changed, primary := e.refine(raw, at, span)
+	same := e.reported.same(&before)
+	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
 		first := !e.memory.any()
 		e.memory.add(e)
 		if first {
 			before = e.follows
 		}
 		if !first || e.reported.Severity > 0 || before.Severity >= 2 {
-			s.transitions = append(s.transitions, e.transition(s, before, found))
+			t := e.transition(s, before, found)
+			t.Refined = primary && same
+			s.transitions = append(s.transitions, t)
 		}
 	}
 }
@@ -178,40 +179,4 @@ func (e *engine) notices() {
 		}
 	}
 	e.reported.Notices[WorkloadShift] = grown >= 1 || (e.reported.Notices[WorkloadShift] && grown >= StillHarm)
-}
-
-// detail is the detail of a cause; empty where it has none.
-func (e *engine) detail(c Cause) string {
-	if e.described != nil {
-		return e.described[c]
-	}
-	r, b := &e.last, e.baseline
-	switch c {
-	case DemandExceedsCapacity:
-		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
-		switch {
-		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
-			return "kv"
-		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
-			return "tokens"
-		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
-			return "seqs"
-		}
-		return "unknown"
-	case PrefillHeavy:
-		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
-		switch {
-		case prompt >= quiet && prompt >= computed-prompt:
-			return "prompts_grew"
-		case computed-prompt >= quiet:
-			return reuseFell
-		}
-		return ""
-	case DecodeLoad:
-		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
-			return "longer_outputs"
-		}
-		return "more_sequences"
-	}
-	return ""
 }

@@ -121,6 +121,7 @@ type engine struct {
 	shares   Shares
 	sharesAt int64
 	reported Verdict
+	details  details
 	memory   reportedSeries
 	// waits is true where the newest batch has nothing of the engine, or only a part of
 	// it, so far.
@@ -138,8 +139,10 @@ type Transition struct {
 	At         int64
 	Attributes []collect.Attribute
 	From, To   Verdict
-	// Details are by cause; empty where a cause has none.
+	// Details are by cause; empty where a cause has none. Refined is true where the detail of
+	// the primary cause has changed, and it is the same cause of the same condition.
 	Details [NumCauses]string
+	Refined bool
 	// Signals are those of the reading, Usual those of the baseline.
 	Signals, Usual signal.Values
 	// Failure is the outcome of the last scrape, where it failed; empty where unknown.

@@ -154,7 +154,12 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		fields = append(fields, zap.Strings("next", words.Next))
 	}
 	fields = append(fields, zap.String("runbook", words.Runbook))
-	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+words.Sentence, fields...)
+	level := logLevels[t.To.Severity]
+	if t.Refined {
+		// It is as bad as before.
+		level = zap.InfoLevel
+	}
+	l.logger.Log(level, "diagnosis: "+words.Sentence, fields...)
 }
 
 // causeNames is a log field of causes other than the primary one.
