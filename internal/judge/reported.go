@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,9 +14,11 @@ type report struct {
 	// severity is -1 if nothing was reported.
 	severity  int
 	condition string
-	// causes are the primary one first, then those that contribute, then notices, each in
-	// the order of their names.
+	// causes are the primary one first, then those that contribute, then notices, each with
+	// the largest share of the harm first; equal ones in the order of their names.
 	causes []Cause
+	// shares are those of the harm, by cause.
+	shares map[string]float64
 }
 
 const (
@@ -41,7 +44,7 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 					}
 					engine := text(p.Attributes(), "engine")
 					if engines[engine] == nil {
-						engines[engine] = &report{severity: -1}
+						engines[engine] = &report{severity: -1, shares: map[string]float64{}}
 						names = append(names, engine)
 					}
 					engines[engine].add(name, p)
@@ -62,12 +65,16 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 			worst = *r
 		}
 	}
+	for i := range worst.causes {
+		one := &worst.causes[i]
+		one.Share = worst.shares[one.Name]
+	}
 	rank := map[string]int{"primary": 0, "contributing": 1, "notice": 2}
 	slices.SortStableFunc(worst.causes, func(a, b Cause) int {
 		if d := rank[a.Role] - rank[b.Role]; d != 0 {
 			return d
 		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Name, b.Name))
 	})
 	return worst
 }
@@ -90,6 +97,8 @@ func (r *report) add(name string, p pmetric.NumberDataPoint) {
 				Name: text(p.Attributes(), "cause"), Role: text(p.Attributes(), "role"), Detail: text(p.Attributes(), "detail"),
 			})
 		}
+	case "cause_share":
+		r.shares[text(p.Attributes(), "cause")] = v
 	}
 }
 

@@ -89,9 +89,6 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
-	if length := r.Signals[signal.AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
-	}
 	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache and the queue of the meantime look like these causes.
 		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
@@ -102,5 +99,12 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 	if all <= 0 {
 		return Shares{}
 	}
-	return s.Scale(1 / all)
+	s = s.Scale(1 / all)
+	if r.Signals[signal.AcceptanceLength] < settings.SpeculationBreakEven && s[SpeculationWasteful] < contributes {
+		// It is known by the configuration that it costs something, and not how much.
+		s[SpeculationWasteful] = 0
+		s = s.atMost(1 - contributes)
+		s[SpeculationWasteful] = contributes
+	}
+	return s
 }

@@ -48,8 +48,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}
-	if e.reported.Condition == Degraded || e.reported.Condition == Failing {
+	if e.reported.harmed() {
 		e.causes(settings, &before, found)
+		e.memory.share(&e.shares)
 	} else {
 		e.reported.Explained, e.reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
 	}
@@ -99,6 +100,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Failure = s.server.failure
 	default:
 	}
+	if e.reported.harmed() {
+		t.Shares = e.shares
+	}
 	for s := range signal.Count {
 		t.Usual[s] = e.baseline.Usual(s)
 	}
@@ -127,7 +131,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 		e.reported.Primary, e.reported.Explained = largest, true
 	}
 	// When harm is first reported, it and its causes have lasted for the hold.
-	first := before.Condition != Degraded && before.Condition != Failing
+	first := !before.harmed()
 	for c := range NumCauses {
 		least := contributes
 		if e.reported.Contributing[c] {

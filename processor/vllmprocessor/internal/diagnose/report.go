@@ -21,9 +21,7 @@ type Member struct {
 }
 
 // Harmed reports whether users of the engine are served worse than they should be.
-func (m *Member) Harmed() bool {
-	return m.Verdict.Condition == Degraded || m.Verdict.Condition == Failing
-}
+func (m *Member) Harmed() bool { return m.Verdict.harmed() }
 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {

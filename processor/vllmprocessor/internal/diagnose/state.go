@@ -76,6 +76,9 @@ func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
+// harmed reports whether users are served worse than they should be.
+func (v *Verdict) harmed() bool { return v.Condition == Degraded || v.Condition == Failing }
+
 // notReported is the verdict before the first report.
 var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
@@ -143,6 +146,8 @@ type Transition struct {
 	// the primary cause has changed, and it is the same cause of the same condition.
 	Details [NumCauses]string
 	Refined bool
+	// Shares are those of the reported harm; 0 without any.
+	Shares Shares
 	// Signals are those of the reading, Usual those of the baseline.
 	Signals, Usual signal.Values
 	// Failure is the outcome of the last scrape, where it failed; empty where unknown.
