@@ -36,7 +36,8 @@ func clientAborts(t *testing.T) {
 	late := finishes("0")
 	late.observed[collect.TimeToFirstToken] = [2]float64{30, 3}
 	late.counts[collect.PromptTokens] = 15000
-	r.minutes(4, answers(1), late)
+	late.gauges[collect.Waiting] = 6 // Two arrive in a second, and each waits for 3 s.
+	r.minutes(6, answers(1), late)
 	got := &r.engine("0").last.Signals
 	assert.InDelta(t, 0.02, got[signal.QueueTime], 1e-9, "of those who stayed")
 	assert.InDelta(t, 100, got[signal.OutputTokens], 1e-9)

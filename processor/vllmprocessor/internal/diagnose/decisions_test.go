@@ -420,7 +420,7 @@ func multiStepGaps(t *testing.T) {
 	r.minutes(12, answers(1), s)
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 	s.observed[collect.InterTokenLatency] = [2]float64{185, 0.16}
-	r.minutes(4, answers(1), s)
+	r.minutes(6, answers(1), s)
 	assert.Equal(t, Degraded, r.verdict("0").Condition, "twice as long")
 	assert.Equal(t, SlowSteps, r.verdict("0").Primary)
 }
