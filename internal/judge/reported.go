@@ -17,8 +17,6 @@ type report struct {
 	// causes are the primary one first, then those that contribute, then notices, each with
 	// the largest share of the harm first; equal ones in the order of their names.
 	causes []Cause
-	// shares are those of the harm, by cause.
-	shares map[string]float64
 }
 
 const (
@@ -26,10 +24,14 @@ const (
 	poolPrefix   = "vllm.pool.diagnosis."
 )
 
+// causeOf is a cause of an engine.
+type causeOf struct{ engine, cause string }
+
 // readReport reads the diagnosis from the processor's output, of metrics with the prefix:
 // that of the worst engine, of equally bad ones of the first.
 func readReport(metrics pmetric.Metrics, prefix string) report {
 	engines := map[string]*report{}
+	shares := map[causeOf]float64{}
 	var names []string
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -44,8 +46,12 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 					}
 					engine := text(p.Attributes(), "engine")
 					if engines[engine] == nil {
-						engines[engine] = &report{severity: -1, shares: map[string]float64{}}
+						engines[engine] = &report{severity: -1}
 						names = append(names, engine)
+					}
+					if name == "cause_share" {
+						shares[causeOf{engine, text(p.Attributes(), "cause")}] = p.DoubleValue()
+						continue
 					}
 					engines[engine].add(name, p)
 				}
@@ -63,11 +69,11 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 	for i, name := range names {
 		if r := engines[name]; i == 0 || r.severity > worst.severity {
 			worst = *r
+			for i := range worst.causes {
+				one := &worst.causes[i]
+				one.Share = shares[causeOf{name, one.Name}]
+			}
 		}
-	}
-	for i := range worst.causes {
-		one := &worst.causes[i]
-		one.Share = worst.shares[one.Name]
 	}
 	rank := map[string]int{"primary": 0, "contributing": 1, "notice": 2}
 	slices.SortStableFunc(worst.causes, func(a, b Cause) int {
@@ -97,8 +103,6 @@ func (r *report) add(name string, p pmetric.NumberDataPoint) {
 				Name: text(p.Attributes(), "cause"), Role: text(p.Attributes(), "role"), Detail: text(p.Attributes(), "detail"),
 			})
 		}
-	case "cause_share":
-		r.shares[text(p.Attributes(), "cause")] = v
 	}
 }
 
