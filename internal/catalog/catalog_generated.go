@@ -2568,6 +2568,14 @@ var metrics = []Metric{
 		BlindSpots:  "Causes whose signals the server does not export, and causes that look the same in all signals: see the runbook of each cause.",
 	},
 	{
+		Name: "vllm.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the present harm that a cause explains, from 0 to 1; 0 where no harm is reported. The series starts when the cause first explains some of it.",
+		Attributes:  []string{"cause", "engine", "model_name"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		Formula:     "sum over the kinds of harm of weight × lost(cause) / lost, divided by the sum of the weights; the mean of the readings, whose weights fall with time by 1/e in each `window`",
+		BlindSpots:  "A share is an estimate by the learned costs of work. What no learned cost explains of a queue that does not end counts as `demand_exceeds_capacity`.",
+	},
+	{
 		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Whether the engine is in a condition: 1 for the present condition, 0 for former ones. Each series starts when the engine is first in the condition.",
 		Attributes:  []string{"condition", "engine", "model_name"},
@@ -3585,6 +3593,15 @@ var metrics = []Metric{
 		Formula:     "1 where the rule of the cause has held for `hold` windows over the servers of the pool, else 0",
 		Needs:       "`pool`",
 		BlindSpots:  "Which server has the cause: look at `vllm.diagnosis.cause` of each server.",
+	},
+	{
+		Name: "vllm.pool.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Share of the present harm of the pool that a cause explains, from 0 to 1; 0 where no harm is reported. The series starts when the cause first explains some of it.",
+		Attributes:  []string{"cause", "model_name"},
+		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
+		Formula:     "sum over the harmed servers of requests × share, divided by the sum of their requests; `imbalanced` takes over 60 % of an overload that even routing would make smaller",
+		Needs:       "`pool`",
+		BlindSpots:  "Which server has the cause: look at `vllm.diagnosis.cause_share` of each server.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",

@@ -84,13 +84,10 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[Restarting]++
 		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
+	if e.evidentDetail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
 		// Evicted blocks had been used: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
-	}
-	if length := r.Signals[signal.AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
 	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache and the queue of the meantime look like these causes.
@@ -102,5 +99,12 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 	if all <= 0 {
 		return Shares{}
 	}
-	return s.Scale(1 / all)
+	s = s.Scale(1 / all)
+	if r.Signals[signal.AcceptanceLength] < settings.SpeculationBreakEven && s[SpeculationWasteful] < contributes {
+		// It is known by the configuration that it costs something, and not how much.
+		s[SpeculationWasteful] = 0
+		s = s.atMost(1 - contributes)
+		s[SpeculationWasteful] = contributes
+	}
+	return s
 }

@@ -44,10 +44,6 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		c := settings(1 + random.IntN(3))
 		c.SpeculationBreakEven = float64(random.IntN(3))
-		most := 1 + 1e-9
-		if c.SpeculationBreakEven > 0 {
-			most += contributes // What is below the break-even contributes whatever else there is.
-		}
 		e := newWard(t, learn.NewBaseline())
 		e.settings = c
 		if seed%2 == 0 {
@@ -64,10 +60,25 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)
 				total += share
 			}
-			require.LessOrEqual(t, total, most, "seed %d, %d: %v", seed, n, e.shares)
+			require.LessOrEqual(t, total, 1+1e-9, "seed %d, %d: %v", seed, n, e.shares)
 			if e.baseline.Windows > 0 {
 				require.NotNil(t, e.baseline.Encode(), "seed %d, %d", seed, n)
 			}
 		}
+	}
+}
+
+// Drafts that do not pay by the configuration contribute whatever else there is, and take their
+// share from the others.
+func TestDraftsBelowTheBreakEvenTakeTheirShareFromTheOthers(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[float64][2]float64{1.5: {0.8, 0.2}, 2.5: {1, 0}} {
+		c := settings(2)
+		c.SpeculationBreakEven = 2
+		e := &engine{baseline: learned(10)}
+		r := healthyReading(int64(time.Hour))
+		r.Signals[signal.AcceptanceLength] = length
+		got := e.others(c, &r, &symptoms{}, Shares{SlowSteps: 3}, 3)
+		require.InDeltaSlice(t, want[:], []float64{got[SlowSteps], got[SpeculationWasteful]}, 1e-12, length)
 	}
 }

@@ -258,17 +258,26 @@ func TestAnEngineIsFoundAgainByItsAttributes(t *testing.T) {
 	assert.Equal(t, int64(100), s.first(engine("3"), 100))
 }
 
-// An engine that could be read has no time since which it could not.
-func TestARestoredEngineIsUnreachableSinceItWas(t *testing.T) {
+// The contact with a server goes on after a restart of the collector, from the first of the
+// scrapes that failed.
+func TestTheContactWithARestoredServerGoesOn(t *testing.T) {
 	t.Parallel()
-	e := newEngineAt(100)
-	(&savedEngine{}).resume(e)
-	assert.Zero(t, e.rawSince)
-	assert.False(t, e.bad)
-	(&savedEngine{Since: 40, Unreachable: true}).resume(e)
-	assert.Equal(t, []int64{40, 40}, []int64{e.rawSince, e.badSince})
-	assert.True(t, e.bad && e.lost)
-	assert.Equal(t, Unreachable, e.raw)
+	for name, test := range map[string]struct {
+		saved []savedEngine
+		up    float64
+		want  bool
+	}{
+		"was well":                   {[]savedEngine{{}}, 0, false},
+		"failed once":                {[]savedEngine{{Since: 40}, {Since: 40}}, 0, true},
+		"was lost":                   {[]savedEngine{{}, {Unreachable: true}}, 0, true},
+		"has come back":              {[]savedEngine{{Since: 40, Unreachable: true}}, 1, false},
+		"failed after now, by clock": {[]savedEngine{{Since: 400 * int64(time.Second)}}, 0, false},
+	} {
+		s := &server{read: true, restored: test.saved}
+		s.contact.resume(test.saved)
+		s.count(settings(2), test.up, 100*int64(time.Second))
+		assert.Equal(t, test.want, s.certain(Unreachable), name)
+	}
 }
 
 func newEngineAt(at int64) *engine { return &engine{at: at, baseline: learn.NewBaseline()} }
@@ -343,7 +352,7 @@ func TestOnlyRefusalsFromTheBeginningAreCertain(t *testing.T) {
 	}{
 		{Unreachable, false, 3, true},
 		{Unreachable, false, 2, false},
-		{Unreachable, true, 3, false},
+		{Unreachable, true, 3, false}, // One that was read has rules of its own.
 		{Starting, false, 3, false},
 		{Failing, true, 9, false},
 	} {

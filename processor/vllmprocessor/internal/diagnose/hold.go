@@ -6,9 +6,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// reuseFell is the detail of prompts that are computed more and are not longer.
-const reuseFell = "reuse_fell"
-
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
 	if raw != e.raw || e.rawSince == 0 {
@@ -31,11 +28,12 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case !e.memory.any():
 		// Also in the first report harm has to last for the hold.
-		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
+		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
 	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
+		e.reported.Condition == Unreachable && s.server.read && raw != Unknown,
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
@@ -50,8 +48,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}
-	if e.reported.Condition == Degraded || e.reported.Condition == Failing {
+	if e.reported.harmed() {
 		e.causes(settings, &before, found)
+		e.memory.share(&e.shares)
 	} else {
 		e.reported.Explained, e.reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
 	}
@@ -66,14 +65,18 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if e.reported.Notices != ([NumCauses]bool{}) {
 		e.reported.Severity = max(e.reported.Severity, 1)
 	}
-	if !e.memory.any() || !e.reported.same(&before) || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
+	changed, primary := e.refine(raw, at, span)
+	same := e.reported.same(&before)
+	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
 		first := !e.memory.any()
 		e.memory.add(e)
 		if first {
 			before = e.follows
 		}
 		if !first || e.reported.Severity > 0 || before.Severity >= 2 {
-			s.transitions = append(s.transitions, e.transition(s, before, found))
+			t := e.transition(s, before, found)
+			t.Refined = primary && same
+			s.transitions = append(s.transitions, t)
 		}
 	}
 }
@@ -96,6 +99,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	case Unreachable, Unknown, Starting:
 		t.Failure = s.server.failure
 	default:
+	}
+	if e.reported.harmed() {
+		t.Shares = e.shares
 	}
 	for s := range signal.Count {
 		t.Usual[s] = e.baseline.Usual(s)
@@ -125,7 +131,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 		e.reported.Primary, e.reported.Explained = largest, true
 	}
 	// When harm is first reported, it and its causes have lasted for the hold.
-	first := before.Condition != Degraded && before.Condition != Failing
+	first := !before.harmed()
 	for c := range NumCauses {
 		least := contributes
 		if e.reported.Contributing[c] {
@@ -177,40 +183,4 @@ func (e *engine) notices() {
 		}
 	}
 	e.reported.Notices[WorkloadShift] = grown >= 1 || (e.reported.Notices[WorkloadShift] && grown >= StillHarm)
-}
-
-// detail is the detail of a cause; empty where it has none.
-func (e *engine) detail(c Cause) string {
-	if e.described != nil {
-		return e.described[c]
-	}
-	r, b := &e.last, e.baseline
-	switch c {
-	case DemandExceedsCapacity:
-		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
-		switch {
-		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
-			return "kv"
-		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
-			return "tokens"
-		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
-			return "seqs"
-		}
-		return "unknown"
-	case PrefillHeavy:
-		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
-		switch {
-		case prompt >= quiet && prompt >= computed-prompt:
-			return "prompts_grew"
-		case computed-prompt >= quiet:
-			return reuseFell
-		}
-		return ""
-	case DecodeLoad:
-		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
-			return "longer_outputs"
-		}
-		return "more_sequences"
-	}
-	return ""
 }

@@ -76,6 +76,9 @@ func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
+// harmed reports whether users are served worse than they should be.
+func (v *Verdict) harmed() bool { return v.Condition == Degraded || v.Condition == Failing }
+
 // notReported is the verdict before the first report.
 var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
@@ -121,6 +124,7 @@ type engine struct {
 	shares   Shares
 	sharesAt int64
 	reported Verdict
+	details  details
 	memory   reportedSeries
 	// waits is true where the newest batch has nothing of the engine, or only a part of
 	// it, so far.
@@ -128,8 +132,6 @@ type engine struct {
 	// follows is the verdict before its first report: that of the server, where it was
 	// reported before any engine was known.
 	follows Verdict
-	// lost is true where it had been reported as unreachable before the collector restarted.
-	lost bool
 	// listed is true while the newest batch has the engine, or may still have it.
 	listed bool
 }
@@ -140,8 +142,12 @@ type Transition struct {
 	At         int64
 	Attributes []collect.Attribute
 	From, To   Verdict
-	// Details are by cause; empty where a cause has none.
+	// Details are by cause; empty where a cause has none. Refined is true where the detail of
+	// the primary cause has changed, and it is the same cause of the same condition.
 	Details [NumCauses]string
+	Refined bool
+	// Shares are those of the reported harm; 0 without any.
+	Shares Shares
 	// Signals are those of the reading, Usual those of the baseline.
 	Signals, Usual signal.Values
 	// Failure is the outcome of the last scrape, where it failed; empty where unknown.
@@ -226,7 +232,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
-	s.server.count(up, r.Time())
+	s.server.count(settings, up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
@@ -335,6 +341,10 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
 	raw := e.judge(settings, &r, &found)
+	if s.server.contact.lost {
+		// It answers now and then.
+		raw = Unreachable
+	}
 	if s.server.draining {
 		raw = Draining
 	}

@@ -33,8 +33,14 @@ func (t *Transition) Evidence() []string {
 
 func (t *Transition) diagnosis() *wording.Diagnosis {
 	d := &wording.Diagnosis{Condition: t.To.Condition.String()}
+	primary := NumCauses
 	if t.To.Explained {
-		d.Cause, d.Detail = t.To.Primary.String(), t.Details[t.To.Primary]
+		primary = t.To.Primary
+		d.Cause, d.Detail = primary.String(), t.Details[primary]
+	}
+	// A smaller share is not reported as a cause either.
+	for _, c := range t.Shares.ranked(stillContributes, primary) {
+		d.Also = append(d.Also, wording.Share{Cause: c.String(), Share: t.Shares[c]})
 	}
 	for c, is := range t.To.Notices {
 		if is {
