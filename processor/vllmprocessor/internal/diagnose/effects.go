@@ -164,8 +164,19 @@ func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over boo
 		x.first += lost
 	}
 	measured := max(signal.OrZero(s[signal.TimeToFirstToken]), signal.OrZero(s[signal.QueueWait]))
+	explained := x.first
+	if rest := part(signal.TimeToFirstToken) - x.first; c[laterFirstTokens] > 0 && rest > 0 {
+		// The server does not show where the time passes.
+		x.first += rest
+		switch {
+		case c[slowerSteps] > 0:
+			total[SlowSteps], explained = total[SlowSteps]+rest, x.first
+		case c[moreComputed] > 0, c[longerPrompts] > 0:
+			total[PrefillHeavy], explained = total[PrefillHeavy]+rest, x.first
+		}
+	}
 	x.usualFirst = max(measured-x.first, 0)
-	x.firstShares = total.whole()
+	x.firstShares = total.whole().Scale(signal.OrZero(explained / x.first))
 }
 
 // prefill is why prefills take longer, and by how many seconds.

@@ -58,6 +58,9 @@ const (
 	// exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985): 11,000.
 	slack     = 1.0
 	changedAt = 5.0
+	// workChangedAt is the same of the work and of latencies, which vary from hour to hour more than
+	// any spread shows.
+	workChangedAt = 8.0
 	// mostDeviations bounds what one window says, since real readings have heavy tails.
 	mostDeviations = 4.0
 	// remembers is how far the score goes beyond: for so many windows without growth a

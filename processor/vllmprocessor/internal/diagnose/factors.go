@@ -22,9 +22,18 @@ const (
 	slowerPrefills
 	slowerFrontEnd
 	moreDeferred
+	laterFirstTokens
 
 	numFactors
 )
+
+// changedAt is the score at which a factor has changed.
+func (f factor) changedAt() float64 {
+	if f <= longerOutputs || f == laterFirstTokens {
+		return workChangedAt
+	}
+	return changedAt
+}
 
 // growths are the increases against the baseline, as logarithms. They are NaN where they are
 // not known.
@@ -44,6 +53,7 @@ var wanders = [numFactors]wander{
 	moreArrivals: {signal.ArrivalRate, 0.3}, longerPrompts: {signal.PromptTokens, 0.3}, moreComputed: {signal.ComputedTokens, 0.3},
 	longerOutputs: {signal.OutputTokens, 0.3}, fewerAccepted: {signal.AcceptanceLength, 0.1}, fewerBlocks: {signal.KVPerToken, 0.2},
 	slowerFrontEnd: {signal.FrontEnd, 0.2}, moreDeferred: {signal.Deferred, 0.3},
+	laterFirstTokens: {signal.TimeToFirstToken, 0.3},
 }
 
 // newGrowths returns the growths of a reading, and each in standard deviations.
@@ -64,12 +74,23 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 			if r.Signals[signal.KVUtilization] < 0.5 {
 				grown[f] = min(grown[f], 0)
 			}
+		case laterFirstTokens:
+			if grown[f] = math.NaN(); !partsKnown(r) {
+				grown[f] = b.Growth(&r.Window, w.of)
+			}
 		default:
 			grown[f] = b.Growth(&r.Window, w.of)
 		}
 		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
 	}
+	withoutUsual(r, &grown, &deviations)
 	return grown, deviations
+}
+
+// partsKnown reports whether a server shows where the time to the first token passes. Then what
+// makes it longer is seen in its parts, which vary less.
+func partsKnown(r *reading) bool {
+	return signal.Known(r.Signals[signal.QueueTime]) && signal.Known(r.Signals[signal.PrefillTime])
 }
 
 // uneven is the error of an expectation by means of a window in which the number of sequences changes by a factor of e.

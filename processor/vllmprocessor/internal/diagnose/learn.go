@@ -23,11 +23,6 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.next = nil
 	}
 	harmed := e.reported.Severity >= 2 || found.suspect || e.backlog.over || raw != Healthy
-	if harmed && !e.baseline.Ready() {
-		// Nothing says yet which factors are as usual.
-		e.unlearned = e.unlearned[:0]
-		return
-	}
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {

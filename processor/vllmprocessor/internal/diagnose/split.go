@@ -56,6 +56,10 @@ func weight(excess, harm float64) float64 {
 // nothing to compare with.
 func withoutBaseline(r *reading, found *symptoms) Shares {
 	var s Shares
+	if found.tokenGap && broken(r) > 1 {
+		s[SlowSteps] = 1
+		return s
+	}
 	if !found.firstToken {
 		return s
 	}

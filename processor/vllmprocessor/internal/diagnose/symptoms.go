@@ -100,25 +100,19 @@ const noise = 0.5
 // observeHarm collects the evidence of harm, and returns what is certain.
 func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
 	b, measured := e.baseline, settings.measured(v.Group().Value("model_name"))
-	for f := range numFactors {
-		if !b.Ready() {
-			e.changes[f] = change{}
-		}
-	}
 	var c, perhaps growths
 	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
-	if b.Ready() && r.FirstTokens >= fewFirstTokens {
+	if r.FirstTokens >= fewFirstTokens {
 		grown, deviations := newGrowths(r, b, swing)
 		for f := range numFactors {
-			at := changedAt
-			if f <= longerOutputs {
-				at = 8
+			if !b.Ready() && !signal.Known(deviations[f]) {
+				e.changes[f] = change{}
 			}
-			e.changes[f].observe(deviations[f], windows, at)
+			e.changes[f].observe(deviations[f], windows, f.changedAt())
 		}
 		c = e.changed(&grown, &deviations)
 		for f := range numFactors {
-			if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && (f > longerOutputs && e.changes[f].score > 1 || e.changes[f].score > 4) {
+			if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-4 {
 				perhaps[f] = grown[f]
 			}
 		}
@@ -170,11 +164,11 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	}
 	if os.Getenv("DBG") != "" {
 		fmt.Printf("  t=%.1f rdy=%v", float64(r.At%(1e9*86400*7))/6e10-1440*4, b.Ready())
-		if b.Ready() && r.FirstTokens >= fewFirstTokens {
+		if r.FirstTokens >= fewFirstTokens {
 			gg, dd := newGrowths(r, b, swing)
 			for f := range numFactors {
 				if signal.Known(gg[f]) {
-					fmt.Printf(" %s=%.2f/%.1f/%.1f", [...]string{"arr", "prm", "cmp", "out", "acc", "blk", "stp", "pre", "fe", "def"}[f], gg[f], dd[f], e.changes[f].score)
+					fmt.Printf(" %s=%.2f/%.1f/%.1f", [...]string{"arr", "prm", "cmp", "out", "acc", "blk", "stp", "pre", "fe", "def", "ttf"}[f], gg[f], dd[f], e.changes[f].score)
 				}
 			}
 		}
