@@ -22,7 +22,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	} else {
 		e.next = nil
 	}
-	harmed := e.reported.Severity >= 2 || found.suspect || e.backlog.over || raw != Healthy
+	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {

@@ -75,6 +75,8 @@ type symptoms struct {
 	objective missed
 	// suspect is true where the newest reading shows harm, certain or not.
 	suspect bool
+	// perhaps is true where what may have changed would be harm.
+	perhaps bool
 	effects effects
 }
 
@@ -154,6 +156,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if r.FirstTokens < fewFirstTokens && !(r.waitingNow > 1) || r.elapsed == 0 {
 		first, gap, mayFirst, mayGap = 0, 0, 0, 0
 	}
+	s.perhaps = mayFirst > 1 || mayGap > 1
 	if !measured[collect.TimeToFirstToken] {
 		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
 		s.suspect = s.suspect || first > 1

@@ -25,12 +25,12 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	return good, h.Counts[i]
 }
 
-// Below estimates how many observations are at most threshold, as MeanConstrained does:
-// within the bucket that the threshold splits, the density bends with its neighbours and with the mean. What
-// is beyond the last bound counts as beyond.
+// Below estimates how many observations are at most threshold, as MeanConstrained does: within
+// the bucket that the threshold splits, the density bends with its neighbours and with the mean.
+// What is beyond the last bound counts as beyond, and so does everything without buckets.
 func (h *Histogram) Below(threshold float64) float64 {
 	good, undecided := h.Within(threshold)
-	if undecided == 0 || !h.wellFormed() {
+	if undecided == 0 || len(h.Bounds) == 0 || math.IsNaN(threshold) || !h.wellFormed() {
 		return good
 	}
 	i, _ := slices.BinarySearch(h.Bounds, threshold)

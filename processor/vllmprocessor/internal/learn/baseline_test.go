@@ -207,16 +207,3 @@ func TestCompareGivesTheFactorOfATimeAtItsLoad(t *testing.T) {
 	w := healthy(0)
 	assert.InDelta(t, 0.5, NewBaseline().PromptShare(&w), 1e-9, "where nothing is known")
 }
-
-// The doubt about an expected time is twice the deviation, and more away from what was learned.
-func TestTheDoubtGrowsAwayFromWhatWasLearned(t *testing.T) {
-	t.Parallel()
-	b := learned(20)
-	b.Step.Expect(2, 1100, 10)
-	near, far := b.Step.Doubt(b.Step.Mean()), b.Step.Doubt(b.Step.Mean()*math.E)
-	assert.InDelta(t, 2*leastDeviation, near, 1e-9)
-	assert.InDelta(t, beyondLearned, far-near, 1e-9)
-	assert.InDelta(t, 0.02, b.Step.Mean(), 1e-9)
-	assert.Zero(t, b.Step.More(0, 1), "less than in the mean")
-	assert.InEpsilon(t, b.Step.Part(0, 3), b.Step.More(0, 5), 1e-6, "two sequences are usual")
-}

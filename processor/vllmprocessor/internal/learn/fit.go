@@ -28,8 +28,6 @@ type fit struct {
 	coefficients []float64
 	// precision is the inverse of their covariance.
 	precision [][]float64
-	// deviation is the standard deviation of the relative error.
-	deviation float64
 }
 
 const (
@@ -39,12 +37,8 @@ const (
 	guessNoise = 0.05
 	// guessWidth is how far a share may be from its guess, as a standard deviation.
 	guessWidth = 0.2
-	// beyondLearned is the relative error per distance from the learned mean.
-	beyondLearned = 0.1
 	// unbelievable is a bound for times and numbers of tokens.
 	unbelievable = 1e30
-	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
-	leastDeviation = 0.04
 )
 
 func newFit(shares ...float64) fit {
@@ -148,12 +142,6 @@ func (f *fit) Expect(xs ...float64) (y float64) {
 	return y
 }
 
-// Doubt is the possible error of the logarithm of an expected time: twice its deviation,
-// and more the farther the time is from the learned mean.
-func (f *fit) Doubt(expected float64) float64 {
-	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
-}
-
 // Uncertainty is the standard deviation of the logarithm of an expected time that comes from the
 // coefficients: the farther the numbers are from those learned, the less is known. It is the predictive deviation of
 // Bayesian linear regression (Bishop, Pattern Recognition and Machine Learning, 3.3.2).
@@ -187,9 +175,6 @@ func (f *fit) Part(i int, x float64) float64 {
 
 // Mean is the mean of the learned times.
 func (f *fit) Mean() float64 { return f.XY[0] / f.N }
-
-// More returns the contribution of one number beyond its learned mean; 0 where it is less.
-func (f *fit) More(i int, x float64) float64 { return max(f.Part(i, x-f.XX[0][i+1]/f.N), 0) }
 
 // solve finds the coefficients: non-negative, with the least squares of the errors and of
 // the distances from the guess.
@@ -238,7 +223,6 @@ func (f *fit) solve() {
 		free[negative] = false
 	}
 	f.coefficients[0] = max(f.coefficients[0], 0)
-	f.deviation = max(f.residual()/mean, leastDeviation)
 }
 
 // ridge solves for the coefficients that are free; the others are 0.
