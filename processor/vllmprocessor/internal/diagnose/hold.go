@@ -9,6 +9,9 @@ import (
 // reuseFell is the detail of prompts that are computed more and are not longer.
 const reuseFell = "reuse_fell"
 
+// sinceVersion is the detail of steps that are slower since another version runs.
+const sinceVersion = "since_version"
+
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
 	if raw != e.raw || e.rawSince == 0 {
@@ -98,6 +101,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
+	}
+	if t.Details[SlowSteps] == sinceVersion {
+		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}
 	return t
 }
@@ -202,6 +208,10 @@ func (e *engine) detail(c Cause) string {
 			return reuseFell
 		}
 		return ""
+	case SlowSteps:
+		if b.Earlier != "" {
+			return sinceVersion
+		}
 	case DecodeLoad:
 		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
 			return "longer_outputs"

@@ -101,6 +101,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	}
 	before := e.reported
 	e.baseline, e.next = e.next, nil
+	e.acceptPeers()
 	if before.Severity < 2 {
 		return
 	}

@@ -101,13 +101,13 @@ const noise = 0.5
 func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
 	b, measured := e.baseline, settings.measured(v.Group().Value("model_name"))
 	for f := range numFactors {
-		if !b.Ready() {
+		if !b.Ready() && !(e.comparable() && (f == slowerSteps || f == slowerPrefills)) {
 			e.changes[f] = change{}
 		}
 	}
 	var c growths
 	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
-	if b.Ready() && r.FirstTokens >= fewFirstTokens {
+	if (b.Ready() || e.comparable()) && r.FirstTokens >= fewFirstTokens {
 		grown, deviations := newGrowths(r, b, swing)
 		for f := range numFactors {
 			at := changedAt
@@ -116,6 +116,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			}
 			e.changes[f].observe(deviations[f], windows, at)
 		}
+		e.observePeers(r, swing, windows, &grown, &deviations)
+		e.slowed = signal.OrZero(grown[slowerSteps])
 		c = e.changed(&grown, &deviations)
 	}
 	var queues growths
@@ -170,6 +172,9 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			fmt.Printf(" %.1f", e.harms[i].score)
 		}
 		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
+	}
+	if c[slowerSteps] > 0 {
+		s.reference = Learned // What is usual in its pool.
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
 	e.observeObjectives(settings, r, windows, first >= 1 || gap >= 1, &s)
