@@ -29,7 +29,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.unlearned[n-1].harmed = true
 	}
 	hold := int64(settings.Hold) * int64(length)
-	if !e.baseline.Ready() {
+	if !e.baseline.Ready() && !e.baseline.Began {
 		hold = 0
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {

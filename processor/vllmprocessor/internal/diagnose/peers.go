@@ -90,15 +90,30 @@ const (
 // beside is how long an engine takes beside its siblings: the logarithm of the ratio to their
 // median, which is positive where it is slower, the uncertainty of that median, and
 // the standard deviation of the ratio between healthy siblings. siblings is how many they are, of
-// which so many are as slow as the engine.
+// which so many are as slow as the engine, and median the model of the one in the middle.
 type beside struct {
 	growth, uncertainty, deviation float64
 	siblings, asSlow               int
+	median                         *learn.Model
 }
 
-// compareWith compares a time with what siblings would need for the same load.
-func (p *Peers) compareWith(e *engine, seconds float64, expect func(m *learn.Model) learn.Expected) beside {
-	var all [MostSiblings]learn.Expected
+// compareWith compares a time with what siblings would need for the same load or, where they know
+// more about that, for the same work: an engine that is slower has more sequences at once than
+// its siblings ever had, but its work is as theirs.
+func (p *Peers) compareWith(e *engine, seconds float64, atLoad, atWork func(m *learn.Model) learn.Expected) beside {
+	load, work := p.compareAt(e, seconds, atLoad), p.compareAt(e, seconds, atWork)
+	if work.siblings > load.siblings || work.siblings == load.siblings && work.uncertainty < load.uncertainty {
+		return work
+	}
+	return load
+}
+
+func (p *Peers) compareAt(e *engine, seconds float64, expect func(m *learn.Model) learn.Expected) beside {
+	type answer struct {
+		learn.Expected
+		from *learn.Model
+	}
+	var all [MostSiblings]answer
 	n := 0
 	for i := range p.Siblings {
 		s := &p.Siblings[i]
@@ -106,7 +121,7 @@ func (p *Peers) compareWith(e *engine, seconds float64, expect func(m *learn.Mod
 			continue
 		}
 		if x := expect(s.Usual); x.Uncertainty <= mostUncertain {
-			all[n] = x
+			all[n] = answer{x, s.Usual}
 			n++
 		}
 	}
@@ -114,7 +129,7 @@ func (p *Peers) compareWith(e *engine, seconds float64, expect func(m *learn.Mod
 	if n == 0 || !(seconds > 0) {
 		return out
 	}
-	slices.SortFunc(all[:n], func(a, b learn.Expected) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	slices.SortFunc(all[:n], func(a, b answer) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	median := all[n/2] // Of two in the middle the slower one: an engine is in the right while there is doubt.
 	var differences [MostSiblings]float64
 	out.growth = math.Log(seconds / median.Seconds)
@@ -128,7 +143,7 @@ func (p *Peers) compareWith(e *engine, seconds float64, expect func(m *learn.Mod
 	// The median of the absolute differences, so that a few siblings that are slow or lie change
 	// little; 1.48 times it is the standard deviation of a normal distribution.
 	spread := 1.48 * differences[n/2]
-	out.uncertainty = median.Uncertainty
+	out.uncertainty, out.median = median.Uncertainty, median.from
 	out.deviation = math.Hypot(median.Deviation,
 		math.Sqrt((spreadPrior*spreadPrior*spreadSiblings+spread*spread*float64(n))/(spreadSiblings+float64(n))))
 	return out
@@ -156,10 +171,14 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 		return
 	}
 	sequences, tokens, prompt := r.StepLoad()
-	step := e.peers.compareWith(e, r.Signals[signal.StepTime], func(m *learn.Model) learn.Expected { return m.Step(sequences, tokens, prompt) })
+	work := r.Work()
+	step := e.peers.compareWith(e, r.Signals[signal.StepTime],
+		func(m *learn.Model) learn.Expected { return m.Step(sequences, tokens, prompt) }, func(m *learn.Model) learn.Expected { return m.StepOf(work) })
 	own, others := r.PrefillLoad()
-	prefill := e.peers.compareWith(e, r.Signals[signal.PrefillTime], func(m *learn.Model) learn.Expected { return m.Prefill(own, others) })
+	prefill := e.peers.compareWith(e, r.Signals[signal.PrefillTime],
+		func(m *learn.Model) learn.Expected { return m.Prefill(own, others) }, func(m *learn.Model) learn.Expected { return m.PrefillOf(work) })
 	prefill.deviation *= 2 // As where a prefill is compared with the own baseline.
+	e.instead = nil
 	for i, one := range []beside{step, prefill} {
 		f := [...]factor{slowerSteps, slowerPrefills}[i]
 		if !signal.Known(one.growth) {
@@ -167,12 +186,22 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 		}
 		slower, deviations := one.slower(e.baseline.Accepted, swing)
 		e.slowerThanPeers[i].observe(deviations, windows, changedAt)
-		if e.slowerThanPeers[i].score > e.changes[f].score {
+		if score := e.slowerThanPeers[i].score; score > 0 && score >= e.changes[f].score {
 			e.changes[f] = e.slowerThanPeers[i]
+			e.instead = cmp.Or(e.instead, one.median)
 			grown[f], deviated[f] = max(slower, signal.OrZero(grown[f])), max(deviations, signal.OrZero(deviated[f]))
 		}
 	}
 	e.ratio = step.growth
+}
+
+// reference is what the effect of a change is computed by: the own baseline, with the times of the
+// median sibling where the engine is slower than its siblings.
+func (e *engine) reference() *learn.Baseline {
+	if e.instead == nil {
+		return e.baseline
+	}
+	return e.baseline.With(e.instead)
 }
 
 // acceptPeers takes it as usual that an engine is slower than its siblings.

@@ -105,6 +105,8 @@ type engine struct {
 	model           *learn.Model
 	slowerThanPeers [2]change
 	ratio, blocks   float64
+	// instead is the median sibling while it shows more than the own baseline; else nil.
+	instead *learn.Model
 	// slowed is the logarithm by how much longer its steps take for the same work.
 	slowed   float64
 	backlog  backlog

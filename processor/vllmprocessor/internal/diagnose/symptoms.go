@@ -128,7 +128,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		e.without.observe(r, waiting, by, windows*settings.Window.Seconds())
 		queues = e.without.shares(by)
 	}
-	s.effects = newEffects(r, b, &c, e.backlog.over, queues)
+	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
 	s.reference = Learned

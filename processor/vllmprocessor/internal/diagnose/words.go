@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
@@ -35,6 +36,9 @@ func (t *Transition) diagnosis() *wording.Diagnosis {
 	d := &wording.Diagnosis{Condition: t.To.Condition.String()}
 	if t.To.Explained {
 		d.Cause, d.Detail = t.To.Primary.String(), t.Details[t.To.Primary]
+		if t.To.Primary == SlowSteps && t.Earlier != "" {
+			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
+		}
 	}
 	for c, is := range t.To.Notices {
 		if is {

@@ -40,6 +40,48 @@ func (m *Model) Step(sequences, tokens, prompt float64) Expected {
 // Prefill is explained at Step.
 func (m *Model) Prefill(own, others float64) Expected { return m.prefill.expect(own, others) }
 
+// StepOf returns the time of a step that is expected for some work, as Baseline.StepAt, and
+// PrefillOf that of a prefill. What is not known counts for more the more of the time grows with
+// the work.
+func (m *Model) StepOf(w Work) Expected {
+	c := m.step.coefficients
+	if c == nil {
+		return m.step.expect()
+	}
+	sequences := w.Generation / w.Accepted
+	busy := min(c[1]*sequences+c[2]*sequences*w.Held+c[3]*w.Computed, mostBusy)
+	t := c[0] / (1 - busy)
+	return m.step.expect(sequences*t, sequences*t*w.Held, w.Computed*t).beside(busy)
+}
+
+// PrefillOf is explained at StepOf.
+func (m *Model) PrefillOf(w Work) Expected {
+	k := m.prefill.coefficients
+	if k == nil {
+		return m.prefill.expect()
+	}
+	busy := min(k[2]*w.Computed, mostBusy)
+	t := (k[0] + k[1]*w.Own) / (1 - busy)
+	return m.prefill.expect(w.Own, w.Computed*t).beside(busy)
+}
+
+// beside returns an expectation at the fixed point of a load that grows with the time itself.
+func (x Expected) beside(busy float64) Expected {
+	return Expected{x.Seconds, x.Uncertainty / (1 - busy), x.Deviation / (1 - busy)}
+}
+
+// With returns a baseline with the times of a model, and the levels of this one. It is for reading.
+func (b *Baseline) With(m *Model) *Baseline {
+	out := *b
+	if m.step.coefficients != nil {
+		out.Step = m.step.of
+	}
+	if m.prefill.coefficients != nil {
+		out.Prefill = m.prefill.of
+	}
+	return &out
+}
+
 // TypicalStep returns what another model expects at the mean load of this one. It puts models
 // in an order.
 func (m *Model) TypicalStep(other *Model) float64 {
@@ -133,12 +175,12 @@ func (f *fit) begin(from *fit, windows float64) {
 	f.coefficients = nil
 }
 
-// beginWindows is how many windows the model counts for that an engine begins with: as much as ten
-// minutes of its own. What is slower is left out of what is learned, so that these windows
-// decide only how fast what is faster, or as fast, becomes usual.
-const beginWindows = 10
+// beginWindows is how many windows the model counts for that an engine begins with: half of what is
+// learned after them is its own after twenty minutes of equal work.
+const beginWindows = 20
 
-// Begin makes a model what is usual for an engine of which little was learned. Levels are not
+// Begin makes a model what is usual for an engine of which little was learned, instead of the little, which can
+// be of a version that is slower. Levels are not
 // copied: they depend on the load, which may be another. except are the signals that the two
 // versions cannot be compared by.
 func (b *Baseline) Begin(from *Model, except *signal.Set) {
@@ -147,9 +189,11 @@ func (b *Baseline) Begin(from *Model, except *signal.Set) {
 	}
 	b.Began = true
 	if !except[signal.StepFactor] {
+		b.Step = newStepFit()
 		b.Step.begin(&from.step.of, beginWindows)
 	}
 	if !except[signal.PrefillFactor] {
+		b.Prefill = newPrefillFit()
 		b.Prefill.begin(&from.prefill.of, beginWindows)
 	}
 	if b.Earlier == "" && b.Version != "" && from.Version != "" && from.Version != b.Version && !except[signal.StepFactor] {
