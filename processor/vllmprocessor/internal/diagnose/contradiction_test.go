@@ -68,7 +68,7 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 			for n := range 10 {
 				r := healthyReading(int64(n+1) * int64(time.Minute))
 				r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2
-				e.baseline.Learn(&r.Window, time.Minute)
+				e.baseline.Learn(&r.Window, time.Minute, &signal.Set{})
 			}
 			r := healthyReading(int64(time.Hour))
 			r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2

@@ -22,9 +22,13 @@ type evidence struct {
 // observe adds a reading. effect is the harm as a multiple of the bar, noise its standard
 // deviation, windows the time since the reading before in windows. However great an effect,
 // it takes hold windows.
-func (e *evidence) observe(effect, noise, windows float64, hold int) {
+func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
 	// The logarithm of the ratio of the two normal densities.
-	e.add((effect-0.5)/(noise*noise), windows, float64(hold))
+	was := e.on
+	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold))
+	if !was && e.on && effect < 1 {
+		e.on = false
+	}
 }
 
 func (e *evidence) add(ratio, windows, hold float64) {

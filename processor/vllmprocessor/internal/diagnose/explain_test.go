@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -49,7 +48,8 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 		if c.SpeculationBreakEven > 0 {
 			most += contributes // What is below the break-even contributes whatever else there is.
 		}
-		s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+		e := newWard(t, learn.NewBaseline())
+		e.settings = c
 		if seed%2 == 0 {
 			e.baseline = learned(10)
 		}
@@ -58,16 +58,7 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 			if random.IntN(3) > 0 {
 				strange(random, &r)
 			}
-			e.at = r.At
-			e.baseline.Compare(&r.Window)
-			e.progress.observe(&r)
-			e.restarts.observe(c, &r)
-			found := newSymptoms(&r, e.baseline, [collect.NumInputs]bool{}, e.reported.Severity >= 2)
-			e.last = r
-			raw := e.judge(c, &r, &found)
-			e.explain(c, &r, &found, raw)
-			e.report(c, s, raw, r.At, &found)
-			e.learn(c, s, &r, &found, raw)
+			e.observes(r)
 			total := 0.0
 			for cause, share := range e.shares {
 				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)

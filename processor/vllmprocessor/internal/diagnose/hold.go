@@ -17,6 +17,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if raw != e.raw || e.rawSince == 0 {
 		e.raw, e.rawSince = raw, at
 	}
+	if raw == Degraded {
+		e.evident = e.decided(raw, found) && !found.errors && !found.dropped
+	}
 	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
 		// An engine that has requests and does not move may have stalled: it is not
 		// reported as healthy.
@@ -79,10 +82,11 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 }
 
 // decided reports whether the evidence of latencies has decided that an engine is degraded,
-// or is not any more: it needs no hold.
+// or is not any more: it needs no hold. Errors and dropped requests have the hold in both
+// directions.
 func (e *engine) decided(raw Condition, found *symptoms) bool {
 	return raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
-		raw == Healthy && e.reported.Condition == Degraded && !found.suspect
+		raw == Healthy && e.reported.Condition == Degraded && e.evident && !found.suspect
 }
 
 // still reports whether an engine does no work in a condition. An unreachable engine may

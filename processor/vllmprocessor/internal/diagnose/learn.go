@@ -23,6 +23,11 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.next = nil
 	}
 	harmed := e.reported.Severity >= 2 || found.suspect || e.backlog.over || raw != Healthy
+	if harmed && !e.baseline.Ready() {
+		// Nothing says yet which factors are as usual.
+		e.unlearned = e.unlearned[:0]
+		return
+	}
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -100,7 +105,9 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 		return
 	}
 	before := e.reported
-	e.baseline, e.next = e.next, nil
+	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
+	// What was found against the baseline of before is no evidence against this one.
+	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
 	e.acceptPeers()
 	if before.Severity < 2 {
 		return

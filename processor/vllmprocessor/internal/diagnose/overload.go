@@ -30,7 +30,7 @@ const mostSamples = 120
 
 // observe adds a sample.
 func (b *backlog) observe(at int64, waiting float64, window int64) {
-	if !(waiting >= 1) {
+	if !(waiting > 1) {
 		b.recent, b.over, b.since = b.recent[:0], false, 0
 		return
 	}
@@ -87,25 +87,42 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 }
 
 // shares are the parts of the queue that would not be there with a factor as usual. Together they
-// are at most 1. A queue that comes and goes between scrapes is divided by the capacity that each
-// takes, as from capacity.
+// are at most 1. What a queue of more arrivals would not be without another factor is that factor's:
+// the engine would serve them. A queue that comes and goes between scrapes is divided by the
+// capacity that each factor takes, as from capacity.
 func (q *backlogs) shares(by growths) (out growths) {
+	if !(q.waiting >= 1) {
+		weights := 0.0
+		for f := range numFactors {
+			weights += by[f]
+		}
+		for f := range numFactors {
+			if weights > 0 {
+				out[f] = by[f] / weights
+			}
+		}
+		return out
+	}
 	gone, weights := 0.0, 0.0
 	for f := range numFactors {
-		part := 1.0
-		if q.waiting >= 1 {
-			part = 1 - q.without[f]/q.waiting
+		part := 1 - q.without[f]/q.waiting
+		if out[f] = part * by[f]; f == moreArrivals {
+			out[f] = 0
+			continue
 		}
-		out[f] = part * by[f]
 		weights += out[f]
 		if by[f] > 0 {
 			gone += part
 		}
 	}
+	gone = min(gone, 1)
 	for f := range numFactors {
 		if weights > 0 {
-			out[f] *= min(gone, 1) / weights
+			out[f] *= gone / weights
 		}
+	}
+	if by[moreArrivals] > 0 {
+		out[moreArrivals] = min(1-q.without[moreArrivals]/q.waiting, 1-gone)
 	}
 	return out
 }

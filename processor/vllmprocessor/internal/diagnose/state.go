@@ -121,8 +121,10 @@ type engine struct {
 	raw Condition
 	// since is, for each cause, since when its contribution differs from the reported one;
 	// 0 where it does not.
-	since              [NumCauses]int64
-	bad                bool
+	since [NumCauses]int64
+	bad   bool
+	// evident is true where the evidence of latencies alone was the last harm.
+	evident            bool
 	rawSince, badSince int64
 	// resumed is when it began to work again after a standstill.
 	resumed int64

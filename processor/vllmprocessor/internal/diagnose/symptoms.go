@@ -2,8 +2,8 @@ package diagnose
 
 import (
 	"fmt"
-	"os"
 	"math"
+	"os"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -105,7 +105,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			e.changes[f] = change{}
 		}
 	}
-	var c growths
+	var c, perhaps growths
 	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
 	if (b.Ready() || e.comparable()) && r.FirstTokens >= fewFirstTokens {
 		grown, deviations := newGrowths(r, b, swing)
@@ -119,41 +119,55 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		e.observePeers(r, swing, windows, &grown, &deviations)
 		e.slowed = signal.OrZero(grown[slowerSteps])
 		c = e.changed(&grown, &deviations)
+		for f := range numFactors {
+			if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && (f > longerOutputs && e.changes[f].score > 1 || e.changes[f].score > 4) {
+				perhaps[f] = grown[f]
+			}
+		}
 	}
 	var queues growths
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
 		e.backlog.observe(r.At, waiting, int64(settings.Window))
 		by := capacity(r, b, &c)
-		e.without.observe(r, waiting, by, windows*settings.Window.Seconds())
+		queuePerhaps := perhaps
+		for f := range longerOutputs + 1 {
+			queuePerhaps[f] = c[f]
+		}
+		e.without.observe(r, waiting, capacity(r, b, &queuePerhaps), windows*settings.Window.Seconds())
 		queues = e.without.shares(by)
 	}
 	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
+	mayBe := newEffects(r, b, &perhaps, e.backlog.over, queues)
+	mayFirst := max(first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
+	mayGap := max(gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
 	s.reference = Learned
 	// What is broken from the start is compared with documented limits.
 	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
 		s.reference = Defaults
 		if late := signal.OrZero(r.Signals[signal.TimeToFirstToken]) / defaultFirstToken; late > 1 {
 			first = max(first, late)
+			mayFirst = first
 		}
 	}
 	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
 		s.reference = Defaults
 		if late := signal.OrZero(r.Signals[signal.InterTokenLatency]) / defaultTokenGap; late > 1 {
 			gap = max(gap, late)
+			mayGap = gap
 		}
 	}
 	if r.FirstTokens < fewFirstTokens && !(r.waitingNow > 1) || r.elapsed == 0 {
-		first, gap = 0, 0
+		first, gap, mayFirst, mayGap = 0, 0, 0, 0
 	}
 	if !measured[collect.TimeToFirstToken] {
-		e.harms[lateFirst].observe(first, noise, windows, settings.Hold)
+		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
 		s.suspect = s.suspect || first > 1
 	}
 	if !measured[collect.InterTokenLatency] {
-		e.harms[slowTokens].observe(gap, noise, windows, settings.Hold)
+		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold)
 		s.suspect = s.suspect || gap > 1
 	}
 	if os.Getenv("DBG") != "" {

@@ -68,7 +68,9 @@ func constants(t *testing.T) map[string]string {
 				value := spec.(*ast.ValueSpec)
 				for i, expression := range value.Values {
 					if number, known := evaluate(expression); known && !notThresholds[value.Names[i].Name] {
-						found[strings.ToLower(value.Names[i].Name[:1])+value.Names[i].Name[1:]] = number.String()
+						name := strings.ToLower(value.Names[i].Name[:1]) + value.Names[i].Name[1:]
+						assert.NotContains(t, found, name, "two constants with one name")
+						found[name] = number.String()
 					}
 				}
 			}

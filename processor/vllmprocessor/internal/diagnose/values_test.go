@@ -190,7 +190,7 @@ func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 	first := r.engine("0").first
 	r.restartCollector(s)
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(5, answers(1), slow, serves("1"))
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	assert.Equal(t, Learned, r.verdict("0").Reference)
@@ -321,15 +321,20 @@ func TestAServerWithoutEnginesHasNoMembers(t *testing.T) {
 func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.minutes(12, answers(1), serves("0"))
-	slow := serves("0")
-	slow.counts[collect.PromptTokens] *= 3
+	r.minutes(12, answers(1), finishes("0"))
+	slow := finishes("0")
+	slow.counts[collect.PromptTokens] *= 5
+	slow.counts[collect.PrefixCacheQueries] *= 5
+	slow.counts[collect.PrefixCacheHits] *= 5
 	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	slow.observed[collect.PrefillTime] = [2]float64{15, 0.46}
+	slow.observed[collect.InferenceTime] = [2]float64{15, 2.46}
+	slow.observed[collect.E2ERequestLatency] = [2]float64{15, 2.6}
 	for _, step := range []struct {
 		scraped scraped
 		detail  string
-	}{{serves("0"), ""}, {slow, "prompts_grew"}} {
-		r.minutes(4, answers(1), step.scraped)
+	}{{finishes("0"), ""}, {slow, "prompts_grew"}} {
+		r.minutes(8, answers(1), step.scraped)
 		n := 0
 		for m := range r.state.Members() {
 			n++

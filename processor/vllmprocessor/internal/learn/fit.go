@@ -125,14 +125,14 @@ func (f *fit) Deviation() float64 {
 	}
 	f.solved()
 	residual := f.residual() / f.Mean()
-	return math.Sqrt((priorDeviation*priorDeviation*priorWindows + residual*residual*f.N) / (priorWindows + f.N))
+	return math.Sqrt((priorDeviation*priorDeviation*deviationWindows + residual*residual*f.N) / (deviationWindows + f.N))
 }
 
 // priorDeviation is what the deviation is taken for before anything is known, and
-// priorWindows for how many windows that counts.
+// deviationWindows for how many windows that counts.
 const (
-	priorDeviation = 0.05
-	priorWindows   = 5
+	priorDeviation   = 0.05
+	deviationWindows = 5
 )
 
 // Expect returns the expected time for the numbers; NaN before the first observation.
