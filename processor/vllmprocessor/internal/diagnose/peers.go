@@ -76,13 +76,13 @@ func (e *engine) comparable() bool {
 const (
 	// spreadPrior is by how much healthy siblings differ as long as little is known, as a
 	// standard deviation of the logarithm, and spreadSiblings for how many siblings that counts:
-	// in stories of pools they differ by up to 0.05 where each has learned for ten windows.
+	// a guess that leaves room for hosts and GPUs of one type that are not equal.
 	spreadPrior    = 0.1
 	spreadSiblings = 3
 	// mostUncertain is the uncertainty from which on a sibling says nothing about a load, because
 	// it knows only others.
 	mostUncertain = 0.2
-	// Of two engines nobody knows which is usual: one is slower beyond doubt from this ratio
+	// Of two engines it is not known which is usual: one is slower beyond doubt from this ratio
 	// and so many deviations on.
 	ratioOfTwo, deviationsOfTwo = 1.25, 4
 )

@@ -172,7 +172,7 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 		if one == nil || len(one.members) == 0 {
 			continue
 		}
-		one.conclude()
+		one.conclude(at)
 		p.transitions = append(p.transitions, one.report.Observe(settings, one.judge(settings, at))...)
 		p.values = one.report.Values(enabled, p.values)
 	}

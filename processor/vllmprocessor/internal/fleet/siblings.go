@@ -65,10 +65,14 @@ func (p *pool) siblingsOf(m *diagnose.Member) *siblings {
 	return s
 }
 
-// conclude makes the engines that were found the siblings of the next evaluation.
-func (p *pool) conclude() {
+// conclude makes the engines that were found the siblings of the next evaluation. at is the time in
+// Unix nanoseconds.
+func (p *pool) conclude(at int64) {
 	for _, s := range p.siblings {
 		s.remember()
+		if s.Usual != nil && at-s.Usual.Learned > int64(diagnose.BaselineMemory) {
+			s.Usual = nil
+		}
 		s.peers = &diagnose.Peers{Siblings: s.found, Before: s.Usual}
 		s.found = nil
 	}
