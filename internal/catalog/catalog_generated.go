@@ -150,7 +150,7 @@ var attributeValues = map[string][]string{
 	"bound":           []string{"lower", "upper"},
 	"cause":           []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
 	"condition":       []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
-	"detail":          []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "tokens", "unknown"},
+	"detail":          []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "since_version", "tokens", "unknown"},
 	"finished_reason": []string{"abort", "error", "length", "repetition", "stop"},
 	"phase":           []string{"completed", "issued"},
 	"request_type":    []string{"chat_completions", "other", "responses"},

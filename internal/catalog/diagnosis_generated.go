@@ -315,17 +315,20 @@ var causes = []Cause{
 	},
 	{
 		Name: "slow_steps", Level: LevelEngine,
-		Meaning:  "A step or a prefill takes longer than the learned model expects for the same running requests, KV cache and prefill.",
-		Sentence: "The engine itself got slower: the same work takes longer than before.",
+		Meaning:  "A step or a prefill takes longer than the learned model expects for the same running requests, KV cache and prefill or, in a pool, longer than the siblings of the engine would need.",
+		Sentence: "The engine itself is slower: the same work takes longer than before, or than on the other engines of its pool.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
-			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower."},
+			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower. Where it is slower since another version runs, the line of the log has both versions and the percentage: roll the version back, or change what it changed."},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the CPU of the host, and at what else runs on it."},
 			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time between tokens, p95"},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Engine"},
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
+		Details: []Detail{
+			{Name: "since_version", Sentence: "It is slower since another version of vLLM runs, at equal work."},
+		},
 	},
 	{
 		Name: "speculation_wasteful", Level: LevelEngine,

@@ -26,6 +26,9 @@ type Diagnosis struct {
 	// Reason is a sentence that says more precisely than the condition what is wrong;
 	// empty for none. It replaces all others.
 	Reason string
+	// More is a sentence that says more precisely than the detail of the cause what it is;
+	// empty for none.
+	More string
 }
 
 // Share is how much of the harm a cause explains, from 0 to 1.
@@ -69,6 +72,9 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 			if detail.Name == d.Detail {
 				sentences = append(sentences, detail.Sentence)
 				w.Detail = detail.Name
+				if d.More != "" {
+					sentences = append(sentences, d.More)
+				}
 			}
 		}
 		w.NotSeparable = cause.NotSeparable

@@ -101,6 +101,10 @@ func (e *engine) evidentDetail(c Cause) string {
 			return reuseFell
 		}
 		return ""
+	case SlowSteps:
+		if b.Earlier != "" {
+			return sinceVersion
+		}
 	case DecodeLoad:
 		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
 			return "longer_outputs"

@@ -6,6 +6,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
+// sinceVersion is the detail of steps that are slower since another version runs.
+const sinceVersion = "since_version"
+
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
 	if raw != e.raw || e.rawSince == 0 {
@@ -108,6 +111,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
+	}
+	if t.Details[SlowSteps] == sinceVersion {
+		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}
 	return t
 }

@@ -29,7 +29,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.unlearned[n-1].harmed = true
 	}
 	hold := int64(settings.Hold) * int64(length)
-	if !e.baseline.Ready() {
+	if !e.baseline.Ready() && !e.baseline.Began {
 		hold = 0
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
@@ -103,6 +103,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
 	// What was found against the baseline of before is no evidence against this one.
 	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
+	e.acceptPeers()
 	if before.Severity < 2 {
 		return
 	}

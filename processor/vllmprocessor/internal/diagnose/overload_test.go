@@ -12,9 +12,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// overloaded returns after how many seconds a queue is an overload, and whether it is one at the
+// overloadedAfter returns after how many seconds a queue is an overload, and whether it is one at the
 // end. queue is its length at a time in seconds.
-func overloaded(window, every, lasts time.Duration, queue func(at float64) float64) (first float64, over bool) {
+func overloadedAfter(window, every, lasts time.Duration, queue func(at float64) float64) (first float64, over bool) {
 	var b backlog
 	first = -1
 	for at := every; at <= lasts; at += every {
@@ -52,14 +52,14 @@ func TestAQueueThatStaysIsAnOverload(t *testing.T) {
 		// An overload ends when the queue has drained to a half.
 		"it ends": {func(at float64) float64 { return min(at/6, 40, max(0, 40-(at-300)/3)) }, 135, false},
 	} {
-		first, over := overloaded(time.Minute, 15*time.Second, 10*time.Minute, test.queue)
+		first, over := overloadedAfter(time.Minute, 15*time.Second, 10*time.Minute, test.queue)
 		assert.InDelta(t, test.first, first, 15*second, name)
 		assert.Equal(t, test.over, over, name)
 	}
 	// However often a server is scraped, and however long a window is, the samples are bounded and
 	// the answer is the same.
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
-		first, _ := overloaded(10*time.Minute, every, time.Hour, func(at float64) float64 { return 2 + at/10 })
+		first, _ := overloadedAfter(10*time.Minute, every, time.Hour, func(at float64) float64 { return 2 + at/10 })
 		assert.InDelta(t, 1200, first, every.Seconds()+1, every)
 	}
 	var b backlog

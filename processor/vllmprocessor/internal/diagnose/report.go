@@ -18,6 +18,12 @@ type Member struct {
 	Signals    signal.Values
 	// Details are those of the causes, where the engine is degraded or failing.
 	Details [NumCauses]string
+	// Model is the name of the served model, Blocks the number of KV blocks; 0 where it is not
+	// known.
+	Model  string
+	Blocks float64
+
+	engine *engine
 }
 
 // Harmed reports whether users of the engine are served worse than they should be.
@@ -30,7 +36,8 @@ func (s *State) Members() iter.Seq[Member] {
 			if e.number == ServerOnly {
 				continue
 			}
-			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals}
+			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
+			m.Model = (&collect.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)

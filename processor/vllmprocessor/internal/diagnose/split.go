@@ -24,7 +24,7 @@ const (
 //
 // all is the weight of the harm by latency, see weight.
 func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
-	if !b.Ready() {
+	if x := &found.effects; !b.Ready() && !(x.gap > 0 || x.first > 0) {
 		return withoutBaseline(r, found), 1
 	}
 	var total Shares

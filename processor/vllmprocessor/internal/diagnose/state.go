@@ -99,8 +99,19 @@ type engine struct {
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []unlearned
 	// changes are the factors that have changed, harms the evidence of harm.
-	changes  [numFactors]change
-	harms    [numHarms]evidence
+	changes [numFactors]change
+	harms   [numHarms]evidence
+	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the
+	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
+	// logarithm by how much. blocks is the number of KV blocks; 0 where it is not known.
+	peers           *Peers
+	model           *learn.Model
+	slowerThanPeers [2]change
+	ratio, blocks   float64
+	// instead is the median sibling while it shows more than the own baseline; else nil.
+	instead *learn.Model
+	// slowed is the logarithm by how much longer its steps take for the same work.
+	slowed   float64
 	backlog  backlog
 	without  backlogs
 	swings   swings
@@ -154,6 +165,10 @@ type Transition struct {
 	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
 	Missed float64
+	// Slower is by what share steps take longer for the same work since the version Earlier was
+	// replaced by Version, where the detail of slow_steps is sinceVersion.
+	Slower           float64
+	Earlier, Version string
 	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
 }
@@ -327,6 +342,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.at = at
 	s.upgraded(e)
 	r := s.reader.read(v, at)
+	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
 	e.still = e.progress.judge(&r)

@@ -112,6 +112,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			}
 			e.changes[f].observe(deviations[f], windows, f.changedAt())
 		}
+		e.observePeers(r, swing, windows, &grown, &deviations)
+		e.slowed = signal.OrZero(grown[slowerSteps])
 		c = e.changed(&grown, &deviations)
 		for f := range numFactors {
 			if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-4 {
@@ -131,7 +133,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		e.without.observe(r, waiting, capacity(r, b, &queuePerhaps), windows*settings.Window.Seconds())
 		queues = e.without.shares(by)
 	}
-	s.effects = newEffects(r, b, &c, e.backlog.over, queues)
+	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
 	mayBe := newEffects(r, b, &perhaps, e.backlog.over, queues)
@@ -181,6 +183,9 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			fmt.Printf(" %.1f", e.harms[i].score)
 		}
 		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
+	}
+	if c[slowerSteps] > 0 {
+		s.reference = Learned // What is usual in its pool.
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
 	e.observeObjectives(settings, r, windows, first >= 1 || gap >= 1, &s)

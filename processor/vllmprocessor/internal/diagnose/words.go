@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
@@ -37,6 +38,9 @@ func (t *Transition) diagnosis() *wording.Diagnosis {
 	if t.To.Explained {
 		primary = t.To.Primary
 		d.Cause, d.Detail = primary.String(), t.Details[primary]
+		if primary == SlowSteps && t.Earlier != "" {
+			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
+		}
 	}
 	// A smaller share is not reported as a cause either.
 	for _, c := range t.Shares.ranked(stillContributes, primary) {

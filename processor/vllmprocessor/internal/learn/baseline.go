@@ -109,6 +109,15 @@ type Baseline struct {
 	// Version is the version of the server that it was learned from; empty where that is
 	// not known. An older program did not save it.
 	Version string `json:"version,omitempty"`
+	// Earlier is the version before, while Since, the windows learned with Version, are so few
+	// that what is slower now is slower since the change; empty otherwise.
+	Earlier string `json:"earlier,omitempty"`
+	Since   int    `json:"since,omitempty"`
+	// Began is true where it began with what was usual in its pool.
+	Began bool `json:"began,omitempty"`
+	// Accepted is the logarithm of how much slower than its siblings the engine is as it
+	// has been taken as usual.
+	Accepted float64 `json:"accepted,omitempty"`
 }
 
 // NewBaseline returns a baseline that has learned nothing.
@@ -190,7 +199,7 @@ func (b *Baseline) PromptShare(w *Window) float64 {
 // Compare sets the signals that need the baseline: by what factor steps and prefills take
 // longer than their load explains.
 func (b *Baseline) Compare(w *Window) {
-	if !b.Ready() {
+	if !b.Ready() && !b.Began {
 		return
 	}
 	if b.Step.Ready() {
@@ -220,6 +229,7 @@ func (b *Baseline) Learn(w *Window, length time.Duration, except *signal.Set) {
 		prompt = math.NaN() // The load is not known, only a bound of it.
 	}
 	if !except[signal.StepFactor] {
+		b.settle()
 		b.Step.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
 		if b.Slow.N < slowFirst || w.At-b.SlowLearned >= int64(time.Hour) {
 			b.Slow.learn(w.Signals[signal.StepTime], sequences, tokens, prompt)
@@ -239,5 +249,5 @@ func (b *Baseline) sound() bool {
 			return false
 		}
 	}
-	return b.Windows >= 0 && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
+	return b.Windows >= 0 && b.Since >= 0 && signal.Known(b.Accepted) && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
 }

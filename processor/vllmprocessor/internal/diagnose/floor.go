@@ -1,0 +1,46 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// What is broken from the start has no baseline to be compared with. These limits hold for any
+// engine, so they are wide.
+const (
+	// A step of a sound engine takes at most about stepFloor, and stepPerUnit for each sequence
+	// and for each prompt token that is computed in it. Recordings of engines on five kinds of
+	// GPU stay below 2.2 times that (95th percentile); on GPUs that another process uses as
+	// well they are at 4.4 to 114 times (median). brokenSteps lies between them.
+	stepFloor   = 0.020
+	stepPerUnit = 0.0001
+	brokenSteps = 3.0
+	// leastPart is the least share of a late first token that names where it passes.
+	leastPart = 0.3
+)
+
+// broken is by what factor steps take longer than brokenSteps times the limit for any engine;
+// NaN where that is not known.
+func broken(r *reading) float64 {
+	s := &r.Signals
+	units := signal.OrZero(s[signal.Running]) + signal.OrZero(r.Computed*s[signal.StepTime])
+	return s[signal.StepTime] / (brokenSteps * (stepFloor + stepPerUnit*units))
+}
+
+// withoutUsual adds the growths of what has no usual value yet and is late beyond the
+// documented limits.
+func withoutUsual(r *reading, grown, deviations *growths) {
+	s := &r.Signals
+	first := s[signal.TimeToFirstToken]
+	found := func(f factor, part float64) {
+		if !signal.Known(grown[f]) && first > defaultFirstToken && part > leastPart*first {
+			grown[f], deviations[f] = math.Log(part/(leastPart*defaultFirstToken)), mostDeviations
+		}
+	}
+	found(slowerFrontEnd, s[signal.FrontEnd])
+	found(moreDeferred, s[signal.Deferred]/s[signal.FirstTokenRate])
+	if by := broken(r); by > 1 && !signal.Known(grown[slowerSteps]) {
+		grown[slowerSteps], deviations[slowerSteps] = math.Log(brokenSteps*by), mostDeviations
+	}
+}
