@@ -85,6 +85,10 @@ const (
 	// Of two engines it is not known which is usual: one is slower beyond doubt from this ratio
 	// and so many deviations on.
 	ratioOfTwo, deviationsOfTwo = 1.25, 4
+	// forgetsRatio is how fast the greatest logarithm of the ratio to siblings is forgotten, in a
+	// window. The ratio at equal work is greater than that at equal load, so that the newest
+	// alone would be accepted too small.
+	forgetsRatio = 0.01
 )
 
 // beside is how long an engine takes beside its siblings: the logarithm of the ratio to their
@@ -192,7 +196,7 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 			grown[f], deviated[f] = max(slower, signal.OrZero(grown[f])), max(deviations, signal.OrZero(deviated[f]))
 		}
 	}
-	e.ratio = step.growth
+	e.ratio = max(signal.OrZero(step.growth), e.ratio-forgetsRatio*windows)
 }
 
 // reference is what the effect of a change is computed by: the own baseline, with the times of the
@@ -206,6 +210,6 @@ func (e *engine) reference() *learn.Baseline {
 
 // acceptPeers takes it as usual that an engine is slower than its siblings.
 func (e *engine) acceptPeers() {
-	e.baseline.Accepted = max(signal.OrZero(e.ratio), 0)
+	e.baseline.Accepted = max(e.ratio, 0)
 	e.slowerThanPeers = [2]change{}
 }

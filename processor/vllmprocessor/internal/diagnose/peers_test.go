@@ -112,3 +112,17 @@ func TestTheWordsOfASlowReleaseNameTheVersions(t *testing.T) {
 	transition.Details[SlowSteps], transition.Earlier = "", ""
 	assert.NotContains(t, transition.Words("", func(string) bool { return true }).Sentence, "since version")
 }
+
+// A level that is taken as usual takes the greatest ratio of the last hour with it: the next reading
+// that compares with siblings otherwise is no new alarm.
+func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
+	t.Parallel()
+	e := &engine{baseline: learn.NewBaseline(), ratio: 0.43}
+	e.slowerThanPeers[0].on = true
+	e.acceptPeers()
+	assert.InDelta(t, 0.43, e.baseline.Accepted, 1e-9)
+	assert.False(t, e.slowerThanPeers[0].on)
+	e = &engine{baseline: learn.NewBaseline(), ratio: -0.2}
+	e.acceptPeers()
+	assert.Zero(t, e.baseline.Accepted, "an engine that is faster is not allowed to become slower than the others")
+}

@@ -103,7 +103,7 @@ type engine struct {
 	harms   [numHarms]evidence
 	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the
 	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
-	// logarithm by how much. blocks is the number of KV blocks; 0 where it is not known.
+	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.
 	peers           *Peers
 	model           *learn.Model
 	slowerThanPeers [2]change
