@@ -167,6 +167,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if !measured[collect.TimeToFirstToken] {
 		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
 		s.suspect = s.suspect || first > 1
+	} else {
+		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	}
 	if !measured[collect.InterTokenLatency] {
 		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold)
