@@ -242,9 +242,8 @@ func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
 	}
 	if over && total < 1 {
 		s[DemandExceedsCapacity] += 1 - total
-		return s
 	}
-	return s.whole()
+	return s
 }
 
 // failedTransfers attributes to failed transfers what they explain: prompts that are

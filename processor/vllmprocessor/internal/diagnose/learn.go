@@ -17,6 +17,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.unlearned = e.unlearned[:0]
 		return
 	}
+	e.accept(settings, r)
 	if e.reported.Severity >= 2 {
 		e.relearn(settings, s, r, found, raw)
 	} else {
@@ -41,6 +42,22 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		}
 		e.baseline.Learn(&e.unlearned[0].Window, length, &except)
 		e.unlearned = slices.Delete(e.unlearned, 0, 1)
+	}
+}
+
+// accept makes work that has grown for as long as relearn_after the usual one: traffic that stays
+// is no fault, whether the engine is slower with it or not.
+func (e *engine) accept(settings *Settings, r *reading) {
+	for f := range longerOutputs + 1 {
+		switch {
+		case !e.changes[f].on:
+			e.grownSince[f] = 0
+		case e.grownSince[f] == 0:
+			e.grownSince[f] = r.At
+		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.FirstTokens >= learn.LeastFirstTokens:
+			e.baseline.Accept(&r.Window, wanders[f].of)
+			e.changes[f], e.grownSince[f] = change{}, 0
+		}
 	}
 }
 

@@ -102,6 +102,8 @@ type engine struct {
 	// changes are the factors that have changed, harms the evidence of harm.
 	changes [numFactors]change
 	harms   [numHarms]evidence
+	// grownSince is since when the work has grown, by factor; 0 where it has not.
+	grownSince [longerOutputs + 1]int64
 	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the
 	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
 	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.

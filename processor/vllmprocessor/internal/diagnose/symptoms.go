@@ -133,6 +133,11 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		e.without.observe(r, waiting, capacity(r, b, &queuePerhaps), windows*settings.Window.Seconds())
 		queues = e.without.shares(by)
 	}
+	if !e.backlog.over {
+		// More requests take longer and queue for a while, as they must. That is no harm before
+		// more arrive than are served.
+		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
+	}
 	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)

@@ -177,6 +177,19 @@ func (b *Baseline) Growth(w *Window, s signal.Signal) float64 {
 	return math.Log(w.Signals[s]+floor[s]) - b.Levels[s].Mean
 }
 
+// Accept makes what a window shows of a signal the usual value. How far that was from the value
+// before counts as the difference of one block: what has changed for good once does so again.
+func (b *Baseline) Accept(w *Window, s signal.Signal) {
+	growth, l := b.Growth(w, s), &b.Levels[s]
+	if !signal.Known(growth) {
+		return
+	}
+	l.Mean += growth
+	l.Blocks = min(l.Blocks+1, blockMemory)
+	l.Slow += (growth*growth*blockWindows - l.Slow) / l.Blocks
+	l.Block, l.InBlock = 0, 0
+}
+
 // StepLoad is what the time of a step depends on.
 func (w *Window) StepLoad() (sequences, tokens, prompt float64) {
 	sequences = w.Generation * w.Signals[signal.InterTokenLatency]
