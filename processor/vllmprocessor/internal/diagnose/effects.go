@@ -235,8 +235,7 @@ func cacheFull(r *reading) bool {
 }
 
 // queued is why requests queue, by the parts of backlogs. What no changed factor explains of a queue
-// that does not drain is the demand's. A queue that drains belongs to the changed factors alone;
-// without any it is no harm.
+// that does not drain is the demand's; of a queue that drains it is no harm.
 func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
 	c.attribute(&s, r, queues)
 	total := 0.0
