@@ -20,7 +20,8 @@ const (
 )
 
 // split returns how much of the harm each cause explains, of the first token and of the
-// time between tokens. The remainder to 1 has no known cause.
+// time between tokens: its part of the cost of what has changed, as from effects. The
+// remainder to 1 has no known cause.
 //
 // all is the weight of the harm by latency, see weight.
 func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {

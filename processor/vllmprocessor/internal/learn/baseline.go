@@ -1,6 +1,8 @@
-// Package learn keeps what is usual for one engine: the level of each signal, and how the
-// times of a step and of a prefill depend on the load. It is pure: time comes with the
-// windows.
+// Package learn keeps what is usual for one engine: the level of each signal and how much it varies
+// (Baseline), and how the times of a step and of a prefill depend on the load (fit): those of late, and
+// of a step those of the last days as well. From that it says what some work takes (Work), also for
+// other engines of a pool (Model), and what the next ones begin with (Reference). What harm shows is
+// left out by package diagnose. It is pure: time comes with the windows.
 package learn
 
 import (
@@ -11,8 +13,7 @@ import (
 )
 
 const (
-	// leastWindows is how many windows without harm a baseline needs before anything is
-	// compared with it.
+	// leastWindows is how many windows a baseline needs before anything is compared with it.
 	leastWindows = 5
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
@@ -89,7 +90,7 @@ func (l *level) learn(logarithm float64) {
 	}
 }
 
-// Baseline is what is usual for an engine, learned while nothing was wrong with it.
+// Baseline is what is usual for an engine. What may be wrong with it was left out.
 type Baseline struct {
 	Levels [signal.Count]level `json:"levels"`
 	// Step is the time between outputs as a function of the sequences in a step, their
