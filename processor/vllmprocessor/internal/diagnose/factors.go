@@ -47,7 +47,7 @@ type wander struct {
 }
 
 // priorWindows is how many windows a prior counts for.
-const priorWindows = 10
+const priorWindows = 5
 
 var wanders = [numFactors]wander{
 	moreArrivals: {signal.ArrivalRate, 0.3}, longerPrompts: {signal.PromptTokens, 0.3}, moreComputed: {signal.ComputedTokens, 0.3},
