@@ -36,6 +36,10 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
 		except := e.unsure()
+		broken := unusual(&e.unlearned[0].reading, e.baseline)
+		for of := range signal.Count {
+			except[of] = except[of] || broken[of]
+		}
 		if harmed || e.unlearned[0].harmed {
 			for _, of := range latencies {
 				except[of] = true

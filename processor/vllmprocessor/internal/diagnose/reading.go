@@ -22,6 +22,8 @@ type reading struct {
 	// gaps is the number of intervals between outputs in the window, finished that of
 	// requests that ended.
 	gaps, finished float64
+	// severalSteps is true where one gap is that of the tokens of several steps.
+	severalSteps bool
 	// dropped is how many requests the server dropped in the window; NaN where it
 	// does not count them.
 	dropped float64
@@ -119,7 +121,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	gaps, step := moments(v, collect.InterTokenLatency)
 	finished, output := moments(v, collect.RequestGenerationTokens)
 	out.lacks = r.lacks(v)
-	out.FirstTokens, out.gaps = firstTokens, gaps
+	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[signal.FirstTokenRate] = rate

@@ -156,7 +156,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	}
 	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
 		s.reference = Defaults
-		if late := signal.OrZero(r.Signals[signal.InterTokenLatency]) / defaultTokenGap; late > 1 {
+		if late := lateGap(r); late > 1 {
 			gap = max(gap, late)
 			mayGap = gap
 		}
@@ -192,7 +192,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		}
 		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
 	}
-	if c[slowerSteps] > 0 {
+	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
