@@ -111,6 +111,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
 	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(collect.KVCacheUtilization)))
+	out.Capacity, _ = derive.Capacity(v)
 	s[signal.Waiting] = value(v.Average(collect.Waiting))
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
