@@ -28,6 +28,13 @@ func broken(r *reading) float64 {
 	return s[signal.StepTime] / (brokenSteps * (stepFloor + stepPerUnit*units))
 }
 
+// promptPart is the part of the time of a step that prompts take at most, by the limits for any
+// engine.
+func promptPart(r *reading) float64 {
+	prompt := signal.OrZero(r.Computed * r.Signals[signal.StepTime])
+	return stepPerUnit * prompt / (stepFloor + stepPerUnit*(signal.OrZero(r.Signals[signal.Running])+prompt))
+}
+
 // withoutUsual adds the growths of what has no usual value yet and is late beyond the
 // documented limits.
 func withoutUsual(r *reading, grown, deviations *growths) {

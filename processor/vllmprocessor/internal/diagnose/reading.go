@@ -44,6 +44,9 @@ type reading struct {
 	worst missed
 	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
+	// leastWait is the least mean wait in seconds where requests wait and none got its first token
+	// in the window; else 0.
+	leastWait float64
 	// lacks is true where the server reports neither latency of tokens, so that there is
 	// nothing to judge.
 	lacks bool
@@ -153,6 +156,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[signal.InterTokenLatency] = step * gaps / tokens
 	}
 	s[signal.QueueWait] = capacity / rate
+	if firstTokens == 0 && capacity >= 1 {
+		out.leastWait = capacity * v.Elapsed // By Little's law, with less than one request in the window.
+	}
 	queued, queue := moments(v, collect.QueueTime)
 	prefilled, prefill := moments(v, collect.PrefillTime)
 	s[signal.PrefillTime] = prefill
