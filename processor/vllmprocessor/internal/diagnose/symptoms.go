@@ -149,7 +149,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	// What is broken from the start is compared with documented limits.
 	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
 		s.reference = Defaults
-		if late := signal.OrZero(r.Signals[signal.TimeToFirstToken]) / defaultFirstToken; late > 1 {
+		if late := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait) / defaultFirstToken; late > 1 {
 			first = max(first, late)
 			mayFirst = first
 		}
