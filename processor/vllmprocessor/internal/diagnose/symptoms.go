@@ -142,7 +142,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
 	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
-	mayBe := newEffects(r, b, &perhaps, e.backlog.over, queues)
+	mayBe := newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
 	mayFirst := max(first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
 	mayGap := max(gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
 	s.reference = Learned
