@@ -46,15 +46,16 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
 	s := &r.Signals
 	ratio := math.Exp(-by)
+	lengths := s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2
 	switch f {
 	case moreArrivals:
 		w.Generation *= ratio
 		w.Computed *= ratio
 	case longerOutputs:
 		w.Generation *= ratio
-		w.Held -= signal.OrZero(s[signal.OutputTokens]) / 2 * (1 - ratio)
+		w.Held *= 1 - signal.OrZero(s[signal.OutputTokens])/2/lengths*(1-ratio)
 	case longerPrompts:
-		w.Held -= s[signal.PromptTokens] * (1 - ratio)
+		w.Held *= 1 - s[signal.PromptTokens]/lengths*(1-ratio)
 	case moreComputed:
 		w.Computed *= ratio
 		w.Own *= ratio

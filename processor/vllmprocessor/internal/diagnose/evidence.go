@@ -19,6 +19,8 @@ type evidence struct {
 	score float64
 	// on is whether it has decided for harm. It ends when it has decided against it.
 	on bool
+	// clear is for how many windows no reading has been evidence for harm.
+	clear float64
 }
 
 // observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
@@ -42,6 +44,13 @@ func (e *evidence) add(ratio, windows, hold float64) {
 	most := enoughEvidence / hold
 	e.score += windows * min(max(ratio, -most), most)
 	e.score = min(max(e.score, 0), enoughEvidence)
+	if e.clear += windows; ratio > 0 {
+		e.clear = 0
+	}
+	if e.clear >= hold {
+		// The readings since then have nothing in common with those of the harm.
+		e.score = 0
+	}
 	switch {
 	case e.score >= enoughEvidence*(1-1e-9):
 		e.on = true

@@ -115,6 +115,8 @@ func TestAGrowthIsJudgedByItsNoise(t *testing.T) {
 	r := healthyReading(0)
 	r.Signals[signal.StepTime], r.Signals[signal.InterTokenLatency] = 0.03, 0.03
 	b.Compare(&r.Window)
+	grown, atUsualLoad := newGrowths(&r, b, 0)
+	assert.Positive(t, grown[slowerSteps])
 	r.Signals[signal.PromptTokens] *= math.E
 	grown, deviations := newGrowths(&r, b, 0)
 	assert.InDelta(t, 1, grown[longerPrompts], 1e-9)
@@ -123,7 +125,8 @@ func TestAGrowthIsJudgedByItsNoise(t *testing.T) {
 	assert.InDelta(t, 1/(0.3*math.Sqrt(10./205)), deviations[longerPrompts], 1e-6)
 	assert.InDelta(t, 0, grown[moreArrivals], 1e-9)
 	assert.False(t, signal.Known(grown[slowerFrontEnd]), "it was never reported")
-	assert.Positive(t, grown[slowerSteps])
+	assert.Zero(t, grown[slowerSteps], "no window had prompts of this length, and the expected step is unsure by as much")
+	assert.Less(t, deviations[slowerSteps], atUsualLoad[slowerSteps])
 	_, swung := newGrowths(&r, b, 1)
 	assert.Less(t, swung[slowerSteps], deviations[slowerSteps])
 	assert.InDelta(t, deviations[longerPrompts], swung[longerPrompts], 1e-9)

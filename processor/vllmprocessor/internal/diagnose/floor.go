@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -20,6 +21,15 @@ const (
 	leastPart = 0.3
 )
 
+// lateGap is the time between tokens as a multiple of the documented limit; 0 where it is not
+// known, or is that of several steps.
+func lateGap(r *reading) float64 {
+	if r.severalSteps {
+		return 0
+	}
+	return signal.OrZero(r.Signals[signal.InterTokenLatency] / defaultTokenGap)
+}
+
 // broken is by what factor steps take longer than brokenSteps times the limit for any engine;
 // NaN where that is not known.
 func broken(r *reading) float64 {
@@ -28,19 +38,51 @@ func broken(r *reading) float64 {
 	return s[signal.StepTime] / (brokenSteps * (stepFloor + stepPerUnit*units))
 }
 
-// withoutUsual adds the growths of what has no usual value yet and is late beyond the
-// documented limits.
-func withoutUsual(r *reading, grown, deviations *growths) {
+// promptPart is the part of the time of a step that prompts take at most, by the limits for any
+// engine.
+func promptPart(r *reading) float64 {
+	prompt := signal.OrZero(r.Computed * r.Signals[signal.StepTime])
+	return stepPerUnit * prompt / (stepFloor + stepPerUnit*(signal.OrZero(r.Signals[signal.Running])+prompt))
+}
+
+// fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.
+// They count only where there is no usual value.
+func fromTheStart(r *reading) (grown growths) {
 	s := &r.Signals
 	first := s[signal.TimeToFirstToken]
-	found := func(f factor, part float64) {
-		if !signal.Known(grown[f]) && first > defaultFirstToken && part > leastPart*first {
-			grown[f], deviations[f] = math.Log(part/(leastPart*defaultFirstToken)), mostDeviations
+	part := func(seconds float64) float64 {
+		if first > defaultFirstToken && seconds > leastPart*first {
+			return math.Log(seconds / (leastPart * defaultFirstToken))
+		}
+		return 0
+	}
+	grown[slowerFrontEnd] = part(s[signal.FrontEnd])
+	grown[moreDeferred] = part(s[signal.Deferred] / s[signal.FirstTokenRate])
+	if by := broken(r); by > 1 && lateGap(r) > 1 {
+		grown[slowerSteps] = math.Log(brokenSteps * by)
+	}
+	return grown
+}
+
+// withoutUsual adds to growths that are not known what is broken from the start.
+func withoutUsual(r *reading, grown, deviations *growths) {
+	for f, by := range fromTheStart(r) {
+		if by > 0 && !signal.Known(grown[f]) {
+			grown[f], deviations[f] = by, mostDeviations
 		}
 	}
-	found(slowerFrontEnd, s[signal.FrontEnd])
-	found(moreDeferred, s[signal.Deferred]/s[signal.FirstTokenRate])
-	if by := broken(r); by > 1 && !signal.Known(grown[slowerSteps]) {
-		grown[slowerSteps], deviations[slowerSteps] = math.Log(brokenSteps*by), mostDeviations
+}
+
+// unusual are the signals of what is broken from the start, as long as they have no usual value:
+// they never get one by it.
+func unusual(r *reading, b *learn.Baseline) (out signal.Set) {
+	by := fromTheStart(r)
+	for _, f := range []factor{slowerFrontEnd, moreDeferred} {
+		of := wanders[f].of
+		out[of] = by[f] > 0 && !signal.Known(b.Usual(of))
 	}
+	if by[slowerSteps] > 0 && !b.Step.Ready() {
+		out[signal.StepFactor], out[signal.PrefillFactor] = true, true
+	}
+	return out
 }

@@ -48,6 +48,10 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case still(before.Condition) && !still(e.reported.Condition):
 		e.resumed = at
+		if e.last.waitingNow > 1 {
+			// The requests of the meantime are late already: that needs no more evidence.
+			e.harms[lateFirst] = evidence{score: enoughEvidence, on: true}
+		}
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}

@@ -149,14 +149,14 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	// What is broken from the start is compared with documented limits.
 	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
 		s.reference = Defaults
-		if late := signal.OrZero(r.Signals[signal.TimeToFirstToken]) / defaultFirstToken; late > 1 {
+		if late := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait) / defaultFirstToken; late > 1 {
 			first = max(first, late)
 			mayFirst = first
 		}
 	}
 	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
 		s.reference = Defaults
-		if late := signal.OrZero(r.Signals[signal.InterTokenLatency]) / defaultTokenGap; late > 1 {
+		if late := lateGap(r); late > 1 {
 			gap = max(gap, late)
 			mayGap = gap
 		}
@@ -168,6 +168,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if !measured[collect.TimeToFirstToken] {
 		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
 		s.suspect = s.suspect || first > 1
+	} else {
+		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	}
 	if !measured[collect.InterTokenLatency] {
 		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold)
@@ -190,7 +192,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		}
 		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
 	}
-	if c[slowerSteps] > 0 {
+	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on

@@ -35,6 +35,8 @@ type Window struct {
 	// Generation and Computed are rates in tokens per second. Computed counts the
 	// prompt tokens that were computed, also those that a preemption made necessary again.
 	Generation, Computed float64
+	// Capacity is how many tokens the KV cache holds; 0 where it is not known.
+	Capacity float64
 }
 
 // level is the mean and the variance of a signal's logarithm. Newer windows count more.
@@ -194,8 +196,17 @@ func (b *Baseline) Accept(w *Window, s signal.Signal) {
 // StepLoad is what the time of a step depends on.
 func (w *Window) StepLoad() (sequences, tokens, prompt float64) {
 	sequences = w.Generation * w.Signals[signal.InterTokenLatency]
-	tokens = sequences * (w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2)
+	tokens = sequences * w.held(sequences)
 	return sequences, tokens, w.Computed * w.Signals[signal.StepTime]
+}
+
+// held is the mean number of tokens that a sequence holds in the KV cache. The lengths of the
+// requests that come and go show it while the load is steady and lengths differ little. The
+// blocks in use show it at any time, but for tokens that sequences share, which they have once:
+// the larger of both is nearer to the truth.
+func (w *Window) held(sequences float64) float64 {
+	lengths := w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2
+	return max(lengths, signal.OrZero(w.Signals[signal.KVUtilization]*w.Capacity/sequences))
 }
 
 // PrefillLoad is what the time of a prefill depends on.

@@ -25,7 +25,7 @@ func (w *Window) Work() Work {
 	s := &w.Signals
 	return Work{
 		Generation: w.Generation, Computed: w.Computed, Own: s[signal.ComputedTokens],
-		Held:     s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2,
+		Held:     w.held(w.Generation * s[signal.InterTokenLatency]),
 		Accepted: signal.Or(s[signal.StepTime]/s[signal.InterTokenLatency], 1),
 	}
 }
