@@ -106,7 +106,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "degraded", Severity: 2,
-		Meaning:  "Users are served, but worse than the objective, the baseline or the documented default allows.",
+		Meaning:  "Users are served, but worse than the objective, the baseline, the siblings in the pool or the documented default allow.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []Step{
@@ -214,7 +214,7 @@ var causes = []Cause{
 			{Text: "Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Busiest server over the mean"},
 			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"vllm_kv_cache_utilization_ratio", "vllm_num_requests_running", "vllm_tokens_per_iteration"}, Board: "vllm-engine", Panel: "KV cache in use"},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and, without `pool`, nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: running sequences fill it."},
 			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although the KV cache has room."},

@@ -86,7 +86,7 @@ func (e *engine) evidentDetail(c Cause) string {
 		switch {
 		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 			return "kv"
-		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
+		case queued >= 1 && b.Step.Ready() && b.PromptShare(&r.Window) > 0.5, queued >= 1 && !b.Step.Ready() && promptPart(r) > 0.5:
 			return "tokens"
 		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
 			return "seqs"

@@ -18,12 +18,13 @@ type effects struct {
 	firstShares, gapShares Shares
 }
 
-// effect is a loss as a multiple of the bar of harm: 30 %, and at least so many seconds.
+// effect is a loss as a multiple of the bar of harm: harmRatio, and at least so many seconds.
 func effect(lost, usual, least float64) float64 {
 	return lost / max((harmRatio-1)*usual, least)
 }
 
-// changed are the growths of factors that have changed, beyond how they vary; the others are 0.
+// changed are the growths of factors that have changed; the others are 0. Of work only what is
+// beyond two deviations counts: so much it varies.
 func (e *engine) changed(g, deviations *growths) (out growths) {
 	for f := range numFactors {
 		if !e.changes[f].on || !(g[f] > 0) {
@@ -45,15 +46,16 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
 	s := &r.Signals
 	ratio := math.Exp(-by)
+	lengths := s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2
 	switch f {
 	case moreArrivals:
 		w.Generation *= ratio
 		w.Computed *= ratio
 	case longerOutputs:
 		w.Generation *= ratio
-		w.Held -= signal.OrZero(s[signal.OutputTokens]) / 2 * (1 - ratio)
+		w.Held *= 1 - signal.OrZero(s[signal.OutputTokens])/2/lengths*(1-ratio)
 	case longerPrompts:
-		w.Held -= s[signal.PromptTokens] * (1 - ratio)
+		w.Held *= 1 - s[signal.PromptTokens]/lengths*(1-ratio)
 	case moreComputed:
 		w.Computed *= ratio
 		w.Own *= ratio
@@ -66,7 +68,7 @@ func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
 // workload are the factors that are work.
 var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
 
-// attribute adds to shares by which factors a time is longer.
+// attribute adds the parts by which factors make a time longer to the shares of their causes.
 func (c *growths) attribute(s *Shares, r *reading, by growths) {
 	kv := r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
 	for f, part := range by {
@@ -134,14 +136,15 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 	x.gapShares = failedTransfers(r, x.gapShares).whole()
 }
 
-// looped is by how much a slower engine makes a time longer, with the load that this causes: between the growth
-// at equal load and that growth for each round of the loop. beyond is the growth against the
-// fixed point, which holds for steady work only.
+// looped is by how much a slower engine makes a time longer, with the load that this causes: what the
+// time is beyond the fixed point, which holds for steady work only, and so at least the growth at
+// equal load, and at most that growth for each round of the loop.
 func looped(beyond, atLoad, busy float64) float64 {
 	return max(atLoad, min(signal.OrZero(beyond), atLoad/(1-signal.OrZero(busy))))
 }
 
-// firstToken is about the time to the first token, by where it passes.
+// firstToken is about the time to the first token, by where it passes: front end, deferral,
+// prefill and queue. Where a server does not show that, the whole excess counts once it is a change.
 func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) {
 	s := &r.Signals
 	part := func(of signal.Signal) float64 { return max(signal.OrZero(s[of]-signal.OrZero(b.Usual(of))), 0) }
@@ -232,8 +235,8 @@ func cacheFull(r *reading) bool {
 	return r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
 }
 
-// queued is why requests queue. What no changed factor explains of a queue that does not end
-// is the demand's.
+// queued is why requests queue, by the parts of backlogs. What no changed factor explains of a queue
+// that does not drain is the demand's; of a queue that drains it is no harm.
 func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
 	c.attribute(&s, r, queues)
 	total := 0.0

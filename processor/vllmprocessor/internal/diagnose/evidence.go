@@ -3,25 +3,30 @@ package diagnose
 import "math"
 
 // A sequential test decides as soon as there is enough evidence: after two windows of a
-// great harm, and after many of a small one that the noise nearly hides. Readings overlap, so
+// great harm, and after five of the least that counts. Readings overlap, so
 // each counts by the part of a window since the one before: what happened in one window has
 // the weight of one window, whatever the interval of the scrapes.
 
-// enough is the log likelihood ratio that decides: ln(22,000). By Wald's bound the chance of
-// a false decision is at most its inverse.
+// enoughEvidence is the log likelihood ratio that decides: ln(22,000). Without harm it is reached
+// falsely once in at least so many windows in the mean (Lorden, 1971), if their errors are independent
+// and as assumed.
 const enoughEvidence = 10
 
-// evidence is a sequential probability ratio test (Wald, 1945) of the effect 1, the bar of
-// harm, against the effect 0.
+// evidence is a test of the effect 1, the bar of harm, against the effect 0, by the log likelihood
+// ratio of Wald's sequential test (1945). The score does not fall below 0, so that it begins again
+// until there is harm: it is a CUSUM of the ratio (Page, 1954).
 type evidence struct {
 	score float64
 	// on is whether it has decided for harm. It ends when it has decided against it.
 	on bool
+	// clear is for how many windows no reading has been evidence for harm.
+	clear float64
 }
 
-// observe adds a reading. effect is the harm as a multiple of the bar, noise its standard
-// deviation, windows the time since the reading before in windows. However great an effect,
-// it takes hold windows.
+// observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
+// have changed in addition, noise its standard deviation, windows the time since the reading before
+// in windows. The score collects mayBe, so that it need not wait until a change is certain; it
+// decides for harm only if effect is at least 1. However great an effect, it takes hold windows.
 func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
 	// The logarithm of the ratio of the two normal densities.
 	was := e.on
@@ -31,6 +36,7 @@ func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
 	}
 }
 
+// add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows.
 func (e *evidence) add(ratio, windows, hold float64) {
 	if math.IsNaN(ratio) {
 		return
@@ -38,6 +44,13 @@ func (e *evidence) add(ratio, windows, hold float64) {
 	most := enoughEvidence / hold
 	e.score += windows * min(max(ratio, -most), most)
 	e.score = min(max(e.score, 0), enoughEvidence)
+	if e.clear += windows; ratio > 0 {
+		e.clear = 0
+	}
+	if e.clear >= hold {
+		// The readings since then have nothing in common with those of the harm.
+		e.score = 0
+	}
 	switch {
 	case e.score >= enoughEvidence*(1-1e-9):
 		e.on = true
@@ -55,7 +68,8 @@ type change struct {
 const (
 	// slack is the growth in standard deviations that is no change; changedAt is what has to
 	// accumulate beyond it. With independent normal readings a change is found falsely once in
-	// exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985): 11,000.
+	// at least exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985, without the
+	// correction for the overshoot): 11,000.
 	slack     = 1.0
 	changedAt = 5.0
 	// workChangedAt is the same of the work and of latencies, which vary from hour to hour more than

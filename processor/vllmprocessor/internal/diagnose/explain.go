@@ -41,9 +41,9 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 	}
 }
 
-// attributeRest attributes the unexplained remainder to earlier causes: to a standstill of
-// the engine, or to the reported causes, whose queue is still there. A KV cache that is
-// full for no other reason is a cause itself.
+// attributeRest attributes what nothing explains: to a standstill of the engine that has just
+// ended, else to a KV cache that is full for no other reason. What is left has no cause: a cause
+// that was reported before gets nothing without evidence of its own.
 func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	rest := 1.0
 	for _, share := range s {

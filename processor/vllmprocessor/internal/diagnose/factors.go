@@ -27,7 +27,7 @@ const (
 	numFactors
 )
 
-// changedAt is the score at which a factor has changed.
+// changedAt is the score of its change at which a factor has changed.
 func (f factor) changedAt() float64 {
 	if f <= longerOutputs || f == laterFirstTokens {
 		return workChangedAt
@@ -47,12 +47,13 @@ func (f factor) hasUsual(b *learn.Baseline) bool {
 	}
 }
 
-// growths are the increases against the baseline, as logarithms. They are NaN where they are
-// not known.
+// growths are the increases against what is usual, as logarithms; positive is slower for requests.
+// They are NaN where they are not known.
 type growths [numFactors]float64
 
 // wander is how much a growth varies without a change.
 type wander struct {
+	// of is the signal that the factor is seen by.
 	of signal.Signal
 	// prior is the standard deviation that is assumed while little is known.
 	prior float64
@@ -68,7 +69,8 @@ var wanders = [numFactors]wander{
 	laterFirstTokens: {signal.TimeToFirstToken, 0.3},
 }
 
-// newGrowths returns the growths of a reading, and each in standard deviations.
+// newGrowths returns the growths of a reading, and each in standard deviations. swing is as from
+// swings.
 func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations growths) {
 	for f := range numFactors {
 		w := wanders[f]
@@ -120,13 +122,15 @@ func partsKnown(r *reading) bool {
 	return signal.Known(r.Signals[signal.QueueTime]) && signal.Known(r.Signals[signal.PrefillTime])
 }
 
-// uneven is the error of an expectation by means of a window in which the number of sequences changes by a factor of e.
+// uneven is the error of an expectation from the means of a window in which the number of sequences
+// changes by a factor of e.
 const uneven = 0.1
 
 // swings follows how much the number of sequences changes within a window.
 type swings []waited
 
-// observe adds the number at a time, and returns the logarithm of the largest by the smallest in the window.
+// observe adds the number at a time, and returns the logarithm of the largest by the smallest in the
+// window. Three are added to both, so that a change of a few sequences is small.
 func (s *swings) observe(at int64, running float64, window int64) float64 {
 	if len(*s) == mostSamples {
 		*s = (*s)[1:]
@@ -143,7 +147,7 @@ func (s *swings) observe(at int64, running float64, window int64) float64 {
 }
 
 // slower is a growth of a time beyond what its load explains, less what the expectation may be
-// wrong by.
+// wrong by, and the whole growth in standard deviations.
 func slower(growth, uncertainty, deviation float64) (grown, deviations float64) {
 	return max(growth-uncertainty, min(growth, 0)), growth / math.Hypot(deviation, uncertainty)
 }

@@ -37,6 +37,13 @@ func broken(r *reading) float64 {
 	return s[signal.StepTime] / (brokenSteps * (stepFloor + stepPerUnit*units))
 }
 
+// promptPart is the part of the time of a step that prompts take at most, by the limits for any
+// engine.
+func promptPart(r *reading) float64 {
+	prompt := signal.OrZero(r.Computed * r.Signals[signal.StepTime])
+	return stepPerUnit * prompt / (stepFloor + stepPerUnit*(signal.OrZero(r.Signals[signal.Running])+prompt))
+}
+
 // fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.
 // They count only where there is no usual value.
 func fromTheStart(r *reading) (grown growths) {

@@ -30,7 +30,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	span := settings.HoldTime()
 	switch {
 	case !e.memory.any():
-		// Also in the first report harm has to last for the hold.
+		// Also in the first report errors and dropped requests have to last for the hold.
 		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
 			e.reported.Condition = Unknown
 		}
@@ -48,6 +48,10 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case still(before.Condition) && !still(e.reported.Condition):
 		e.resumed = at
+		if e.last.waitingNow > 1 {
+			// The requests of the meantime are late already: that needs no more evidence.
+			e.harms[lateFirst] = evidence{score: enoughEvidence, on: true}
+		}
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}
@@ -136,7 +140,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 	case !e.reported.Explained, e.shares[largest] > overtakes*e.shares[e.reported.Primary]:
 		e.reported.Primary, e.reported.Explained = largest, true
 	}
-	// When harm is first reported, it and its causes have lasted for the hold.
+	// When harm is first reported, there is enough evidence of it and of its causes.
 	first := !before.harmed()
 	for c := range NumCauses {
 		least := contributes

@@ -10,7 +10,8 @@ import (
 
 // learn adds a reading to the baseline. What harm or a change that is not certain yet shows is
 // left out: latencies while there is harm, and what the factor of a change is seen by.
-// Readings are learned after the hold, so that the first ones of a change are left out, too.
+// Readings are learned hold windows later, so that the first ones of a change are left out, too;
+// the first windows of an engine at once.
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
 	if raw != Healthy && raw != Degraded || !(r.elapsed > 0) {
@@ -24,6 +25,11 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.next = nil
 	}
 	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
+	if harmed && !e.baseline.Ready() && !e.baseline.Began {
+		// What is served while there is harm from the start is as little usual as the latencies.
+		e.unlearned = e.unlearned[:0]
+		return
+	}
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -107,8 +113,9 @@ func (e *engine) unsure() (out signal.Set) {
 }
 
 // relearn makes a new level the baseline when it has been stable for long enough. Errors,
-// dropped requests, missed objectives and restarts never become usual. An engine that was
-// beyond the defaults from the start gets its baseline only here.
+// dropped requests, missed objectives, restarts and a queue that does not drain never become
+// usual. An engine that was beyond the defaults from the start gets its usual latencies only
+// here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
 		e.next = nil

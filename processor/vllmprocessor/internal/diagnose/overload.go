@@ -7,8 +7,9 @@ import (
 )
 
 // backlog follows the requests that wait for room, and whether arrivals exceed what the
-// engine serves: for longer than two windows requests always wait, and at the end there are as many as
-// ever in them, but for a tenth. A burst that queues and drains as it must is no overload.
+// engine serves: more than one request always waits for two windows, and at the end as many as
+// ever in them, but for a tenth; or more than one always waits for five windows. A burst that
+// queues and drains as it must is no overload.
 type backlog struct {
 	recent []waited
 	over   bool
@@ -59,13 +60,14 @@ func (b *backlog) observe(at int64, waiting float64, window int64) {
 }
 
 // backlogs are the queues that an engine would have with one factor as usual, by Lindley's
-// recursion: what was there, and what arrives, less what is served.
+// recursion (1952): what was there, and what arrives, less what is served, and at least nothing.
 type backlogs struct {
 	waiting float64
 	without [numFactors]float64
 }
 
-// observe adds a reading. by is as from capacity, seconds the time since the reading before.
+// observe adds a reading. waiting is the number of requests that wait for capacity, by as from
+// capacity, seconds the time since the reading before.
 func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds float64) {
 	if !signal.Known(waiting) {
 		return
@@ -87,9 +89,9 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 }
 
 // shares are the parts of the queue that would not be there with a factor as usual. Together they
-// are at most 1. What a queue of more arrivals would not be without another factor is that factor's:
-// the engine would serve them. A queue that comes and goes between scrapes is divided by the
-// capacity that each factor takes, as from capacity.
+// are at most 1. The part that would not be there without the other factors is theirs, although
+// more requests arrive: the engine would serve them. More arrivals have what is left. A queue that
+// comes and goes between scrapes is divided by the capacity that each factor takes, as from capacity.
 func (q *backlogs) shares(by growths) (out growths) {
 	if !(q.waiting >= 1) {
 		weights := 0.0

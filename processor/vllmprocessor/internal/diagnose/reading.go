@@ -46,6 +46,9 @@ type reading struct {
 	worst missed
 	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
+	// leastWait is the least mean wait in seconds where requests wait and none got its first token
+	// in the window; else 0.
+	leastWait float64
 	// lacks is true where the server reports neither latency of tokens, so that there is
 	// nothing to judge.
 	lacks bool
@@ -113,6 +116,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
 	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(collect.KVCacheUtilization)))
+	out.Capacity, _ = derive.Capacity(v)
 	s[signal.Waiting] = value(v.Average(collect.Waiting))
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
@@ -154,6 +158,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[signal.InterTokenLatency] = step * gaps / tokens
 	}
 	s[signal.QueueWait] = capacity / rate
+	if firstTokens == 0 && capacity >= 1 {
+		out.leastWait = capacity * v.Elapsed // By Little's law, with less than one request in the window.
+	}
 	queued, queue := moments(v, collect.QueueTime)
 	prefilled, prefill := moments(v, collect.PrefillTime)
 	s[signal.PrefillTime] = prefill

@@ -20,15 +20,16 @@ const (
 )
 
 // split returns how much of the harm each cause explains, of the first token and of the
-// time between tokens. The remainder to 1 has no known cause.
+// time between tokens: its part of the cost of what has changed, as from effects. The
+// remainder to 1 has no known cause.
 //
 // all is the weight of the harm by latency, see weight.
 func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
-	if x := &found.effects; !b.Ready() && !(x.gap > 0 || x.first > 0) {
+	x := &found.effects
+	if !(x.gap > 0 || x.first > 0) && found.reference == Defaults {
 		return withoutBaseline(r, found), 1
 	}
 	var total Shares
-	x := &found.effects
 	if found.firstToken {
 		w := weight(x.first, max(x.usualFirst*(harmRatio-1), harmFirstToken))
 		total, all = total.Plus(x.firstShares.Scale(w)), all+w
@@ -52,26 +53,33 @@ func weight(excess, harm float64) float64 {
 	return math.Log1p(excess / harm)
 }
 
-// withoutBaseline splits the time to the first token by where it passes, which needs
+// withoutBaseline splits latencies beyond the documented limits by where they pass, which needs
 // nothing to compare with.
 func withoutBaseline(r *reading, found *symptoms) Shares {
 	var s Shares
-	if found.tokenGap && broken(r) > 1 {
-		s[SlowSteps] = 1
+	all := 0.0
+	if gap := r.Signals[signal.InterTokenLatency]; found.tokenGap && gap > defaultTokenGap {
+		w := weight(gap-defaultTokenGap, defaultTokenGap)
+		all += w
+		if broken(r) > 1 {
+			s[SlowSteps] += w
+		} else {
+			s[PrefillHeavy] += w * promptPart(r)
+		}
+	}
+	if first := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait); found.firstToken && first > defaultFirstToken {
+		w := weight(first-defaultFirstToken, defaultFirstToken)
+		all += w
+		queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]), r.leastWait)
+		deferred := signal.OrZero(r.Signals[signal.Deferred] / r.Signals[signal.FirstTokenRate])
+		front := signal.OrZero(r.Signals[signal.FrontEnd])
+		whole := max(first, queue+deferred+front)
+		s[DemandExceedsCapacity] += w * queue / whole
+		s[AdmissionDeferred] += w * deferred / whole
+		s[FrontendBound] += w * front / whole
+	}
+	if all == 0 {
 		return s
 	}
-	if !found.firstToken {
-		return s
-	}
-	queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]))
-	deferred := signal.OrZero(r.Signals[signal.Deferred] / r.Signals[signal.FirstTokenRate])
-	front := signal.OrZero(r.Signals[signal.FrontEnd])
-	whole := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), queue+deferred+front)
-	if whole <= 0 {
-		return s
-	}
-	s[DemandExceedsCapacity] = queue / whole
-	s[AdmissionDeferred] = deferred / whole
-	s[FrontendBound] = front / whole
-	return s
+	return s.Scale(1 / all)
 }

@@ -16,10 +16,11 @@ import (
 type Settings struct {
 	// Window is the time that a reading is over.
 	Window time.Duration
-	// Hold is for how many windows a state has to last before it is reported.
+	// Hold is the least number of windows until harm is reported, see evidence. What has no
+	// evidence of its own, as errors, has to last for as many.
 	Hold int
-	// RelearnAfter is how long a level beyond the baseline has to be stable until it
-	// becomes the baseline.
+	// RelearnAfter is how long a level beyond the baseline has to be stable, or work has to
+	// have grown, until it is what is usual.
 	RelearnAfter time.Duration
 	// StartTimeout is for how long a server that has never answered is starting.
 	StartTimeout time.Duration

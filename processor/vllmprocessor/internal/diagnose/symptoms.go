@@ -39,21 +39,22 @@ type Objective struct {
 }
 
 const (
-	// A latency is harmful from harmRatio times the usual one and the least difference
-	// on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the error
-	// that a mean over a window can have.
+	// What changed factors cost is harm from harmRatio times the usual latency and the least
+	// difference on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the
+	// error that a mean over a window can have.
 	harmRatio      = 1.28
 	harmFirstToken = 0.09
 	harmTokenGap   = 0.0045
-	// StillHarm is the part of a threshold below which something that was harmful no longer
-	// is: without it a value near the threshold would change the report again and again.
+	// StillHarm is the part of a threshold below which a primary cause, a shift of the work or a
+	// harmed pool no longer is one: without it a value near the threshold would change the report
+	// again and again.
 	StillHarm          = 0.75
 	deviations         = 4
 	defaultFirstToken  = 2.0
 	defaultTokenGap    = 0.1
 	leastObjectiveSeen = 20
-	// fewFirstTokens is how many requests can be judged by the defaults where they are
-	// too few to be compared with the baseline.
+	// fewFirstTokens is how many requests a window needs to be judged by latency, unless some
+	// wait.
 	fewFirstTokens = 2
 
 	// harmfulErrors and failingErrors are shares of requests without a right answer.
@@ -95,8 +96,8 @@ const (
 	numHarms
 )
 
-// noise is the standard deviation of an effect. The effects are what changed factors cost, or
-// a queue that does not end, and vary far less than latencies do.
+// noise is the standard deviation of an effect. Effects are what changed factors and queues cost,
+// and vary far less than latencies do.
 const noise = 0.5
 
 // observeHarm collects the evidence of harm, and returns what is certain.
@@ -148,7 +149,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	// What is broken from the start is compared with documented limits.
 	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
 		s.reference = Defaults
-		if late := signal.OrZero(r.Signals[signal.TimeToFirstToken]) / defaultFirstToken; late > 1 {
+		if late := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait) / defaultFirstToken; late > 1 {
 			first = max(first, late)
 			mayFirst = first
 		}
@@ -167,6 +168,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if !measured[collect.TimeToFirstToken] {
 		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
 		s.suspect = s.suspect || first > 1
+	} else {
+		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	}
 	if !measured[collect.InterTokenLatency] {
 		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold)

@@ -6,8 +6,8 @@ type Because uint8
 const (
 	// Judged means: it can be judged.
 	Judged Because = iota
-	// JustSeen means: there is nothing to compare with yet, or harm has not lasted for
-	// the hold yet.
+	// JustSeen means: there is no window yet, or requests fail and have not done so for the
+	// hold yet.
 	JustSeen
 	// NoLatencies means: the server reports neither the times to the first token nor
 	// those between tokens, by which harm is judged.

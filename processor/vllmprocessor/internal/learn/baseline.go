@@ -1,6 +1,8 @@
-// Package learn keeps what is usual for one engine: the level of each signal, and how the
-// times of a step and of a prefill depend on the load. It is pure: time comes with the
-// windows.
+// Package learn keeps what is usual for one engine: the level of each signal and how much it varies
+// (Baseline), and how the times of a step and of a prefill depend on the load (fit): those of late, and
+// of a step those of the last days as well. From that it says what some work takes (Work), also for
+// other engines of a pool (Model), and what the next ones begin with (Reference). What harm shows is
+// left out by package diagnose. It is pure: time comes with the windows.
 package learn
 
 import (
@@ -11,8 +13,7 @@ import (
 )
 
 const (
-	// leastWindows is how many windows without harm a baseline needs before anything is
-	// compared with it.
+	// leastWindows is how many windows a baseline needs before anything is compared with it.
 	leastWindows = 5
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
@@ -34,6 +35,8 @@ type Window struct {
 	// Generation and Computed are rates in tokens per second. Computed counts the
 	// prompt tokens that were computed, also those that a preemption made necessary again.
 	Generation, Computed float64
+	// Capacity is how many tokens the KV cache holds; 0 where it is not known.
+	Capacity float64
 }
 
 // level is the mean and the variance of a signal's logarithm. Newer windows count more.
@@ -89,7 +92,7 @@ func (l *level) learn(logarithm float64) {
 	}
 }
 
-// Baseline is what is usual for an engine, learned while nothing was wrong with it.
+// Baseline is what is usual for an engine. What may be wrong with it was left out.
 type Baseline struct {
 	Levels [signal.Count]level `json:"levels"`
 	// Step is the time between outputs as a function of the sequences in a step, their
@@ -193,8 +196,17 @@ func (b *Baseline) Accept(w *Window, s signal.Signal) {
 // StepLoad is what the time of a step depends on.
 func (w *Window) StepLoad() (sequences, tokens, prompt float64) {
 	sequences = w.Generation * w.Signals[signal.InterTokenLatency]
-	tokens = sequences * (w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2)
+	tokens = sequences * w.held(sequences)
 	return sequences, tokens, w.Computed * w.Signals[signal.StepTime]
+}
+
+// held is the mean number of tokens that a sequence holds in the KV cache. The lengths of the
+// requests that come and go show it while the load is steady and lengths differ little. The
+// blocks in use show it at any time, but for tokens that sequences share, which they have once:
+// the larger of both is nearer to the truth.
+func (w *Window) held(sequences float64) float64 {
+	lengths := w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2
+	return max(lengths, signal.OrZero(w.Signals[signal.KVUtilization]*w.Capacity/sequences))
 }
 
 // PrefillLoad is what the time of a prefill depends on.

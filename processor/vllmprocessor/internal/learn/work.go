@@ -25,7 +25,7 @@ func (w *Window) Work() Work {
 	s := &w.Signals
 	return Work{
 		Generation: w.Generation, Computed: w.Computed, Own: s[signal.ComputedTokens],
-		Held:     s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2,
+		Held:     w.held(w.Generation * s[signal.InterTokenLatency]),
 		Accepted: signal.Or(s[signal.StepTime]/s[signal.InterTokenLatency], 1),
 	}
 }
@@ -37,7 +37,7 @@ const mostBusy = 0.95
 // StepAt returns the time of a step that an engine needs for some work, as the fixed point
 // of the linear step time: with T = c0 + c1 n + c2 n L + c3 p, Little's law n = G T / a and
 // p = C T, it is T = c0 / (1 - (c1 G / a + c2 G L / a + c3 C)). busy is the part in the outer
-// brackets: the share of the time that grows with the work.
+// brackets: the share of the time that grows with the work (rho in docs/why/method.md; Little, 1961).
 func (b *Baseline) StepAt(w Work) (seconds, busy float64) {
 	c := b.Step.solved()
 	if c == nil {
