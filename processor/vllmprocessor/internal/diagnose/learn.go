@@ -25,11 +25,6 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.next = nil
 	}
 	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
-	if harmed && !e.baseline.Ready() && !e.baseline.Began {
-		// What is served while there is harm from the start is as little usual as the latencies.
-		e.unlearned = e.unlearned[:0]
-		return
-	}
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
