@@ -11,7 +11,7 @@ import (
 // learn adds a reading to the baseline. What harm or a change that is not certain yet shows is
 // left out: latencies while there is harm, and what the factor of a change is seen by.
 // Readings are learned hold windows later, so that the first ones of a change are left out, too;
-// the first windows of an engine at once, and nothing while it is harmed from the start.
+// the first windows of an engine at once.
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
 	if raw != Healthy && raw != Degraded || !(r.elapsed > 0) {

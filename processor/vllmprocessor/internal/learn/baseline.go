@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// leastWindows is how many windows without harm a baseline needs before anything is
-	// compared with it.
+	// leastWindows is how many windows a baseline needs before anything is compared with it.
 	leastWindows = 5
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
