@@ -90,7 +90,7 @@ const suspicious = 2
 // unsure are the signals of factors that have changed, or may have.
 func (e *engine) unsure() (out signal.Set) {
 	for f := range numFactors {
-		if e.changes[f].score < suspicious {
+		if e.changes[f].score < suspicious || ablated(partLearningByFactor) {
 			continue
 		}
 		switch f {
