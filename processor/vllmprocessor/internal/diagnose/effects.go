@@ -140,6 +140,9 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 // time is beyond the fixed point, which holds for steady work only, and so at least the growth at
 // equal load, and at most that growth for each round of the loop.
 func looped(beyond, atLoad, busy float64) float64 {
+	if ablated(partFixedPoint) {
+		return atLoad
+	}
 	return max(atLoad, min(signal.OrZero(beyond), atLoad/(1-signal.OrZero(busy))))
 }
 

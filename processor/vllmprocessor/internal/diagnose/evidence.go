@@ -87,6 +87,10 @@ func (c *change) observe(deviations, windows, at float64) {
 	if math.IsNaN(deviations) {
 		return
 	}
+	if ablated(partSequential) {
+		c.score, c.on = 0, deviations >= mostDeviations
+		return
+	}
 	c.score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
 	c.score = min(max(c.score, 0), at+remembers)
 	switch {

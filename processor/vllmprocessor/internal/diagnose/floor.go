@@ -47,6 +47,9 @@ func promptPart(r *reading) float64 {
 // fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.
 // They count only where there is no usual value.
 func fromTheStart(r *reading) (grown growths) {
+	if ablated(partFloor) {
+		return grown
+	}
 	s := &r.Signals
 	first := s[signal.TimeToFirstToken]
 	part := func(seconds float64) float64 {

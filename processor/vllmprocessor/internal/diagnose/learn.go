@@ -25,11 +25,6 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		e.next = nil
 	}
 	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
-	if harmed && !e.baseline.Ready() && !e.baseline.Began {
-		// What is served while there is harm from the start is as little usual as the latencies.
-		e.unlearned = e.unlearned[:0]
-		return
-	}
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -86,7 +81,7 @@ const suspicious = 2
 // unsure are the signals of factors that have changed, or may have.
 func (e *engine) unsure() (out signal.Set) {
 	for f := range numFactors {
-		if e.changes[f].score < suspicious {
+		if e.changes[f].score < suspicious || ablated(partLearningByFactor) {
 			continue
 		}
 		switch f {

@@ -171,7 +171,7 @@ func (b *beside) slower(accepted, swing float64) (grown, deviations float64) {
 // observePeers collects the evidence that an engine is slower than its siblings, in addition to
 // what its own baseline shows: the greater evidence counts, with its growth.
 func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviated *growths) {
-	if e.peers == nil || !(r.FirstTokens >= learn.LeastFirstTokens) {
+	if ablated(partPeers) || e.peers == nil || !(r.FirstTokens >= learn.LeastFirstTokens) {
 		return
 	}
 	sequences, tokens, prompt := r.StepLoad()
