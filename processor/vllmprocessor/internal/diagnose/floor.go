@@ -74,3 +74,17 @@ func withoutUsual(r *reading, grown, deviations *growths) {
 		}
 	}
 }
+
+// unusual are the signals of what was broken within a window that ends at a time, as long as they
+// have no usual value: they never get one by it. Times are in nanoseconds.
+func (e *engine) unusual(at, window int64) (out signal.Set) {
+	broken := func(f factor) bool {
+		return e.brokenAt[f] > 0 && at-e.brokenAt[f] < window && !f.hasUsual(e.baseline)
+	}
+	for _, f := range []factor{slowerFrontEnd, moreDeferred} {
+		out[wanders[f].of] = broken(f)
+	}
+	out[signal.StepFactor] = broken(slowerSteps)
+	out[signal.PrefillFactor] = out[signal.StepFactor] // It is the same engine.
+	return out
+}
