@@ -60,3 +60,20 @@ func TestAGapOfSeveralStepsIsNotComparedWithALimit(t *testing.T) {
 		assert.Equal(t, want, r.verdict("0").Condition, signs)
 	}
 }
+
+// A baseline that lacks what a factor is compared with, such as that of an older server, gets it
+// once the factor is within the limits.
+func TestWhatWasBrokenBeforeItHadAUsualValueGetsOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(20, answers(1), serves("0"))
+	s := finishes("0")
+	s.observed[collect.TimeToFirstToken] = [2]float64{15, 3}
+	s.observed[collect.E2ERequestLatency] = [2]float64{15, 5}
+	r.minutes(10, answers(1), s)
+	assert.Equal(t, FrontendBound, r.verdict("0").Primary)
+	assert.False(t, signal.Known(r.engine("0").baseline.Usual(signal.FrontEnd)))
+	r.minutes(30, answers(1), finishes("0"))
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.True(t, signal.Known(r.engine("0").baseline.Usual(signal.FrontEnd)))
+}
