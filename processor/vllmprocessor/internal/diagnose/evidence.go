@@ -17,7 +17,8 @@ const enoughEvidence = 10
 // until there is harm: it is a CUSUM of the ratio (Page, 1954).
 type evidence struct {
 	score float64
-	// on is whether it has decided for harm. It ends when it has decided against it.
+	// on is whether it has decided for harm. It ends when it has decided against it, or after hold
+	// windows that are clear.
 	on bool
 	// clear is for how many windows no reading has been evidence for harm.
 	clear float64

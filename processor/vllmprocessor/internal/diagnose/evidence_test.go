@@ -70,8 +70,8 @@ func TestNoiseIsNoEvidence(t *testing.T) {
 	}
 }
 
-// Harm that has ended is no harm any more after some windows, also where it has lasted for days;
-// a single window without harm is no end.
+// Harm that has ended is no harm any more after hold windows without evidence for it, also where it
+// has lasted for days; a single window without harm is no end.
 func TestEvidenceEnds(t *testing.T) {
 	t.Parallel()
 	var e evidence
@@ -83,11 +83,13 @@ func TestEvidenceEnds(t *testing.T) {
 	assert.True(t, e.on)
 	e.observe(math.NaN(), math.NaN(), noise, 1, 2)
 	assert.InDelta(t, 8, e.score, 1e-9, "what is not known is no evidence")
-	n := 1
-	for ; e.on && n < 1000; n++ {
-		e.observe(0, 0, noise, 1, 2)
+	e.observe(10, 10, noise, 0.25, 2)
+	for range 7 {
+		e.observe(0, 0, noise, 0.25, 2)
+		require.True(t, e.on, "the windows since then overlap with the harm")
 	}
-	assert.Equal(t, 5, n)
+	e.observe(0, 0, noise, 0.25, 2)
+	assert.False(t, e.on)
 	// Between the two it remains what it was: it does not flap.
 	for n := range 1000 {
 		e.observe(float64(n%2), float64(n%2), noise, 1, 2)

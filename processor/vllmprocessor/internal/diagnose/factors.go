@@ -35,6 +35,18 @@ func (f factor) changedAt() float64 {
 	return changedAt
 }
 
+// hasUsual reports whether a baseline has what a factor is compared with.
+func (f factor) hasUsual(b *learn.Baseline) bool {
+	switch f {
+	case slowerSteps:
+		return b.Step.Ready()
+	case slowerPrefills:
+		return b.Prefill.Ready()
+	default:
+		return signal.Known(b.Usual(wanders[f].of))
+	}
+}
+
 // growths are the increases against what is usual, as logarithms; positive is slower for requests.
 // They are NaN where they are not known.
 type growths [numFactors]float64

@@ -120,9 +120,9 @@ func TestAGrowthIsJudgedByItsNoise(t *testing.T) {
 	r.Signals[signal.PromptTokens] *= math.E
 	grown, deviations := newGrowths(&r, b, 0)
 	assert.InDelta(t, 1, grown[longerPrompts], 1e-9)
-	// 39 blocks of five windows without any variation, and a prior of 0.3 for ten windows: the
+	// 39 blocks of five windows without any variation, and a prior of 0.3 for five windows: the
 	// first window has nothing to differ from.
-	assert.InDelta(t, 1/(0.3*math.Sqrt(10./205)), deviations[longerPrompts], 1e-6)
+	assert.InDelta(t, 1/(0.3*math.Sqrt(5./200)), deviations[longerPrompts], 1e-6)
 	assert.InDelta(t, 0, grown[moreArrivals], 1e-9)
 	assert.False(t, signal.Known(grown[slowerFrontEnd]), "it was never reported")
 	assert.Zero(t, grown[slowerSteps], "no window had prompts of this length, and the expected step is unsure by as much")

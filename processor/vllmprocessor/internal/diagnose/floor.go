@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -76,16 +75,16 @@ func withoutUsual(r *reading, grown, deviations *growths) {
 	}
 }
 
-// unusual are the signals of what is broken from the start, as long as they have no usual value:
-// they never get one by it.
-func unusual(r *reading, b *learn.Baseline) (out signal.Set) {
-	by := fromTheStart(r)
+// unusual are the signals of what was broken within a window that ends at a time, as long as they
+// have no usual value: they never get one by it. Times are in nanoseconds.
+func (e *engine) unusual(at, window int64) (out signal.Set) {
+	broken := func(f factor) bool {
+		return e.brokenAt[f] > 0 && at-e.brokenAt[f] < window && !f.hasUsual(e.baseline)
+	}
 	for _, f := range []factor{slowerFrontEnd, moreDeferred} {
-		of := wanders[f].of
-		out[of] = by[f] > 0 && !signal.Known(b.Usual(of))
+		out[wanders[f].of] = broken(f)
 	}
-	if by[slowerSteps] > 0 && !b.Step.Ready() {
-		out[signal.StepFactor], out[signal.PrefillFactor] = true, true
-	}
+	out[signal.StepFactor] = broken(slowerSteps)
+	out[signal.PrefillFactor] = out[signal.StepFactor] // It is the same engine.
 	return out
 }

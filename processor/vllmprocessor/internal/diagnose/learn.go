@@ -30,13 +30,18 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	} else if harmed {
 		e.unlearned[n-1].harmed = true
 	}
+	for f, by := range fromTheStart(r) {
+		if by > 0 {
+			e.brokenAt[f] = r.At
+		}
+	}
 	hold := int64(settings.Hold) * int64(length)
 	if !e.baseline.Ready() && !e.baseline.Began {
 		hold = 0
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
 		except := e.unsure()
-		broken := unusual(&e.unlearned[0].reading, e.baseline)
+		broken := e.unusual(e.unlearned[0].At, int64(length))
 		for of := range signal.Count {
 			except[of] = except[of] || broken[of]
 		}

@@ -268,18 +268,20 @@ func TestDefaultsJudgeBeforeABaseline(t *testing.T) {
 	}
 }
 
-// The first baseline is learned only of windows without harm. An engine that is beyond the
-// defaults from the start has nothing to compare with until relearn_after has passed.
+// The usual latencies are learned only of windows without harm. An engine that is beyond the
+// defaults from the start has none to compare with until relearn_after has passed.
 func TestTheFirstBaselineIsLearnedOnlyWhileHealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
 	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 3}
 	r.minutes(1, answers(1), slow)
-	assert.Zero(t, r.engine("0").baseline.Windows, "what looks like harm is not learned before it is reported either")
+	assert.Zero(t, r.engine("0").baseline.Levels[signal.TimeToFirstToken], "what looks like harm is not learned before it is reported either")
 	r.minutes(54, answers(1), slow)
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
-	assert.Zero(t, r.engine("0").baseline.Windows)
+	for _, of := range latencies {
+		assert.Zero(t, r.engine("0").baseline.Levels[of], of.String())
+	}
 	r.minutes(10, answers(1), slow)
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 	assert.InEpsilon(t, 3, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 0.01)

@@ -25,6 +25,9 @@ const (
 //
 // all is the weight of the harm by latency, see weight.
 func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
+	if !found.firstToken && !found.tokenGap {
+		return shares, 0
+	}
 	x := &found.effects
 	if !(x.gap > 0 || x.first > 0) && found.reference == Defaults {
 		return withoutBaseline(r, found), 1

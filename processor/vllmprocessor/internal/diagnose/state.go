@@ -102,6 +102,8 @@ type engine struct {
 	// changes are the factors that have changed, harms the evidence of harm.
 	changes [numFactors]change
 	harms   [numHarms]evidence
+	// brokenAt is when a factor was late beyond the documented limits last; 0 for never.
+	brokenAt [numFactors]int64
 	// grownSince is since when the work has grown, by factor; 0 where it has not.
 	grownSince [longerOutputs + 1]int64
 	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the

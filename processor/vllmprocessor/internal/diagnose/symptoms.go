@@ -108,7 +108,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if r.FirstTokens >= fewFirstTokens {
 		grown, deviations := newGrowths(r, b, swing)
 		for f := range numFactors {
-			if !b.Ready() && !signal.Known(deviations[f]) {
+			if !signal.Known(deviations[f]) && !f.hasUsual(b) {
 				e.changes[f] = change{}
 			}
 			e.changes[f].observe(deviations[f], windows, f.changedAt())
