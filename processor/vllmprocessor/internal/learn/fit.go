@@ -26,8 +26,8 @@ type fit struct {
 	YY float64     `json:"yy"`
 
 	coefficients []float64
-	// precision is the inverse of their covariance.
-	precision [][]float64
+	// covariance is theirs. Both are kept until the next observation.
+	covariance [][]float64
 }
 
 const (
@@ -150,14 +150,12 @@ func (f *fit) Uncertainty(xs ...float64) float64 {
 	if !(y > 0) {
 		return math.NaN()
 	}
-	row := append([]float64{1}, xs...)
-	a := make([][]float64, len(f.precision))
-	for i := range a {
-		a[i] = append([]float64(nil), f.precision[i]...)
-	}
-	variance := 0.0
-	for i, z := range eliminate(a, append([]float64(nil), row...)) {
-		variance += row[i] * z
+	variance := f.covariance[0][0]
+	for i, x := range xs {
+		variance += 2 * x * f.covariance[0][i+1]
+		for j, other := range xs {
+			variance += x * other * f.covariance[i+1][j+1]
+		}
 	}
 	return math.Hypot(math.Sqrt(max(variance, 0))/y, notLinear*math.Log(y/f.Mean()))
 }
@@ -196,18 +194,24 @@ func (f *fit) solve() {
 	for i := range free {
 		free[i] = width[i] > 0
 	}
-	f.precision = make([][]float64, k)
+	f.covariance = make([][]float64, k)
 	noise := guessNoise * mean
-	for i := range k {
-		f.precision[i] = make([]float64, k)
-		for j := range k {
-			f.precision[i][j] = f.XX[i][j] / (noise * noise)
+	for column := range k {
+		// A column of the inverse of the precision.
+		precision, unit := make([][]float64, k), make([]float64, k)
+		for i := range k {
+			precision[i] = make([]float64, k)
+			for j := range k {
+				precision[i][j] = f.XX[i][j] / (noise * noise)
+			}
+			if width[i] > 0 {
+				precision[i][i] += 1 / (width[i] * width[i])
+			} else {
+				precision[i][i] += 1e12 / (noise * noise)
+			}
 		}
-		if width[i] > 0 {
-			f.precision[i][i] += 1 / (width[i] * width[i])
-		} else {
-			f.precision[i][i] += 1e12 / (noise * noise)
-		}
+		unit[column] = 1
+		f.covariance[column] = eliminate(precision, unit)
 	}
 	for range k {
 		f.ridge(guess, width, free, guessNoise*mean)

@@ -2,7 +2,6 @@ package learn
 
 import (
 	"math"
-	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -116,19 +115,11 @@ func newLine(f *fit) line {
 	for i := range l.of.Shares {
 		l.loads = append(l.loads, l.of.XX[0][i+1]/l.of.N)
 	}
-	for i := range l.coefficients {
-		unit := make([]float64, len(l.coefficients))
-		unit[i] = 1
-		precision := make([][]float64, len(unit))
-		for j := range precision {
-			precision[j] = slices.Clone(l.of.precision[j])
-		}
-		l.covariance = append(l.covariance, eliminate(precision, unit))
-	}
+	l.covariance = l.of.covariance
 	return l
 }
 
-// expect is fit.Expect and fit.Uncertainty without a system of equations to solve.
+// expect is fit.Expect and fit.Uncertainty.
 func (l *line) expect(xs ...float64) Expected {
 	if l.coefficients == nil {
 		return Expected{math.NaN(), math.NaN(), math.NaN()}
