@@ -114,6 +114,7 @@ func TestTheCausesAreComplete(t *testing.T) {
 		"demand_exceeds_capacity": {"kv", "seqs", "tokens", "unknown"},
 		"prefill_heavy":           {"prompts_grew", "reuse_fell"},
 		"decode_load":             {"longer_outputs", "more_sequences"},
+		"slow_steps":              {"since_version"},
 	}, details)
 }
 
