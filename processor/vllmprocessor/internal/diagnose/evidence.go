@@ -77,7 +77,7 @@ const (
 	// any spread shows.
 	workChangedAt = 8.0
 	// mostDeviations bounds what one window says, since real readings have heavy tails.
-	mostDeviations = 4.0
+	mostDeviations = 6.0
 	// remembers is how far the score goes beyond: for so many windows without growth a
 	// change that has ended is still the reason for what it left behind.
 	remembers = 2.0
