@@ -339,7 +339,7 @@ func seedList(seeds []uint64) string {
 	for _, s := range seeds {
 		out = append(out, strconv.FormatUint(s, 10))
 	}
-	return strings.Join(out, " and ")
+	return strings.Join(out, ", ")
 }
 
 // backgrounds lists models, traffic, knees and seeds.
@@ -375,12 +375,12 @@ func (t *table) backgrounds(o Origin) {
 	t.line("- **Tuned traffic**: %s. **Untuned**: %s. Recorded traces are never tuned on.", strings.Join(used, ", "), strings.Join(held, ", "))
 	t.line("- **Seeds**: tuning from %d, held out from %d; a story's seed comes from its name. Everything on this page is held out by seed.", stories.FirstSeed(stories.Tuning), stories.FirstSeed(stories.HeldOut))
 	t.line("- **What was looked at once is no longer held out.** The models 8b-h100, 70b-tp4-h100 and a 34B model on A100, and the seeds from")
-	t.line("  1,000 to 8,000,000, were on earlier pages; no untuned model is among them. Two runs of this measure were looked at, with")
-	t.line("  the seeds from %s: a pilot run, after which the stories and the scores were changed, and a run that was ended when", seedList(stories.SpentSeeds))
-	t.line("  a third of it was there. Somebody who looked for mistakes had read its page: harm by a legitimate growth left the headline,")
-	t.line("  which was then 6 points higher on tuned models and 3 points lower on untuned ones, some minutes of grace count now, and what")
-	t.line("  is harm with objectives was mended. None of their stories is here. The tables of the untuned models and traffic were read in")
-	t.line("  both. The diagnosis was not changed. This page itself has now been looked at: a method that is changed after")
-	t.line("  reading its rows about single stories needs new seeds.")
+	t.line("  1,000 to 8,000,000, were on earlier pages; no untuned model is among them. Three runs of this measure were looked at, with")
+	t.line("  the seeds from %s: a pilot run, after which the stories and the scores were changed; a run that was", seedList(stories.SpentSeeds))
+	t.line("  ended when a third of it was there; and a published run of an earlier method. Somebody who looked for mistakes had read the")
+	t.line("  page of the second: harm by a legitimate growth left the headline, which was then 6 points higher on tuned models and 3 points")
+	t.line("  lower on untuned ones, some minutes of grace count now, and what is harm with objectives was mended. None of their stories is")
+	t.line("  here. The tables of the untuned models and traffic were read in all three. The diagnosis was not changed before the third.")
+	t.line("  A method that is changed after reading the rows of this page about single stories needs new seeds.")
 	t.line("- Made by `%s`. It can be ended and started again: finished stories are in `build/accuracy`.", o.Command)
 }
