@@ -37,12 +37,13 @@ func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
 	}
 }
 
-// add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows.
+// add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows less
+// half of one. In the first window of a change half of what is measured is from before, in the mean.
 func (e *evidence) add(ratio, windows, hold float64) {
 	if math.IsNaN(ratio) {
 		return
 	}
-	most := enoughEvidence / hold
+	most := enoughEvidence / max(hold-0.5, 0.5)
 	e.score += windows * min(max(ratio, -most), most)
 	e.score = min(max(e.score, 0), enoughEvidence)
 	if e.clear += windows; ratio > 0 {

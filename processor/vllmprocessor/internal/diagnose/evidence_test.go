@@ -10,19 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However great harm is, it is certain only after the hold, and then at once; and whatever the
-// interval of the scrapes, it takes the same time.
+// However great harm is, it is certain only after the hold, less the half of a window that is from
+// before in the mean, and then at once; and whatever the interval of the scrapes, it takes the same time.
 func TestEvidenceOfGreatHarmTakesTheHold(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []int{1, 2, 3, 5} {
 		for _, scrapes := range []int{1, 4, 12} { // in a window
-			for _, effect := range []float64{5, 1000} {
+			for _, effect := range []float64{6, 1000} {
 				var e evidence
 				n := 0
 				for ; !e.on && n < 1000; n++ {
 					e.observe(effect, effect, noise, 1/float64(scrapes), hold)
 				}
-				assert.Equal(t, hold*scrapes, n, "hold %d, %d scrapes in a window, effect %g", hold, scrapes, effect)
+				assert.Equal(t, int(math.Ceil((float64(hold)-0.5)*float64(scrapes))), n, "hold %d, %d scrapes in a window, effect %g", hold, scrapes, effect)
 			}
 		}
 	}

@@ -238,7 +238,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		hits := share * worst.seen
 		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	}
-	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+0.5)
+	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1)
 	s.suspect = s.suspect || worst.share > worst.allowed
 	if e.harms[missedObjective].on {
 		s.objective = worst
