@@ -17,7 +17,7 @@ const enoughEvidence = 10
 // until there is harm: it is a CUSUM of the ratio (Page, 1954).
 type evidence struct {
 	score float64
-	// on is whether it has decided for harm. It ends when it has decided against it, or after hold
+	// on is whether it has decided for harm. It ends when it has decided against it, or after some
 	// windows that are clear.
 	on bool
 	// clear is for how many windows no reading has been evidence for harm.
@@ -27,11 +27,12 @@ type evidence struct {
 // observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
 // have changed in addition, noise its standard deviation, windows the time since the reading before
 // in windows. The score collects mayBe, so that it need not wait until a change is certain; it
-// decides for harm only if effect is at least 1. However great an effect, it takes hold windows.
-func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
+// decides for harm only if effect is at least 1. However great an effect, it takes about hold windows.
+// It has ended after ends windows without a reading for harm.
+func (e *evidence) observe(effect, mayBe, noise, windows float64, hold, ends int) {
 	// The logarithm of the ratio of the two normal densities.
 	was := e.on
-	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold))
+	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold), float64(ends))
 	if !was && e.on && effect < 1 {
 		e.on = false
 	}
@@ -39,7 +40,7 @@ func (e *evidence) observe(effect, mayBe, noise, windows float64, hold int) {
 
 // add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows less
 // half of one. In the first window of a change half of what is measured is from before, in the mean.
-func (e *evidence) add(ratio, windows, hold float64) {
+func (e *evidence) add(ratio, windows, hold, ends float64) {
 	if math.IsNaN(ratio) {
 		return
 	}
@@ -49,7 +50,7 @@ func (e *evidence) add(ratio, windows, hold float64) {
 	if e.clear += windows; ratio > 0 {
 		e.clear = 0
 	}
-	if e.clear >= hold {
+	if e.clear >= ends {
 		// The readings since then have nothing in common with those of the harm.
 		e.score = 0
 	}

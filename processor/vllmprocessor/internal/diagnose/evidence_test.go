@@ -20,7 +20,7 @@ func TestEvidenceOfGreatHarmTakesTheHold(t *testing.T) {
 				var e evidence
 				n := 0
 				for ; !e.on && n < 1000; n++ {
-					e.observe(effect, effect, noise, 1/float64(scrapes), hold)
+					e.observe(effect, effect, noise, 1/float64(scrapes), hold, hold)
 				}
 				assert.Equal(t, int(math.Ceil((float64(hold)-0.5)*float64(scrapes))), n, "hold %d, %d scrapes in a window, effect %g", hold, scrapes, effect)
 			}
@@ -37,7 +37,7 @@ func TestEvidenceOfSmallHarmTakesLonger(t *testing.T) {
 		var e evidence
 		n := 0
 		for ; !e.on && n < 1000; n++ {
-			e.observe(effect, effect, noise, 1, 2)
+			e.observe(effect, effect, noise, 1, 2, 2)
 		}
 		assert.Equal(t, windows, n, "effect %g", effect)
 	}
@@ -45,7 +45,7 @@ func TestEvidenceOfSmallHarmTakesLonger(t *testing.T) {
 	for _, effect := range []float64{0, 0.3, 0.5, 0.7, 0.99} {
 		var e evidence
 		for range 10_000 {
-			e.observe(effect, effect, noise, 1, 2)
+			e.observe(effect, effect, noise, 1, 2, 2)
 		}
 		assert.False(t, e.on, "effect %g", effect)
 	}
@@ -62,7 +62,7 @@ func TestNoiseIsNoEvidence(t *testing.T) {
 		for range 100_000 {
 			x := test.mean + test.deviation*random.NormFloat64()
 			was := e.on
-			if e.observe(x, x, noise, 1, 2); e.on && !was {
+			if e.observe(x, x, noise, 1, 2, 2); e.on && !was {
 				decisions++
 			}
 		}
@@ -76,23 +76,23 @@ func TestEvidenceEnds(t *testing.T) {
 	t.Parallel()
 	var e evidence
 	for range 5000 {
-		e.observe(10, 10, noise, 1, 2)
+		e.observe(10, 10, noise, 1, 2, 2)
 	}
 	require.True(t, e.on)
-	e.observe(0, 0, noise, 1, 2)
+	e.observe(0, 0, noise, 1, 2, 2)
 	assert.True(t, e.on)
-	e.observe(math.NaN(), math.NaN(), noise, 1, 2)
+	e.observe(math.NaN(), math.NaN(), noise, 1, 2, 2)
 	assert.InDelta(t, 8, e.score, 1e-9, "what is not known is no evidence")
-	e.observe(10, 10, noise, 0.25, 2)
+	e.observe(10, 10, noise, 0.25, 2, 2)
 	for range 7 {
-		e.observe(0, 0, noise, 0.25, 2)
+		e.observe(0, 0, noise, 0.25, 2, 2)
 		require.True(t, e.on, "the windows since then overlap with the harm")
 	}
-	e.observe(0, 0, noise, 0.25, 2)
+	e.observe(0, 0, noise, 0.25, 2, 2)
 	assert.False(t, e.on)
 	// Between the two it remains what it was: it does not flap.
 	for n := range 1000 {
-		e.observe(float64(n%2), float64(n%2), noise, 1, 2)
+		e.observe(float64(n%2), float64(n%2), noise, 1, 2, 2)
 		require.False(t, e.on)
 	}
 }
@@ -102,18 +102,19 @@ func TestWhatMayBeHarmDoesNotDecide(t *testing.T) {
 	t.Parallel()
 	var e evidence
 	for range 100 {
-		e.observe(0, 5, noise, 1, 2)
+		e.observe(0, 5, noise, 1, 2, 2)
 		require.False(t, e.on)
 	}
-	e.observe(5, 5, noise, 0.25, 2)
+	e.observe(5, 5, noise, 0.25, 2, 2)
 	assert.True(t, e.on, "as soon as it is certain")
 }
 
 // The growth by one standard deviation is no change however long it lasts, and the growth by
-// two is found after 5 windows. Of one window no more is believed than four deviations.
+// two is found after 5 windows: changedAt is 5, slack 1. Of one window no more is believed than six
+// deviations.
 func TestAChangeIsMoreThanItsNoise(t *testing.T) {
 	t.Parallel()
-	for growth, windows := range map[float64]int{-3: 1000, 0: 1000, 1: 1000, 2: 5, 3: 3, 4: 2, 1e9: 2} {
+	for growth, windows := range map[float64]int{-3: 1000, 0: 1000, 1: 1000, 2: 5, 3: 3, 4: 2, 5: 2, 6: 1, 1e9: 1} {
 		for _, scrapes := range []int{1, 4} {
 			var c change
 			n := 0

@@ -120,6 +120,15 @@ func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations 
 	return grown, deviations
 }
 
+// only leaves out all but one.
+func (g *growths) only(f factor) (out growths) {
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	out[f] = g[f]
+	return out
+}
+
 // partsKnown reports whether a server shows where the time to the first token passes. Then what
 // makes it longer is seen in its parts, which vary less.
 func partsKnown(r *reading) bool {

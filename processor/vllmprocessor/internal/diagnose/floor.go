@@ -40,8 +40,9 @@ func broken(r *reading) float64 {
 // promptPart is the part of the time of a step that prompts take at most, by the limits for any
 // engine.
 func promptPart(r *reading) float64 {
-	prompt := signal.OrZero(r.Computed * r.Signals[signal.StepTime])
-	return stepPerUnit * prompt / (stepFloor + stepPerUnit*(signal.OrZero(r.Signals[signal.Running])+prompt))
+	prompt := max(signal.OrZero(r.Computed*r.Signals[signal.StepTime]), 0)
+	sequences := max(signal.OrZero(r.Signals[signal.Running]), 0)
+	return signal.OrZero(stepPerUnit * prompt / (stepFloor + stepPerUnit*(sequences+prompt)))
 }
 
 // fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.

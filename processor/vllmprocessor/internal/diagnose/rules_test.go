@@ -254,7 +254,8 @@ func TestDefaultsJudgeBeforeABaseline(t *testing.T) {
 		"further tokens, three times the limit":   {15, 1.9, 0.3, 3, Degraded},
 		"two requests a minute can be judged":     {0.5, 2.1, 0.09, 6, Degraded},
 		"two requests a minute can be judged too": {0.5, 1.9, 0.11, 6, Degraded},
-		"one request a minute cannot":             {0.25, 9, 0.9, 10, Healthy},
+		"one request a minute cannot":             {0.25, 9, 0.09, 10, Healthy},
+		"but 25 steps of it can":                  {0.25, 1.9, 0.9, 6, Degraded},
 	} {
 		r := newRig(t)
 		s := serves("0")

@@ -80,6 +80,7 @@ func withoutBaseline(r *reading, found *symptoms) Shares {
 		s[DemandExceedsCapacity] += w * queue / whole
 		s[AdmissionDeferred] += w * deferred / whole
 		s[FrontendBound] += w * front / whole
+		s[PrefillHeavy] += w * max(whole-queue-deferred-front, 0) / whole * promptPart(r)
 	}
 	if all == 0 {
 		return s

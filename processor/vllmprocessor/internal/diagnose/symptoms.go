@@ -105,8 +105,12 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	b, measured := e.baseline, settings.measured(v.Group().Value("model_name"))
 	var c, perhaps growths
 	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
-	if r.FirstTokens >= fewFirstTokens {
+	few := !(r.FirstTokens >= fewFirstTokens)
+	if !few || r.gaps >= leastObjectiveSeen {
 		grown, deviations := newGrowths(r, b, swing)
+		if few {
+			grown, deviations = grown.only(slowerSteps), deviations.only(slowerSteps) // Steps need no new requests.
+		}
 		for f := range numFactors {
 			if !signal.Known(deviations[f]) && !f.hasUsual(b) {
 				e.changes[f] = change{}
@@ -161,18 +165,30 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 			mayGap = gap
 		}
 	}
-	if r.FirstTokens < fewFirstTokens && !(r.waitingNow > 1) || r.elapsed == 0 {
-		first, gap, mayFirst, mayGap = 0, 0, 0, 0
+	if few && !(r.waitingNow > 1) || r.elapsed == 0 {
+		first, mayFirst = 0, 0
+	}
+	if few && !(r.waitingNow > 1) && r.gaps < leastObjectiveSeen || r.elapsed == 0 {
+		gap, mayGap = 0, 0
+	}
+	if usual := b.Usual(signal.TimeToFirstToken); b.Ready() && r.leastWait > 0 && r.waitingNow > 1 && !r.doubtful && r.elapsed > 0 {
+		first = max(first, signal.OrZero(effect(r.leastWait-usual, usual, harmFirstToken)))
+		mayFirst = max(mayFirst, first)
 	}
 	s.perhaps = mayFirst > 1 || mayGap > 1
+	hold := settings.Hold
+	if s.reference == Defaults {
+		// Limits for any engine leave no doubt that the harm has ended.
+		hold = 1
+	}
 	if !measured[collect.TimeToFirstToken] {
-		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold)
+		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold, hold)
 		s.suspect = s.suspect || first > 1
 	} else {
 		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	}
 	if !measured[collect.InterTokenLatency] {
-		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold)
+		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold, hold)
 		s.suspect = s.suspect || gap > 1
 	}
 	if os.Getenv("DBG") != "" {
@@ -238,7 +254,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		hits := share * worst.seen
 		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	}
-	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1)
+	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
 	s.suspect = s.suspect || worst.share > worst.allowed
 	if e.harms[missedObjective].on {
 		s.objective = worst
