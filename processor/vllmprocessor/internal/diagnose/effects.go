@@ -212,46 +212,6 @@ func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, floa
 	return s.whole(), measured * (1 - math.Exp(-total))
 }
 
-// capacity is by how much more an engine would serve, as logarithms, if each changed factor were as
-// usual; for arrivals, by how much less would arrive.
-func capacity(r *reading, b *learn.Baseline, c *growths) (by growths) {
-	if cacheFull(r) || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
-		by[moreArrivals], by[fewerBlocks], by[fewerAccepted] = c[moreArrivals], c[fewerBlocks], c[fewerAccepted]
-		// A request holds its blocks while its answer is written: twice as long an answer
-		// takes twice as long, and half of it is held.
-		by[longerOutputs] = 2 * c[longerOutputs]
-		by[longerPrompts] = max(c[longerPrompts], c[moreComputed])
-		by[slowerSteps] = c[slowerSteps]
-		return by
-	}
-	// The composition of a step decides whether prompts or sequences count.
-	prefill := b.PromptShare(&r.Window)
-	by[moreArrivals], by[fewerAccepted] = c[moreArrivals], c[fewerAccepted]
-	by[moreComputed] = c[moreComputed] * prefill
-	by[longerOutputs] = c[longerOutputs] * (1 - prefill)
-	by[slowerSteps] = max(c[slowerSteps], c[slowerPrefills])
-	return by
-}
-
-// cacheFull reports whether the KV cache limits an engine.
-func cacheFull(r *reading) bool {
-	return r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
-}
-
-// queued is why requests queue, by the parts of backlogs. What no changed factor explains of a queue
-// that does not drain is the demand's; of a queue that drains it is no harm.
-func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
-	c.attribute(&s, r, queues)
-	total := 0.0
-	for _, part := range s {
-		total += part
-	}
-	if over && total < 1 {
-		s[DemandExceedsCapacity] += 1 - total
-	}
-	return s
-}
-
 // failedTransfers attributes to failed transfers what they explain: prompts that are
 // computed here because their KV did not arrive, and the wait for it.
 func failedTransfers(r *reading, s Shares) Shares {

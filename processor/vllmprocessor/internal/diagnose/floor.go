@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -27,6 +28,27 @@ func lateGap(r *reading) float64 {
 		return 0
 	}
 	return signal.OrZero(r.Signals[signal.InterTokenLatency] / defaultTokenGap)
+}
+
+// beyondDefaults adds what is beyond the documented limits where nothing is usual yet, and returns what
+// the latencies are compared with.
+func (x *losses) beyondDefaults(b *learn.Baseline, r *reading) Reference {
+	reference := Learned
+	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
+		reference = Defaults
+		if late := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait) / defaultFirstToken; late > 1 {
+			x.first = max(x.first, late)
+			x.mayFirst = x.first
+		}
+	}
+	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
+		reference = Defaults
+		if late := lateGap(r); late > 1 {
+			x.gap = max(x.gap, late)
+			x.mayGap = x.gap
+		}
+	}
+	return reference
 }
 
 // broken is by what factor steps take longer than brokenSteps times the limit for any engine;

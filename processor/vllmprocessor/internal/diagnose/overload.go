@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -127,4 +128,44 @@ func (q *backlogs) shares(by growths) (out growths) {
 		out[moreArrivals] = min(1-q.without[moreArrivals]/q.waiting, 1-gone)
 	}
 	return out
+}
+
+// capacity is by how much more an engine would serve, as logarithms, if each changed factor were as
+// usual; for arrivals, by how much less would arrive.
+func capacity(r *reading, b *learn.Baseline, c *growths) (by growths) {
+	if cacheFull(r) || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
+		by[moreArrivals], by[fewerBlocks], by[fewerAccepted] = c[moreArrivals], c[fewerBlocks], c[fewerAccepted]
+		// A request holds its blocks while its answer is written: twice as long an answer
+		// takes twice as long, and half of it is held.
+		by[longerOutputs] = 2 * c[longerOutputs]
+		by[longerPrompts] = max(c[longerPrompts], c[moreComputed])
+		by[slowerSteps] = c[slowerSteps]
+		return by
+	}
+	// The composition of a step decides whether prompts or sequences count.
+	prefill := b.PromptShare(&r.Window)
+	by[moreArrivals], by[fewerAccepted] = c[moreArrivals], c[fewerAccepted]
+	by[moreComputed] = c[moreComputed] * prefill
+	by[longerOutputs] = c[longerOutputs] * (1 - prefill)
+	by[slowerSteps] = max(c[slowerSteps], c[slowerPrefills])
+	return by
+}
+
+// cacheFull reports whether the KV cache limits an engine.
+func cacheFull(r *reading) bool {
+	return r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
+}
+
+// queued is why requests queue, by the parts of backlogs. What no changed factor explains of a queue
+// that does not drain is the demand's; of a queue that drains it is no harm.
+func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
+	c.attribute(&s, r, queues)
+	total := 0.0
+	for _, part := range s {
+		total += part
+	}
+	if over && total < 1 {
+		s[DemandExceedsCapacity] += 1 - total
+	}
+	return s
 }

@@ -1,13 +1,10 @@
 package diagnose
 
 import (
-	"fmt"
-	"math"
-	"os"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -28,16 +25,6 @@ const (
 // String is the reference as the log has it.
 func (r Reference) String() string { return [...]string{"defaults", "baseline", "objective"}[r] }
 
-// Objective is an objective for a latency, see the processor's configuration.
-type Objective struct {
-	Name  string
-	Input collect.Input
-	// Threshold is in seconds. Target is the share that should be within it.
-	Threshold, Target float64
-	// Matches reports whether the objective is for a model.
-	Matches func(model string) bool
-}
-
 const (
 	// What changed factors cost is harm from harmRatio times the usual latency and the least
 	// difference on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the
@@ -48,11 +35,12 @@ const (
 	// StillHarm is the part of a threshold below which a primary cause, a shift of the work or a
 	// harmed pool no longer is one: without it a value near the threshold would change the report
 	// again and again.
-	StillHarm          = 0.75
-	deviations         = 4
-	defaultFirstToken  = 2.0
-	defaultTokenGap    = 0.1
-	leastObjectiveSeen = 20
+	StillHarm         = 0.75
+	deviations        = 4
+	defaultFirstToken = 2.0
+	defaultTokenGap   = 0.1
+	// leastSteps is how many gaps a window needs to be judged by its steps.
+	leastSteps = 20
 	// fewFirstTokens is how many requests a window needs to be judged by latency, unless some
 	// wait.
 	fewFirstTokens = 2
@@ -100,228 +88,128 @@ const (
 // and vary far less than latencies do.
 const noise = 0.5
 
-// observeHarm collects the evidence of harm, and returns what is certain.
-func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
-	b, measured := e.baseline, settings.measured(v.Group().Value("model_name"))
-	var c, perhaps growths
-	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), int64(settings.Window))
-	few := !(r.FirstTokens >= fewFirstTokens)
-	if !few || r.gaps >= leastObjectiveSeen {
-		grown, deviations := newGrowths(r, b, swing)
-		if few {
-			grown, deviations = grown.only(slowerSteps), deviations.only(slowerSteps) // Steps need no new requests.
+// nearly is how far a change can be from being certain, in the score of its test, for its cost to
+// collect evidence: about the last window of a change of five deviations.
+const nearly = 4.0
+
+// observeFactors tests each factor for a change. It returns the growths that are certain, and those
+// that may be.
+func (e *engine) observeFactors(r *reading, few bool, windows float64, window int64) (c, perhaps growths) {
+	b := e.baseline
+	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), window)
+	if few && !(r.gaps >= leastSteps) {
+		return c, perhaps
+	}
+	grown, deviations := newGrowths(r, b, swing)
+	if few {
+		// Steps need no new requests.
+		grown, deviations = grown.only(slowerSteps), deviations.only(slowerSteps)
+	}
+	for f := range numFactors {
+		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
+			e.changes[f] = change{}
 		}
-		for f := range numFactors {
-			if !signal.Known(deviations[f]) && !f.hasUsual(b) {
-				e.changes[f] = change{}
-			}
-			e.changes[f].observe(deviations[f], windows, f.changedAt())
-		}
-		e.observePeers(r, swing, windows, &grown, &deviations)
-		e.slowed = signal.OrZero(grown[slowerSteps])
-		c = e.changed(&grown, &deviations)
-		for f := range numFactors {
-			if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-4 {
-				perhaps[f] = grown[f]
-			}
+		e.changes[f].observe(deviations[f], windows, f.changedAt())
+	}
+	e.observePeers(r, swing, windows, &grown, &deviations)
+	e.slowed = signal.OrZero(grown[slowerSteps])
+	c = e.changed(&grown, &deviations)
+	for f := range numFactors {
+		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-nearly {
+			perhaps[f] = grown[f]
 		}
 	}
-	var queues growths
+	return c, perhaps
+}
+
+// observeQueue follows the queue, and returns which part of it each growth explains. More requests
+// take longer and queue for a while, as they must: that is no harm before more arrive than are
+// served, so until then it leaves more arrivals out of all growths.
+func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
-		e.backlog.observe(r.At, waiting, int64(settings.Window))
-		by := capacity(r, b, &c)
-		queuePerhaps := perhaps
+		e.backlog.observe(r.At, waiting, int64(window))
+		by := capacity(r, e.baseline, c)
+		queuePerhaps := *perhaps
 		for f := range longerOutputs + 1 {
 			queuePerhaps[f] = c[f]
 		}
-		e.without.observe(r, waiting, capacity(r, b, &queuePerhaps), windows*settings.Window.Seconds())
+		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
 		queues = e.without.shares(by)
 	}
 	if !e.backlog.over {
-		// More requests take longer and queue for a while, as they must. That is no harm before
-		// more arrive than are served.
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
 	}
+	return queues
+}
+
+// losses are effects on both latencies: what is certain, and what may be.
+type losses struct{ first, gap, mayFirst, mayGap float64 }
+
+// observeHarm collects the evidence of harm, and returns what is certain.
+func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
+	few := !(r.FirstTokens >= fewFirstTokens)
+	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
+	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
-	first := effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
-	gap := effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
 	mayBe := newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
-	mayFirst := max(first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
-	mayGap := max(gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
-	s.reference = Learned
-	// What is broken from the start is compared with documented limits.
-	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
-		s.reference = Defaults
-		if late := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait) / defaultFirstToken; late > 1 {
-			first = max(first, late)
-			mayFirst = first
+	var x losses
+	x.first = effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
+	x.gap = effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
+	x.mayFirst = max(x.first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
+	x.mayGap = max(x.gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
+	s.reference = x.beyondDefaults(e.baseline, r)
+	if few && !(r.waitingNow > 1) {
+		x.first, x.mayFirst = 0, 0
+		if r.gaps < leastSteps {
+			x.gap, x.mayGap = 0, 0
 		}
 	}
-	if !b.Ready() || !signal.Known(b.Usual(signal.InterTokenLatency)) {
-		s.reference = Defaults
-		if late := lateGap(r); late > 1 {
-			gap = max(gap, late)
-			mayGap = gap
-		}
+	x.withoutFirstToken(e.baseline, r)
+	if r.elapsed == 0 {
+		x = losses{}
 	}
-	if few && !(r.waitingNow > 1) || r.elapsed == 0 {
-		first, mayFirst = 0, 0
-	}
-	if few && !(r.waitingNow > 1) && r.gaps < leastObjectiveSeen || r.elapsed == 0 {
-		gap, mayGap = 0, 0
-	}
-	if usual := b.Usual(signal.TimeToFirstToken); b.Ready() && r.leastWait > 0 && r.waitingNow > 1 && !r.doubtful && r.elapsed > 0 {
-		first = max(first, signal.OrZero(effect(r.leastWait-usual, usual, harmFirstToken)))
-		mayFirst = max(mayFirst, first)
-	}
-	s.perhaps = mayFirst > 1 || mayGap > 1
-	hold := settings.Hold
+	s.perhaps = x.mayFirst > 1 || x.mayGap > 1
+	ends := settings.Hold
 	if s.reference == Defaults {
 		// Limits for any engine leave no doubt that the harm has ended.
-		hold = 1
+		ends = 1
 	}
-	if !measured[collect.TimeToFirstToken] {
-		e.harms[lateFirst].observe(first, mayFirst, noise, windows, settings.Hold, hold)
-		s.suspect = s.suspect || first > 1
-	} else {
+	model := v.Group().Value("model_name")
+	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured && !(r.leastWait > longest) {
 		e.harms[lateFirst] = evidence{} // The objective says what is harm.
+	} else {
+		e.harms[lateFirst].observe(x.first, x.mayFirst, noise, windows, settings.Hold, ends)
+		s.suspect = s.suspect || x.first > 1
 	}
-	if !measured[collect.InterTokenLatency] {
-		e.harms[slowTokens].observe(gap, mayGap, noise, windows, settings.Hold, hold)
-		s.suspect = s.suspect || gap > 1
-	}
-	if os.Getenv("DBG") != "" {
-		fmt.Printf("  t=%.1f rdy=%v", float64(r.At%(1e9*86400*7))/6e10-1440*4, b.Ready())
-		if r.FirstTokens >= fewFirstTokens {
-			gg, dd := newGrowths(r, b, swing)
-			for f := range numFactors {
-				if signal.Known(gg[f]) {
-					fmt.Printf(" %s=%.2f/%.1f/%.1f", [...]string{"arr", "prm", "cmp", "out", "acc", "blk", "stp", "pre", "fe", "def", "ttf"}[f], gg[f], dd[f], e.changes[f].score)
-				}
-			}
-		}
-		_, bs := b.StepAt(r.Work())
-		fmt.Printf(" | ttft=%.3f/%.3f itl=%.4f/%.4f q=%.2f pf=%.3f/%.3f w=%.0f run=%.0f kv=%.2f over=%v busy=%.2f | first=%.2f gap=%.2f ev=", r.Signals[signal.TimeToFirstToken], b.Usual(signal.TimeToFirstToken), r.Signals[signal.InterTokenLatency], b.Usual(signal.InterTokenLatency), r.Signals[signal.QueueTime], r.Signals[signal.PrefillTime], b.Usual(signal.PrefillTime), r.waitingNow, r.Signals[signal.Running], r.Signals[signal.KVUtilization], e.backlog.over, bs, first, gap)
-		for i := range e.harms {
-			fmt.Printf(" %.1f", e.harms[i].score)
-		}
-		fmt.Printf(" obj=%s %.3f/%.3f und=%.2f n=%.0f\n", r.worst.name, r.worst.share, r.worst.allowed, r.worst.undecided, r.worst.seen)
+	if _, measured := settings.longest(model, collect.InterTokenLatency); !measured {
+		e.harms[slowTokens].observe(x.gap, x.mayGap, noise, windows, settings.Hold, ends)
+		s.suspect = s.suspect || x.gap > 1
 	}
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
 	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
-	e.observeObjectives(settings, r, windows, first >= 1 || gap >= 1, &s)
-	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
-	now := wrong >= harmfulErrors && wrong*r.finished >= leastErrors
-	s.errors = now
-	s.dropped = r.dropped > 0
-	s.suspect = s.suspect || s.errors || s.dropped
-	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
+	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
+	s.observeErrors(r)
 	return s
 }
 
-// observeObjectives collects the evidence that an objective is missed.
-func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, changed bool, s *symptoms) {
-	if len(settings.Objectives) == 0 {
+// withoutFirstToken adds what is certain where requests wait and none gets its first token.
+func (x *losses) withoutFirstToken(b *learn.Baseline, r *reading) {
+	usual := b.Usual(signal.TimeToFirstToken)
+	if !b.Ready() || !signal.Known(usual) || !(r.leastWait > 0 && r.waitingNow > 1) || r.doubtful {
 		return
 	}
-	worst := r.worst
-	if worst.name == "" {
-		return
-	}
-	// A binomial test of twice what is allowed against what is allowed. Requests that miss
-	// come in groups, so that each counts for less.
-	p0 := worst.allowed
-	p1 := min(2*p0, (1+p0)/2)
-	share, together, doubt := worst.share, grouped, splitDoubt*worst.undecided
-	if changed {
-		together, doubt, p0, p1 = 1, 0, p0/2, p0
-	}
-	ratio := 0.0
-	switch {
-	case share-doubt > p0:
-		share -= doubt
-	case share+doubt < p0:
-		share += doubt
-	default:
-		share = math.NaN() // The buckets do not show whether it is missed.
-	}
-	if ablated(partObjectivesSequential) {
-		ratio = math.Copysign(enoughEvidence, worst.share-worst.allowed)
-	} else if signal.Known(share) {
-		hits := share * worst.seen
-		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
-	}
-	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
-	s.suspect = s.suspect || worst.share > worst.allowed
-	if e.harms[missedObjective].on {
-		s.objective = worst
-		s.reference = Objectives
-		in := worst.input
-		s.firstToken = s.firstToken || in != collect.InterTokenLatency && in != collect.TimePerOutputToken && in != collect.DecodeTime
-		s.tokenGap = s.tokenGap || in != collect.TimeToFirstToken && in != collect.QueueTime && in != collect.PrefillTime
-	}
+	x.first = max(x.first, effect(r.leastWait-usual, usual, harmFirstToken))
+	x.mayFirst = max(x.mayFirst, x.first)
 }
 
-// splitDoubt is the error of the estimate within the bucket that the threshold splits.
-const splitDoubt = 0.25
-
-// grouped is how many requests that miss an objective come together.
-const grouped = 3.0
-
-// missed returns the worst of the objectives, relative to what its target allows, and the
-// objective that the most requests miss, whatever its target. A request meets an objective
-// for the time between tokens where its mean does.
-func (s *Settings) missed(v *window.View) (worst, most missed) {
-	var seen histogram.Histogram
-	for i := range s.Objectives {
-		o := &s.Objectives[i]
-		if !o.Matches(v.Group().Value("model_name")) {
-			continue
-		}
-		seen.Reset()
-		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
-			continue
-		}
-		one := missed{o.Name, o.Input, 1 - seen.Below(o.Threshold)/seen.Count, 1 - o.Target, seen.Count, 0}
-		_, one.undecided = seen.Within(o.Threshold)
-		one.undecided /= seen.Count
-		request := one
-		if o.Input == collect.InterTokenLatency {
-			seen.Reset()
-			if derive.Observations(v, &seen, collect.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
-				continue
-			}
-			good, undecided := seen.Within(o.Threshold)
-			request.share = 1 - (good+undecided)/seen.Count
-		}
-		if most.name == "" || request.share > most.share {
-			most = request
-		}
-		if o.Input == collect.InterTokenLatency {
-			one.seen = signal.Or(requests(v), one.seen) // The gaps of a request are alike.
-		}
-		if worst.name == "" || one.share*worst.allowed >= worst.share*one.allowed {
-			worst = one
-		}
-	}
-	return worst, most
-}
-
-// requests is how many requests ended in the window.
-func requests(v *window.View) float64 {
-	n, _ := moments(v, collect.TimePerOutputToken)
-	return n
-}
-
-// measured is true for the latencies with an objective for a model.
-func (s *Settings) measured(model string) (inputs [collect.NumInputs]bool) {
-	for i := range s.Objectives {
-		if s.Objectives[i].Matches(model) {
-			inputs[s.Objectives[i].Input] = true
-		}
-	}
-	return inputs
+// observeErrors adds what is wrong without any latency.
+func (s *symptoms) observeErrors(r *reading) {
+	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
+	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
+	s.dropped = r.dropped > 0
+	s.suspect = s.suspect || s.errors || s.dropped
+	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 }
