@@ -189,7 +189,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "decode_load", Level: LevelEngine,
-		Meaning:  "Tokens are slower because more or longer sequences are decoded at once. Each step is as fast as usual for its size.",
+		Meaning:  "Tokens are slower because outputs are longer, so that more and longer sequences are decoded at once. Each step is as fast as usual for its size.",
 		Sentence: "The engine decodes more at once than before, so each request gets its tokens later.",
 		Signals:  []string{"running", "output_tokens_per_request", "inter_token_latency_mean", "step_time_factor", "kv_cache_utilization"},
 		Next: []Step{
