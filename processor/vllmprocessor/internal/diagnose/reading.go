@@ -150,7 +150,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	again := signal.OrZero(preempted) / v.Elapsed * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2)
 	// At most all prompts are computed. Then a step has at least the time that its load
 	// explains, so that it is not taken for slow where it is not.
-	out.Computed = s[signal.PromptTokens]*signal.Or(share, 1)*rate + signal.OrZero(again)
+	out.Computed = prompt*signal.Or(share, 1)/v.Elapsed + signal.OrZero(again)
 
 	s[signal.AcceptanceLength] = acceptance(v)
 	s[signal.InterTokenLatency] = step

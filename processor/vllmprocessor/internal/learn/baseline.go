@@ -77,7 +77,9 @@ func (l *level) learn(logarithm float64) {
 	}
 	l.N = min(l.N+1, levelMemory)
 	difference := logarithm - l.Mean
-	if l.N > 1 {
+	// The first windows of an engine have cold caches. They differ from later ones by more than blocks
+	// do from each other.
+	if l.N > blockWindows {
 		l.Block += difference
 		l.InBlock++
 	}
@@ -206,7 +208,11 @@ func (w *Window) StepLoad() (sequences, tokens, prompt float64) {
 // the larger of both is nearer to the truth.
 func (w *Window) held(sequences float64) float64 {
 	lengths := w.Signals[signal.PromptTokens] + signal.OrZero(w.Signals[signal.OutputTokens])/2
-	return max(lengths, signal.OrZero(w.Signals[signal.KVUtilization]*w.Capacity/sequences))
+	used := w.Signals[signal.KVUtilization] * w.Capacity / sequences
+	if !signal.Known(lengths) {
+		return used // Only new requests show lengths.
+	}
+	return max(lengths, signal.OrZero(used))
 }
 
 // PrefillLoad is what the time of a prefill depends on.

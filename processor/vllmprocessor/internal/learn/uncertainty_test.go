@@ -126,3 +126,14 @@ func TestAQuietBeginningDoesNotMakeASignalCertain(t *testing.T) {
 	// 40 blocks of five windows are remembered in the end.
 	assert.InDelta(t, 0.3*math.Sqrt(10./210), quiet(1000), 1e-9)
 }
+
+// A cache that fills makes the first windows differ from all later ones. With 6 + 2 exp(-n) the
+// differences of windows 1 to 5 from the mean of those before are 4.6 together, and their block would
+// vary by 4.6^2 / 5 = 4.3. It does not count, and the next one varies by a quarter of that.
+func TestAColdStartIsNoVariation(t *testing.T) {
+	t.Parallel()
+	cold := varying(2*blockWindows, func(n int) float64 { return 6 + 2*math.Exp(-float64(n)) })
+	level := &cold.Levels[signal.PromptTokens]
+	assert.InDelta(t, 1, level.Blocks, 0)
+	assert.InDelta(t, 1.1, level.Slow, 0.1)
+}
