@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -21,6 +22,8 @@ type pod struct {
 	begins, ends  float64
 	// clock is the share of the usual bandwidth and clock that it has.
 	clock float64
+	// lies changes what it exposes; nil for the truth.
+	lies func(metrics pmetric.Metrics)
 }
 
 // recordPods runs pods with a processor that has a pool configured, and returns what was reported
@@ -58,6 +61,9 @@ func recordPods(t *testing.T, length float64, pods ...pod) map[string][]reading 
 			resource := metrics.ResourceMetrics().At(0).Resource().Attributes()
 			resource.PutStr("service.instance.id", p.name)
 			resource.PutStr("service.version", p.version)
+			if p.lies != nil {
+				p.lies(metrics)
+			}
 			reported, err := d.observe(t.Context(), metrics)
 			require.NoError(t, err)
 			out[p.name] = append(out[p.name], reading{reported, now})
@@ -73,8 +79,8 @@ func rollout(clock float64) (pods []pod) {
 	for i := range 4 {
 		at := first + float64(i)*every
 		pods = append(pods,
-			pod{fmt.Sprint("old-", i), "0.24.0", 0, at, 1},
-			pod{fmt.Sprint("new-", i), "0.24.1", at, rolloutLength, clock})
+			pod{fmt.Sprint("old-", i), "0.24.0", 0, at, 1, nil},
+			pod{fmt.Sprint("new-", i), "0.24.1", at, rolloutLength, clock, nil})
 	}
 	return pods
 }
@@ -133,7 +139,7 @@ func TestAReplicaThatIsSlowFromTheStartIsReported(t *testing.T) {
 	const length = 45 * 60.0
 	var pods []pod
 	for i := range 4 {
-		pods = append(pods, pod{fmt.Sprint("pod-", i), "0.24.0", 0, length, 1})
+		pods = append(pods, pod{fmt.Sprint("pod-", i), "0.24.0", 0, length, 1, nil})
 	}
 	pods[2].clock = 0.6
 	reported := recordPods(t, length, pods...)
