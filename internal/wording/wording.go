@@ -104,7 +104,7 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	return w
 }
 
-// also names further causes with their shares: "Also: prefill_heavy 30 %, kv_pressure 15 %."
+// also names further causes with their shares, as in "Also: prefill_heavy 30 %, kv_pressure 15 %".
 func also(d *Diagnosis) string {
 	var parts []string
 	for _, s := range d.Also {

@@ -27,7 +27,7 @@ func TestTheAblationsAreThePartsOfTheMethod(t *testing.T) {
 	for _, a := range ablations {
 		ours = append(ours, a.Name)
 	}
-	assert.Equal(t, names, ours)
+	assert.Equal(t, ours, names)
 	assert.Contains(t, string(text), "\nvar without string\n")
 	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
@@ -56,8 +56,8 @@ func TestTheBuildSaysWhatIsLeftOut(t *testing.T) {
 // compared on the stories that all have played.
 func TestTheTableOfAblations(t *testing.T) {
 	dir := t.TempDir()
-	put := func(set, ablation, print, said string, names ...string) {
-		j := open(t, journalPath(dir, set, ablation), printOf(print, ablation))
+	put := func(set, ablation, sources, said string, names ...string) {
+		j := open(t, journalPath(dir, set, ablation), printOf(sources, ablation))
 		for _, name := range names {
 			m := meta()
 			m.Name, m.Load = name, 0.5

@@ -25,11 +25,11 @@ type evidence struct {
 }
 
 // observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
-// have changed in addition, noise its standard deviation, windows the time since the reading before
+// have changed in addition, windows the time since the reading before
 // in windows. The score collects mayBe, so that it need not wait until a change is certain; it
 // decides for harm only if effect is at least 1. However great an effect, it takes about hold windows.
 // It has ended after ends windows without a reading for harm.
-func (e *evidence) observe(effect, mayBe, noise, windows float64, hold, ends int) {
+func (e *evidence) observe(effect, mayBe, windows float64, hold, ends int) {
 	// The logarithm of the ratio of the two normal densities.
 	was := e.on
 	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold), float64(ends))

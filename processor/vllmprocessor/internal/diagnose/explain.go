@@ -14,7 +14,7 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		}
 		return
 	}
-	latency, weight := split(r, e.baseline, found)
+	latency, weight := split(r, found)
 	if weight > 0 {
 		latency = e.attributeRest(r, latency)
 	}

@@ -78,7 +78,8 @@ func TestDraftsBelowTheBreakEvenTakeTheirShareFromTheOthers(t *testing.T) {
 		e := &engine{baseline: learned(10)}
 		r := healthyReading(int64(time.Hour))
 		r.Signals[signal.AcceptanceLength] = length
-		got := e.others(c, &r, &symptoms{}, Shares{SlowSteps: 3}, 3)
-		require.InDeltaSlice(t, want[:], []float64{got[SlowSteps], got[SpeculationWasteful]}, 1e-12, length)
+		shares := e.others(c, &r, &symptoms{}, Shares{SlowSteps: 3}, 3)
+		require.InDelta(t, want[0], shares[SlowSteps], 1e-12, length)
+		require.InDelta(t, want[1], shares[SpeculationWasteful], 1e-12, length)
 	}
 }

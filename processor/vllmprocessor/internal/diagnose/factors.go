@@ -113,9 +113,9 @@ func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations 
 		return grown, deviations
 	}
 	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
-	slow, clear := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
-	if clear > deviations {
-		return slow, clear
+	slow, clearer := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
+	if clearer > deviations {
+		return slow, clearer
 	}
 	return grown, deviations
 }

@@ -280,8 +280,6 @@ func TestTheContactWithARestoredServerGoesOn(t *testing.T) {
 	}
 }
 
-func newEngineAt(at int64) *engine { return &engine{at: at, baseline: learn.NewBaseline()} }
-
 // The server as a whole is not one of its engines, wherever it stands in the list.
 func TestAServerIsNoneOfItsEngines(t *testing.T) {
 	t.Parallel()

@@ -67,12 +67,6 @@ func (m *Member) Meet(peers *Peers) {
 	e.baseline.Begin(peers.Before, except)
 }
 
-// comparable reports whether a time of an engine can be compared with something, although its own
-// baseline is not ready.
-func (e *engine) comparable() bool {
-	return e.baseline.Began || e.peers != nil && len(e.peers.Siblings) > 1
-}
-
 const (
 	// spreadPrior is by how much healthy siblings differ as long as little is known, as a
 	// standard deviation of the logarithm, and spreadSiblings for how many siblings that counts:

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -24,7 +23,7 @@ const (
 // remainder to 1 has no known cause.
 //
 // all is the weight of the harm by latency, see weight.
-func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
+func split(r *reading, found *symptoms) (shares Shares, all float64) {
 	if !found.firstToken && !found.tokenGap {
 		return shares, 0
 	}

@@ -179,11 +179,11 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured && !(r.leastWait > longest) {
 		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	} else {
-		e.harms[lateFirst].observe(x.first, x.mayFirst, noise, windows, settings.Hold, ends)
+		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
 	if _, measured := settings.longest(model, collect.InterTokenLatency); !measured {
-		e.harms[slowTokens].observe(x.gap, x.mayGap, noise, windows, settings.Hold, ends)
+		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.gap > 1
 	}
 	if c[slowerSteps] > 0 && e.instead != nil {

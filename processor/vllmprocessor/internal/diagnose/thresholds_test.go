@@ -19,8 +19,8 @@ import (
 
 // notThresholds are constants that judge no engine: the guesses that a fit
 // begins with, and what identifies and bounds what is kept.
-var notThresholds = map[string]bool{"referenceVersion": true,
-	"guessNoise": true, "guessWidth": true,
+var notThresholds = map[string]bool{
+	"referenceVersion": true, "guessNoise": true, "guessWidth": true,
 	"baselineVersion": true, "BaselineMemory": true, "numProgress": true, "unbelievable": true,
 	"serverVersion": true, "leastSignals": true, "maxSavedServer": true,
 }

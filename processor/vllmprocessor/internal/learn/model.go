@@ -64,6 +64,11 @@ func (m *Model) PrefillOf(w Work) Expected {
 	return m.prefill.expect(w.Own, w.Computed*t).beside(busy)
 }
 
+// Expected is an expected time. Uncertainty is the standard deviation of its logarithm that comes
+// from what is not known of it, Deviation that from window to window. All are NaN where nothing is
+// known.
+type Expected struct{ Seconds, Uncertainty, Deviation float64 }
+
 // beside returns an expectation at the fixed point of a load that grows with the time itself.
 func (x Expected) beside(busy float64) Expected {
 	return Expected{x.Seconds, x.Uncertainty / (1 - busy), x.Deviation / (1 - busy)}
@@ -89,11 +94,6 @@ func (m *Model) TypicalStep(other *Model) float64 {
 	}
 	return other.step.expect(m.step.loads...).Seconds
 }
-
-// Expected is an expected time. Uncertainty is the standard deviation of its logarithm that comes
-// from what is not known of it, Deviation that from window to window. All are NaN where nothing is
-// known.
-type Expected struct{ Seconds, Uncertainty, Deviation float64 }
 
 // line is a fit that does not change any more.
 type line struct {

@@ -17,7 +17,8 @@ func (b *Baseline) settle() {
 	if b.Earlier == "" {
 		return
 	}
-	if b.Since++; b.Since >= settled {
+	b.Since++
+	if b.Since >= settled {
 		b.Earlier, b.Since = "", 0
 	}
 }

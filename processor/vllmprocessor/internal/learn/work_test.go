@@ -101,8 +101,8 @@ func TestAFaultDoesNotRaiseWhatIsExpectedOfTheWork(t *testing.T) {
 	s[signal.StepTime], s[signal.InterTokenLatency] = faulty, faulty
 	s[signal.PromptTokens], s[signal.OutputTokens], s[signal.ComputedTokens] = 1400, 200, 900
 	assert.Equal(t, w, window.Work())
-	expected, _ := b.StepAt(window.Work())
-	assert.InEpsilon(t, healthy, expected, 1e-6)
+	step, _ := b.StepAt(window.Work())
+	assert.InEpsilon(t, healthy, step, 1e-6)
 	assert.InEpsilon(t, 1.5, faulty/b.Step.Expect(window.StepLoad()), 1e-3, "at equal load: the fault alone")
 }
 
