@@ -32,7 +32,7 @@ func TestTheAblationsAreThePartsOfTheMethod(t *testing.T) {
 	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(module), "\n")
-	assert.Equal(t, strings.TrimPrefix(first, "module ")+"/"+folder+".without", linked)
+	assert.Equal(t, linked, strings.TrimPrefix(first, "module ")+"/"+folder+".without")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	assert.Contains(t, string(makefile), "-X "+linked+"=", "make ablations sets it")
