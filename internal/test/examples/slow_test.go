@@ -97,7 +97,7 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	attributes := harm.Attributes().AsRaw()
 	assert.Equal(t, plog.SeverityNumberWarn, harm.SeverityNumber())
 	assert.Equal(t, "slow_steps", attributes["vllm.diagnosis.cause"])
-	assert.Contains(t, harm.Body().AsString(), "The engine itself got slower")
+	assert.Contains(t, harm.Body().AsString(), "The engine itself is slower")
 	assert.Equal(t, "degraded", recovery.Attributes().AsRaw()["vllm.diagnosis.previous_condition"])
 	assert.True(t, recovery.Timestamp().AsTime().After(began(over)), "not before it is over")
 	assert.Empty(t, vendor.errors())
