@@ -91,8 +91,25 @@ func TestDashboardsForVLLMWorkThroughPrometheus(t *testing.T) {
 	canonicalAddr, wireAddr := collector.FreeAddr(t), collector.FreeAddr(t)
 	c := collector.RunWith(t, fmt.Sprintf(prometheusConfig, host, canonicalAddr, wireAddr))
 	instance := host + "/0/metrics"
-	body := parsePage(t, p.body, bare)
+	// The series that each endpoint must have with the value of the target, and those that the
+	// receiver leaves out.
+	wire, canonical := exposed{}, exposed{}
+	var leftOut []string
 	renamed := excepted()
+	for series, value := range parsePage(t, p.body, bare) {
+		name := metricName(series)
+		if strings.HasSuffix(name, "_created") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "python_") {
+			leftOut = append(leftOut, series)
+			continue
+		}
+		wire[series] = value
+		if !renamed(name) {
+			canonical[colonRule(series)] = value
+		}
+	}
+	assert.Greater(t, len(canonical), 300, "nearly the whole body follows the colon rule")
+	canonical[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()] = 1
+
 	var found, kept exposed
 	started := time.Now()
 	c.WaitFor(t, "both endpoints", func() bool {
@@ -100,49 +117,30 @@ func TestDashboardsForVLLMWorkThroughPrometheus(t *testing.T) {
 		kept = parsePage(t, collector.Get(t, "http://"+wireAddr+"/metrics"), of(instance))
 		// The exporter takes in a scrape series by series: a page that is read meanwhile has only a
 		// part of them. What does not come at all is named below.
-		return len(kept) > 0 && (complete(body, found, kept, renamed) || time.Since(started) > 15*time.Second)
+		return found.hasAll(canonical) && kept.hasAll(wire) || time.Since(started) > 15*time.Second
 	})
 	c.Stop(t)
 	assert.Empty(t, c.Errors())
 
-	dashboards := 0
-	for series, value := range body {
-		wireName := metricName(series)
-		if left(wireName) {
-			assert.NotContains(t, kept, series, "naming: wire")
-			continue
-		}
-		equal(t, kept, series, value, "naming: wire")
-		if renamed(wireName) {
-			continue
-		}
-		dashboards++
-		equal(t, found, colonRule(series), value, "naming: canonical")
+	for _, series := range leftOut {
+		assert.NotContains(t, kept, series, "naming: wire")
 	}
-	assert.Greater(t, dashboards, 300, "nearly the whole body follows the colon rule")
-	assert.Equal(t, 1.0, found[labels.FromStrings(model.MetricNameLabel, "vllm_up").String()])
+	for series, value := range wire {
+		equal(t, kept, series, value, "naming: wire")
+	}
+	for series, value := range canonical {
+		equal(t, found, series, value, "naming: canonical")
+	}
 }
 
-// complete reports whether both endpoints have every series that the target exposes.
-func complete(body, found, kept exposed, renamed func(string) bool) bool {
-	for series := range body {
-		name := metricName(series)
-		if left(name) {
-			continue
-		}
-		if _, ok := kept[series]; !ok {
-			return false
-		}
-		if _, ok := found[colonRule(series)]; !ok && !renamed(name) {
+// hasAll reports whether a page has every one of some series, whatever their values.
+func (in exposed) hasAll(series exposed) bool {
+	for one := range series {
+		if _, ok := in[one]; !ok {
 			return false
 		}
 	}
 	return true
-}
-
-// left reports whether the receiver leaves a family out under every naming.
-func left(name string) bool {
-	return strings.HasSuffix(name, "_created") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "python_")
 }
 
 // colonRule returns a series as Prometheus's copy of our metrics names it.

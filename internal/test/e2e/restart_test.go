@@ -142,7 +142,7 @@ func TestARestartAndATargetThatGoesAway(t *testing.T) {
 		found := parsePage(t, page, of(restarted.addr))
 		for series, value := range want {
 			if strings.Contains(metricName(series), "tokens_total") && !strings.Contains(metricName(series), "iteration") {
-				equal(t, found, strings.Replace(series, "vllm:", "vllm_", 1), value, "after the restart")
+				equal(t, found, colonRule(series), value, "after the restart")
 			}
 		}
 	})
