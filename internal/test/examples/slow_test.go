@@ -87,7 +87,10 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 		switch {
 		case condition.AsString() == "degraded":
 			assert.True(t, r.Timestamp().AsTime().After(began(slow)), "not before there is harm")
-			harm = &r
+			if harm == nil {
+				// At the end the evidence of the cause can be gone a window before that of the harm.
+				harm = &r
+			}
 		case harm != nil && condition.AsString() == "healthy":
 			recovery = &r
 		}
