@@ -192,10 +192,38 @@ ACCURACY ?= sample
 # Where the traces, measurements and recordings are that are not part of the project.
 SHARED ?= ../shared
 
+# A folder of tapes to play stories from and to keep them in; empty keeps none.
+TAPES ?=
+
+# The journal of another method on the same stories, and the commit at which it was made. The
+# page compares both.
+BEFORE ?=
+BEFORE_COMMIT ?=
+
 .PHONY: accuracy
 accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md
 	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (the sample takes about an hour on two cores; it continues where it ended)'
-	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED)
+	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) $(if $(TAPES),-tapes $(TAPES)) \
+		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
+
+# What "make ablations" plays. Parts of the method are judged on the set that it was worked out
+# on, so that the held-out stories are not looked at once more for each part. With the held-out
+# set the first run writes the page, as "make accuracy" does.
+ABLATIONS_SET  ?= tuning
+ABLATIONS_SIZE ?= sample
+
+.PHONY: ablations
+ablations: ## Measure the diagnosis without each part of its method; "make accuracy" shows the results
+	$(say) 'measure, once with the whole method and once without each part (stories without a tape are simulated first)'
+	@mkdir -p build/ablations
+	@$(GO) build -o build/ablations/measure ./internal/test/accuracy/measure
+	@build/ablations/measure -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) \
+		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
+	@set -e; for part in $$(build/ablations/measure -ablations); do \
+		$(GO) build -o build/ablations/measure-$$part \
+			-ldflags "-X github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose.without=$$part" ./internal/test/accuracy/measure; \
+		build/ablations/measure-$$part -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) -tapes-only; \
+	done
 
 .PHONY: recordings
 recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md

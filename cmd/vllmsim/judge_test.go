@@ -63,7 +63,7 @@ func TestJudgePrintsALineForEachMinuteAndASummary(t *testing.T) {
 	slow := lines[8]
 	assert.Equal(t, "slow", slow["scenario"])
 	assert.Equal(t, map[string]any{"slow_steps": 1.0}, slow["true_causes"])
-	assert.Equal(t, []any{map[string]any{"name": "slow_steps", "role": "primary", "detail": "", "share": 0.0}}, slow["causes"])
+	assert.Equal(t, []any{map[string]any{"name": "slow_steps", "role": "primary", "detail": "", "share": 1.0}}, slow["causes"])
 	assert.Equal(t, map[string]any{}, lines[2]["true_causes"])
 	assert.Equal(t, []any{}, lines[2]["causes"])
 	summary := lines[14]["summary"].(map[string]any)

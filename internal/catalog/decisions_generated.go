@@ -1106,7 +1106,7 @@ var decisions = []Decision{
 		Of:      []string{"signal:inter_token_latency_mean", "signal:step_time_mean", "signal:step_time_factor", "signal:objective_missed_ratio"},
 		Defects: []DefectID{DefectMultiStepGaps},
 		Verdict: "bounded",
-		How:     "An upper bound: too long by the number of steps, which is the same before and after, so that comparisons with what is usual are right.",
+		How:     "An upper bound: too long by the number of steps, which is the same before and after, so that comparisons with what is usual are right. It is not compared with the default limit where there are more than 1.5 tokens after the first for each time.",
 		Test:    "processor/vllmprocessor/internal/diagnose TestDecisions/multi-step-gaps",
 	},
 	{

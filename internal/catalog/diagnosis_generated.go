@@ -106,7 +106,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "degraded", Severity: 2,
-		Meaning:  "Users are served, but worse than the objective, the baseline or the documented default allows.",
+		Meaning:  "Users are served, but worse than the objective, the baseline, the siblings in the pool or the documented default allow.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []Step{
@@ -189,7 +189,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "decode_load", Level: LevelEngine,
-		Meaning:  "Tokens are slower because more or longer sequences are decoded at once. Each step is as fast as usual for its size.",
+		Meaning:  "Tokens are slower because outputs are longer, so that more and longer sequences are decoded at once. Each step is as fast as usual for its size.",
 		Sentence: "The engine decodes more at once than before, so each request gets its tokens later.",
 		Signals:  []string{"running", "output_tokens_per_request", "inter_token_latency_mean", "step_time_factor", "kv_cache_utilization"},
 		Next: []Step{
@@ -214,7 +214,7 @@ var causes = []Cause{
 			{Text: "Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Busiest server over the mean"},
 			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"vllm_kv_cache_utilization_ratio", "vllm_num_requests_running", "vllm_tokens_per_iteration"}, Board: "vllm-engine", Panel: "KV cache in use"},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and, without `pool`, nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: running sequences fill it."},
 			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although the KV cache has room."},
@@ -315,17 +315,20 @@ var causes = []Cause{
 	},
 	{
 		Name: "slow_steps", Level: LevelEngine,
-		Meaning:  "A step or a prefill takes longer than the learned model expects for the same running requests, KV cache and prefill.",
-		Sentence: "The engine itself got slower: the same work takes longer than before.",
+		Meaning:  "A step or a prefill takes longer than the learned model expects for the same running requests, KV cache and prefill or, in a pool, longer than the siblings of the engine would need.",
+		Sentence: "The engine itself is slower: the same work takes longer than before, or than on the other engines of its pool.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
-			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower."},
+			{Text: "Read `step_time_factor` in the evidence: it is the factor by which steps got slower. Where it is slower since another version runs, the line of the log has both versions and the percentage: roll the version back, or change what it changed."},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the CPU of the host, and at what else runs on it."},
 			{Text: "Compare `vllm.inter_token_latency_mean` with the other servers of the pool, and compare the version and flags with those of the last good day.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time between tokens, p95"},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Engine"},
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
+		Details: []Detail{
+			{Name: "since_version", Sentence: "It is slower since another version of vLLM runs, at equal work."},
+		},
 	},
 	{
 		Name: "speculation_wasteful", Level: LevelEngine,

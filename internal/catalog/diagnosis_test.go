@@ -114,6 +114,7 @@ func TestTheCausesAreComplete(t *testing.T) {
 		"demand_exceeds_capacity": {"kv", "seqs", "tokens", "unknown"},
 		"prefill_heavy":           {"prompts_grew", "reuse_fell"},
 		"decode_load":             {"longer_outputs", "more_sequences"},
+		"slow_steps":              {"since_version"},
 	}, details)
 }
 
@@ -144,6 +145,7 @@ func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 		"diagnosis.severity":     {"{level}", true, nil},
 		"diagnosis.condition":    {"{state}", true, []string{"condition"}},
 		"diagnosis.cause":        {"{state}", true, []string{"cause", "detail", "role"}},
+		"diagnosis.cause_share":  {"1", true, []string{"cause"}},
 		"diagnosis.signal":       {"{value}", false, []string{"signal"}},
 		"diagnosis.signal_ratio": {"1", false, []string{"signal"}},
 	}
@@ -163,5 +165,5 @@ func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 			count++
 		}
 	}
-	assert.Equal(t, 8, count)
+	assert.Equal(t, 10, count)
 }

@@ -60,6 +60,12 @@ func statePanels() []Panel {
 			NoValue: "No scrape failed in this time.",
 			Queries: one("max by (instance, outcome) ("+server("vllm_scrape_failure", notServers)+")", "{{instance}} {{outcome}}"),
 		},
+		Panel{
+			Title: "Shares of the harm", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), Width: 24,
+			About:   "How much of the harm each cause explains; what is missing to 1 is not explained.",
+			NoValue: noCauseOfEngine,
+			Queries: one(highest("instance, engine, cause", engineOf("vllm_diagnosis_cause_share_ratio")), "{{cause}} {{instance}} {{engine}}"),
+		},
 	)
 }
 

@@ -79,7 +79,7 @@ var diagnosisWords = map[string]runbook{
 	},
 	"VLLMServerDegraded": {
 		description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.",
-		meaning:     "An engine of the server has severity 2: it misses an objective, or its latencies are beyond its baseline or beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
+		meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 		impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 		diagnosis: []Step{
 			{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known, or that the condition is `unknown`: then send one request of your own, and if no answer comes, the engine has stalled.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
@@ -90,7 +90,7 @@ var diagnosisWords = map[string]runbook{
 		mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
 		looksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",
 		notConclude:  "Do not conclude that more servers help. They help if requests wait; they do not if each step is slow.",
-		cannotFire:   "A latency that grows slowly over hours becomes the baseline. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine. A server that restarts again and again is seen if it restarts every two and a half minutes or more often, or is gone for a minute each time; one that restarts every four minutes and is back within one has no alert.",
+		cannotFire:   "A latency that grows slowly over hours becomes the baseline, unless steps get slower, which are compared with ten days. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine. A server that restarts again and again is seen if it restarts every two and a half minutes or more often, or is gone for a minute each time; one that restarts every four minutes and is back within one has no alert.",
 	},
 	"VLLMServerVanished": {
 		description: "It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.",

@@ -190,7 +190,11 @@ const (
 	// reportedWithin is the longest time, in seconds, from the cause to the report in these
 	// stories: hold is two windows of a minute, and scrapes and pools have intervals.
 	reportedWithin = 105.0
-	hot            = "server-0"
+	// inferredWithin is the same of causes that have to be certain: up to three windows more. Of an
+	// overload it is known only when the queue has not drained for several windows, overloadedWithin.
+	inferredWithin   = 300.0
+	overloadedWithin = 500.0
+	hot              = "server-0"
 )
 
 func TestAPoolOfHealthyServersIsHealthy(t *testing.T) {
@@ -202,22 +206,23 @@ func TestAPoolOfHealthyServersIsHealthy(t *testing.T) {
 	assert.Len(t, phases(h.pool), 1)
 }
 
-// One server gets 70 % of all requests; their total is as before.
+// One server gets 85 % of all requests, more than it serves; their total is as before. More
+// requests are no harm before they are more than it serves.
 func TestUnevenRoutingIsReportedAsImbalance(t *testing.T) {
 	t.Parallel()
-	cold := from(engine.ParamArrivalRate, 0.4)
-	h := recordPool(t, &poolStory{changes: [4][]engine.Change{from(engine.ParamArrivalRate, 4-3*0.4), cold, cold, cold}})
-	within(t, h.pool, "degraded imbalanced", reportedWithin)
+	cold := from(engine.ParamArrivalRate, 0.2)
+	h := recordPool(t, &poolStory{changes: [4][]engine.Change{from(engine.ParamArrivalRate, 4-3*0.2), cold, cold, cold}})
+	within(t, h.pool, "degraded imbalanced", overloadedWithin)
 	assert.False(t, reportsCause(h.pool, "slow_steps"))
 	assert.True(t, slices.ContainsFunc(h.pool, func(one reading) bool { return one.reports("demand_exceeds_capacity", "contributing") }))
-	within(t, h.servers[hot], "degraded demand_exceeds_capacity", reportedWithin)
+	within(t, h.servers[hot], "degraded demand_exceeds_capacity", overloadedWithin)
 	h.all(t, 1, noAlarms)
 }
 
 func TestAPoolThatGetsTooMuchIsNotImbalanced(t *testing.T) {
 	t.Parallel()
 	h := recordPool(t, &poolStory{changes: everyServer(from(engine.ParamArrivalRate, 3.4))})
-	within(t, h.pool, "degraded demand_exceeds_capacity", reportedWithin)
+	within(t, h.pool, "degraded demand_exceeds_capacity", overloadedWithin)
 	assert.False(t, reportsCause(h.pool, "imbalanced"))
 }
 
@@ -232,8 +237,8 @@ func TestAServerThatIsWorseIsNotImbalance(t *testing.T) {
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
 			h := recordPool(t, &poolStory{changes: [4][]engine.Change{change}})
-			within(t, h.pool, "degraded "+cause, reportedWithin)
-			within(t, h.servers[hot], "degraded "+cause, reportedWithin)
+			within(t, h.pool, "degraded "+cause, inferredWithin)
+			within(t, h.servers[hot], "degraded "+cause, inferredWithin)
 			assert.False(t, reportsCause(h.pool, "imbalanced"))
 			h.all(t, 1, noAlarms)
 		})

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ type report struct {
 	// severity is -1 if nothing was reported.
 	severity  int
 	condition string
-	// causes are the primary one first, then those that contribute, then notices, each in
-	// the order of their names.
+	// causes are the primary one first, then those that contribute, then notices, each with
+	// the largest share of the harm first; equal ones in the order of their names.
 	causes []Cause
 }
 
@@ -23,10 +24,14 @@ const (
 	poolPrefix   = "vllm.pool.diagnosis."
 )
 
+// causeOf is a cause of an engine.
+type causeOf struct{ engine, cause string }
+
 // readReport reads the diagnosis from the processor's output, of metrics with the prefix:
 // that of the worst engine, of equally bad ones of the first.
 func readReport(metrics pmetric.Metrics, prefix string) report {
 	engines := map[string]*report{}
+	shares := map[causeOf]float64{}
 	var names []string
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -44,6 +49,10 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 						engines[engine] = &report{severity: -1}
 						names = append(names, engine)
 					}
+					if name == "cause_share" {
+						shares[causeOf{engine, text(p.Attributes(), "cause")}] = p.DoubleValue()
+						continue
+					}
 					engines[engine].add(name, p)
 				}
 			}
@@ -60,6 +69,10 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 	for i, name := range names {
 		if r := engines[name]; i == 0 || r.severity > worst.severity {
 			worst = *r
+			for i := range worst.causes {
+				one := &worst.causes[i]
+				one.Share = shares[causeOf{name, one.Name}]
+			}
 		}
 	}
 	rank := map[string]int{"primary": 0, "contributing": 1, "notice": 2}
@@ -67,7 +80,7 @@ func readReport(metrics pmetric.Metrics, prefix string) report {
 		if d := rank[a.Role] - rank[b.Role]; d != 0 {
 			return d
 		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Name, b.Name))
 	})
 	return worst
 }

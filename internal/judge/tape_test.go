@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"encoding/gob"
 	"testing"
 	"time"
 
@@ -57,4 +58,22 @@ func TestATapeGivesWhatTheStoryGave(t *testing.T) {
 		require.ErrorContains(t, err, "the tape", length)
 	}
 	t.Logf("%d bytes for %d minutes of 2 servers", len(whole), len(recorded.Lines)/2)
+}
+
+// What is true of a minute is kept whole, also what stories of tests seldom have: requests
+// that never ended.
+func TestATapeKeepsWhatIsTrueOfAMinute(t *testing.T) {
+	t.Parallel()
+	was := &Played{Window: time.Minute, Lines: []Line{{
+		Requests: 30, Harmful: true, Effect: 2.5, TrueCauses: map[string]float64{"stalled": 1}, Also: []string{"decode_load"},
+		Unended: 0.84, open: true, Missed: true,
+	}}}
+	var written bytes.Buffer
+	to := tape{to: gob.NewEncoder(&written)}
+	require.NoError(t, to.end(was))
+	var event tapeEvent
+	require.NoError(t, gob.NewDecoder(&written).Decode(&event))
+	is := &Played{Window: time.Minute, Lines: make([]Line, 1)}
+	require.NoError(t, is.fill(event.Truth))
+	assert.Equal(t, was, is)
 }

@@ -20,10 +20,21 @@ type Diagnosis struct {
 	Condition string
 	// Cause is the primary cause, Detail its detail; both empty without one.
 	Cause, Detail string
-	Notices       []string
+	// Also are further causes, the largest share of the harm first.
+	Also    []Share
+	Notices []string
 	// Reason is a sentence that says more precisely than the condition what is wrong;
 	// empty for none. It replaces all others.
 	Reason string
+	// More is a sentence that says more precisely than the detail of the cause what it is;
+	// empty for none.
+	More string
+}
+
+// Share is how much of the harm a cause explains, from 0 to 1.
+type Share struct {
+	Cause string
+	Share float64
 }
 
 // Words are what people read about a diagnosis.
@@ -61,12 +72,18 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 			if detail.Name == d.Detail {
 				sentences = append(sentences, detail.Sentence)
 				w.Detail = detail.Name
+				if d.More != "" {
+					sentences = append(sentences, d.More)
+				}
 			}
 		}
 		w.NotSeparable = cause.NotSeparable
 		advise(cause.Next, cause.Name)
 	} else if d.Cause != "" {
 		sentences = append(sentences, "The primary cause is "+d.Cause+".")
+	}
+	if len(d.Also) > 0 {
+		sentences = append(sentences, also(d))
 	}
 	for _, name := range d.Notices {
 		notice, known := catalog.CauseByName(name)
@@ -85,6 +102,19 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 		w.Sentence = d.Reason
 	}
 	return w
+}
+
+// also names further causes with their shares, as in "Also: prefill_heavy 30 %, kv_pressure 15 %".
+func also(d *Diagnosis) string {
+	var parts []string
+	for _, s := range d.Also {
+		parts = append(parts, fmt.Sprintf("%s %.0f %%", s.Cause, 100*s.Share))
+	}
+	begin := "Also: "
+	if d.Cause == "" {
+		begin = "In part: "
+	}
+	return begin + strings.Join(parts, ", ") + "."
 }
 
 // EnabledByDefault reports whether a metric is on without a configuration.

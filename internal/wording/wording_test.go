@@ -54,6 +54,19 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			[]string{condition("degraded").Sentence, demand.Sentence, seqs},
 			demand.Next, runbooks + "demand_exceeds_capacity.md",
 		},
+		"further causes, after the detail and before the notices": {
+			Diagnosis{
+				Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "seqs", Notices: []string{"new_notice"},
+				Also: []Share{{"prefill_heavy", 0.304}, {"new_cause", 0.125}},
+			},
+			[]string{condition("degraded").Sentence, demand.Sentence, seqs, "Also: prefill_heavy 30 %, new_cause 12 %.", "There is a notice: new_notice."},
+			demand.Next, runbooks + "demand_exceeds_capacity.md",
+		},
+		"causes of which none is primary": {
+			Diagnosis{Condition: "degraded", Also: []Share{{"slow_steps", 0.31}}},
+			[]string{condition("degraded").Sentence, "In part: slow_steps 31 %."},
+			condition("degraded").Next, runbooks + "degraded.md",
+		},
 		"a detail that is not known": {
 			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "new"},
 			[]string{condition("degraded").Sentence, demand.Sentence},

@@ -91,7 +91,7 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 	for _, server := range servers {
 		server.firstToken = 3
 	}
-	round(4)
+	round(6)
 	lines := p.changes()
 	summaries := 0
 	perMinute := map[time.Time]int{}

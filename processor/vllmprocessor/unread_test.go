@@ -113,15 +113,16 @@ func TestAServerThatFailsInSeveralWays(t *testing.T) {
 	assert.Len(t, p.changes()[before:], 2, "unknown, then unreachable")
 }
 
-// A server that was read and fails is unreachable after the hold, however it fails.
-func TestAServerThatWasReadHasTheHold(t *testing.T) {
+// A server that was read and fails is unreachable with the second failed scrape, however it
+// fails.
+func TestAServerThatWasReadIsUnreachableAfterTwoScrapes(t *testing.T) {
 	for _, outcome := range []string{"refused", "unauthorized", ""} {
 		p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
 		p.begin(componenttest.NewNopHost())
 		server := steady("one:8000", noon)
 		server.own = map[string]float64{"vllm.up": 1}
 		p.watch(server, 8*time.Minute)
-		assert.Equal(t, append(times("healthy", 4), times("unreachable", 3)...), conditionsOf(p, server, outcome, 7))
+		assert.Equal(t, append(times("healthy", 1), times("unreachable", 3)...), conditionsOf(p, server, outcome, 4))
 		p.end()
 	}
 }
@@ -129,7 +130,7 @@ func TestAServerThatWasReadHasTheHold(t *testing.T) {
 // The collector restarts while a server is down, or a moment after it died. What is
 // reported, and of which series, is what a collector without a restart reports.
 func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
-	for name, before := range map[string]int{"long down": 10, "down for half the hold": 2, "dies during the restart": 0} {
+	for name, before := range map[string]int{"long down": 10, "failed once": 1, "dies during the restart": 0} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			server := steady("one:8000", noon)
@@ -144,8 +145,8 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			after.begin(files(t, folder))
 			defer after.end()
 			got := conditionsOf(after, server, "refused", 8)
-			// Without a restart it is unreachable from the fifth failed scrape on.
-			want := append(times("unknown", max(4-before, 0)), times("unreachable", 8-max(4-before, 0))...)
+			// Without a restart it is unreachable from the second failed scrape on.
+			want := append(times("unknown", max(1-before, 0)), times("unreachable", 8-max(1-before, 0))...)
 			assert.Equal(t, want, got)
 			lines := after.changes()
 			require.Len(t, lines, 1, "the new log has the page, too")

@@ -23,6 +23,7 @@ var withoutData = map[string]string{
 var withoutDataWhenHealthy = map[string]string{
 	"vllm-collector: Restarts of servers":    "no server restarts",
 	"vllm-engine: Causes now":                "no engine is degraded",
+	"vllm-engine: Shares of the harm":        "no engine is degraded",
 	"vllm-engine: Why a scrape failed":       "no scrape fails",
 	"vllm-overview: Causes now":              "no engine is degraded",
 	"vllm-overview: Causes of pools now":     "no pool is degraded",

@@ -57,7 +57,7 @@ func TestEachChangeOfADiagnosisReachesTheBackendOnce(t *testing.T) {
 		assert.Equal(t, start.Add(want.after).UnixNano(), records[i].Timestamp().AsTime().UnixNano())
 	}
 	assert.Equal(t, "slow_steps", records[1].Attributes().AsRaw()["vllm.diagnosis.cause"])
-	assert.Contains(t, records[1].Body().AsString(), "The engine itself got slower")
+	assert.Contains(t, records[1].Body().AsString(), "The engine itself is slower")
 	assert.Len(t, vendor.metrics()["vllm.diagnosis.severity"], 6, "the metrics go their own way")
 	assert.Contains(t, c.Log(), "EventName: vllm.diagnosis.changed", "on the terminal, too")
 	assert.Empty(t, vendor.errors())

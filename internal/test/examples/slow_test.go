@@ -87,7 +87,10 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 		switch {
 		case condition.AsString() == "degraded":
 			assert.True(t, r.Timestamp().AsTime().After(began(slow)), "not before there is harm")
-			harm = &r
+			if harm == nil {
+				// At the end the evidence of the cause can be gone a window before that of the harm.
+				harm = &r
+			}
 		case harm != nil && condition.AsString() == "healthy":
 			recovery = &r
 		}
@@ -97,7 +100,7 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	attributes := harm.Attributes().AsRaw()
 	assert.Equal(t, plog.SeverityNumberWarn, harm.SeverityNumber())
 	assert.Equal(t, "slow_steps", attributes["vllm.diagnosis.cause"])
-	assert.Contains(t, harm.Body().AsString(), "The engine itself got slower")
+	assert.Contains(t, harm.Body().AsString(), "The engine itself is slower")
 	assert.Equal(t, "degraded", recovery.Attributes().AsRaw()["vllm.diagnosis.previous_condition"])
 	assert.True(t, recovery.Timestamp().AsTime().After(began(over)), "not before it is over")
 	assert.Empty(t, vendor.errors())

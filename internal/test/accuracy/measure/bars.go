@@ -15,6 +15,8 @@ type Bar struct {
 	// Held is whether Must is reached, Wished whether Wish is. Unmeasured bars are neither.
 	// Unproven bars are held by too few hours or stories to exclude that they are missed.
 	Held, Wished, Unmeasured, Unproven bool
+	// figure is what is compared between two methods; that of an unmeasured bar has nothing.
+	figure figure
 }
 
 // Verdict is the bar's result as a word.
@@ -70,25 +72,32 @@ func mild(s *Score, v *Verdict) bool {
 // slow are the stories with tables of their own.
 func slow(s *Score) bool { return s.Kind == stories.Drift || s.Kind == stories.FromStart }
 
+// drifting and inPool are the stories of a bar each.
+func drifting(s *Score) bool { return s.Kind == stories.Drift }
+func inPool(s *Score) bool   { return s.Kind == stories.FromStart && s.Pool }
+
+// moderate keeps the stories of loads to 80 % of the knee, with or without objectives.
+func moderate(objectives bool) func(*Score) bool {
+	return func(s *Score) bool { return s.Load < 0.8 && s.Objectives == objectives }
+}
+
 // Bars compares what was measured with the bars.
 func Bars(scores []Score) []Bar {
 	all := slices.Concat(stories.Inferred, stories.ReadOff)
 	alarms := falseAlarms(scores, func(*Score) bool { return true })
-	moderate := func(s *Score) bool { return s.Load < 0.8 }
-	without := falseAlarms(scores, func(s *Score) bool { return moderate(s) && !s.Objectives })
-	with := falseAlarms(scores, func(s *Score) bool { return moderate(s) && s.Objectives })
+	without, with := falseAlarms(scores, moderate(false)), falseAlarms(scores, moderate(true))
 	inferred := tally(scores, stories.Inferred, untuned)
 	return []Bar{
-		share("causes that need inference, untuned models, mean over the causes", 0.85, 0.92, inferred.macro(ofRight), true),
-		share("the same, rising or recorded traffic", 0.80, 0.90, tally(scores, stories.Inferred, rising).macro(ofRight), true),
-		share("top two, all causes, untuned models", 0.95, 0.98, tally(scores, all, untuned).macro(ofTopTwo), false),
-		share("mild faults (1 to 2 times the bar of harm), harm reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), false),
-		rate("pages without a fault, all backgrounds, recorded ones as well", 0, 0, alarms.pageRate(), alarms.pages),
-		rate("warnings without a fault, loads to 80 % of the knee, no objectives", 40, 4, without.warningRate(), without.warnings),
-		rate("warnings without a fault, loads to 80 % of the knee, with objectives", 100, 10, with.warningRate(), with.warnings),
+		share("causes that need inference, untuned models, mean over the causes", 0.85, 0.92, inferred.macro(ofRight), macroFigure(stories.Inferred, untuned, ofRight), true),
+		share("the same, rising or recorded traffic", 0.80, 0.90, tally(scores, stories.Inferred, rising).macro(ofRight), macroFigure(stories.Inferred, rising, ofRight), true),
+		share("top two, all causes, untuned models", 0.95, 0.98, tally(scores, all, untuned).macro(ofTopTwo), macroFigure(all, untuned, ofTopTwo), false),
+		share("mild faults (1 to 2 times the bar of harm), harm reported", 0.40, 0.60, tally(scores, all, mild).pooled(ofReported), pooledFigure(all, mild, ofReported), false),
+		rate("pages without a fault, all backgrounds, recorded ones as well", 0, 0, alarms.pageRate(), alarms.pages, pageFigure(func(*Score) bool { return true })),
+		rate("warnings without a fault, loads to 80 % of the knee, no objectives", 40, 4, without.warningRate(), without.warnings, warningFigure(moderate(false))),
+		rate("warnings without a fault, loads to 80 % of the knee, with objectives", 100, 10, with.warningRate(), with.warnings, warningFigure(moderate(true))),
 		delayed(scores),
-		always("drift over 4 h to twice the bar of harm", scores, func(s *Score) bool { return s.Kind == stories.Drift }),
-		always("a fault from the start in a pool", scores, func(s *Score) bool { return s.Kind == stories.FromStart && s.Pool }),
+		always("drift over 4 h to twice the bar of harm", scores, drifting),
+		always("a fault from the start in a pool", scores, inPool),
 		{
 			Name: "recordings of real engines", Must: "right condition and cause in every run", Wish: "the same",
 			Seen: "see [Recordings](#recordings-of-real-engines)", Unmeasured: true,
@@ -97,38 +106,42 @@ func Bars(scores []Score) []Bar {
 }
 
 // share is a bar for a share; for its lower bound if lower is set.
-func share(name string, must, wish float64, seen Interval, lower bool) Bar {
+func share(name string, must, wish float64, seen Interval, f figure, lower bool) Bar {
 	value, of := seen.Value, "at least"
 	if lower {
 		value, of = seen.Low, "lower bound at least"
 	}
 	b := Bar{
 		Name: name, Must: fmt.Sprintf("%s %.0f %%", of, 100*must), Wish: fmt.Sprintf("%.0f %%", 100*wish), Seen: within(seen),
-		Unmeasured: math.IsNaN(seen.Value),
+		Unmeasured: math.IsNaN(seen.Value), figure: f,
 	}
 	b.Held, b.Wished = !b.Unmeasured && value >= must, !b.Unmeasured && value >= wish
 	return b
 }
 
 // rate is a bar for false alarms in 10,000 hours.
-func rate(name string, must, wish float64, seen Interval, events int) Bar {
+func rate(name string, must, wish float64, seen Interval, events int, f figure) Bar {
 	hours := seen.Of
 	b := Bar{
 		Name: name, Must: fmt.Sprintf("at most %.0f in 10,000 h", must), Wish: fmt.Sprintf("%.0f", wish),
-		Seen: fmt.Sprintf("%s, %d in %.0f h", perTenThousand(seen), events, hours), Unmeasured: hours == 0,
+		Seen: fmt.Sprintf("%s, %d in %.0f h", perTenThousand(seen), events, hours), Unmeasured: hours == 0, figure: f,
 	}
 	b.Held, b.Wished = hours > 0 && seen.Value <= must, hours > 0 && seen.Value <= wish
 	b.Unproven = seen.High > must && (must > 0 || hours < 10_000)
 	return b
 }
 
+// triple are the stories whose fault does three times the bar of harm.
+func triple(s *Score) bool { return sized(s) && effectBin(s.got()) == 3 }
+
 // delayed is the bar for the time to detect.
 func delayed(scores []Score) Bar {
-	d := delaysOf(scores, func(s *Score) bool { return sized(s) && effectBin(s.got()) == 3 }, rightDelay)
+	d := delaysOf(scores, triple, rightDelay)
 	seen := medianOf(d)
 	b := Bar{
 		Name: "median delay of the right cause at 3 times the bar of harm", Must: "at most 3 windows", Wish: "2",
 		Seen: fmt.Sprintf("%s, never in %d of %d stories", medianText(d), never(d), len(d)), Unmeasured: len(d) == 0,
+		figure: delayFigure(triple, rightDelay),
 	}
 	b.Held, b.Wished = seen.Value <= 3, seen.Value <= 2
 	return b
@@ -182,7 +195,7 @@ func always(name string, scores []Score, keep func(*Score) bool) Bar {
 	b := Bar{
 		Name: name, Must: "reported in every story", Wish: "with the right cause",
 		Seen:       fmt.Sprintf("reported in %d, right in %d of %d stories with harm (%d played)", reported, right, of, played),
-		Unmeasured: of == 0, Unproven: of < fewStories,
+		Unmeasured: of == 0, Unproven: of < fewStories, figure: reportedFigure(keep),
 	}
 	if of == 0 {
 		b.Seen = "no such story had harm"

@@ -100,32 +100,30 @@ func fewBecause(played, count, missed float64) string {
 // leastHours is how many hours of a cell should count.
 const leastHours = 500
 
-// examples says what the false alarms of healthy stories report, and where some of them are.
+// examples says what the false alarms of healthy stories report, and which stories have the most.
 func (t *table) examples(scores []Score) {
 	const most = 8
 	said := map[string]int{}
 	n := 0
-	var shown []string
+	var loud []*Score
 	for i := range scores {
 		s := &scores[i]
-		if s.Kind != stories.Healthy {
+		if s.Kind != stories.Healthy || len(s.False) == 0 {
 			continue
 		}
 		for _, a := range s.False {
 			n++
 			said[cmp.Or(a.Cause, a.Condition)]++
 		}
-		if len(s.False) == 0 || len(shown) == most {
-			continue
-		}
-		a := s.False[0]
-		shown = append(shown, strings.TrimSpace(fmt.Sprintf("- %s (%s), %d in all, the first at %.0f s, severity %d: %s %s", s.Name, s.Variant, len(s.False), a.At, a.Severity, a.Condition, a.Cause)))
+		loud = append(loud, s)
 	}
+	slices.SortStableFunc(loud, func(a, b *Score) int { return cmp.Compare(len(b.False), len(a.False)) })
 	if n == 0 {
 		return
 	}
-	t.line("\nThe %d false warnings and pages of healthy stories report:\n%s. Some of these stories:\n", n, mostOf(said, len(said)))
-	for _, line := range shown {
-		t.line("%s", line)
+	t.line("\nThe %d false warnings and pages of healthy stories report:\n%s. The stories with the most:\n", n, mostOf(said, len(said)))
+	for _, s := range loud[:min(most, len(loud))] {
+		a := s.False[0]
+		t.line("%s", strings.TrimSpace(fmt.Sprintf("- %s (%s), %d in all, the first at %.0f s, severity %d: %s %s", s.Name, s.Variant, len(s.False), a.At, a.Severity, a.Condition, a.Cause)))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,6 +113,22 @@ func (j *Journal) Get(meta *stories.Meta) (Record, bool) {
 		return Record{}, false
 	}
 	return r, there
+}
+
+// Present returns the records of these sources, whatever their story, by name.
+func (j *Journal) Present() []Record {
+	return slices.DeleteFunc(j.All(), func(r Record) bool { return r.Print != j.storyPrint(&r.Meta) })
+}
+
+// All returns the records of any sources, by name.
+func (j *Journal) All() []Record {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]Record, 0, len(j.known))
+	for _, name := range slices.Sorted(maps.Keys(j.known)) {
+		out = append(out, j.known[name])
+	}
+	return out
 }
 
 // Put adds a record.

@@ -39,10 +39,10 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir, part, tapes string
-	workers                                          int
-	minutes                                          float64
-	knees, only                                      bool
+	size, set, story, shared, date, dir, part, tapes, before, beforeCommit string
+	workers                                                                int
+	minutes                                                                float64
+	knees, only, tapesOnly, ablations                                      bool
 }
 
 func run(ctx context.Context) error {
@@ -57,11 +57,25 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
+	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
+	flag.StringVar(&o.before, "before", "", "a journal of another method on the same stories, with which this one is compared")
+	flag.StringVar(&o.beforeCommit, "before-commit", "", "the commit at which the journal of -before was made")
+	flag.BoolVar(&o.ablations, "ablations", false, "print the names of the parts of the method that a build can leave out (make ablations)")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("%q: there are no arguments, only flags", flag.Arg(0))
+	}
+	if o.ablations {
+		printAblations()
+		return nil
+	}
+	if o.tapesOnly && o.tapes == "" {
+		return errors.New("-tapes-only: want -tapes as well, the folder of the tapes")
+	}
+	if (o.before == "") != (o.beforeCommit == "") {
+		return errors.New("-before and -before-commit: want both or neither, because the page says which commit it compares with")
 	}
 	if _, err := os.Stat("go.mod"); err != nil {
 		return errors.New("run it in the root of the repository, where go.mod is")
@@ -91,6 +105,17 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if err != nil {
 		return err
 	}
+	info, there := debug.ReadBuildInfo()
+	if !there {
+		return errors.New("built without modules, so that it is not known what the linker left out of the method")
+	}
+	without, err := leftOut(info.Settings)
+	if err != nil {
+		return err
+	}
+	if without != "" {
+		fmt.Printf("without %s: an ablation, which writes no page\n", without)
+	}
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
 	}
@@ -98,18 +123,22 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if o.only {
 		open = ReadJournal
 	}
-	journal, err := open(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
+	journal, err := open(journalPath(o.dir, o.set, without), printOf(fingerprint, without))
 	if err != nil {
 		return err
 	}
 	defer journal.Close()
-	player := judge.Play
+	player, taped := judge.Play, func(string) bool { return false }
 	if o.tapes != "" {
 		kept, err := newTapes(o.tapes, ".")
 		if err != nil {
 			return err
 		}
 		player = kept.play
+		if o.tapesOnly {
+			player = kept.replay
+		}
+		taped = kept.has
 	}
 	r := Run{
 		Player: player, Journal: journal, Workers: o.workers, Log: os.Stdout, Now: time.Now, CPU: cpu,
@@ -130,6 +159,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		if err != nil {
 			return err
 		}
+		if o.tapesOnly {
+			some := slices.DeleteFunc(slices.Clone(mine), func(p stories.Plan) bool { return !taped(p.Name) })
+			fmt.Printf("%d of %d stories have no tape and are left out\n", len(mine)-len(some), len(mine))
+			mine = some
+		}
 		records, broken = r.Play(ctx, mine)
 	}
 	if len(records) == 0 {
@@ -139,14 +173,35 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
-	fmt.Print(Overview(records))
+	beside, err := o.beside(fingerprint)
+	if err != nil {
+		return errors.Join(err, broken)
+	}
+	fmt.Print(Overview(origin, records, beside))
 	// A run that was interrupted leaves the page as it is; -page writes what is there.
-	if o.set == string(stories.HeldOut) && ctx.Err() == nil {
-		if err := write(origin, records); err != nil {
+	if o.set == string(stories.HeldOut) && without == "" && ctx.Err() == nil {
+		if err := write(origin, records, beside); err != nil {
 			return errors.Join(err, broken)
 		}
 	}
 	return broken
+}
+
+// beside reads the results of other methods.
+func (o *options) beside(fingerprint string) (Beside, error) {
+	var out Beside
+	if o.before != "" {
+		// Its fingerprint is that of other sources, which are not here to compare with.
+		journal, err := ReadJournal(o.before, "")
+		if err != nil {
+			return out, fmt.Errorf("-before: %w", err)
+		}
+		defer journal.Close()
+		out.Before = &Before{Commit: o.beforeCommit, Records: journal.All()}
+	}
+	var err error
+	out.Ablations, err = readAblations(o.dir, fingerprint)
+	return out, err
 }
 
 // part is every n-th of the plans: "2/3" is the second of three parts.
@@ -164,7 +219,7 @@ func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
 
 const pageFile = "docs/why/accuracy.md"
 
-func write(o Origin, records []Record) error {
+func write(o Origin, records []Record, beside Beside) error {
 	old, err := os.ReadFile(pageFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -177,7 +232,7 @@ func write(o Origin, records []Record) error {
 		return err
 	}
 	fmt.Println("writes", pageFile)
-	return os.WriteFile(pageFile, []byte(Page(o, records, string(old))), 0o644)
+	return os.WriteFile(pageFile, []byte(Page(o, records, beside, string(old))), 0o644)
 }
 
 // one plays one story and prints the lines as "vllmsim judge" does.

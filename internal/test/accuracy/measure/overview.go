@@ -10,8 +10,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
-// Overview is what a run prints at its end: the headline, the bars, and the cost.
-func Overview(records []Record) string {
+// Overview is what a run prints at its end: the headline, the bars, what limits them, the
+// comparison with other methods, and the cost.
+func Overview(o Origin, records []Record, beside Beside) string {
 	scores := Scores(records)
 	var t table
 	t.line("")
@@ -19,6 +20,19 @@ func Overview(records []Record) string {
 	t.line("")
 	for _, b := range Bars(scores) {
 		t.line("%-12s %s: must be %s, is %s", b.Verdict(), b.Name, b.Must, b.Seen)
+	}
+	t.line("")
+	t.confusion(scores)
+	t.line("")
+	t.falses(scores)
+	t.examples(scores)
+	if beside.Before != nil {
+		t.line("")
+		t.compared(o, beside.Before, records)
+	}
+	for i := range beside.Ablations {
+		t.line("")
+		t.ablated(&beside.Ablations[i])
 	}
 	t.line("")
 	t.cost(records)

@@ -83,7 +83,7 @@ func TestAPerfectDiagnosisHoldsEveryBar(t *testing.T) {
 		assert.Equal(t, "held, the moonshot as well", b.Verdict(), "%s: %s", name, b.Seen)
 	}
 	bar := func(name string, must, wish float64, events int, hours float64) string {
-		return rate(name, must, wish, poisson(events, hours), events).Verdict()
+		return rate(name, must, wish, poisson(events, hours), events, figure{}).Verdict()
 	}
 	assert.Equal(t, "held, the moonshot as well", bar("pages", 0, 0, 0, 10_000))
 	assert.Equal(t, "held as far as measured", bar("warnings", 40, 4, 0, 900))
@@ -146,7 +146,7 @@ func origin() Origin {
 
 func TestThePage(t *testing.T) {
 	all := records(t, nil)
-	page := Page(origin(), all, "")
+	page := Page(origin(), all, Beside{}, "")
 	lines := strings.Split(page, "\n")
 	require.Greater(t, len(lines), 100)
 	assert.Contains(t, strings.Join(lines[:20], "\n"), "untuned models", "the headline is in the first screen")
@@ -159,18 +159,18 @@ func TestThePage(t *testing.T) {
 		assert.Contains(t, page, b.Name)
 	}
 	assert.Contains(t, page, recordingsBegin+"\n"+recordingsEnd)
-	assert.Equal(t, page, Page(origin(), all, ""), "equal results make equal pages")
+	assert.Equal(t, page, Page(origin(), all, Beside{}, ""), "equal results make equal pages")
 	// A page of few stories has gaps, and no numbers that mean nothing.
-	few := Page(origin(), all[:3], "")
+	few := Page(origin(), all[:3], Beside{}, "")
 	assert.NotContains(t, few, "NaN")
 	assert.NotContains(t, few, "%!")
 }
 
 func TestThePartAboutRecordingsIsKept(t *testing.T) {
 	kept := recordingsBegin + "\n| run | said |\n" + recordingsEnd
-	page := Page(origin(), records(t, nil)[:5], "old\n"+kept+"\nold")
+	page := Page(origin(), records(t, nil)[:5], Beside{}, "old\n"+kept+"\nold")
 	assert.Equal(t, 1, strings.Count(page, kept))
-	assert.Equal(t, page, Page(origin(), records(t, nil)[:5], page), "and kept again")
+	assert.Equal(t, page, Page(origin(), records(t, nil)[:5], Beside{}, page), "and kept again")
 }
 
 func TestTheCurveIsDrawn(t *testing.T) {
@@ -248,7 +248,7 @@ func TestALegitimateGrowthIsApart(t *testing.T) {
 	for _, of := range []func(*Score, *Verdict) bool{tuned, untuned} {
 		assert.InDelta(t, 1, tally(scores, []string{"decode_load"}, of).macro(ofRight).Value, 1e-9)
 	}
-	page := Page(origin(), all, "")
+	page := Page(origin(), all, Beside{}, "")
 	i := strings.Index(page, "| a legitimate growth that does harm |")
 	require.Positive(t, i)
 	assert.Contains(t, page[i:i+200], "| 100.0 % (", "its silence is said")

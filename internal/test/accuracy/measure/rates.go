@@ -14,8 +14,21 @@ type Alarms struct {
 	// hours are those in which an alarm is false, time the part of them at the end of whose
 	// minutes harm was reported.
 	hours, time float64
-	// byStory has the warnings, pages and hours of each story.
-	byStory [][3]float64
+	// byStory has a row of each story.
+	byStory [][4]float64
+}
+
+// alarmRow has the false warnings and pages of a story, the hours in which they could be, and
+// the part of these with a false report.
+func alarmRow(s *Score) [4]float64 {
+	own := [4]float64{2: s.Healthy, 3: s.FalseTime}
+	for _, a := range s.False {
+		own[0]++
+		if a.Severity >= 3 {
+			own[1]++
+		}
+	}
+	return own
 }
 
 // falseAlarms adds up healthy stories, and the time before the onsets of the others, on
@@ -27,13 +40,7 @@ func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
 		if s.Kind == stories.Exposition || !keep(s) {
 			continue
 		}
-		own := [3]float64{2: s.Healthy}
-		for _, a := range s.False {
-			own[0]++
-			if a.Severity >= 3 {
-				own[1]++
-			}
-		}
+		own := alarmRow(s)
 		out.warnings += int(own[0])
 		out.pages += int(own[1])
 		out.hours += s.Healthy

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -23,9 +22,19 @@ func (t *table) head(cells ...string) {
 
 func (t *table) row(cells ...string) { t.line("| %s |", strings.Join(cells, " | ")) }
 
-// headline is what a reader must find first.
-func (t *table) headline(scores []Score) {
-	t.head("harmful minutes of effect 2 or more", "tuned models", "untuned models")
+// headRow is a row of the headline: minutes of some causes.
+type headRow struct {
+	name   string
+	causes []string
+	of     func(Counts) float64
+}
+
+func (r *headRow) seen(scores []Score, keep func(*Score, *Verdict) bool) Interval {
+	return tally(scores, r.causes, keep).macro(r.of)
+}
+
+func headlines() []headRow {
+	var out []headRow
 	for _, group := range []struct {
 		name   string
 		causes []string
@@ -33,13 +42,17 @@ func (t *table) headline(scores []Score) {
 		{"causes that must be inferred", stories.Inferred},
 		{"causes that are read off", stories.ReadOff},
 	} {
-		for _, measure := range []struct {
-			name string
-			of   func(Counts) float64
-		}{{"right cause", ofRight}, {"among the top two", ofTopTwo}, {"harm reported", ofReported}} {
-			t.row(group.name+": "+measure.name, within(tally(scores, group.causes, tuned).macro(measure.of)),
-				within(tally(scores, group.causes, untuned).macro(measure.of)))
-		}
+		out = append(out, headRow{group.name + ": right cause", group.causes, ofRight}, headRow{group.name + ": among the top two", group.causes, ofTopTwo},
+			headRow{group.name + ": harm reported", group.causes, ofReported})
+	}
+	return out
+}
+
+// headline is what a reader must find first.
+func (t *table) headline(scores []Score) {
+	t.head("harmful minutes of effect 2 or more", "tuned models", "untuned models")
+	for _, r := range headlines() {
+		t.row(r.name, within(r.seen(scores, tuned)), within(r.seen(scores, untuned)))
 	}
 	t.line("")
 	t.head("without a fault", "warnings and pages in 10,000 hours", "pages", "share of the time with a false report", "hours")
@@ -228,39 +241,6 @@ func (t *table) silence(scores []Score) {
 	row("a legitimate growth that does harm", func(s *Score) bool { return healthy(s) && grew(s) }, growth)
 	row("with objectives", func(s *Score) bool { return s.Kind == stories.Single && s.Objectives && !s.Recorded }, every)
 	row("without objectives", func(s *Score) bool { return s.Kind == stories.Single && !s.Objectives && !s.Recorded }, every)
-}
-
-// matrix is the confusion matrix of the counted minutes.
-func (t *table) matrix(scores []Score) {
-	confusion, said := map[string]map[string]int{}, map[string]bool{}
-	for i := range scores {
-		for _, v := range scores[i].Verdicts {
-			if v.Phase != Counted || scores[i].Recorded {
-				continue
-			}
-			if confusion[v.Class] == nil {
-				confusion[v.Class] = map[string]int{}
-			}
-			confusion[v.Class][v.Said]++
-			said[v.Said] = true
-		}
-	}
-	columns := slices.Sorted(maps.Keys(said))
-	t.head(append([]string{""}, columns...)...)
-	for _, class := range slices.Sorted(maps.Keys(confusion)) {
-		cells := []string{class}
-		for _, c := range columns {
-			cell := ""
-			if n := confusion[class][c]; n > 0 {
-				cell = strconv.Itoa(n)
-			}
-			if c == class && cell != "" {
-				cell = "**" + cell + "**"
-			}
-			cells = append(cells, cell)
-		}
-		t.row(cells...)
-	}
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }

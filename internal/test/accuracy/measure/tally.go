@@ -37,24 +37,28 @@ type Tally struct {
 func tally(scores []Score, causes []string, keep func(*Score, *Verdict) bool) *Tally {
 	t := &Tally{causes: causes}
 	for i := range scores {
-		s := &scores[i]
-		var own []Counts
-		for j := range s.Verdicts {
-			v := &s.Verdicts[j]
-			c := slices.Index(causes, v.Class)
-			if c < 0 || v.Phase != Counted || !keep(s, v) {
-				continue
-			}
-			if own == nil {
-				own = make([]Counts, len(causes))
-			}
-			own[c].add(v)
-		}
-		if own != nil {
+		if own := countsOf(&scores[i], causes, keep); own != nil {
 			t.byStory = append(t.byStory, own)
 		}
 	}
 	return t
+}
+
+// countsOf are the counts of a story in the order of the causes; nil without a minute.
+func countsOf(s *Score, causes []string, keep func(*Score, *Verdict) bool) []Counts {
+	var own []Counts
+	for j := range s.Verdicts {
+		v := &s.Verdicts[j]
+		c := slices.Index(causes, v.Class)
+		if c < 0 || v.Phase != Counted || !keep(s, v) {
+			continue
+		}
+		if own == nil {
+			own = make([]Counts, len(causes))
+		}
+		own[c].add(v)
+	}
+	return own
 }
 
 // total is the sum over all stories, of one cause.

@@ -41,13 +41,30 @@ var reporting = []string{
 	"internal/judge/summary.go", "internal/judge/tape.go",
 }
 
+// path is where the tape of a story is.
+func (t *tapes) path(story string) string {
+	return filepath.Join(t.dir, strings.ReplaceAll(story, string(filepath.Separator), "-")+".tape")
+}
+
+// has reports whether a story has a tape.
+func (t *tapes) has(story string) bool {
+	_, err := os.Stat(t.path(story))
+	return err == nil
+}
+
 // play is a Player.
 func (t *tapes) play(ctx context.Context, story *judge.Story) (*judge.Played, error) {
-	path := filepath.Join(t.dir, strings.ReplaceAll(story.Name, string(filepath.Separator), "-")+".tape")
-	file, err := os.Open(path)
+	played, err := t.replay(ctx, story)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.record(ctx, story, path)
+		return t.record(ctx, story, t.path(story.Name))
 	}
+	return played, err
+}
+
+// replay is a Player of stories that have a tape.
+func (t *tapes) replay(ctx context.Context, story *judge.Story) (*judge.Played, error) {
+	path := t.path(story.Name)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

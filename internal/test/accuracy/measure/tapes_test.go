@@ -33,6 +33,12 @@ func TestAStoryIsPlayedOnceAndThenFromItsTape(t *testing.T) {
 	second, err := kept.play(t.Context(), story)
 	require.NoError(t, err)
 	assert.Equal(t, first, second)
+	assert.True(t, kept.has("a/b"))
+	assert.False(t, kept.has("other"))
+	story.Name = "other"
+	_, err = kept.replay(t.Context(), story)
+	require.ErrorIs(t, err, os.ErrNotExist, "only stories with a tape are replayed")
+	story.Name = "a/b"
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)

@@ -41,6 +41,20 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	return tokens * (1 - used), reason
 }
 
+// Capacity is how many tokens the KV cache of an engine holds, as far as it is known.
+func Capacity(v *window.View) (tokens float64, known bool) {
+	if lastOfSeveral(v) || Mixed(v) {
+		return 0, false
+	}
+	for _, in := range []collect.Input{collect.KVCacheCapacity, collect.CacheConfigTokens} {
+		if n, status := v.Engine(in); status == window.Present {
+			return n, true
+		}
+	}
+	tokens, reason := fromBlocks(v, v.Engine)
+	return tokens, reason == OK
+}
+
 // fromBlocks returns the tokens of an engine's blocks. Engines that share a front end each
 // report the blocks of all of them. Without this defect they would have different numbers
 // of blocks now and then, but never exactly the same multiple: so equal numbers are divided.

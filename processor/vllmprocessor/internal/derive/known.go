@@ -123,7 +123,7 @@ func unsound(v *window.View, in collect.Input) bool {
 	case collect.TimeToFirstToken:
 		return nearZero(v, in)
 	case collect.InterTokenLatency:
-		return untimed(v) || severalSteps(v)
+		return untimed(v) || SeveralSteps(v)
 	}
 	return false
 }
@@ -134,10 +134,10 @@ func untimed(v *window.View) bool {
 	return nearZero(v, collect.InterTokenLatency) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
 }
 
-// severalSteps reports whether one time stands for the tokens of several steps: there are
+// SeveralSteps reports whether one time stands for the tokens of several steps: there are
 // about as many tokens after the first as times, or with two steps or more at least twice
 // as many. Nothing else shows that a server has several steps per scheduling.
-func severalSteps(v *window.View) bool {
+func SeveralSteps(v *window.View) bool {
 	if !v.AffectedV0(catalog.DefectMultiStepGaps) {
 		return false
 	}

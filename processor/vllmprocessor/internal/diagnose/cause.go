@@ -1,6 +1,11 @@
 package diagnose
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 // Cause is a reason for harm, or a notice.
 type Cause uint8
@@ -74,6 +79,29 @@ func (s Shares) Plus(others Shares) Shares {
 		s[i] += others[i]
 	}
 	return s
+}
+
+// atMost scales the shares down where they add up to more than a limit.
+func (s Shares) atMost(limit float64) Shares {
+	total := 0.0
+	for _, share := range s {
+		total += share
+	}
+	if total <= limit {
+		return s
+	}
+	return s.Scale(limit / total)
+}
+
+// ranked are the causes with at least some share, the largest first, without one of them.
+func (s *Shares) ranked(least float64, without Cause) (causes []Cause) {
+	for c := range NumCauses {
+		if c != without && s[c] >= least {
+			causes = append(causes, c)
+		}
+	}
+	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(s[b], s[a]) })
+	return causes
 }
 
 // known reports whether all shares are numbers.

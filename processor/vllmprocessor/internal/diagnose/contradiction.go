@@ -40,7 +40,7 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 		full := s[signal.KVUtilization] > full || s[signal.Preemptions] > preempting
 		return signal.Known(s[signal.KVUtilization]) && !full && !more(signal.KVUtilization) && !more(signal.KVPerToken) && !(s[signal.Preemptions] > 0)
 	case SlowSteps:
-		return (signal.Known(s[signal.StepFactor]) || signal.Known(s[signal.PrefillFactor])) && !(s[signal.StepFactor] > 1) && !(s[signal.PrefillFactor] > 1)
+		return (signal.Known(s[signal.StepFactor]) || signal.Known(s[signal.PrefillFactor])) && !(s[signal.StepFactor] > 1) && !(s[signal.PrefillFactor] > 1) && !(e.slowed > 0)
 	case FrontendBound:
 		return !(s[signal.FrontEnd] > math.Max(signal.OrZero(b.Usual(signal.FrontEnd)), 0))
 	case SpeculationWasteful:

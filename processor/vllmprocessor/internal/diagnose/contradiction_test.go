@@ -38,29 +38,30 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 		"prefill: prompts grew by 1 %": {PrefillHeavy, true, func(_ *engine, r *reading) {
 			r.Signals[signal.PromptTokens], r.Signals[signal.ComputedTokens] = 505, 505
 		}},
-		"thrash: what is evicted had been used":                  {CacheThrash, false, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.9 }},
-		"thrash: what is evicted had been used a fifth as often": {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.1 }},
-		"thrash: not measured":                                   {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = signal.Unknown()[0] }},
-		"slow steps: slower":                                     {SlowSteps, false, func(_ *engine, r *reading) { r.Signals[signal.StepFactor] = 1.5 }},
-		"slow steps: faster":                                     {SlowSteps, true, func(_ *engine, r *reading) { r.Signals[signal.StepFactor], r.Signals[signal.PrefillFactor] = 0.9, 0.8 }},
-		"decode: more run":                                       {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.Running] = 5 }},
-		"decode: longer outputs":                                 {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.OutputTokens] = 300 }},
-		"decode: less of both":                                   {DecodeLoad, true, func(_ *engine, r *reading) { r.Signals[signal.Running], r.Signals[signal.OutputTokens] = 1, 60 }},
-		"kv: preemptions":                                        {KVPressure, false, func(_ *engine, r *reading) { r.Signals[signal.Preemptions] = 0.1 }},
-		"kv: an empty cache":                                     {KVPressure, true, func(_ *engine, r *reading) { r.Signals[signal.KVUtilization] = 0.05 }},
-		"front end: slower":                                      {FrontendBound, false, func(_ *engine, r *reading) { r.Signals[signal.FrontEnd] = 1 }},
-		"front end: not measured":                                {FrontendBound, true, func(*engine, *reading) {}},
-		"deferred: some":                                         {AdmissionDeferred, false, func(_ *engine, r *reading) { r.Signals[signal.Deferred] = 3 }},
-		"deferred: none":                                         {AdmissionDeferred, true, func(*engine, *reading) {}},
-		"transfers: some fail":                                   {KVTransferFailing, false, func(_ *engine, r *reading) { r.Signals[signal.FailedTransfers] = 1 }},
-		"transfers: none fail":                                   {KVTransferFailing, true, func(*engine, *reading) {}},
-		"dropped: some":                                          {RequestsDropped, false, func(_ *engine, r *reading) { r.dropped = 1 }},
-		"dropped: none":                                          {RequestsDropped, true, func(*engine, *reading) {}},
-		"errors: some":                                           {Erroring, false, func(_ *engine, r *reading) { r.Signals[signal.ErrorRatio] = 0.1 }},
-		"errors: none":                                           {Erroring, true, func(*engine, *reading) {}},
-		"corrupted: none":                                        {CorruptedOutput, true, func(*engine, *reading) {}},
-		"speculation: fewer":                                     {SpeculationWasteful, false, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 1.5 }},
-		"speculation: more":                                      {SpeculationWasteful, true, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 3 }},
+		"thrash: what is evicted had been used":                          {CacheThrash, false, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.9 }},
+		"thrash: what is evicted had been used a fifth as often":         {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = 0.1 }},
+		"thrash: not measured":                                           {CacheThrash, true, func(_ *engine, r *reading) { r.Signals[signal.KVBlockReuses] = signal.Unknown()[0] }},
+		"slow steps: slower":                                             {SlowSteps, false, func(_ *engine, r *reading) { r.Signals[signal.StepFactor] = 1.5 }},
+		"slow steps: faster":                                             {SlowSteps, true, func(_ *engine, r *reading) { r.Signals[signal.StepFactor], r.Signals[signal.PrefillFactor] = 0.9, 0.8 }},
+		"slow steps: slower than siblings, and as fast as it always was": {SlowSteps, false, func(e *engine, r *reading) { e.slowed, r.Signals[signal.StepFactor] = 0.4, 1 }},
+		"decode: more run":                                               {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.Running] = 5 }},
+		"decode: longer outputs":                                         {DecodeLoad, false, func(_ *engine, r *reading) { r.Signals[signal.OutputTokens] = 300 }},
+		"decode: less of both":                                           {DecodeLoad, true, func(_ *engine, r *reading) { r.Signals[signal.Running], r.Signals[signal.OutputTokens] = 1, 60 }},
+		"kv: preemptions":                                                {KVPressure, false, func(_ *engine, r *reading) { r.Signals[signal.Preemptions] = 0.1 }},
+		"kv: an empty cache":                                             {KVPressure, true, func(_ *engine, r *reading) { r.Signals[signal.KVUtilization] = 0.05 }},
+		"front end: slower":                                              {FrontendBound, false, func(_ *engine, r *reading) { r.Signals[signal.FrontEnd] = 1 }},
+		"front end: not measured":                                        {FrontendBound, true, func(*engine, *reading) {}},
+		"deferred: some":                                                 {AdmissionDeferred, false, func(_ *engine, r *reading) { r.Signals[signal.Deferred] = 3 }},
+		"deferred: none":                                                 {AdmissionDeferred, true, func(*engine, *reading) {}},
+		"transfers: some fail":                                           {KVTransferFailing, false, func(_ *engine, r *reading) { r.Signals[signal.FailedTransfers] = 1 }},
+		"transfers: none fail":                                           {KVTransferFailing, true, func(*engine, *reading) {}},
+		"dropped: some":                                                  {RequestsDropped, false, func(_ *engine, r *reading) { r.dropped = 1 }},
+		"dropped: none":                                                  {RequestsDropped, true, func(*engine, *reading) {}},
+		"errors: some":                                                   {Erroring, false, func(_ *engine, r *reading) { r.Signals[signal.ErrorRatio] = 0.1 }},
+		"errors: none":                                                   {Erroring, true, func(*engine, *reading) {}},
+		"corrupted: none":                                                {CorruptedOutput, true, func(*engine, *reading) {}},
+		"speculation: fewer":                                             {SpeculationWasteful, false, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 1.5 }},
+		"speculation: more":                                              {SpeculationWasteful, true, func(_ *engine, r *reading) { r.Signals[signal.AcceptanceLength] = 3 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +69,7 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 			for n := range 10 {
 				r := healthyReading(int64(n+1) * int64(time.Minute))
 				r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2
-				e.baseline.Learn(&r.Window, time.Minute)
+				e.baseline.Learn(&r.Window, time.Minute, &signal.Set{})
 			}
 			r := healthyReading(int64(time.Hour))
 			r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2

@@ -36,7 +36,8 @@ func clientAborts(t *testing.T) {
 	late := finishes("0")
 	late.observed[collect.TimeToFirstToken] = [2]float64{30, 3}
 	late.counts[collect.PromptTokens] = 15000
-	r.minutes(4, answers(1), late)
+	late.gauges[collect.Waiting] = 6 // Two arrive in a second, and each waits for 3 s.
+	r.minutes(6, answers(1), late)
 	got := &r.engine("0").last.Signals
 	assert.InDelta(t, 0.02, got[signal.QueueTime], 1e-9, "of those who stayed")
 	assert.InDelta(t, 100, got[signal.OutputTokens], 1e-9)
@@ -256,7 +257,7 @@ func gapPerOutput(t *testing.T) {
 	r.settings.Objectives = []Objective{{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.02, Target: 0.9, Matches: func(string) bool { return true }}}
 	s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.019}
 	r.minutes(3, answers(1), s)
-	assert.Equal(t, "gap", r.engine("0").last.objective.name)
+	assert.Equal(t, "gap", r.misses("0"))
 }
 
 // Preemptions are counted when the requests return: until then a full cache is seen.
@@ -271,8 +272,7 @@ func preemptionsLate(t *testing.T) {
 	r.minutes(4, answers(1), full)
 	e := r.engine("0")
 	assert.Zero(t, e.last.Signals[signal.Preemptions], "a lower bound")
-	g := newGrowths(&e.last, e.baseline)
-	assert.True(t, g.kvFull)
+	assert.True(t, cacheFull(&e.last))
 	assert.False(t, e.contradicted(r.settings, &e.last, KVPressure))
 	// Work that is computed again and is not counted yet makes steps seem slow, not fast.
 	late := e.last.Signals[signal.StepFactor]

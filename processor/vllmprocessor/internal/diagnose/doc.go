@@ -1,12 +1,21 @@
 // Package diagnose finds out in which condition each engine is and, where its requests are
 // harmed, why. It is pure: time comes with the batches.
 //
-// It takes five steps. A reading has the signals of an engine over the window
-// (reading.go). The baseline has what these signals usually are, and how step times depend
-// on the load (package learn). The symptoms are the harm: an objective is missed, or a
-// latency is beyond the baseline or, before there is one, beyond the documented defaults
-// (symptoms.go). The excess latency is split into front end, queue, prefill and decode, and
-// each part is attributed to the causes that explain it (split.go, explain.go), unless their
-// own evidence contradicts (contradiction.go). A new state is reported when it has lasted
-// for the hold (hold.go). Pools are judged by package fleet.
+// A reading has the signals of an engine over the window (reading.go). It goes through these
+// steps:
+//
+//   - The growth of each factor that requests become slower by, against what is usual for the
+//     engine (factors.go; package learn), against its siblings in a pool (peers.go) or, where
+//     nothing is known yet, against limits for any engine (floor.go).
+//   - Which factors have changed: a CUSUM of each growth (evidence.go).
+//   - What the changed factors cost, in seconds of the first token and of each further one
+//     (effects.go), and of a queue (overload.go).
+//   - Whether that is harm: a sequential test of the cost, and one of each missed objective
+//     (symptoms.go, evidence.go). Errors and dropped requests are counted.
+//   - How much of the harm each cause explains: the costs of its factors (split.go, explain.go),
+//     unless its own evidence contradicts (contradiction.go).
+//   - What is reported (hold.go, details.go), and what is learned: what may have changed is
+//     left out (learn.go).
+//
+// docs/why/method.md has the formulas and their sources. Pools are judged by package fleet.
 package diagnose

@@ -14,7 +14,7 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		}
 		return
 	}
-	latency, weight := split(r, e.baseline, found)
+	latency, weight := split(r, found)
 	if weight > 0 {
 		latency = e.attributeRest(r, latency)
 	}
@@ -41,9 +41,9 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 	}
 }
 
-// attributeRest attributes the unexplained remainder to earlier causes: to a standstill of
-// the engine, or to the reported causes, whose queue is still there. A KV cache that is
-// full for no other reason is a cause itself.
+// attributeRest attributes what nothing explains: to a standstill of the engine that has just
+// ended, else to a KV cache that is full for no other reason. What is left has no cause: a cause
+// that was reported before gets nothing without evidence of its own.
 func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	rest := 1.0
 	for _, share := range s {
@@ -53,8 +53,6 @@ func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	case rest <= 0:
 	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
 		s[Restarting] += rest
-	case e.reported.Explained:
-		s = s.Plus(e.shares.whole().Scale(rest))
 	case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
 		s[KVPressure] += rest
 	}
@@ -86,13 +84,10 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[Restarting]++
 		all++
 	}
-	if e.detail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
+	if e.evidentDetail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
 		// Evicted blocks had been used: prompts do repeat.
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
-	}
-	if length := r.Signals[signal.AcceptanceLength]; length < settings.SpeculationBreakEven {
-		s[SpeculationWasteful] = max(s[SpeculationWasteful], contributes*all)
 	}
 	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache and the queue of the meantime look like these causes.
@@ -104,5 +99,12 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 	if all <= 0 {
 		return Shares{}
 	}
-	return s.Scale(1 / all)
+	s = s.Scale(1 / all)
+	if r.Signals[signal.AcceptanceLength] < settings.SpeculationBreakEven && s[SpeculationWasteful] < contributes {
+		// It is known by the configuration that it costs something, and not how much.
+		s[SpeculationWasteful] = 0
+		s = s.atMost(1 - contributes)
+		s[SpeculationWasteful] = contributes
+	}
+	return s
 }

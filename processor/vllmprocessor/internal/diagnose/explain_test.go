@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -45,11 +44,8 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		c := settings(1 + random.IntN(3))
 		c.SpeculationBreakEven = float64(random.IntN(3))
-		most := 1 + 1e-9
-		if c.SpeculationBreakEven > 0 {
-			most += contributes // What is below the break-even contributes whatever else there is.
-		}
-		s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+		e := newWard(t, learn.NewBaseline())
+		e.settings = c
 		if seed%2 == 0 {
 			e.baseline = learned(10)
 		}
@@ -58,25 +54,32 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 			if random.IntN(3) > 0 {
 				strange(random, &r)
 			}
-			e.at = r.At
-			e.baseline.Compare(&r.Window)
-			e.progress.observe(&r)
-			e.restarts.observe(c, &r)
-			found := newSymptoms(&r, e.baseline, [collect.NumInputs]bool{}, e.reported.Severity >= 2)
-			e.last = r
-			raw := e.judge(c, &r, &found)
-			e.explain(c, &r, &found, raw)
-			e.report(c, s, raw, r.At, &found)
-			e.learn(c, s, &r, &found, raw)
+			e.observes(r)
 			total := 0.0
 			for cause, share := range e.shares {
 				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)
 				total += share
 			}
-			require.LessOrEqual(t, total, most, "seed %d, %d: %v", seed, n, e.shares)
+			require.LessOrEqual(t, total, 1+1e-9, "seed %d, %d: %v", seed, n, e.shares)
 			if e.baseline.Windows > 0 {
 				require.NotNil(t, e.baseline.Encode(), "seed %d, %d", seed, n)
 			}
 		}
+	}
+}
+
+// Drafts that do not pay by the configuration contribute whatever else there is, and take their
+// share from the others.
+func TestDraftsBelowTheBreakEvenTakeTheirShareFromTheOthers(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[float64][2]float64{1.5: {0.8, 0.2}, 2.5: {1, 0}} {
+		c := settings(2)
+		c.SpeculationBreakEven = 2
+		e := &engine{baseline: learned(10)}
+		r := healthyReading(int64(time.Hour))
+		r.Signals[signal.AcceptanceLength] = length
+		shares := e.others(c, &r, &symptoms{}, Shares{SlowSteps: 3}, 3)
+		require.InDelta(t, want[0], shares[SlowSteps], 1e-12, length)
+		require.InDelta(t, want[1], shares[SpeculationWasteful], 1e-12, length)
 	}
 }

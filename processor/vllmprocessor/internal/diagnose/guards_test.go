@@ -192,9 +192,9 @@ func TestTheDetailOfDemandIsWhatLimitsTheEngine(t *testing.T) {
 	}
 }
 
-// What is learned later waits for the hold, one reading of each window, and no more than
-// twice the hold of them.
-func TestHealthyReadingsWaitForTheHoldBeforeTheyAreLearned(t *testing.T) {
+// What is learned waits for the hold, one reading of each window, so that the first readings
+// of a harm or of a change are known for what they are before they are learned.
+func TestReadingsWaitForTheHoldBeforeTheyAreLearned(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
 	e := &engine{baseline: learned(10)}
@@ -202,35 +202,30 @@ func TestHealthyReadingsWaitForTheHoldBeforeTheyAreLearned(t *testing.T) {
 	for n := range 20 {
 		r := healthyReading(began + int64(n)*scrape)
 		e.learn(c, s, &r, &symptoms{}, Healthy)
-		// The first reading is learned with the ninth scrape after it, when it is more than
-		// two windows old, and another one with each fourth from then on.
+		// The first reading is learned with the eighth scrape after it, when it is two windows
+		// old, and another one with each fourth from then on.
 		learnedNow := 0
-		if n > 8 {
-			learnedNow = (n-9)/4 + 1
+		if n >= 8 {
+			learnedNow = (n-8)/4 + 1
 		}
 		assert.Equal(t, 10+learnedNow, e.baseline.Windows, "scrape %d", n)
 		assert.Len(t, e.unlearned, n/4+1-learnedNow, "scrape %d", n)
 	}
-	// Readings that look like harm are neither learned nor do they grow without a bound.
-	was := e.baseline.Windows
+	// However long harm lasts, no more readings wait than for the hold.
 	for n := range 80 {
 		r := healthyReading(began + int64(20+n)*scrape)
-		e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
-		assert.LessOrEqual(t, len(e.unlearned), 4)
+		e.learn(c, s, &r, &symptoms{firstToken: true, suspect: true}, Degraded)
+		assert.LessOrEqual(t, len(e.unlearned), 3)
 	}
-	assert.Len(t, e.unlearned, 4)
-	assert.Equal(t, began+99*scrape-99%4*scrape, e.unlearned[3].At, "the newest stay")
-	assert.Equal(t, was, e.baseline.Windows)
-	// With harm that is reported they are dropped.
-	e.reported.Severity = 2
+	// An engine that cannot be judged ends the wait: what it was before is not known to be
+	// healthy.
 	r := healthyReading(began + 100*scrape)
-	e.learn(c, s, &r, &symptoms{firstToken: true}, Degraded)
+	e.learn(c, s, &r, &symptoms{}, Stalled)
 	assert.Empty(t, e.unlearned)
 }
 
-// An engine that does not serve teaches nothing, and what looks like harm is not learned as
-// the first baseline.
-func TestOnlyAHealthyEngineIsLearned(t *testing.T) {
+// An engine that does not serve teaches nothing.
+func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 	t.Parallel()
 	for c := range NumConditions {
 		for _, windows := range []int{0, 10} {
@@ -240,16 +235,12 @@ func TestOnlyAHealthyEngineIsLearned(t *testing.T) {
 			}
 			r := healthyReading(int64(time.Hour))
 			e.learn(settings(2), &State{}, &r, &symptoms{}, c)
-			want := windows
-			if windows == 0 && c == Healthy {
-				want = 1
+			serves := c == Healthy || c == Degraded
+			if windows > 0 {
+				assert.Equal(t, windows, e.baseline.Windows, c)
+				assert.Equal(t, serves, len(e.unlearned) == 1, c)
+				continue
 			}
-			assert.Equal(t, want, e.baseline.Windows, c)
-			waits := 0
-			if windows > 0 && (c == Healthy || c == Degraded) {
-				waits = 1
-			}
-			assert.Len(t, e.unlearned, waits, c)
 		}
 	}
 }
@@ -267,20 +258,27 @@ func TestAnEngineIsFoundAgainByItsAttributes(t *testing.T) {
 	assert.Equal(t, int64(100), s.first(engine("3"), 100))
 }
 
-// An engine that could be read has no time since which it could not.
-func TestARestoredEngineIsUnreachableSinceItWas(t *testing.T) {
+// The contact with a server goes on after a restart of the collector, from the first of the
+// scrapes that failed.
+func TestTheContactWithARestoredServerGoesOn(t *testing.T) {
 	t.Parallel()
-	e := newEngineAt(100)
-	(&savedEngine{}).resume(e)
-	assert.Zero(t, e.rawSince)
-	assert.False(t, e.bad)
-	(&savedEngine{Since: 40, Unreachable: true}).resume(e)
-	assert.Equal(t, []int64{40, 40}, []int64{e.rawSince, e.badSince})
-	assert.True(t, e.bad && e.lost)
-	assert.Equal(t, Unreachable, e.raw)
+	for name, test := range map[string]struct {
+		saved []savedEngine
+		up    float64
+		want  bool
+	}{
+		"was well":                   {[]savedEngine{{}}, 0, false},
+		"failed once":                {[]savedEngine{{Since: 40}, {Since: 40}}, 0, true},
+		"was lost":                   {[]savedEngine{{}, {Unreachable: true}}, 0, true},
+		"has come back":              {[]savedEngine{{Since: 40, Unreachable: true}}, 1, false},
+		"failed after now, by clock": {[]savedEngine{{Since: 400 * int64(time.Second)}}, 0, false},
+	} {
+		s := &server{read: true, restored: test.saved}
+		s.contact.resume(test.saved)
+		s.count(settings(2), test.up, 100*int64(time.Second))
+		assert.Equal(t, test.want, s.certain(Unreachable), name)
+	}
 }
-
-func newEngineAt(at int64) *engine { return &engine{at: at, baseline: learn.NewBaseline()} }
 
 // The server as a whole is not one of its engines, wherever it stands in the list.
 func TestAServerIsNoneOfItsEngines(t *testing.T) {
@@ -352,7 +350,7 @@ func TestOnlyRefusalsFromTheBeginningAreCertain(t *testing.T) {
 	}{
 		{Unreachable, false, 3, true},
 		{Unreachable, false, 2, false},
-		{Unreachable, true, 3, false},
+		{Unreachable, true, 3, false}, // One that was read has rules of its own.
 		{Starting, false, 3, false},
 		{Failing, true, 9, false},
 	} {

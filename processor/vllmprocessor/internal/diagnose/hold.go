@@ -6,13 +6,16 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// reuseFell is the detail of prompts that are computed more and are not longer.
-const reuseFell = "reuse_fell"
+// sinceVersion is the detail of steps that are slower since another version runs.
+const sinceVersion = "since_version"
 
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
 	if raw != e.raw || e.rawSince == 0 {
 		e.raw, e.rawSince = raw, at
+	}
+	if raw == Degraded {
+		e.evident = e.decided(raw, found) && !found.errors && !found.dropped
 	}
 	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
 		// An engine that has requests and does not move may have stalled: it is not
@@ -27,12 +30,13 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	span := settings.HoldTime()
 	switch {
 	case !e.memory.any():
-		// Also in the first report harm has to last for the hold.
-		if e.reported.Condition = raw; bad && raw != Stalled && !s.server.certain(raw) && !(raw == Unreachable && e.lost) {
+		// Also in the first report errors and dropped requests have to last for the hold.
+		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
-	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw),
+	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
+		e.reported.Condition == Unreachable && s.server.read && raw != Unknown,
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw
 	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
@@ -44,11 +48,16 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	switch {
 	case still(before.Condition) && !still(e.reported.Condition):
 		e.resumed = at
+		if e.last.waitingNow > 1 {
+			// The requests of the meantime are late already: that needs no more evidence.
+			e.harms[lateFirst] = evidence{score: enoughEvidence, on: true}
+		}
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}
-	if e.reported.Condition == Degraded || e.reported.Condition == Failing {
+	if e.reported.harmed() {
 		e.causes(settings, &before, found)
+		e.memory.share(&e.shares)
 	} else {
 		e.reported.Explained, e.reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
 	}
@@ -63,16 +72,28 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if e.reported.Notices != ([NumCauses]bool{}) {
 		e.reported.Severity = max(e.reported.Severity, 1)
 	}
-	if !e.memory.any() || !e.reported.same(&before) || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
+	changed, primary := e.refine(raw, at, span)
+	same := e.reported.same(&before)
+	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
 		first := !e.memory.any()
 		e.memory.add(e)
 		if first {
 			before = e.follows
 		}
 		if !first || e.reported.Severity > 0 || before.Severity >= 2 {
-			s.transitions = append(s.transitions, e.transition(s, before, found))
+			t := e.transition(s, before, found)
+			t.Refined = primary && same
+			s.transitions = append(s.transitions, t)
 		}
 	}
+}
+
+// decided reports whether the evidence of latencies has decided that an engine is degraded,
+// or is not any more: it needs no hold. Errors and dropped requests have the hold in both
+// directions.
+func (e *engine) decided(raw Condition, found *symptoms) bool {
+	return raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
+		raw == Healthy && e.reported.Condition == Degraded && e.evident && !found.suspect
 }
 
 // still reports whether an engine does no work in a condition. An unreachable engine may
@@ -86,11 +107,17 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Failure = s.server.failure
 	default:
 	}
+	if e.reported.harmed() {
+		t.Shares = e.shares
+	}
 	for s := range signal.Count {
 		t.Usual[s] = e.baseline.Usual(s)
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
+	}
+	if t.Details[SlowSteps] == sinceVersion {
+		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}
 	return t
 }
@@ -113,8 +140,8 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 	case !e.reported.Explained, e.shares[largest] > overtakes*e.shares[e.reported.Primary]:
 		e.reported.Primary, e.reported.Explained = largest, true
 	}
-	// When harm is first reported, it and its causes have lasted for the hold.
-	first := before.Condition != Degraded && before.Condition != Failing
+	// When harm is first reported, there is enough evidence of it and of its causes.
+	first := !before.harmed()
 	for c := range NumCauses {
 		least := contributes
 		if e.reported.Contributing[c] {
@@ -166,40 +193,4 @@ func (e *engine) notices() {
 		}
 	}
 	e.reported.Notices[WorkloadShift] = grown >= 1 || (e.reported.Notices[WorkloadShift] && grown >= StillHarm)
-}
-
-// detail is the detail of a cause; empty where it has none.
-func (e *engine) detail(c Cause) string {
-	if e.described != nil {
-		return e.described[c]
-	}
-	r, b := &e.last, e.baseline
-	switch c {
-	case DemandExceedsCapacity:
-		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
-		switch {
-		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
-			return "kv"
-		case queued >= 1 && b.Step.N > 0 && b.PromptShare(&r.Window) > 0.5:
-			return "tokens"
-		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
-			return "seqs"
-		}
-		return "unknown"
-	case PrefillHeavy:
-		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
-		switch {
-		case prompt >= quiet && prompt >= computed-prompt:
-			return "prompts_grew"
-		case computed-prompt >= quiet:
-			return reuseFell
-		}
-		return ""
-	case DecodeLoad:
-		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
-			return "longer_outputs"
-		}
-		return "more_sequences"
-	}
-	return ""
 }

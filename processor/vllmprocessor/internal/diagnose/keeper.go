@@ -33,6 +33,9 @@ func Age(data []byte) (at int64, sound bool) {
 	if saved, sound := decodeServer(data); sound {
 		return saved.At, true
 	}
+	if _, newest, sound := learn.DecodeReferences(data); sound {
+		return newest, true
+	}
 	b, sound := learn.Decode(data)
 	if !sound {
 		return 0, false

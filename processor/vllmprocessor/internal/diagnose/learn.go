@@ -8,42 +8,111 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
-// learn adds a reading to the baseline where nothing is wrong. Readings that look harmed
-// for less than the hold are learned later, as usual variation.
+// learn adds a reading to the baseline. What harm or a change that is not certain yet shows is
+// left out: latencies while there is harm, and what the factor of a change is seen by.
+// Readings are learned hold windows later, so that the first ones of a change are left out, too;
+// the first windows of an engine at once.
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
-	switch {
-	case e.reported.Severity >= 2, found.beyond && raw == Healthy && e.baseline.Ready():
-		// In the second case an objective allows the latency. It is still not usual.
+	if raw != Healthy && raw != Degraded || !(r.elapsed > 0) {
 		e.unlearned = e.unlearned[:0]
+		return
+	}
+	e.accept(settings, r)
+	if e.reported.Severity >= 2 {
 		e.relearn(settings, s, r, found, raw)
-		return
-	case raw != Healthy && raw != Degraded:
-		return
-	case !e.baseline.Ready():
-		if raw == Healthy {
-			e.baseline.Learn(&r.Window, length)
-		}
-		return
+	} else {
+		e.next = nil
 	}
-	e.next = nil
+	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
-		e.unlearned = append(e.unlearned, *r)
+		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
+	} else if harmed {
+		e.unlearned[n-1].harmed = true
 	}
-	for len(e.unlearned) > 0 && raw == Healthy && r.At-e.unlearned[0].At > int64(settings.Hold)*int64(length) {
-		e.baseline.Learn(&e.unlearned[0].Window, length)
+	for f, by := range fromTheStart(r) {
+		if by > 0 {
+			e.brokenAt[f] = r.At
+		}
+	}
+	hold := int64(settings.Hold) * int64(length)
+	if !e.baseline.Ready() && !e.baseline.Began {
+		hold = 0
+	}
+	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
+		except := e.unsure()
+		broken := e.unusual(e.unlearned[0].At, int64(length))
+		for of := range signal.Count {
+			except[of] = except[of] || broken[of]
+		}
+		if harmed || e.unlearned[0].harmed {
+			for _, of := range latencies {
+				except[of] = true
+			}
+		}
+		e.baseline.Learn(&e.unlearned[0].Window, length, &except)
 		e.unlearned = slices.Delete(e.unlearned, 0, 1)
-	}
-	if most := 2 * settings.Hold; len(e.unlearned) > most {
-		e.unlearned = slices.Delete(e.unlearned, 0, len(e.unlearned)-most)
 	}
 }
 
+// accept makes work that has grown for as long as relearn_after the usual one: traffic that stays
+// is no fault, whether the engine is slower with it or not.
+func (e *engine) accept(settings *Settings, r *reading) {
+	for f := range longerOutputs + 1 {
+		switch {
+		case !e.changes[f].on:
+			e.grownSince[f] = 0
+		case e.grownSince[f] == 0:
+			e.grownSince[f] = r.At
+		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.FirstTokens >= learn.LeastFirstTokens:
+			e.baseline.Accept(&r.Window, wanders[f].of)
+			e.changes[f], e.grownSince[f] = change{}, 0
+		}
+	}
+}
+
+// unlearned is a reading that is not learned yet, and whether there was harm.
+type unlearned struct {
+	reading
+	harmed bool
+}
+
+// latencies are what is usual only without harm.
+var latencies = []signal.Signal{
+	signal.Running, signal.Waiting, signal.KVUtilization, signal.TimeToFirstToken, signal.InterTokenLatency, signal.QueueWait, signal.QueueTime,
+	signal.PrefillTime, signal.FirstTokenRate, signal.StepTime, signal.Preemptions, signal.ErrorRatio, signal.CorruptedRatio,
+	signal.FailedTransfers, signal.MissedRatio, signal.DroppedRatio, signal.GenerationRate,
+}
+
+// suspicious is the score from which on what may be a change is not learned.
+const suspicious = 2
+
+// unsure are the signals of factors that have changed, or may have.
+func (e *engine) unsure() (out signal.Set) {
+	for f := range numFactors {
+		if e.changes[f].score < suspicious || ablated(partLearningByFactor) {
+			continue
+		}
+		switch f {
+		case slowerSteps:
+			out[signal.StepFactor] = true
+		case slowerPrefills:
+			out[signal.PrefillFactor] = true
+		case fewerBlocks:
+			out[signal.KVPerToken], out[signal.KVPerComputed] = true, true
+		default:
+			out[wanders[f].of] = true
+		}
+	}
+	return out
+}
+
 // relearn makes a new level the baseline when it has been stable for long enough. Errors,
-// dropped requests, missed objectives and restarts never become usual. An engine that was
-// beyond the defaults from the start gets its baseline only here.
+// dropped requests, missed objectives, restarts and a queue that does not drain never become
+// usual. An engine that was beyond the defaults from the start gets its usual latencies only
+// here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" {
+	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
 		e.next = nil
 		return
 	}
@@ -54,12 +123,15 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	if e.next == nil || !stable(signal.TimeToFirstToken) || !stable(signal.InterTokenLatency) {
 		e.next, e.nextSince = learn.NewBaseline(), r.At
 	}
-	e.next.Learn(&r.Window, settings.Window)
+	e.next.Learn(&r.Window, settings.Window, &signal.Set{})
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}
 	before := e.reported
-	e.baseline, e.next = e.next, nil
+	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
+	// What was found against the baseline of before is no evidence against this one.
+	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
+	e.acceptPeers()
 	if before.Severity < 2 {
 		return
 	}

@@ -61,6 +61,9 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 					e.last.Signals[signal.OutputTokens] *= growth
 					e.last.Signals[signal.PromptTokens] /= growth
 					e.last.Computed *= prompt
+					if growth > 1 {
+						e.baseline.Earlier = "0.24.0"
+					}
 					for c := range NumCauses {
 						if details[c] == nil {
 							details[c] = map[string]bool{}
@@ -73,7 +76,7 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 	}
 	for c := range NumCauses {
 		described, _ := catalog.CauseByName(c.String())
-		known := map[string]bool{"": len(described.Details) == 0}
+		known := map[string]bool{"": len(described.Details) == 0 || c == SlowSteps} // Most slow steps are of no new version.
 		for _, detail := range described.Details {
 			known[detail.Name] = true
 		}

@@ -22,6 +22,8 @@ type reading struct {
 	// gaps is the number of intervals between outputs in the window, finished that of
 	// requests that ended.
 	gaps, finished float64
+	// severalSteps is true where one gap is that of the tokens of several steps.
+	severalSteps bool
 	// dropped is how many requests the server dropped in the window; NaN where it
 	// does not count them.
 	dropped float64
@@ -40,10 +42,13 @@ type reading struct {
 	doubtful bool
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
-	// objective is the worst of the objectives that are certainly missed.
-	objective missed
+	// worst is the objective that is missed most, relative to what its target allows.
+	worst missed
 	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
+	// leastWait is the least mean wait in seconds where requests wait and none got its first token
+	// in the window; else 0.
+	leastWait float64
 	// lacks is true where the server reports neither latency of tokens, so that there is
 	// nothing to judge.
 	lacks bool
@@ -56,6 +61,9 @@ type missed struct {
 	// share is the share of observations that are certainly beyond the threshold. allowed
 	// is the share that the target allows.
 	share, allowed float64
+	// seen is the number of observations, undecided the share of them in the bucket that the
+	// threshold splits.
+	seen, undecided float64
 }
 
 // transfersFail reports whether a share of the KV transfers fails that matters.
@@ -108,6 +116,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
 	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(collect.KVCacheUtilization)))
+	out.Capacity, _ = derive.Capacity(v)
 	s[signal.Waiting] = value(v.Average(collect.Waiting))
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
@@ -116,7 +125,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	gaps, step := moments(v, collect.InterTokenLatency)
 	finished, output := moments(v, collect.RequestGenerationTokens)
 	out.lacks = r.lacks(v)
-	out.FirstTokens, out.gaps = firstTokens, gaps
+	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[signal.FirstTokenRate] = rate
@@ -141,7 +150,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 	again := signal.OrZero(preempted) / v.Elapsed * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2)
 	// At most all prompts are computed. Then a step has at least the time that its load
 	// explains, so that it is not taken for slow where it is not.
-	out.Computed = s[signal.PromptTokens]*signal.Or(share, 1)*rate + signal.OrZero(again)
+	out.Computed = prompt*signal.Or(share, 1)/v.Elapsed + signal.OrZero(again)
 
 	s[signal.AcceptanceLength] = acceptance(v)
 	s[signal.InterTokenLatency] = step
@@ -149,6 +158,9 @@ func (r *reader) read(v *window.View, at int64) reading {
 		s[signal.InterTokenLatency] = step * gaps / tokens
 	}
 	s[signal.QueueWait] = capacity / rate
+	if firstTokens == 0 && capacity >= 1 {
+		out.leastWait = capacity * v.Elapsed // By Little's law, with less than one request in the window.
+	}
 	queued, queue := moments(v, collect.QueueTime)
 	prefilled, prefill := moments(v, collect.PrefillTime)
 	s[signal.PrefillTime] = prefill
@@ -189,7 +201,7 @@ func (r *reader) read(v *window.View, at int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.objective, out.mostMissed = r.settings.missed(v)
+		out.worst, out.mostMissed = r.settings.missed(v)
 		if out.mostMissed.name != "" {
 			s[signal.MissedRatio] = out.mostMissed.share
 		}

@@ -18,12 +18,16 @@ type Member struct {
 	Signals    signal.Values
 	// Details are those of the causes, where the engine is degraded or failing.
 	Details [NumCauses]string
+	// Model is the name of the served model, Blocks the number of KV blocks; 0 where it is not
+	// known.
+	Model  string
+	Blocks float64
+
+	engine *engine
 }
 
 // Harmed reports whether users of the engine are served worse than they should be.
-func (m *Member) Harmed() bool {
-	return m.Verdict.Condition == Degraded || m.Verdict.Condition == Failing
-}
+func (m *Member) Harmed() bool { return m.Verdict.harmed() }
 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {
@@ -32,7 +36,8 @@ func (s *State) Members() iter.Seq[Member] {
 			if e.number == ServerOnly {
 				continue
 			}
-			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals}
+			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
+			m.Model = (&collect.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)
@@ -57,7 +62,12 @@ func (s *State) Queues() []Queue { return s.queues }
 
 // Report holds and reports the diagnosis of something that was judged elsewhere: of a
 // pool.
-type Report struct{ engine }
+type Report struct {
+	engine
+	// judged are the details of all causes. They have a hold of their own: of two engines
+	// with different details, each may have the larger share at times.
+	judged details
+}
 
 // Judgement is what one evaluation alone shows.
 type Judgement struct {
@@ -72,14 +82,18 @@ type Judgement struct {
 
 // NewReport returns the report of a pool with a number and attributes.
 func NewReport(number int, attributes []collect.Attribute) *Report {
-	r := &Report{engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
+	r := &Report{engine: engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
 	r.described = new([NumCauses]string)
 	return r
 }
 
 // Observe takes a judgement and returns the changes that follow from it. There is no hold.
 func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
-	r.shares, *r.described, r.reported.Reference = j.Shares, j.Details, j.Reference
+	r.shares, r.reported.Reference = j.Shares, j.Reference
+	for c := range NumCauses {
+		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
+	}
+	*r.described = r.judged.reported
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})

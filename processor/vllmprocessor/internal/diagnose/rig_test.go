@@ -222,6 +222,17 @@ func (r *rig) engine(name string) *engine {
 	return nil
 }
 
+// misses is the objective that an engine misses in the newest window by the most, relative to
+// what its target allows; empty where it misses none.
+func (r *rig) misses(engine string) string {
+	r.t.Helper()
+	worst := r.engine(engine).last.worst
+	if worst.share <= worst.allowed {
+		return ""
+	}
+	return worst.name
+}
+
 // conditions are those that an engine was in, in their order, as the changes have them.
 func (r *rig) conditions(engine string) string {
 	var names []string

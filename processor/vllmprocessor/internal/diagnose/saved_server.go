@@ -30,8 +30,8 @@ type savedEngine struct {
 	Attributes []collect.Attribute `json:"attributes"`
 	// First is when it was seen first, in Unix nanoseconds.
 	First int64 `json:"first"`
-	// Unreachable is true where that was reported. Since is when the server became
-	// unreadable, in Unix nanoseconds; 0 where it could be read.
+	// Unreachable is true where that was reported. Since is the time of the first of the
+	// newest scrapes that all failed, in Unix nanoseconds; 0 where the newest succeeded.
 	Unreachable bool  `json:"unreachable,omitempty"`
 	Since       int64 `json:"since,omitempty"`
 }
@@ -46,12 +46,15 @@ func (s *server) first(attributes []collect.Attribute, now int64) int64 {
 	return now
 }
 
-// resume sets the state that an engine had before the restart.
-func (e *savedEngine) resume(to *engine) {
-	if e.Since > 0 {
-		to.raw, to.rawSince, to.bad, to.badSince = Unreachable, min(e.Since, to.at), true, min(e.Since, to.at)
+// resume continues the contact with a server as it was before the collector restarted.
+func (c *contact) resume(engines []savedEngine) {
+	for i := range engines {
+		e := &engines[i]
+		if e.Since > 0 {
+			c.recent = []outcome{{e.Since, true}}
+		}
+		c.lost = c.lost || e.Unreachable
 	}
-	to.lost, to.reported.Condition, to.reported.Because = e.Unreachable, Unknown, JustSeen
 }
 
 // Server returns the stored form of the server; nil where it was never read.
@@ -66,10 +69,7 @@ func (s *State) Server() []byte {
 		if e.number == ServerOnly {
 			continue
 		}
-		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.reported.Condition == Unreachable}
-		if e.raw == Unreachable {
-			one.Since = e.rawSince
-		}
+		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.reported.Condition == Unreachable, Since: s.server.contact.failingSince()}
 		for _, a := range e.attributes {
 			size += 2 * (len(a.Name) + len(a.Value) + 32)
 		}
@@ -114,5 +114,6 @@ func (s *server) begin(keeper Keeper) {
 	}
 	if saved, sound := decodeServer(keeper.BeginServer()); sound {
 		s.read, s.restored = true, saved.Engines
+		s.contact.resume(saved.Engines)
 	}
 }

@@ -27,14 +27,15 @@ func seen(attributes ...[]collect.Attribute) *State {
 func TestAServerSurvivesItsEncoding(t *testing.T) {
 	t.Parallel()
 	s := seen([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
-	s.engines[1].raw, s.engines[1].rawSince, s.engines[1].reported.Condition = Unreachable, int64(time.Minute), Unreachable
+	s.engines[1].reported.Condition = Unreachable
+	s.server.contact.recent = []outcome{{1, false}, {int64(time.Minute), true}, {2 * int64(time.Minute), true}}
 	at, sound := Age(s.Server())
 	assert.True(t, sound)
 	assert.Equal(t, int64(time.Hour), at)
 	saved, sound := decodeServer(s.Server())
 	require.True(t, sound)
 	assert.Equal(t, []savedEngine{
-		{Attributes: s.engines[0].attributes, First: 5},
+		{Attributes: s.engines[0].attributes, First: 5, Since: int64(time.Minute)},
 		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
 	}, saved.Engines)
 	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
@@ -75,10 +76,11 @@ func FuzzDecodeServer(f *testing.F) {
 		for i := range s.server.restored {
 			one := &s.server.restored[i]
 			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: learn.NewBaseline(), at: saved.At}
-			one.resume(e)
 			s.engines = append(s.engines, e)
 		}
+		s.server.contact.resume(saved.Engines)
 		s.server.restored = nil
+		s.server.count(settings(2), 0, saved.At)
 		s.reportUnreachable(settings(2), saved.At)
 		if len(s.engines) > 0 {
 			require.LessOrEqual(t, s.engines[0].first, saved.At)

@@ -24,6 +24,7 @@ type server struct {
 	// one, and others since then failed otherwise.
 	reason          Because
 	blocked, others int
+	contact         contact
 	// counted is the time of the newest counted scrape in Unix nanoseconds.
 	counted int64
 	// draining is true while the pod of the server is being deleted.
@@ -55,15 +56,22 @@ func (s *server) observe(v *window.View) {
 
 // count counts a scrape, of which up is 1 where it succeeded, else 0. A batch that is sent
 // again or in parts is one scrape.
-func (s *server) count(up float64, at int64) {
+func (s *server) count(settings *Settings, up float64, at int64) {
 	if !signal.Known(up) || at == s.counted {
 		return
 	}
 	s.counted = at
+	if up == 1 && s.restored != nil {
+		// The server came back while the collector was away.
+		s.contact = contact{}
+	}
+	if s.read = s.read || up == 1; s.read {
+		s.contact.observe(settings, up != 1, at)
+	}
 	reason := blocking[s.failure]
 	switch {
 	case up == 1:
-		s.read, s.failure = true, ""
+		s.failure = ""
 		s.reason, s.blocked, s.others = Judged, 0, 0
 	case reason != Judged:
 		s.reason, s.others = reason, 0
@@ -88,7 +96,7 @@ func (s *server) because() Because {
 // certain reports whether a condition is reported without the hold, because its own rule
 // has waited already.
 func (s *server) certain(c Condition) bool {
-	return c == Unreachable && !s.read && s.blocked >= blockedScrapes
+	return c == Unreachable && (s.contact.lost || !s.read && s.blocked >= blockedScrapes)
 }
 
 // unread returns the condition of a server without a known engine. age is the time since
@@ -112,8 +120,7 @@ func (s *State) restore(r *window.Resource) {
 	for i := range s.server.restored {
 		saved := &s.server.restored[i]
 		e := s.engine(r.Expect(saved.Attributes), r.Time())
-		e.at = r.Time()
-		saved.resume(e)
+		e.at, e.reported.Condition, e.reported.Because = r.Time(), Unknown, JustSeen
 	}
 	s.server.restored = nil
 }
@@ -134,6 +141,11 @@ func (s *State) reportUnreachable(settings *Settings, at int64) {
 		}
 		e.last.At, e.last.Signals = at, signal.Unknown()
 		e.last.runningNow, e.last.waitingNow, e.still = 0, 0, moving
+		if condition == Unreachable && s.server.read && !s.server.contact.lost && e.memory.any() {
+			// A failed scrape is no reading: what was reported, and for how long something
+			// else has shown, stays as it is.
+			continue
+		}
 		e.report(settings, s, condition, at, &symptoms{})
 	}
 }

@@ -13,15 +13,15 @@ func TestAScrapeIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := &server{begun: true, failure: "not_found"}
 	for range 5 {
-		s.count(0, 100)
-		s.count(math.NaN(), 200)
+		s.count(settings(2), 0, 100)
+		s.count(settings(2), math.NaN(), 200)
 	}
 	assert.Equal(t, 1, s.blocked)
 	assert.Equal(t, Unknown, s.unread(settings(2), 0))
-	s.count(0, 200)
-	s.count(0, 300)
+	s.count(settings(2), 0, 200)
+	s.count(settings(2), 0, 300)
 	assert.Equal(t, Unreachable, s.unread(settings(2), 0))
-	s.count(1, 400)
+	s.count(settings(2), 1, 400)
 	assert.True(t, s.read)
 	assert.Zero(t, s.blocked)
 }

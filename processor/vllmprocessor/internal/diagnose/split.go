@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -19,89 +18,27 @@ const (
 	failingTransfers = 0.02
 )
 
-// growths are the increases against the baseline, as logarithms: of the work that the
-// engine gets, and of what the same work costs. They are 0 within the usual variation.
-type growths struct {
-	arrivals, prompt, computed, output float64
-	// slow is how much longer steps take than their load explains, prefillSlow the same
-	// of prefills. wasted is the loss of speculative decoding. blocks is how much more of
-	// the KV cache the same tokens take.
-	slow, prefillSlow, wasted, blocks float64
-	// again is the work that is computed twice, forgotten the work that is computed
-	// because a smaller cache has lost its result.
-	again, forgotten float64
-	kvFull           bool
-}
-
-// beyond is the part of a growth above the usual variation from window to window.
-func beyond(growth, spread float64) float64 {
-	if !signal.Known(growth) {
-		return 0
-	}
-	return max(growth-max(quiet, spread), 0)
-}
-
-func newGrowths(r *reading, b *learn.Baseline) growths {
-	g := growths{
-		arrivals: beyond(b.Growth(&r.Window, signal.ArrivalRate), b.Spread(signal.ArrivalRate)),
-		prompt:   beyond(b.Growth(&r.Window, signal.PromptTokens), b.Spread(signal.PromptTokens)),
-		computed: beyond(b.Growth(&r.Window, signal.ComputedTokens), b.Spread(signal.ComputedTokens)),
-		output:   beyond(b.Growth(&r.Window, signal.OutputTokens), b.Spread(signal.OutputTokens)),
-		wasted:   beyond(-b.Growth(&r.Window, signal.AcceptanceLength), b.Spread(signal.AcceptanceLength)),
-		blocks:   min(beyond(b.Growth(&r.Window, signal.KVPerToken), max(b.Spread(signal.KVPerToken), 0.2)), beyond(b.Growth(&r.Window, signal.KVPerComputed), max(b.Spread(signal.KVPerComputed), 0.2))),
-		kvFull:   r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting,
-	}
-	if own := r.Signals[signal.ComputedTokens] * r.Signals[signal.FirstTokenRate]; own > 0 {
-		g.again = math.Log(max(r.Computed/own, 1))
-	}
-	g.slow = beyond(math.Log(r.Signals[signal.StepFactor]), b.Step.Doubt(r.Signals[signal.StepTime]/r.Signals[signal.StepFactor]))
-	g.prefillSlow = beyond(math.Log(r.Signals[signal.PrefillFactor]), b.Prefill.Doubt(r.Signals[signal.PrefillTime]/r.Signals[signal.PrefillFactor]))
-	if g.blocks > fewerBlocks {
-		// A smaller cache loses prefixes sooner that could be found again.
-		g.forgotten = max(g.computed-g.prompt, 0)
-		g.computed -= g.forgotten
-		g.kvFull = g.kvFull || r.Signals[signal.Waiting] > 0
-	}
-	return g
-}
-
-// enough is the growth that explains a queue by itself. A smaller one explains a part of
-// it: a server that is a little slower has no long queue.
-const enough = 0.3
-
-// fewerBlocks is the growth of the KV cache per token that proves that the cache holds
-// fewer tokens.
-const fewerBlocks = 0.4
-
-// explained turns growths into shares. Small growths leave a part unexplained.
-func explained(s Shares) Shares {
-	total := 0.0
-	for _, growth := range s {
-		total += growth
-	}
-	return s.Scale(1 / max(total, enough))
-}
-
-// split returns how much of the harm each cause explains. First the excess is divided into
-// front end, queue, prefill and decode, then each part among the growths that it depends
-// on. The remainder to 1 has no present cause: an earlier queue is still worked off.
+// split returns how much of the harm each cause explains, of the first token and of the
+// time between tokens: its part of the cost of what has changed, as from effects. The
+// remainder to 1 has no known cause.
 //
 // all is the weight of the harm by latency, see weight.
-func split(r *reading, b *learn.Baseline, found *symptoms) (shares Shares, all float64) {
-	if !b.Ready() {
+func split(r *reading, found *symptoms) (shares Shares, all float64) {
+	if !found.firstToken && !found.tokenGap {
+		return shares, 0
+	}
+	x := &found.effects
+	if !(x.gap > 0 || x.first > 0) && found.reference == Defaults {
 		return withoutBaseline(r, found), 1
 	}
-	g := newGrowths(r, b)
 	var total Shares
 	if found.firstToken {
-		excess := max(r.Signals[signal.TimeToFirstToken], signal.OrZero(r.Signals[signal.QueueWait])) - b.Usual(signal.TimeToFirstToken)
-		w := weight(excess, harm(b, signal.TimeToFirstToken, harmFirstToken, false))
-		total, all = total.Plus(firstTokenShares(r, b, &g).Scale(w)), all+w
+		w := weight(x.first, max(x.usualFirst*(harmRatio-1), harmFirstToken))
+		total, all = total.Plus(x.firstShares.Scale(w)), all+w
 	}
 	if found.tokenGap {
-		excess := r.Signals[signal.InterTokenLatency] - b.Usual(signal.InterTokenLatency)
-		w := weight(excess, harm(b, signal.InterTokenLatency, harmTokenGap, false))
-		total, all = total.Plus(decodeShares(r, b, &g).Scale(w)), all+w
+		w := weight(x.gap, max(x.usualGap*(harmRatio-1), harmTokenGap))
+		total, all = total.Plus(x.gapShares.Scale(w)), all+w
 	}
 	if all == 0 {
 		return total, 0
@@ -118,153 +55,34 @@ func weight(excess, harm float64) float64 {
 	return math.Log1p(excess / harm)
 }
 
-// firstTokenShares splits the excess of the time to the first token.
-func firstTokenShares(r *reading, b *learn.Baseline, g *growths) Shares {
-	part := func(s signal.Signal) float64 {
-		excess := r.Signals[s] - b.Usual(s)
-		if !(excess > 0) {
-			return 0
-		}
-		return excess
-	}
-	var total Shares
-	total[FrontendBound] = part(signal.FrontEnd)
-	queue, prefill := max(part(signal.QueueWait), part(signal.QueueTime)), part(signal.PrefillTime)
-	total = total.Plus(queueShares(r, b, g).Scale(queue))
-	deferred := max(signal.OrZero(r.Signals[signal.Deferred]/r.Signals[signal.FirstTokenRate])-signal.OrZero(b.Usual(signal.Deferred)/b.Usual(signal.FirstTokenRate)), 0)
-	total[AdmissionDeferred] += deferred
-	total = total.Plus(prefillShares(r, b, g).Scale(prefill))
-	all := total[FrontendBound] + queue + deferred + prefill
-	if all <= 0 {
-		return Shares{}
-	}
-	return failedTransfers(r, total).Scale(1 / all)
-}
-
-// failedTransfers attributes to failed transfers what they explain: prompts that are
-// computed here because their KV did not arrive, and the wait for it.
-func failedTransfers(r *reading, s Shares) Shares {
-	if !r.transfersFail() {
-		return s
-	}
-	s[KVTransferFailing] += s[AdmissionDeferred] + s[PrefillHeavy]
-	s[AdmissionDeferred], s[PrefillHeavy] = 0, 0
-	return s
-}
-
-// workload divides a part that depends on the rate of tokens among the growths.
-func (g *growths) workload(s *Shares, by, arrivals, computed, output float64) {
-	total := arrivals + computed + output
-	if total <= 0 {
-		return
-	}
-	s[DecodeLoad] += by * output / total
-	s[PrefillHeavy] += by * computed / total
-	s[DemandExceedsCapacity] += by * arrivals / total
-}
-
-// decodeShares splits the excess of the time between tokens. In logarithms it is the sum
-// of three: the loss of speculative decoding, slower steps at the same load, and the load.
-func decodeShares(r *reading, b *learn.Baseline, g *growths) Shares {
-	var total Shares
-	total[SpeculationWasteful] = g.wasted
-	total[SlowSteps] = g.slow
-	sequences, tokens, prompt := r.StepLoad()
-	expected := b.Step.Expect(sequences, tokens, prompt)
-	load := math.Log(expected) - math.Log(b.Step.Mean())
-	if load > quiet {
-		var because Shares
-		g.workload(&because, b.Step.More(0, sequences), g.arrivals, 0, g.output)
-		g.workload(&because, b.Step.More(1, tokens), g.arrivals, promptPart(r)*g.prompt, g.output)
-		g.prefills(&because, b.Step.More(2, prompt))
-		total = total.Plus(because.whole().Scale(load))
-	}
-	return failedTransfers(r, total).whole()
-}
-
-// promptPart is the share of the prompt in the KV blocks of a request.
-func promptPart(r *reading) float64 {
-	prompt, output := r.Signals[signal.PromptTokens], signal.OrZero(r.Signals[signal.OutputTokens])
-	return signal.OrZero(prompt / (prompt + output/2))
-}
-
-// prefills divides a part that depends on the prompt tokens computed per second. Work that
-// is computed again is attributed to what fills the KV cache.
-func (g *growths) prefills(s *Shares, by float64) {
-	total := g.arrivals + g.computed + g.again + g.forgotten
-	if total <= 0 {
-		return
-	}
-	s[DemandExceedsCapacity] += by * g.arrivals / total
-	s[PrefillHeavy] += by * g.computed / total
-	s[KVPressure] += by * g.forgotten / total
-	*s = s.Plus(g.filled().Scale(by * g.again / total))
-}
-
-// filled is what fills the KV cache: more requests, longer ones, requests that stay longer
-// because steps are slow, or a smaller cache.
-func (g *growths) filled() Shares {
-	var s Shares
-	s[DemandExceedsCapacity] = g.arrivals
-	s[DecodeLoad] = 2 * g.output
-	s[PrefillHeavy] = max(g.prompt, g.computed)
-	s[SlowSteps] = g.slow
-	s[SpeculationWasteful] = g.wasted
-	s[KVPressure] = g.blocks
-	return explained(s)
-}
-
-// prefillShares splits the excess of the time of prefills.
-func prefillShares(r *reading, b *learn.Baseline, g *growths) Shares {
-	var total Shares
-	total[SlowSteps] = g.prefillSlow
-	own, others := r.PrefillLoad()
-	expected := b.Prefill.Expect(own, others)
-	load := math.Log(expected) - math.Log(b.Prefill.Mean())
-	if load > quiet {
-		var because Shares
-		by := b.Prefill.More(0, own) / (g.computed + g.forgotten)
-		if signal.Known(by) {
-			because[PrefillHeavy], because[KVPressure] = by*g.computed, by*g.forgotten
-		}
-		g.prefills(&because, b.Prefill.More(1, others))
-		total = total.Plus(because.whole().Scale(load))
-	}
-	return total.whole()
-}
-
-// queueShares is why requests queue.
-func queueShares(r *reading, b *learn.Baseline, g *growths) Shares {
-	if g.kvFull {
-		return g.filled()
-	}
-	var s Shares
-	// The composition of a step decides whether prompts or sequences count.
-	prefill := b.PromptShare(&r.Window)
-	s[DemandExceedsCapacity] = g.arrivals
-	s[PrefillHeavy] = g.computed * prefill
-	s[DecodeLoad] = g.output * (1 - prefill)
-	s[SlowSteps] = max(g.slow, g.prefillSlow)
-	s[SpeculationWasteful] = g.wasted
-	return explained(s)
-}
-
-// withoutBaseline splits the time to the first token by where it passes, which needs
+// withoutBaseline splits latencies beyond the documented limits by where they pass, which needs
 // nothing to compare with.
 func withoutBaseline(r *reading, found *symptoms) Shares {
 	var s Shares
-	if !found.firstToken {
+	all := 0.0
+	if gap := r.Signals[signal.InterTokenLatency]; found.tokenGap && gap > defaultTokenGap {
+		w := weight(gap-defaultTokenGap, defaultTokenGap)
+		all += w
+		if broken(r) > 1 {
+			s[SlowSteps] += w
+		} else {
+			s[PrefillHeavy] += w * promptPart(r)
+		}
+	}
+	if first := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), r.leastWait); found.firstToken && first > defaultFirstToken {
+		w := weight(first-defaultFirstToken, defaultFirstToken)
+		all += w
+		queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]), r.leastWait)
+		deferred := signal.OrZero(r.Signals[signal.Deferred] / r.Signals[signal.FirstTokenRate])
+		front := signal.OrZero(r.Signals[signal.FrontEnd])
+		whole := max(first, queue+deferred+front)
+		s[DemandExceedsCapacity] += w * queue / whole
+		s[AdmissionDeferred] += w * deferred / whole
+		s[FrontendBound] += w * front / whole
+		s[PrefillHeavy] += w * max(whole-queue-deferred-front, 0) / whole * promptPart(r)
+	}
+	if all == 0 {
 		return s
 	}
-	queue := max(signal.OrZero(r.Signals[signal.QueueWait]), signal.OrZero(r.Signals[signal.QueueTime]))
-	deferred := signal.OrZero(r.Signals[signal.Deferred] / r.Signals[signal.FirstTokenRate])
-	front := signal.OrZero(r.Signals[signal.FrontEnd])
-	whole := max(signal.OrZero(r.Signals[signal.TimeToFirstToken]), queue+deferred+front)
-	if whole <= 0 {
-		return s
-	}
-	s[DemandExceedsCapacity] = queue / whole
-	s[AdmissionDeferred] = deferred / whole
-	s[FrontendBound] = front / whole
-	return s
+	return s.Scale(1 / all)
 }

@@ -16,10 +16,11 @@ import (
 type Settings struct {
 	// Window is the time that a reading is over.
 	Window time.Duration
-	// Hold is for how many windows a state has to last before it is reported.
+	// Hold is the least number of windows until harm is reported, see evidence. What has no
+	// evidence of its own, as errors, has to last for as many.
 	Hold int
-	// RelearnAfter is how long a level beyond the baseline has to be stable until it
-	// becomes the baseline.
+	// RelearnAfter is how long a level beyond the baseline has to be stable, or work has to
+	// have grown, until it is what is usual.
 	RelearnAfter time.Duration
 	// StartTimeout is for how long a server that has never answered is starting.
 	StartTimeout time.Duration
@@ -76,6 +77,9 @@ func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
+// harmed reports whether users are served worse than they should be.
+func (v *Verdict) harmed() bool { return v.Condition == Degraded || v.Condition == Failing }
+
 // notReported is the verdict before the first report.
 var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
@@ -94,18 +98,41 @@ type engine struct {
 	next      *learn.Baseline
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
-	unlearned []reading
-	progress  progress
-	still     standstill
-	restarts  restarts
-	last      reading
+	unlearned []unlearned
+	// changes are the factors that have changed, harms the evidence of harm.
+	changes [numFactors]change
+	harms   [numHarms]evidence
+	// brokenAt is when a factor was late beyond the documented limits last; 0 for never.
+	brokenAt [numFactors]int64
+	// grownSince is since when the work has grown, by factor; 0 where it has not.
+	grownSince [longerOutputs + 1]int64
+	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the
+	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
+	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.
+	peers           *Peers
+	model           *learn.Model
+	slowerThanPeers [2]change
+	ratio, blocks   float64
+	// instead is the median sibling while it shows more than the own baseline; else nil.
+	instead *learn.Model
+	// slowed is the logarithm by how much longer its steps take for the same work.
+	slowed   float64
+	backlog  backlog
+	without  backlogs
+	swings   swings
+	progress progress
+	still    standstill
+	restarts restarts
+	last     reading
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
 	// true where it is harm; badSince is when bad changed last.
 	raw Condition
 	// since is, for each cause, since when its contribution differs from the reported one;
 	// 0 where it does not.
-	since              [NumCauses]int64
-	bad                bool
+	since [NumCauses]int64
+	bad   bool
+	// evident is true where the evidence of latencies alone was the last harm.
+	evident            bool
 	rawSince, badSince int64
 	// resumed is when it began to work again after a standstill.
 	resumed int64
@@ -113,6 +140,7 @@ type engine struct {
 	shares   Shares
 	sharesAt int64
 	reported Verdict
+	details  details
 	memory   reportedSeries
 	// waits is true where the newest batch has nothing of the engine, or only a part of
 	// it, so far.
@@ -120,8 +148,6 @@ type engine struct {
 	// follows is the verdict before its first report: that of the server, where it was
 	// reported before any engine was known.
 	follows Verdict
-	// lost is true where it had been reported as unreachable before the collector restarted.
-	lost bool
 	// listed is true while the newest batch has the engine, or may still have it.
 	listed bool
 }
@@ -132,14 +158,22 @@ type Transition struct {
 	At         int64
 	Attributes []collect.Attribute
 	From, To   Verdict
-	// Details are by cause; empty where a cause has none.
+	// Details are by cause; empty where a cause has none. Refined is true where the detail of
+	// the primary cause has changed, and it is the same cause of the same condition.
 	Details [NumCauses]string
+	Refined bool
+	// Shares are those of the reported harm; 0 without any.
+	Shares Shares
 	// Signals are those of the reading, Usual those of the baseline.
 	Signals, Usual signal.Values
 	// Failure is the outcome of the last scrape, where it failed; empty where unknown.
 	Failure string
 	// Missed is the share of observations beyond the threshold of To.Objective.
 	Missed float64
+	// Slower is by what share steps take longer for the same work since the version Earlier was
+	// replaced by Version, where the detail of slow_steps is sinceVersion.
+	Slower           float64
+	Earlier, Version string
 	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
 }
@@ -218,7 +252,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		s.reader.front = front{math.NaN(), math.NaN()}
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
-	s.server.count(up, r.Time())
+	s.server.count(settings, up, r.Time())
 	for _, e := range s.engines {
 		e.listed, e.waits = false, false
 	}
@@ -313,6 +347,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.at = at
 	s.upgraded(e)
 	r := s.reader.read(v, at)
+	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
 	e.still = e.progress.judge(&r)
@@ -320,9 +355,17 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	r.doubtful = e.still == deserted || r.freezes && e.standing(&r) && e.still != stuck
 	r.doubt(e.still)
 	e.restarts.observe(settings, &r)
-	found := newSymptoms(&r, e.baseline, settings.measured(v.Group().Value("model_name")), e.reported.Severity >= 2)
+	windows := 0.0
+	if e.last.At > 0 && r.elapsed > 0 {
+		windows = min(float64(at-e.last.At)/float64(settings.Window), 1)
+	}
+	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
 	raw := e.judge(settings, &r, &found)
+	if s.server.contact.lost {
+		// It answers now and then.
+		raw = Unreachable
+	}
 	if s.server.draining {
 		raw = Draining
 	}

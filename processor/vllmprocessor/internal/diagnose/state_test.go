@@ -38,7 +38,7 @@ func learned(windows int) *learn.Baseline {
 	b := learn.NewBaseline()
 	for n := range max(windows, 5) {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
-		b.Learn(&r.Window, time.Minute)
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
 	}
 	return b
 }
@@ -213,7 +213,7 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 	again := s.beginBaseline(nil, int64(time.Hour))
 	require.Equal(t, 20, again.Windows)
 	r := healthyReading(int64(time.Hour + time.Minute))
-	again.Learn(&r.Window, time.Minute)
+	again.Learn(&r.Window, time.Minute, &signal.Set{})
 	assert.Equal(t, 21, again.Windows)
 }
 

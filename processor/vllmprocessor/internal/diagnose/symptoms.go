@@ -1,11 +1,9 @@
 package diagnose
 
 import (
-	"math"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -27,32 +25,24 @@ const (
 // String is the reference as the log has it.
 func (r Reference) String() string { return [...]string{"defaults", "baseline", "objective"}[r] }
 
-// Objective is an objective for a latency, see the processor's configuration.
-type Objective struct {
-	Name  string
-	Input collect.Input
-	// Threshold is in seconds. Target is the share that should be within it.
-	Threshold, Target float64
-	// Matches reports whether the objective is for a model.
-	Matches func(model string) bool
-}
-
 const (
-	// A latency is harmful from harmRatio times the usual one and the least difference
-	// on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the error
-	// that a mean over a window can have.
+	// What changed factors cost is harm from harmRatio times the usual latency and the least
+	// difference on: 30 %, and 100 ms of the first token or 5 ms of each further one, less the
+	// error that a mean over a window can have.
 	harmRatio      = 1.28
 	harmFirstToken = 0.09
 	harmTokenGap   = 0.0045
-	// StillHarm is the part of a threshold below which something that was harmful no longer
-	// is: without it a value near the threshold would change the report again and again.
-	StillHarm          = 0.75
-	deviations         = 4
-	defaultFirstToken  = 2.0
-	defaultTokenGap    = 0.1
-	leastObjectiveSeen = 20
-	// fewFirstTokens is how many requests can be judged by the defaults where they are
-	// too few to be compared with the baseline.
+	// StillHarm is the part of a threshold below which a primary cause, a shift of the work or a
+	// harmed pool no longer is one: without it a value near the threshold would change the report
+	// again and again.
+	StillHarm         = 0.75
+	deviations        = 4
+	defaultFirstToken = 2.0
+	defaultTokenGap   = 0.1
+	// leastSteps is how many gaps a window needs to be judged by its steps.
+	leastSteps = 20
+	// fewFirstTokens is how many requests a window needs to be judged by latency, unless some
+	// wait.
 	fewFirstTokens = 2
 
 	// harmfulErrors and failingErrors are shares of requests without a right answer.
@@ -62,7 +52,7 @@ const (
 	leastErrors   = 3
 )
 
-// symptoms are the harm that a reading shows.
+// symptoms are the harm that is certain enough to be reported.
 type symptoms struct {
 	reference Reference
 	// firstToken and tokenGap are true where that latency is too long, errors where too
@@ -72,153 +62,154 @@ type symptoms struct {
 	dropped bool
 	// objective is the missed objective, if any.
 	objective missed
-	// beyond is true where a latency is beyond the baseline, also where an objective
-	// allows that.
-	beyond bool
+	// suspect is true where the newest reading shows harm, certain or not.
+	suspect bool
+	// perhaps is true where what may have changed would be harm.
+	perhaps bool
+	effects effects
 }
 
 func (s *symptoms) any() bool {
 	return s.firstToken || s.tokenGap || s.errors || s.dropped || s.failing || s.objective.name != ""
 }
 
-// limit is the longest harmless latency by the baseline: the usual one plus the harm, and
-// at least the usual variation. already is true where harm is reported: then the limit is
-// lower, so that the harm ends clearly.
-func limit(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
-	return max(b.Usual(s)+harm(b, s, least, already), b.Usual(s)*math.Exp(deviations*b.Spread(s)))
-}
+// The kinds of harm that evidence is collected for.
+const (
+	lateFirst = iota
+	slowTokens
+	missedObjective
+	wrongAnswers
+	droppedRequests
 
-// harm is by how much a latency has to exceed the usual one to be harmful.
-func harm(b *learn.Baseline, s signal.Signal, least float64, already bool) float64 {
-	harm := max(b.Usual(s)*(harmRatio-1), least)
-	if already {
-		harm *= StillHarm
+	numHarms
+)
+
+// noise is the standard deviation of an effect. Effects are what changed factors and queues cost,
+// and vary far less than latencies do.
+const noise = 0.5
+
+// nearly is how far a change can be from being certain, in the score of its test, for its cost to
+// collect evidence: about the last window of a change of five deviations.
+const nearly = 4.0
+
+// observeFactors tests each factor for a change. It returns the growths that are certain, and those
+// that may be.
+func (e *engine) observeFactors(r *reading, few bool, windows float64, window int64) (c, perhaps growths) {
+	b := e.baseline
+	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), window)
+	if few && !(r.gaps >= leastSteps) {
+		return c, perhaps
 	}
-	return harm
-}
-
-// certain reports whether a delay that does not depend on the request mix already exceeds
-// the harm threshold: in the front end, in the queue of deferred requests or of a smaller
-// KV cache, after failed transfers, and in steps that are slower than their load explains.
-// These delays vary far less from window to window than the latencies, which depend on the
-// lengths of prompts.
-func certain(r *reading, b *learn.Baseline, already bool) (firstToken, tokenGap bool) {
-	g := newGrowths(r, b)
-	excess := func(s signal.Signal) float64 {
-		if usual := b.Usual(s); r.Signals[s] > usual*math.Exp(deviations*b.Spread(s)) {
-			return r.Signals[s] - usual
+	grown, deviations := newGrowths(r, b, swing)
+	if few {
+		// Steps need no new requests.
+		grown, deviations = grown.only(slowerSteps), deviations.only(slowerSteps)
+	}
+	for f := range numFactors {
+		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
+			e.changes[f] = change{}
 		}
-		return 0
+		e.changes[f].observe(deviations[f], windows, f.changedAt())
 	}
-	first := excess(signal.FrontEnd)
-	if deferred := excess(signal.Deferred); deferred >= 1 {
-		first += signal.OrZero(deferred / r.Signals[signal.FirstTokenRate])
+	e.observePeers(r, swing, windows, &grown, &deviations)
+	e.slowed = signal.OrZero(grown[slowerSteps])
+	c = e.changed(&grown, &deviations)
+	for f := range numFactors {
+		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-nearly {
+			perhaps[f] = grown[f]
+		}
 	}
-	prefill := signal.OrZero(r.Signals[signal.PrefillTime])
-	slow := prefill * (1 - math.Exp(-g.prefillSlow))
-	if r.transfersFail() {
-		slow = max(slow, prefill-b.Usual(signal.PrefillTime))
-	}
-	first += slow
-	if g.blocks > fewerBlocks {
-		first += max(signal.OrZero(r.Signals[signal.QueueTime]-b.Usual(signal.QueueTime)), 0)
-	}
-	gap := signal.OrZero(r.Signals[signal.InterTokenLatency]) * (1 - math.Exp(-g.slow-g.wasted))
-	return first > harm(b, signal.TimeToFirstToken, harmFirstToken, already), gap > harm(b, signal.InterTokenLatency, harmTokenGap, already)
+	return c, perhaps
 }
 
-// newSymptoms returns the symptoms of an engine. measured is true for latencies with an
-// objective, which wins over the baseline. already is true where harm is reported.
-func newSymptoms(r *reading, b *learn.Baseline, measured [collect.NumInputs]bool, already bool) (s symptoms) {
-	limitFirst, limitGap := defaultFirstToken, defaultTokenGap
-	if b.Ready() {
-		s.reference = Learned
-		// After an upgrade, what is usual may be known for one of them only.
-		limitFirst = signal.Or(limit(b, signal.TimeToFirstToken, harmFirstToken, already), limitFirst)
-		limitGap = signal.Or(limit(b, signal.InterTokenLatency, harmTokenGap, already), limitGap)
-	}
-	switch {
-	case r.FirstTokens >= learn.LeastFirstTokens || (already && r.FirstTokens > 0):
-		first, gap := r.Signals[signal.TimeToFirstToken] > limitFirst, r.Signals[signal.InterTokenLatency] > limitGap
-		if b.Ready() {
-			certainFirst, certainGap := certain(r, b, already)
-			first, gap = first || certainFirst, gap || certainGap
+// observeQueue follows the queue, and returns which part of it each growth explains. More requests
+// take longer and queue for a while, as they must: that is no harm before more arrive than are
+// served, so until then it leaves more arrivals out of all growths.
+func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
+	if !r.doubtful {
+		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
+		e.backlog.observe(r.At, waiting, int64(window))
+		by := capacity(r, e.baseline, c)
+		queuePerhaps := *perhaps
+		for f := range longerOutputs + 1 {
+			queuePerhaps[f] = c[f]
 		}
-		s.beyond = first || gap
-		s.firstToken = first && !measured[collect.TimeToFirstToken]
-		s.tokenGap = gap && !measured[collect.InterTokenLatency]
-	case r.FirstTokens >= fewFirstTokens:
-		// The mean of so few varies a lot, so only the defaults decide.
-		s.firstToken = r.Signals[signal.TimeToFirstToken] > max(limitFirst, defaultFirstToken) && !measured[collect.TimeToFirstToken]
-		s.tokenGap = r.Signals[signal.InterTokenLatency] > max(limitGap, defaultTokenGap) && !measured[collect.InterTokenLatency]
+		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
+		queues = e.without.shares(by)
 	}
-	// Requests that wait now have not had a first token yet.
-	if r.waitingNow > 1 && !r.doubtful && !measured[collect.TimeToFirstToken] && r.elapsed > 0 {
-		// The usual queue is in the usual time to the first token already.
-		wait := r.Signals[signal.QueueWait] - max(signal.OrZero(b.Usual(signal.QueueWait)), 0)
-		s.firstToken = s.firstToken || wait+signal.OrZero(b.Usual(signal.TimeToFirstToken)) > limitFirst || r.FirstTokens == 0
+	if !e.backlog.over {
+		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
 	}
-	s.objective = r.objective
-	lost := r.Signals[signal.MissedRatio] - b.Usual(signal.MissedRatio)
-	if s.objective.name == "" && b.Ready() && lost > harmfulErrors && b.Growth(&r.Window, signal.MissedRatio) > deviations*b.Spread(signal.MissedRatio) {
-		// Each objective is met, but fewer requests than usual meet one of them.
-		s.objective = r.mostMissed
+	return queues
+}
+
+// losses are effects on both latencies: what is certain, and what may be.
+type losses struct{ first, gap, mayFirst, mayGap float64 }
+
+// observeHarm collects the evidence of harm, and returns what is certain.
+func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
+	few := !(r.FirstTokens >= fewFirstTokens)
+	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
+	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
+	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
+	mayBe := newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
+	var x losses
+	x.first = effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
+	x.gap = effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
+	x.mayFirst = max(x.first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
+	x.mayGap = max(x.gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
+	s.reference = x.beyondDefaults(e.baseline, r)
+	if few && !(r.waitingNow > 1) {
+		x.first, x.mayFirst = 0, 0
+		if r.gaps < leastSteps {
+			x.gap, x.mayGap = 0, 0
+		}
 	}
-	if s.objective.name != "" {
-		s.reference = Objectives
-		s.firstToken = s.firstToken || s.objective.input != collect.InterTokenLatency && s.objective.input != collect.TimePerOutputToken &&
-			s.objective.input != collect.DecodeTime
-		s.tokenGap = s.tokenGap || s.objective.input != collect.TimeToFirstToken && s.objective.input != collect.QueueTime &&
-			s.objective.input != collect.PrefillTime
+	x.withoutFirstToken(e.baseline, r)
+	if r.elapsed == 0 {
+		x = losses{}
 	}
-	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
-	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
-	s.dropped = r.dropped > 0
-	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
+	s.perhaps = x.mayFirst > 1 || x.mayGap > 1
+	ends := settings.Hold
+	if s.reference == Defaults {
+		// Limits for any engine leave no doubt that the harm has ended.
+		ends = 1
+	}
+	model := v.Group().Value("model_name")
+	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured && !(r.leastWait > longest) {
+		e.harms[lateFirst] = evidence{} // The objective says what is harm.
+	} else {
+		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
+		s.suspect = s.suspect || x.first > 1
+	}
+	if _, measured := settings.longest(model, collect.InterTokenLatency); !measured {
+		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
+		s.suspect = s.suspect || x.gap > 1
+	}
+	if c[slowerSteps] > 0 && e.instead != nil {
+		s.reference = Learned // What is usual in its pool.
+	}
+	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
+	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
+	s.observeErrors(r)
 	return s
 }
 
-// missed returns the worst of the objectives that are certainly missed, relative to what
-// its target allows, and the objective that the most requests miss, whatever its target. A
-// request meets an objective for the time between tokens where its mean does.
-func (s *Settings) missed(v *window.View) (worst, most missed) {
-	var seen histogram.Histogram
-	for i := range s.Objectives {
-		o := &s.Objectives[i]
-		if !o.Matches(v.Group().Value("model_name")) {
-			continue
-		}
-		seen.Reset()
-		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
-			continue
-		}
-		good, undecided := seen.Within(o.Threshold)
-		one := missed{o.Name, o.Input, 1 - (good+undecided)/seen.Count, 1 - o.Target}
-		request := one
-		if o.Input == collect.InterTokenLatency {
-			seen.Reset()
-			if derive.Observations(v, &seen, collect.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
-				continue
-			}
-			good, undecided = seen.Within(o.Threshold)
-			request.share = 1 - (good+undecided)/seen.Count
-		}
-		if most.name == "" || request.share > most.share {
-			most = request
-		}
-		if one.share > one.allowed && one.share*worst.allowed >= worst.share*one.allowed {
-			worst = one
-		}
+// withoutFirstToken adds what is certain where requests wait and none gets its first token.
+func (x *losses) withoutFirstToken(b *learn.Baseline, r *reading) {
+	usual := b.Usual(signal.TimeToFirstToken)
+	if !b.Ready() || !signal.Known(usual) || !(r.leastWait > 0 && r.waitingNow > 1) || r.doubtful {
+		return
 	}
-	return worst, most
+	x.first = max(x.first, effect(r.leastWait-usual, usual, harmFirstToken))
+	x.mayFirst = max(x.mayFirst, x.first)
 }
 
-// measured is true for the latencies with an objective for a model.
-func (s *Settings) measured(model string) (inputs [collect.NumInputs]bool) {
-	for i := range s.Objectives {
-		if s.Objectives[i].Matches(model) {
-			inputs[s.Objectives[i].Input] = true
-		}
-	}
-	return inputs
+// observeErrors adds what is wrong without any latency.
+func (s *symptoms) observeErrors(r *reading) {
+	wrong := max(signal.OrZero(r.Signals[signal.ErrorRatio]), signal.OrZero(r.Signals[signal.CorruptedRatio]))
+	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
+	s.dropped = r.dropped > 0
+	s.suspect = s.suspect || s.errors || s.dropped
+	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 }

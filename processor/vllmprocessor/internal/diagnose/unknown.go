@@ -6,8 +6,8 @@ type Because uint8
 const (
 	// Judged means: it can be judged.
 	Judged Because = iota
-	// JustSeen means: there is nothing to compare with yet, or harm has not lasted for
-	// the hold yet.
+	// JustSeen means: there is no window yet, or requests fail and have not done so for the
+	// hold yet.
 	JustSeen
 	// NoLatencies means: the server reports neither the times to the first token nor
 	// those between tokens, by which harm is judged.
@@ -76,10 +76,12 @@ func (e *engine) because(s *State) Because {
 }
 
 // News reports whether an operator should read about the change. A change of contributing
-// causes alone is no news, nor is a new engine that turns out to be healthy.
+// causes alone is no news, nor is a new engine that turns out to be healthy. Another detail
+// of the primary cause is news: it decides what to do, and the line before says something
+// else.
 func (t *Transition) News() bool {
 	switch {
-	case t.Relearned:
+	case t.Relearned, t.Refined:
 		return true
 	case t.From.same(&t.To) && t.From.Notices == t.To.Notices:
 		return false

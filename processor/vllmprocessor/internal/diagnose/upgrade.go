@@ -56,7 +56,7 @@ func (s *State) upgraded(e *engine) {
 	if to == "" || from == to {
 		return
 	}
-	e.baseline.Version = to
+	e.baseline.Upgrade(to)
 	if from == "" || e.baseline.Windows == 0 {
 		return
 	}
@@ -65,6 +65,9 @@ func (s *State) upgraded(e *engine) {
 		return
 	}
 	e.baseline.Forget(changed)
+	if changed[signal.StepFactor] {
+		e.baseline.Earlier = "" // The two cannot be compared.
+	}
 	e.next, e.unlearned = nil, nil
 	s.upgrade.From, s.upgrade.To, s.upgrade.Signals = from, to, *changed
 	s.upgrade.Engines++

@@ -17,8 +17,8 @@ import (
 // same server then looks slower by that, and is not harmed.
 func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T) {
 	t.Parallel()
-	slower := serves("0")
-	slower.observed[collect.TimeToFirstToken] = [2]float64{15, 0.4}
+	slower := finishes("0")
+	slower.observed[collect.TimeToFirstToken], slower.observed[collect.E2ERequestLatency] = [2]float64{15, 0.4}, [2]float64{15, 2.5}
 	for name, test := range map[string]struct {
 		from, to string
 		forgets  bool
@@ -33,7 +33,7 @@ func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T
 	} {
 		r := newRig(t)
 		r.version = test.from
-		r.minutes(20, answers(1), serves("0"))
+		r.minutes(20, answers(1), finishes("0"))
 		require.InDelta(t, 0.1, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-6, name)
 		r.restart()
 		r.version = test.to
@@ -180,10 +180,10 @@ func TestAFitIsForgottenWithItsFactor(t *testing.T) {
 		b.Compare(&r.Window)
 		require.False(t, signal.Known(r.Signals[signal.StepFactor]), "after %d windows", n)
 		r.At += int64(time.Minute)
-		b.Learn(&r.Window, time.Minute)
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
 	}
 	r.At += int64(time.Minute)
-	b.Learn(&r.Window, time.Minute)
+	b.Learn(&r.Window, time.Minute, &signal.Set{})
 	b.Compare(&r.Window)
 	assert.True(t, signal.Known(r.Signals[signal.StepFactor]), "after five windows")
 }

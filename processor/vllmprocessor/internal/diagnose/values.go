@@ -9,13 +9,14 @@ import (
 )
 
 // rows are the metrics of an engine, or of a pool, which has no signals.
-type rows struct{ severity, condition, cause, signal, ratio *derive.Row }
+type rows struct{ severity, condition, cause, share, signal, ratio *derive.Row }
 
 func newRows(prefix string) *rows {
 	return &rows{
 		severity:  &derive.Row{Metric: prefix + "severity"},
 		condition: &derive.Row{Metric: prefix + "condition", Extra: []string{"condition"}},
 		cause:     &derive.Row{Metric: prefix + "cause", Extra: []string{"cause", "role", "detail"}},
+		share:     &derive.Row{Metric: prefix + "cause_share", Extra: []string{"cause"}},
 		signal:    &derive.Row{Metric: prefix + "signal", Extra: []string{"signal"}},
 		ratio:     &derive.Row{Metric: prefix + "signal_ratio", Extra: []string{"signal"}},
 	}
@@ -26,8 +27,8 @@ var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagno
 // Rows are all metrics of the diagnosis.
 func Rows() []*derive.Row {
 	return []*derive.Row{
-		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.signal, engineRows.ratio,
-		poolRows.severity, poolRows.condition, poolRows.cause,
+		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.share, engineRows.signal, engineRows.ratio,
+		poolRows.severity, poolRows.condition, poolRows.cause, poolRows.share,
 	}
 }
 
@@ -49,7 +50,12 @@ func (r Role) String() string { return [...]string{"primary", "contributing", "n
 type reportedSeries struct {
 	conditions []Condition
 	causes     []reportedCause
+	// shares are the causes that have ever had a share of the harm worth a series.
+	shares [NumCauses]bool
 }
+
+// leastShare is the least share of the harm that gives a cause a series: less reads as 0 %.
+const leastShare = 0.005
 
 type reportedCause struct {
 	cause  Cause
@@ -77,6 +83,14 @@ func (t *reportedSeries) add(e *engine) {
 		case e.reported.Notices[c]:
 			t.cause(c, Notice, e.detail(c))
 		}
+	}
+}
+
+// share adds the causes that have a share of the reported harm. There are no more series
+// than causes.
+func (t *reportedSeries) share(of *Shares) {
+	for c, share := range of {
+		t.shares[c] = t.shares[c] || share >= leastShare
 	}
 }
 
@@ -119,6 +133,14 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	}
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
+	}
+	harmed := e.reported.harmed()
+	for c, ever := range e.memory.shares {
+		if share := e.shares[c]; ever && harmed {
+			add(rows.share, derive.Extra{Cause(c).String()}, share)
+		} else if ever {
+			add(rows.share, derive.Extra{Cause(c).String()}, 0)
+		}
 	}
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values

@@ -58,6 +58,71 @@ func TestInactiveSeriesKeepReporting0(t *testing.T) {
 	assert.Equal(t, 1., got["severity"])
 }
 
+// Shares begin with the harm, follow it, and are 0 when it is over. A healthy engine has none,
+// and a cause that explains nothing has none either.
+func TestSharesAreReportedWhereThereIsOrWasHarm(t *testing.T) {
+	t.Parallel()
+	rows := map[*derive.Row]bool{engineRows.share: true}
+	r := newRig(t)
+	r.minutes(12, answers(1), serves("0"))
+	assert.Empty(t, r.values("0", rows))
+	wrong := serves("0")
+	wrong.counts[collect.Dropped] = 2
+	wrong.labelledCounts[collect.RequestSuccess]["error"] = 8
+	r.minutes(4, answers(1), wrong)
+	got := r.values("0", rows)
+	assert.Len(t, got, 2)
+	assert.InDelta(t, 1, got["cause_share requests_dropped"]+got["cause_share erroring"], 1e-9)
+	assert.InDelta(t, r.engine("0").shares[Erroring], got["cause_share erroring"], 1e-12)
+	assert.Positive(t, got["cause_share erroring"])
+	wrong.counts[collect.Dropped] = 0
+	r.minutes(10, answers(1), wrong)
+	got = r.values("0", rows)
+	assert.InDelta(t, 1, got["cause_share erroring"], 0.01, "nothing is dropped any more")
+	assert.InDelta(t, 0, got["cause_share requests_dropped"], 0.01)
+	well := serves("0")
+	well.counts[collect.Dropped] = 0
+	r.minutes(6, answers(1), well)
+	require.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.Equal(t, map[string]float64{"cause_share requests_dropped": 0, "cause_share erroring": 0}, r.values("0", rows))
+	assert.Empty(t, r.values("0", map[*derive.Row]bool{engineRows.ratio: true, engineRows.share: false})["cause_share erroring"])
+}
+
+// What does not explain half a percent is no series, and no cause has two.
+func TestOnlyWhatCanBeReadAsAShareHasASeries(t *testing.T) {
+	t.Parallel()
+	e := &engine{reported: Verdict{Condition: Degraded}}
+	e.shares = Shares{SlowSteps: 0.9, PrefillHeavy: 0.004, DecodeLoad: 0.006}
+	series := func() map[string]float64 {
+		all := map[string]float64{}
+		for _, v := range e.values(engineRows, map[*derive.Row]bool{engineRows.share: true}, nil) {
+			assert.NotContains(t, all, v.Extra[0])
+			all[v.Extra[0]] = v.Number
+		}
+		return all
+	}
+	e.memory.share(&e.shares)
+	assert.Equal(t, map[string]float64{"slow_steps": 0.9, "decode_load": 0.006}, series())
+	e.shares = Shares{SlowSteps: 0.001, PrefillHeavy: 0.7}
+	e.memory.share(&e.shares)
+	assert.Equal(t, map[string]float64{"slow_steps": 0.001, "decode_load": 0, "prefill_heavy": 0.7}, series())
+	e.reported.Condition = Unreachable
+	assert.Equal(t, map[string]float64{"slow_steps": 0, "decode_load": 0, "prefill_heavy": 0}, series())
+}
+
+// The causes after the primary one are named in the order of their shares.
+func TestTheNextCausesAreRanked(t *testing.T) {
+	t.Parallel()
+	change := Transition{To: Verdict{Condition: Degraded, Severity: 2, Explained: true, Primary: SlowSteps}}
+	change.Shares = Shares{DemandExceedsCapacity: 0.13, PrefillHeavy: 0.25, SlowSteps: 0.4, DecodeLoad: 0.11}
+	enabled := func(string) bool { return true }
+	assert.Contains(t, change.Words("", enabled).Sentence, "Also: prefill_heavy 25 %, demand_exceeds_capacity 13 %.")
+	change.To.Explained = false
+	assert.Contains(t, change.Words("", enabled).Sentence, "In part: slow_steps 40 %, prefill_heavy 25 %, demand_exceeds_capacity 13 %.")
+	change.Shares = Shares{}
+	assert.NotContains(t, change.Words("", enabled).Sentence, "%")
+}
+
 // Signals are reported where they are enabled and known, and their ratio where what is
 // usual is known.
 func TestSignalsAreReportedWhereTheyAreEnabled(t *testing.T) {
@@ -123,6 +188,7 @@ func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
 	for _, test := range []struct {
 		from, to  Verdict
 		relearned bool
+		refined   bool
 		want      bool
 	}{
 		{from: healthy, to: healthy},
@@ -140,8 +206,9 @@ func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
 		{from: unseen, to: farApart, want: true},
 		{from: farApart, to: healthy, want: true},
 		{from: healthy, to: healthy, relearned: true, want: true},
+		{from: slow, to: slow, refined: true, want: true},
 	} {
-		transition := Transition{From: test.from, To: test.to, Relearned: test.relearned}
+		transition := Transition{From: test.from, To: test.to, Relearned: test.relearned, Refined: test.refined}
 		assert.Equal(t, test.want, transition.News(), "%+v", test)
 	}
 }
@@ -190,7 +257,7 @@ func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 	first := r.engine("0").first
 	r.restartCollector(s)
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(5, answers(1), slow, serves("1"))
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	assert.Equal(t, Learned, r.verdict("0").Reference)
@@ -321,15 +388,20 @@ func TestAServerWithoutEnginesHasNoMembers(t *testing.T) {
 func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.minutes(12, answers(1), serves("0"))
-	slow := serves("0")
-	slow.counts[collect.PromptTokens] *= 3
+	r.minutes(12, answers(1), finishes("0"))
+	slow := finishes("0")
+	slow.counts[collect.PromptTokens] *= 5
+	slow.counts[collect.PrefixCacheQueries] *= 5
+	slow.counts[collect.PrefixCacheHits] *= 5
 	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
+	slow.observed[collect.PrefillTime] = [2]float64{15, 0.46}
+	slow.observed[collect.InferenceTime] = [2]float64{15, 2.46}
+	slow.observed[collect.E2ERequestLatency] = [2]float64{15, 2.6}
 	for _, step := range []struct {
 		scraped scraped
 		detail  string
-	}{{serves("0"), ""}, {slow, "prompts_grew"}} {
-		r.minutes(4, answers(1), step.scraped)
+	}{{finishes("0"), ""}, {slow, "prompts_grew"}} {
+		r.minutes(8, answers(1), step.scraped)
 		n := 0
 		for m := range r.state.Members() {
 			n++

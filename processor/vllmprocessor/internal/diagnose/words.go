@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
@@ -33,8 +34,17 @@ func (t *Transition) Evidence() []string {
 
 func (t *Transition) diagnosis() *wording.Diagnosis {
 	d := &wording.Diagnosis{Condition: t.To.Condition.String()}
+	primary := NumCauses
 	if t.To.Explained {
-		d.Cause, d.Detail = t.To.Primary.String(), t.Details[t.To.Primary]
+		primary = t.To.Primary
+		d.Cause, d.Detail = primary.String(), t.Details[primary]
+		if primary == SlowSteps && t.Earlier != "" {
+			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
+		}
+	}
+	// A smaller share is not reported as a cause either.
+	for _, c := range t.Shares.ranked(stillContributes, primary) {
+		d.Also = append(d.Also, wording.Share{Cause: c.String(), Share: t.Shares[c]})
 	}
 	for c, is := range t.To.Notices {
 		if is {

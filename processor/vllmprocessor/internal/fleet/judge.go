@@ -33,6 +33,8 @@ type pool struct {
 	attributes []collect.Attribute
 	report     *diagnose.Report
 	members    []member
+	// siblings are by model and configuration, at most learn.MostReferences.
+	siblings []*siblings
 	// first is the first source of its members; shared is true where it has others.
 	// owner is the only source at the previous evaluation, or the one for which the pool
 	// was made since; nil without one. made is greater for a pool that was made later.

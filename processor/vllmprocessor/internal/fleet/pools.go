@@ -25,6 +25,8 @@ type Pools struct {
 	// MaxPools is the most pools. The oldest stay, except that a source which has most
 	// pools for itself gives its newest to a source with at least two fewer.
 	MaxPools int
+	// Keeper keeps the references of pools that have gone; nil for none.
+	Keeper Keeper
 
 	// pools has a pool for each number, or nil.
 	pools []*pool
@@ -48,6 +50,7 @@ func (p *Pools) Begin() {
 		case len(one.members) == 0:
 			if key := keyOf(&p.key, one.attributes); p.byKey[key] == one {
 				delete(p.byKey, key)
+				one.end(p.Keeper)
 			}
 			p.pools[number] = nil
 		default:
@@ -81,6 +84,7 @@ func (p *Pools) Add(s Source, attributesOf func(of []collect.Attribute) []collec
 			p.alone[to.owner]--
 			to.owner = nil
 		}
+		to.meet(&engine)
 		to.members = append(to.members, newMember(&engine))
 	}
 	return complete
@@ -124,6 +128,7 @@ func (p *Pools) pool(s Source, attributes []collect.Attribute) *pool {
 	}
 	p.byKey[key] = added
 	p.alone[s]++
+	added.begin(p.Keeper)
 	return added
 }
 
@@ -143,6 +148,7 @@ func (p *Pools) evict(s Source) bool {
 	}
 	// Its number is free once its series have ended.
 	delete(p.byKey, keyOf(&p.key, newest.attributes))
+	newest.end(p.Keeper)
 	newest.clear()
 	newest.first, newest.owner = nil, nil
 	return true
@@ -166,6 +172,7 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 		if one == nil || len(one.members) == 0 {
 			continue
 		}
+		one.conclude(at)
 		p.transitions = append(p.transitions, one.report.Observe(settings, one.judge(settings, at))...)
 		p.values = one.report.Values(enabled, p.values)
 	}

@@ -29,3 +29,17 @@ func exponentialMoments(slope float64) (mean, variance float64) {
 	end, mass := math.Exp(slope), -math.Expm1(slope)
 	return -1/slope - end/mass, 1/(slope*slope) - end/(mass*mass)
 }
+
+// exponentialShare returns the share up to x of the density on [0, 1] that is proportional
+// to e^(slope x).
+func exponentialShare(x, slope float64) float64 {
+	switch {
+	case math.Abs(slope) < 1e-9:
+		return x
+	case slope > 0:
+		return 1 - exponentialShare(1-x, -slope)
+	case math.IsInf(slope, -1):
+		return 1
+	}
+	return math.Expm1(slope*x) / math.Expm1(slope)
+}

@@ -24,3 +24,23 @@ func (h *Histogram) Within(threshold float64) (good, undecided float64) {
 	}
 	return good, h.Counts[i]
 }
+
+// Below estimates how many observations are at most threshold, as MeanConstrained does: within
+// the bucket that the threshold splits, the density bends with its neighbours and with the mean.
+// What is beyond the last bound counts as beyond, and so does everything without buckets.
+func (h *Histogram) Below(threshold float64) float64 {
+	good, undecided := h.Within(threshold)
+	if undecided == 0 || len(h.Bounds) == 0 || math.IsNaN(threshold) || !h.wellFormed() {
+		return good
+	}
+	i, _ := slices.BinarySearch(h.Bounds, threshold)
+	lower, upper := h.edges(i)
+	if math.IsInf(upper, 1) || !(upper > lower) {
+		return good
+	}
+	at := min(max((threshold-lower)/(upper-lower), 0), 1)
+	if tilt, ok := h.tilt(); ok {
+		at = exponentialShare(at, (h.slope(i)+tilt)*(upper-lower))
+	}
+	return good + undecided*at
+}

@@ -29,7 +29,7 @@ func learned(windows int) *Baseline {
 	b := NewBaseline()
 	for n := range windows {
 		w := healthy(int64(n+1) * int64(time.Minute))
-		b.Learn(&w, time.Minute)
+		b.Learn(&w, time.Minute, &signal.Set{})
 	}
 	return b
 }
@@ -60,7 +60,7 @@ func FuzzDecodeBaseline(f *testing.F) {
 		}
 		r := healthy(b.Learned)
 		b.Compare(&r)
-		b.Learn(&r, time.Minute)
+		b.Learn(&r, time.Minute, &signal.Set{})
 	})
 }
 
@@ -142,7 +142,7 @@ func TestABaselineLearnsWholeWindows(t *testing.T) {
 	b := NewBaseline()
 	for n := range 21 {
 		w := healthy(int64(time.Hour) + int64(n)*int64(15*time.Second))
-		b.Learn(&w, time.Minute)
+		b.Learn(&w, time.Minute, &signal.Set{})
 		assert.Equal(t, n/4+1, b.Windows, n)
 		assert.Equal(t, n >= 16, b.Ready(), n)
 		assert.Equal(t, n >= 16, signal.Known(b.Usual(signal.TimeToFirstToken)), n)
@@ -150,10 +150,10 @@ func TestABaselineLearnsWholeWindows(t *testing.T) {
 	}
 	few := healthy(int64(2 * time.Hour))
 	few.FirstTokens = 4
-	b.Learn(&few, time.Minute)
+	b.Learn(&few, time.Minute, &signal.Set{})
 	assert.Equal(t, 6, b.Windows)
 	few.FirstTokens = 5
-	b.Learn(&few, time.Minute)
+	b.Learn(&few, time.Minute, &signal.Set{})
 	assert.Equal(t, 7, b.Windows)
 	assert.InEpsilon(t, 0.1, b.Usual(signal.TimeToFirstToken), 1e-9)
 	assert.InDelta(t, 0, b.Usual(signal.QueueWait), 1e-9, "0 can be usual")
@@ -206,17 +206,4 @@ func TestCompareGivesTheFactorOfATimeAtItsLoad(t *testing.T) {
 	}
 	w := healthy(0)
 	assert.InDelta(t, 0.5, NewBaseline().PromptShare(&w), 1e-9, "where nothing is known")
-}
-
-// The doubt about an expected time is twice the deviation, and more away from what was learned.
-func TestTheDoubtGrowsAwayFromWhatWasLearned(t *testing.T) {
-	t.Parallel()
-	b := learned(20)
-	b.Step.Expect(2, 1100, 10)
-	near, far := b.Step.Doubt(b.Step.Mean()), b.Step.Doubt(b.Step.Mean()*math.E)
-	assert.InDelta(t, 2*leastDeviation, near, 1e-9)
-	assert.InDelta(t, beyondLearned, far-near, 1e-9)
-	assert.InDelta(t, 0.02, b.Step.Mean(), 1e-9)
-	assert.Zero(t, b.Step.More(0, 1), "less than in the mean")
-	assert.InEpsilon(t, b.Step.Part(0, 3), b.Step.More(0, 5), 1e-6, "two sequences are usual")
 }

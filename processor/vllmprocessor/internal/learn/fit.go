@@ -26,8 +26,8 @@ type fit struct {
 	YY float64     `json:"yy"`
 
 	coefficients []float64
-	// deviation is the standard deviation of the relative error.
-	deviation float64
+	// covariance is theirs. Both are kept until the next observation.
+	covariance [][]float64
 }
 
 const (
@@ -37,12 +37,8 @@ const (
 	guessNoise = 0.05
 	// guessWidth is how far a share may be from its guess, as a standard deviation.
 	guessWidth = 0.2
-	// beyondLearned is the relative error per distance from the learned mean.
-	beyondLearned = 0.1
 	// unbelievable is a bound for times and numbers of tokens.
 	unbelievable = 1e30
-	// leastDeviation keeps a quiet beginning from making the expectation too sharp.
-	leastDeviation = 0.04
 )
 
 func newFit(shares ...float64) fit {
@@ -97,33 +93,75 @@ func (f *fit) learn(y float64, xs ...float64) {
 	f.coefficients = nil
 }
 
-// ready reports whether there are enough observations to expect something. Each counts a
+// Ready reports whether there are enough observations to expect something. Each counts a
 // little less than the one after it, so that leastWindows of them are a little less.
-func (f *fit) ready() bool {
+func (f *fit) Ready() bool {
 	const tooFew = leastWindows - 1
 	return f.N > tooFew
 }
 
-// Expect returns the expected time for the numbers; NaN before the first observation.
-func (f *fit) Expect(xs ...float64) (y float64) {
+// solved returns the coefficients, the constant first; nil before the first observation.
+func (f *fit) solved() []float64 {
 	if f.N == 0 {
-		return math.NaN()
+		return nil
 	}
 	if f.coefficients == nil {
 		f.solve()
 	}
-	y = f.coefficients[0]
+	return f.coefficients
+}
+
+// Deviation is the standard deviation of the logarithm of a time from window to window,
+// about what its load explains.
+func (f *fit) Deviation() float64 {
+	if f.N == 0 {
+		return priorDeviation
+	}
+	f.solved()
+	residual := f.residual() / f.Mean()
+	return math.Sqrt((priorDeviation*priorDeviation*deviationWindows + residual*residual*f.N) / (deviationWindows + f.N))
+}
+
+// priorDeviation is what the deviation is taken for before anything is known, and
+// deviationWindows for how many windows that counts.
+const (
+	priorDeviation   = 0.05
+	deviationWindows = 5
+)
+
+// Expect returns the expected time for the numbers; NaN before the first observation.
+func (f *fit) Expect(xs ...float64) (y float64) {
+	c := f.solved()
+	if c == nil {
+		return math.NaN()
+	}
+	y = c[0]
 	for i, x := range xs {
-		y += f.coefficients[i+1] * x
+		y += c[i+1] * x
 	}
 	return y
 }
 
-// Doubt is the possible error of the logarithm of an expected time: twice its deviation,
-// and more the farther the time is from the learned mean.
-func (f *fit) Doubt(expected float64) float64 {
-	return 2*f.deviation + beyondLearned*math.Abs(signal.OrZero(math.Log(expected*f.N/f.XY[0])))
+// Uncertainty is the standard deviation of the logarithm of an expected time that comes from the
+// coefficients: the farther the numbers are from those learned, the less is known. It is the predictive deviation of
+// Bayesian linear regression (Bishop, Pattern Recognition and Machine Learning, 3.3.2).
+func (f *fit) Uncertainty(xs ...float64) float64 {
+	y := f.Expect(xs...)
+	if !(y > 0) {
+		return math.NaN()
+	}
+	variance := f.covariance[0][0]
+	for i, x := range xs {
+		variance += 2 * x * f.covariance[0][i+1]
+		for j, other := range xs {
+			variance += x * other * f.covariance[i+1][j+1]
+		}
+	}
+	return math.Hypot(math.Sqrt(max(variance, 0))/y, notLinear*math.Log(y/f.Mean()))
 }
+
+// notLinear is the error of a line per distance from the learned mean.
+const notLinear = 0.05
 
 // Part returns the contribution of one number to the expected time.
 func (f *fit) Part(i int, x float64) float64 {
@@ -135,9 +173,6 @@ func (f *fit) Part(i int, x float64) float64 {
 
 // Mean is the mean of the learned times.
 func (f *fit) Mean() float64 { return f.XY[0] / f.N }
-
-// More returns the contribution of one number beyond its learned mean; 0 where it is less.
-func (f *fit) More(i int, x float64) float64 { return max(f.Part(i, x-f.XX[0][i+1]/f.N), 0) }
 
 // solve finds the coefficients: non-negative, with the least squares of the errors and of
 // the distances from the guess.
@@ -159,6 +194,25 @@ func (f *fit) solve() {
 	for i := range free {
 		free[i] = width[i] > 0
 	}
+	f.covariance = make([][]float64, k)
+	noise := guessNoise * mean
+	for column := range k {
+		// A column of the inverse of the precision.
+		precision, unit := make([][]float64, k), make([]float64, k)
+		for i := range k {
+			precision[i] = make([]float64, k)
+			for j := range k {
+				precision[i][j] = f.XX[i][j] / (noise * noise)
+			}
+			if width[i] > 0 {
+				precision[i][i] += 1 / (width[i] * width[i])
+			} else {
+				precision[i][i] += 1e12 / (noise * noise)
+			}
+		}
+		unit[column] = 1
+		f.covariance[column] = eliminate(precision, unit)
+	}
 	for range k {
 		f.ridge(guess, width, free, guessNoise*mean)
 		negative := -1
@@ -173,7 +227,6 @@ func (f *fit) solve() {
 		free[negative] = false
 	}
 	f.coefficients[0] = max(f.coefficients[0], 0)
-	f.deviation = max(f.residual()/mean, leastDeviation)
 }
 
 // ridge solves for the coefficients that are free; the others are 0.

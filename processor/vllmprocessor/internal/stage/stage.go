@@ -111,13 +111,17 @@ type Processor struct {
 	Enabled, Emits func(metric string) bool
 }
 
-// NewArchive returns the archive of a stage whose states are of type S.
-func NewArchive[S State](p *Processor, kind archive.Kind) *archive.User {
+// NewArchive returns the archive of a stage whose states are of type S. more pass what belongs to
+// no single server.
+func NewArchive[S State](p *Processor, kind archive.Kind, more ...func(put func(key string, state []byte))) *archive.User {
 	return archive.NewUser(kind, p.Archive, func(put func(key string, state []byte)) {
 		p.Each(func(server *Server) {
 			if state, has := Of[S](server); has {
 				state.Snapshot(put)
 			}
 		})
+		for _, snapshot := range more {
+			snapshot(put)
+		}
 	})
 }

@@ -10,8 +10,9 @@ import (
 type Config struct {
 	// Enabled is true unless the diagnosis is switched off.
 	Enabled bool `mapstructure:"enabled"`
-	// Hold is for how many windows a condition has to last before it is reported, and
-	// before its end is reported.
+	// Hold is the least number of windows of great harm until it is reported; small harm
+	// takes longer. Errors and dropped requests are reported after, and end after, so many
+	// windows.
 	Hold int `mapstructure:"hold"`
 	// RelearnAfter is how long latencies have to stay beyond what was usual, and be
 	// stable, until they are taken as usual.
@@ -90,7 +91,7 @@ func (c *Config) Check(window time.Duration, invalid stage.Invalid) {
 	}
 }
 
-// LeastRelearnAfter is five times as long as it takes to report harm.
+// LeastRelearnAfter is five times as long as it takes to report great harm.
 func (c *Config) LeastRelearnAfter(window time.Duration) time.Duration {
 	return 5 * time.Duration(min(max(c.Hold, 1), maxHold)) * window
 }

@@ -29,6 +29,8 @@ type Stage struct {
 	on       AttributesOn
 	enabled  map[*derive.Row]bool
 	values   sync.Pool
+	// pools are nil without pools.
+	pools *Pools
 
 	// logging guards log.
 	logging sync.Mutex
@@ -58,8 +60,12 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 		on:      config.Attributes.On,
 		enabled: map[*derive.Row]bool{},
 		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
-		Archive: stage.NewArchive[*state](p, baselines),
 	}
+	s.Archive = stage.NewArchive[*state](p, baselines, func(put func(key string, state []byte)) {
+		if s.pools != nil {
+			s.pools.snapshot(put)
+		}
+	})
 	s.values.New = func() any { return new([]derive.Value) }
 	for _, row := range diagnose.Rows() {
 		s.enabled[row] = p.Enabled(row.Metric)

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -143,7 +144,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	if t.Failure != "" {
 		fields = append(fields, zap.String("scrape_failure", t.Failure))
 	}
-	fields = append(fields, causeNames("contributing", &t.To.Contributing), causeNames("notices", &t.To.Notices))
+	fields = append(fields, causeNames("contributing", &t.To.Contributing, &t.Shares), causeNames("notices", &t.To.Notices, &t.Shares))
 	if t.To.Severity >= 2 && (t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing) {
 		fields = append(fields, zap.Stringer("reference", t.To.Reference))
 		if t.To.Objective != "" {
@@ -154,19 +155,26 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		fields = append(fields, zap.Strings("next", words.Next))
 	}
 	fields = append(fields, zap.String("runbook", words.Runbook))
-	l.logger.Log(logLevels[t.To.Severity], "diagnosis: "+words.Sentence, fields...)
+	level := logLevels[t.To.Severity]
+	if t.Refined {
+		// It is as bad as before.
+		level = zap.InfoLevel
+	}
+	l.logger.Log(level, "diagnosis: "+words.Sentence, fields...)
 }
 
-// causeNames is a log field of causes other than the primary one.
-func causeNames(key string, causes *[diagnose.NumCauses]bool) zap.Field {
-	var names []string
-	for c, is := range causes {
+// causeNames is a log field of causes other than the primary one, the largest share of the
+// harm first.
+func causeNames(key string, which *[diagnose.NumCauses]bool, shares *diagnose.Shares) zap.Field {
+	var causes []diagnose.Cause
+	for c, is := range which {
 		if is {
-			names = append(names, diagnose.Cause(c).String())
+			causes = append(causes, diagnose.Cause(c))
 		}
 	}
-	if names == nil {
+	if causes == nil {
 		return zap.Skip()
 	}
-	return zap.Strings(key, names)
+	slices.SortStableFunc(causes, func(a, b diagnose.Cause) int { return cmp.Compare(shares[b], shares[a]) })
+	return zap.Stringers(key, causes)
 }

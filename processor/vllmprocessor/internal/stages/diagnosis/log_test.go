@@ -182,3 +182,31 @@ func TestALineHasTheFieldsOfItsChange(t *testing.T) {
 		assert.ElementsMatch(t, append(slices.Clone(always), test.more...), got, name)
 	}
 }
+
+// Another detail of the same harm is a quiet line: it is as bad as before.
+func TestAnotherDetailIsAQuietLine(t *testing.T) {
+	t.Parallel()
+	l, logs, _ := newLog(t)
+	change := changed(diagnose.Degraded, diagnose.Degraded)
+	change.To.Explained, change.To.Primary = true, diagnose.DemandExceedsCapacity
+	change.Details[diagnose.DemandExceedsCapacity] = "kv"
+	l.line(&change, nil)
+	change.Refined = true
+	l.line(&change, nil)
+	require.Equal(t, 2, logs.Len())
+	assert.Equal(t, zapcore.WarnLevel, logs.All()[0].Level)
+	assert.Equal(t, zapcore.InfoLevel, logs.All()[1].Level)
+	assert.Equal(t, "kv", logs.All()[1].ContextMap()["detail"])
+}
+
+// Contributing causes stand in the order of their shares.
+func TestContributingCausesAreRanked(t *testing.T) {
+	t.Parallel()
+	l, logs, _ := newLog(t)
+	change := changed(diagnose.Healthy, diagnose.Degraded)
+	change.To.Contributing[diagnose.KVPressure], change.To.Contributing[diagnose.DecodeLoad] = true, true
+	change.Shares = diagnose.Shares{diagnose.KVPressure: 0.2, diagnose.DecodeLoad: 0.3}
+	l.line(&change, nil)
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, []any{"decode_load", "kv_pressure"}, logs.All()[0].ContextMap()["contributing"])
+}

@@ -2,10 +2,12 @@ package diagnosis
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
@@ -15,13 +17,45 @@ import (
 // Pools diagnoses pools of servers from the diagnosis of their engines.
 type Pools struct {
 	stage  *Stage
-	pools  fleet.Pools
 	series delivery.Series
+
+	// mu guards pools, which are saved at other times than they are judged. It is taken before
+	// the locks of the servers, and before that of the archive.
+	mu    sync.Mutex
+	pools fleet.Pools
 }
 
 // NewPools returns the diagnosis of at most so many pools.
 func (s *Stage) NewPools(limit int) *Pools {
-	return &Pools{stage: s, pools: fleet.Pools{MaxPools: limit}}
+	s.pools = &Pools{stage: s, pools: fleet.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive}}}
+	return s.pools
+}
+
+// snapshot passes what is usual in the pools to put.
+func (p *Pools) snapshot(put func(key string, state []byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pools.References(func(attributes []collect.Attribute, references []byte) {
+		put(archive.KeyOf("", attributes, poolName), references)
+	})
+}
+
+// poolKeeper gives the diagnosis of pools what an archive has of them.
+type poolKeeper struct{ archive *archive.User }
+
+// poolName is the name of the keys of pools.
+const poolName = "pool"
+
+// Begin returns what was usual in a pool before.
+func (k poolKeeper) Begin(attributes []collect.Attribute) []byte {
+	key := archive.KeyOf("", attributes, poolName)
+	saved, _ := k.archive.Begin(key, "", key)
+	return saved
+}
+
+// End keeps what is usual in a pool.
+func (k poolKeeper) End(attributes []collect.Attribute, references []byte) {
+	k.archive.End(archive.KeyOf("", attributes, poolName), references)
 }
 
 // Append writes in which condition the pools are, and logs what has changed. each calls
@@ -31,6 +65,8 @@ func (p *Pools) Append(
 	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
 	each func(visit func(server *stage.Server)), poolOf func(engine []collect.Attribute, server *stage.Server) []collect.Attribute,
 ) (leftOut int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.pools.Begin()
 	each(func(server *stage.Server) {
 		state, has := stage.Of[*state](server)

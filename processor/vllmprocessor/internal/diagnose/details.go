@@ -1,0 +1,115 @@
+package diagnose
+
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+
+const (
+	// reuseFell is the detail of prompts that are computed more and are not longer.
+	reuseFell = "reuse_fell"
+	// unknownDetail is the detail of a queue for an unknown limit.
+	unknownDetail = "unknown"
+)
+
+// details are the reported details of causes. They follow the evidence: an overload that
+// begins at the limit of sequences and then fills the KV cache needs another remedy.
+type details struct {
+	reported [NumCauses]string
+	// shown are the causes that have a reported detail, which can be empty.
+	shown [NumCauses]bool
+	// differs is, for each cause, since when the evidence has shown another detail than the
+	// reported one; 0 where it does not.
+	differs [NumCauses]int64
+}
+
+// follow takes what one reading shows of a cause. The first detail of a cause is reported
+// at once. Another one replaces it when the reported one has not been shown for the hold,
+// so that a signal at the edge of two details does not change it; and at once where the
+// reported one says nothing.
+func (d *details) follow(c Cause, now string, at, hold int64) (changed bool) {
+	was := d.reported[c]
+	switch {
+	case !d.shown[c]:
+	case now == was:
+		d.differs[c] = 0
+		return false
+	case was == "", was == unknownDetail:
+	default:
+		if d.differs[c] == 0 {
+			d.differs[c] = at
+		}
+		if at-d.differs[c] < hold {
+			return false
+		}
+	}
+	d.reported[c], d.shown[c], d.differs[c] = now, true, 0
+	return now != was
+}
+
+// forget is for a cause that is not reported any more.
+func (d *details) forget(c Cause) { d.reported[c], d.shown[c], d.differs[c] = "", false, 0 }
+
+// refine updates the details of the reported causes, and reports whether one of them, and
+// whether that of the primary cause, is another one than before. Readings that show no
+// harm, as the last ones before its end is reported, say nothing about why there was any.
+func (e *engine) refine(raw Condition, at, hold int64) (changed, primary bool) {
+	for c := range NumCauses {
+		is := e.reported.Explained && e.reported.Primary == c
+		switch {
+		case !is && !e.reported.Contributing[c] && !e.reported.Notices[c]:
+			e.details.forget(c)
+		case e.details.shown[c] && !e.reported.Notices[c] && raw != Degraded && raw != Failing:
+		case e.details.follow(c, e.evidentDetail(c), at, hold):
+			changed = true
+			primary = primary || is
+		}
+	}
+	return changed, primary
+}
+
+// detail is the detail of a cause: the reported one, else what the newest reading shows.
+func (e *engine) detail(c Cause) string {
+	if e.details.shown[c] {
+		return e.details.reported[c]
+	}
+	return e.evidentDetail(c)
+}
+
+// evidentDetail is the detail of a cause that the newest reading shows; empty where it has
+// none.
+func (e *engine) evidentDetail(c Cause) string {
+	if e.described != nil {
+		return e.described[c]
+	}
+	r, b := &e.last, e.baseline
+	switch c {
+	case DemandExceedsCapacity:
+		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
+		switch {
+		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
+			return "kv"
+		case queued >= 1 && b.Step.Ready() && b.PromptShare(&r.Window) > 0.5, queued >= 1 && !b.Step.Ready() && promptPart(r) > 0.5:
+			return "tokens"
+		case queued >= 1 && r.Signals[signal.KVUtilization] <= full:
+			return "seqs"
+		}
+		return unknownDetail
+	case PrefillHeavy:
+		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
+		switch {
+		case prompt >= quiet && prompt >= computed-prompt:
+			return "prompts_grew"
+		case computed-prompt >= quiet:
+			return reuseFell
+		}
+		return ""
+	case SlowSteps:
+		if b.Earlier != "" {
+			return sinceVersion
+		}
+	case DecodeLoad:
+		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
+			return "longer_outputs"
+		}
+		return "more_sequences"
+	}
+	return ""
+}

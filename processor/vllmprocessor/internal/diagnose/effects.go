@@ -1,0 +1,224 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// effects are what the factors that have changed cost: how much sooner requests would get
+// their tokens if each were as usual, with everything else as it is now.
+type effects struct {
+	// first and gap are in seconds: of the first token, and of each further one. The usual
+	// ones, with the changed factors as usual, are what is left of the measured latencies.
+	first, gap           float64
+	usualFirst, usualGap float64
+	// firstShares and gapShares are by cause, and add up to 1 or are 0.
+	firstShares, gapShares Shares
+}
+
+// effect is a loss as a multiple of the bar of harm: harmRatio, and at least so many seconds.
+func effect(lost, usual, least float64) float64 {
+	return lost / max((harmRatio-1)*usual, least)
+}
+
+// changed are the growths of factors that have changed; the others are 0. Of work only what is
+// beyond two deviations counts: so much it varies.
+func (e *engine) changed(g, deviations *growths) (out growths) {
+	for f := range numFactors {
+		if !e.changes[f].on || !(g[f] > 0) {
+			continue
+		}
+		if f == slowerPrefills && e.changes[slowerSteps].score < suspicious {
+			// What prompts come together varies. A slower engine is slower in all steps.
+			continue
+		}
+		out[f] = g[f]
+		if f <= longerOutputs {
+			out[f] *= 1 - 2/max(deviations[f], 2)
+		}
+	}
+	return out
+}
+
+// undo returns the work with one growth undone.
+func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
+	s := &r.Signals
+	ratio := math.Exp(-by)
+	lengths := s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2
+	switch f {
+	case moreArrivals:
+		w.Generation *= ratio
+		w.Computed *= ratio
+	case longerOutputs:
+		w.Generation *= ratio
+		w.Held *= 1 - signal.OrZero(s[signal.OutputTokens])/2/lengths*(1-ratio)
+	case longerPrompts:
+		w.Held *= 1 - s[signal.PromptTokens]/lengths*(1-ratio)
+	case moreComputed:
+		w.Computed *= ratio
+		w.Own *= ratio
+	case fewerAccepted:
+		w.Accepted /= ratio
+	}
+	return w
+}
+
+// workload are the factors that are work.
+var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
+
+// attribute adds the parts by which factors make a time longer to the shares of their causes.
+func (c *growths) attribute(s *Shares, r *reading, by growths) {
+	kv := r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
+	for f, part := range by {
+		switch factor(f) {
+		case moreArrivals:
+			s[DemandExceedsCapacity] += part
+		case longerPrompts, moreComputed:
+			if c[fewerBlocks] > 0 && kv {
+				// A smaller cache loses prefixes sooner that could be found again.
+				s[KVPressure] += part
+			} else {
+				s[PrefillHeavy] += part
+			}
+		case longerOutputs:
+			s[DecodeLoad] += part
+		case fewerAccepted:
+			s[SpeculationWasteful] += part
+		case fewerBlocks:
+			s[KVPressure] += part
+		case slowerSteps, slowerPrefills:
+			s[SlowSteps] += part
+		case slowerFrontEnd:
+			s[FrontendBound] += part
+		case moreDeferred:
+			s[AdmissionDeferred] += part
+		}
+	}
+}
+
+// newEffects returns what the changed factors cost. over is whether arrivals exceed what the
+// engine serves.
+func newEffects(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) (out effects) {
+	out.decode(r, b, c)
+	out.firstToken(r, b, c, over, queues)
+	return out
+}
+
+// decode is about the time between tokens.
+func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
+	measured := r.Signals[signal.InterTokenLatency]
+	if !(measured > 0) {
+		return
+	}
+	var by growths
+	work := r.Work()
+	now, busy := b.StepAt(work)
+	if c[slowerSteps] > 0 {
+		// The loop of slow steps and the load that they cause is a part of it.
+		by[slowerSteps] = looped(math.Log(r.Signals[signal.StepTime]/now), c[slowerSteps], busy)
+	}
+	for _, f := range workload {
+		if c[f] > 0 {
+			without, _ := b.StepAt(undo(work, r, f, c[f]))
+			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
+		}
+	}
+	by[fewerAccepted] = c[fewerAccepted]
+	total := 0.0
+	for _, part := range by {
+		total += part
+	}
+	x.usualGap = measured * math.Exp(-total)
+	x.gap = measured - x.usualGap
+	c.attribute(&x.gapShares, r, by)
+	x.gapShares = failedTransfers(r, x.gapShares).whole()
+}
+
+// looped is by how much a slower engine makes a time longer, with the load that this causes: what the
+// time is beyond the fixed point, which holds for steady work only, and so at least the growth at
+// equal load, and at most that growth for each round of the loop.
+func looped(beyond, atLoad, busy float64) float64 {
+	if ablated(partFixedPoint) {
+		return atLoad
+	}
+	return max(atLoad, min(signal.OrZero(beyond), atLoad/(1-signal.OrZero(busy))))
+}
+
+// firstToken is about the time to the first token, by where it passes: front end, deferral,
+// prefill and queue. Where a server does not show that, the whole excess counts once it is a change.
+func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) {
+	s := &r.Signals
+	part := func(of signal.Signal) float64 { return max(signal.OrZero(s[of]-signal.OrZero(b.Usual(of))), 0) }
+	var total Shares
+	if c[slowerFrontEnd] > 0 {
+		total[FrontendBound] = part(signal.FrontEnd)
+	}
+	if c[moreDeferred] > 0 {
+		total[AdmissionDeferred] = max(signal.OrZero(s[signal.Deferred]/s[signal.FirstTokenRate])-signal.OrZero(b.Usual(signal.Deferred)/b.Usual(signal.FirstTokenRate)), 0)
+	}
+	prefill, seconds := x.prefill(r, b, c)
+	total = total.Plus(prefill.Scale(seconds))
+	queue := max(part(signal.QueueWait), part(signal.QueueTime))
+	total = total.Plus(queued(r, c, over, queues).Scale(queue))
+	total = failedTransfers(r, total)
+	if r.transfersFail() {
+		total[KVTransferFailing] = max(total[KVTransferFailing], part(signal.PrefillTime))
+	}
+	for _, lost := range total {
+		x.first += lost
+	}
+	measured := max(signal.OrZero(s[signal.TimeToFirstToken]), signal.OrZero(s[signal.QueueWait]))
+	explained := x.first
+	if rest := part(signal.TimeToFirstToken) - x.first; c[laterFirstTokens] > 0 && rest > 0 {
+		// The server does not show where the time passes.
+		x.first += rest
+		switch {
+		case c[slowerSteps] > 0:
+			total[SlowSteps], explained = total[SlowSteps]+rest, x.first
+		case c[moreComputed] > 0, c[longerPrompts] > 0:
+			total[PrefillHeavy], explained = total[PrefillHeavy]+rest, x.first
+		}
+	}
+	x.usualFirst = max(measured-x.first, 0)
+	x.firstShares = total.whole().Scale(signal.OrZero(explained / x.first))
+}
+
+// prefill is why prefills take longer, and by how many seconds.
+func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, float64) {
+	measured := r.Signals[signal.PrefillTime]
+	if !(measured > 0) {
+		return Shares{}, 0
+	}
+	var by growths
+	work := r.Work()
+	now, busy := b.PrefillAt(work)
+	if c[slowerPrefills] > 0 {
+		by[slowerPrefills] = looped(math.Log(measured/now), c[slowerPrefills], busy)
+	}
+	for _, f := range workload {
+		if c[f] > 0 {
+			without, _ := b.PrefillAt(undo(work, r, f, c[f]))
+			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
+		}
+	}
+	total := 0.0
+	for _, part := range by {
+		total += part
+	}
+	var s Shares
+	c.attribute(&s, r, by)
+	return s.whole(), measured * (1 - math.Exp(-total))
+}
+
+// failedTransfers attributes to failed transfers what they explain: prompts that are
+// computed here because their KV did not arrive, and the wait for it.
+func failedTransfers(r *reading, s Shares) Shares {
+	if !r.transfersFail() {
+		return s
+	}
+	s[KVTransferFailing] += s[AdmissionDeferred] + s[PrefillHeavy]
+	s[AdmissionDeferred], s[PrefillHeavy] = 0, 0
+	return s
+}

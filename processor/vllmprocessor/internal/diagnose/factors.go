@@ -1,0 +1,166 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// factor is something that requests become slower by: the work that an engine gets, and what
+// the same work costs.
+type factor uint8
+
+const (
+	moreArrivals factor = iota
+	longerPrompts
+	moreComputed
+	longerOutputs
+	fewerAccepted
+	fewerBlocks
+	slowerSteps
+	slowerPrefills
+	slowerFrontEnd
+	moreDeferred
+	laterFirstTokens
+
+	numFactors
+)
+
+// changedAt is the score of its change at which a factor has changed.
+func (f factor) changedAt() float64 {
+	if f <= longerOutputs || f == laterFirstTokens {
+		return workChangedAt
+	}
+	return changedAt
+}
+
+// hasUsual reports whether a baseline has what a factor is compared with.
+func (f factor) hasUsual(b *learn.Baseline) bool {
+	switch f {
+	case slowerSteps:
+		return b.Step.Ready()
+	case slowerPrefills:
+		return b.Prefill.Ready()
+	default:
+		return signal.Known(b.Usual(wanders[f].of))
+	}
+}
+
+// growths are the increases against what is usual, as logarithms; positive is slower for requests.
+// They are NaN where they are not known.
+type growths [numFactors]float64
+
+// wander is how much a growth varies without a change.
+type wander struct {
+	// of is the signal that the factor is seen by.
+	of signal.Signal
+	// prior is the standard deviation that is assumed while little is known.
+	prior float64
+}
+
+// priorWindows is how many windows a prior counts for.
+const priorWindows = 5
+
+var wanders = [numFactors]wander{
+	moreArrivals: {signal.ArrivalRate, 0.3}, longerPrompts: {signal.PromptTokens, 0.3}, moreComputed: {signal.ComputedTokens, 0.3},
+	longerOutputs: {signal.OutputTokens, 0.3}, fewerAccepted: {signal.AcceptanceLength, 0.1}, fewerBlocks: {signal.KVPerToken, 0.2},
+	slowerFrontEnd: {signal.FrontEnd, 0.2}, moreDeferred: {signal.Deferred, 0.3},
+	laterFirstTokens: {signal.TimeToFirstToken, 0.3},
+}
+
+// newGrowths returns the growths of a reading, and each in standard deviations. swing is as from
+// swings.
+func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations growths) {
+	for f := range numFactors {
+		w := wanders[f]
+		switch f {
+		case slowerSteps:
+			grown[f], deviations[f] = slowerNow(r, b, swing)
+			continue
+		case slowerPrefills:
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
+			continue
+		case fewerAccepted:
+			grown[f] = -b.Growth(&r.Window, w.of)
+		case fewerBlocks:
+			grown[f] = min(b.Growth(&r.Window, signal.KVPerToken), b.Growth(&r.Window, signal.KVPerComputed))
+			if r.Signals[signal.KVUtilization] < 0.5 {
+				grown[f] = min(grown[f], 0)
+			}
+		case laterFirstTokens:
+			if grown[f] = math.NaN(); !partsKnown(r) {
+				grown[f] = b.Growth(&r.Window, w.of)
+			}
+		default:
+			grown[f] = b.Growth(&r.Window, w.of)
+		}
+		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
+	}
+	withoutUsual(r, &grown, &deviations)
+	return grown, deviations
+}
+
+// slowerNow is the growth of the time of a step at equal load, against the last hours or against
+// the last days, whichever is the clearer.
+func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations float64) {
+	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
+	if ablated(partConditionalGates) {
+		grown = b.Growth(&r.Window, signal.StepTime)
+		return grown, grown / b.Wander(signal.StepTime, 0.3, priorWindows)
+	}
+	if !b.Slow.Ready() || ablated(partSlowReference) {
+		return grown, deviations
+	}
+	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
+	slow, clearer := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
+	if clearer > deviations {
+		return slow, clearer
+	}
+	return grown, deviations
+}
+
+// only leaves out all but one.
+func (g *growths) only(f factor) (out growths) {
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	out[f] = g[f]
+	return out
+}
+
+// partsKnown reports whether a server shows where the time to the first token passes. Then what
+// makes it longer is seen in its parts, which vary less.
+func partsKnown(r *reading) bool {
+	return signal.Known(r.Signals[signal.QueueTime]) && signal.Known(r.Signals[signal.PrefillTime])
+}
+
+// uneven is the error of an expectation from the means of a window in which the number of sequences
+// changes by a factor of e.
+const uneven = 0.1
+
+// swings follows how much the number of sequences changes within a window.
+type swings []waited
+
+// observe adds the number at a time, and returns the logarithm of the largest by the smallest in the
+// window. Three are added to both, so that a change of a few sequences is small.
+func (s *swings) observe(at int64, running float64, window int64) float64 {
+	if len(*s) == mostSamples {
+		*s = (*s)[1:]
+	}
+	*s = append(*s, waited{at, running})
+	for len(*s) > 2 && at-(*s)[1].at >= window {
+		*s = (*s)[1:]
+	}
+	least, most := math.Inf(1), 0.0
+	for _, one := range *s {
+		least, most = min(least, one.waiting), max(most, one.waiting)
+	}
+	return signal.OrZero(math.Log((most + 3) / (least + 3)))
+}
+
+// slower is a growth of a time beyond what its load explains, less what the expectation may be
+// wrong by, and the whole growth in standard deviations.
+func slower(growth, uncertainty, deviation float64) (grown, deviations float64) {
+	return max(growth-uncertainty, min(growth, 0)), growth / math.Hypot(deviation, uncertainty)
+}
