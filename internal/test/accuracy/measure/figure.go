@@ -24,35 +24,43 @@ type figure struct {
 
 const points = "points"
 
-// macroFigure is that of Tally.macro, pooledFigure that of Tally.pooled.
+// macroFigure has the value of Tally.macro, pooledFigure that of Tally.pooled.
 func macroFigure(causes []string, keep func(*Score, *Verdict) bool, of func(Counts) float64) figure {
 	return figure{of: rowOfCounts(causes, keep, of), value: meanOfShares, scale: 100, unit: points}
 }
 
 func pooledFigure(causes []string, keep func(*Score, *Verdict) bool, of func(Counts) float64) figure {
-	return figure{of: rowOfCounts(causes, keep, of), value: func(rows [][]float64, times []int) float64 {
-		sum := weighted(rows, times)
-		yes, all := 0.0, 0.0
-		for c := 0; c < len(sum); c += 2 {
-			yes, all = yes+sum[c], all+sum[c+1]
-		}
-		return yes / all
-	}, scale: 100, unit: points}
+	return figure{of: rowOfCounts(causes, keep, of), value: shareOfAll, scale: 100, unit: points}
 }
 
-// rowOfCounts has for each cause the minutes of a kind, and all.
+// rowOfCounts is rowOf of a story; nil without a minute.
 func rowOfCounts(causes []string, keep func(*Score, *Verdict) bool, of func(Counts) float64) func(*Score) []float64 {
 	return func(s *Score) []float64 {
 		own := countsOf(s, causes, keep)
 		if own == nil {
 			return nil
 		}
-		row := make([]float64, 0, 2*len(own))
-		for c := range own {
-			row = append(row, of(own[c]), own[c].Of)
-		}
-		return row
+		return rowOf(own, of)
 	}
+}
+
+// rowOf has for each cause the minutes of a kind, and all.
+func rowOf(own []Counts, of func(Counts) float64) []float64 {
+	row := make([]float64, 0, 2*len(own))
+	for c := range own {
+		row = append(row, of(own[c]), own[c].Of)
+	}
+	return row
+}
+
+// shareOfAll is the share of minutes, whatever their cause; NaN without a minute.
+func shareOfAll(rows [][]float64, times []int) float64 {
+	sum := weighted(rows, times)
+	yes, all := 0.0, 0.0
+	for c := 0; c < len(sum); c += 2 {
+		yes, all = yes+sum[c], all+sum[c+1]
+	}
+	return yes / all
 }
 
 // meanOfShares is the mean over causes of the share of minutes. Causes without a minute do

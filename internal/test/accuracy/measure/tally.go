@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"slices"
 )
 
@@ -78,32 +77,17 @@ func (t *Tally) total(cause int) (sum Counts, stories int) {
 // macro is the mean over the causes of the share of minutes, each cause with the same
 // weight, with an interval over stories.
 func (t *Tally) macro(of func(Counts) float64) Interval {
-	yes, all := make([]float64, len(t.causes)), make([]float64, len(t.causes))
-	return shareOf(len(t.byStory), func(times []int) float64 {
-		clear(yes)
-		clear(all)
-		for i, own := range t.byStory {
-			n := float64(times[i])
-			if n == 0 {
-				continue
-			}
-			for c := range own {
-				yes[c] += n * of(own[c])
-				all[c] += n * own[c].Of
-			}
-		}
-		sum, causes := 0.0, 0.0
-		for c := range all {
-			if all[c] > 0 {
-				sum += yes[c] / all[c]
-				causes++
-			}
-		}
-		if causes == 0 {
-			return math.NaN()
-		}
-		return sum / causes
-	})
+	rows := t.rows(of)
+	return shareOf(len(rows), func(times []int) float64 { return meanOfShares(rows, times) })
+}
+
+// rows has for each story and cause the minutes of a kind, and all.
+func (t *Tally) rows(of func(Counts) float64) [][]float64 {
+	out := make([][]float64, 0, len(t.byStory))
+	for _, own := range t.byStory {
+		out = append(out, rowOf(own, of))
+	}
+	return out
 }
 
 // minutes is the number of minutes of all causes.
@@ -129,17 +113,6 @@ func (t *Tally) missing() []string {
 
 // pooled is the share of all minutes, whatever their cause, with an interval over stories.
 func (t *Tally) pooled(of func(Counts) float64) Interval {
-	return shareOf(len(t.byStory), func(times []int) float64 {
-		yes, all := 0.0, 0.0
-		for i, own := range t.byStory {
-			for c := range own {
-				yes += float64(times[i]) * of(own[c])
-				all += float64(times[i]) * own[c].Of
-			}
-		}
-		if all == 0 {
-			return math.NaN()
-		}
-		return yes / all
-	})
+	rows := t.rows(of)
+	return shareOf(len(rows), func(times []int) float64 { return shareOfAll(rows, times) })
 }

@@ -81,12 +81,17 @@ func (s Shares) Plus(others Shares) Shares {
 	return s
 }
 
-// atMost scales the shares down where they add up to more than a limit.
-func (s Shares) atMost(limit float64) Shares {
-	total := 0.0
+// total is what the shares add up to.
+func (s *Shares) total() (total float64) {
 	for _, share := range s {
 		total += share
 	}
+	return total
+}
+
+// atMost scales the shares down where they add up to more than a limit.
+func (s Shares) atMost(limit float64) Shares {
+	total := s.total()
 	if total <= limit {
 		return s
 	}
@@ -116,10 +121,7 @@ func (s *Shares) known() bool {
 
 // whole scales the shares so that they add up to 1. It changes nothing where all are 0.
 func (s Shares) whole() Shares {
-	total := 0.0
-	for _, share := range s {
-		total += share
-	}
+	total := s.total()
 	if total <= 0 {
 		return s
 	}

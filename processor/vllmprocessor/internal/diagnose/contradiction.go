@@ -37,8 +37,7 @@ func (e *engine) contradicted(settings *Settings, r *reading, c Cause) bool {
 		// prompts do not repeat any more.
 		return !(s[signal.KVBlockReuses] > thrashing) || less(signal.KVBlockReuses, reuseLost)
 	case KVPressure:
-		full := s[signal.KVUtilization] > full || s[signal.Preemptions] > preempting
-		return signal.Known(s[signal.KVUtilization]) && !full && !more(signal.KVUtilization) && !more(signal.KVPerToken) && !(s[signal.Preemptions] > 0)
+		return signal.Known(s[signal.KVUtilization]) && !cacheFull(r) && !more(signal.KVUtilization) && !more(signal.KVPerToken) && !(s[signal.Preemptions] > 0)
 	case SlowSteps:
 		return (signal.Known(s[signal.StepFactor]) || signal.Known(s[signal.PrefillFactor])) && !(s[signal.StepFactor] > 1) && !(s[signal.PrefillFactor] > 1) && !(e.slowed > 0)
 	case FrontendBound:

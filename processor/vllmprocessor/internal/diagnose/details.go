@@ -84,7 +84,7 @@ func (e *engine) evidentDetail(c Cause) string {
 	case DemandExceedsCapacity:
 		queued := signal.OrZero(r.Signals[signal.Waiting]) - signal.OrZero(r.Signals[signal.Deferred])
 		switch {
-		case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
+		case cacheFull(r):
 			return "kv"
 		case queued >= 1 && b.Step.Ready() && b.PromptShare(&r.Window) > 0.5, queued >= 1 && !b.Step.Ready() && promptPart(r) > 0.5:
 			return "tokens"

@@ -70,7 +70,7 @@ var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs
 
 // attribute adds the parts by which factors make a time longer to the shares of their causes.
 func (c *growths) attribute(s *Shares, r *reading, by growths) {
-	kv := r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting
+	kv := cacheFull(r)
 	for f, part := range by {
 		switch factor(f) {
 		case moreArrivals:
@@ -112,28 +112,31 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 	if !(measured > 0) {
 		return
 	}
-	var by growths
-	work := r.Work()
-	now, busy := b.StepAt(work)
-	if c[slowerSteps] > 0 {
-		// The loop of slow steps and the load that they cause is a part of it.
-		by[slowerSteps] = looped(math.Log(r.Signals[signal.StepTime]/now), c[slowerSteps], busy)
-	}
-	for _, f := range workload {
-		if c[f] > 0 {
-			without, _ := b.StepAt(undo(work, r, f, c[f]))
-			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
-		}
-	}
+	by := c.costs(r, b.StepAt, slowerSteps, r.Signals[signal.StepTime])
 	by[fewerAccepted] = c[fewerAccepted]
-	total := 0.0
-	for _, part := range by {
-		total += part
-	}
-	x.usualGap = measured * math.Exp(-total)
+	x.usualGap = measured * math.Exp(-by.total())
 	x.gap = measured - x.usualGap
 	c.attribute(&x.gapShares, r, by)
 	x.gapShares = failedTransfers(r, x.gapShares).whole()
+}
+
+// costs are the logarithms by which the changed factors make a measured time longer: the engine
+// that is slower, and the work. at returns the usual time for some work, and how busy the engine is
+// with it.
+func (c *growths) costs(r *reading, at func(learn.Work) (seconds, busy float64), slower factor, measured float64) (by growths) {
+	work := r.Work()
+	now, busy := at(work)
+	if c[slower] > 0 {
+		// The loop of a slower engine and the load that it causes is a part of it.
+		by[slower] = looped(math.Log(measured/now), c[slower], busy)
+	}
+	for _, f := range workload {
+		if c[f] > 0 {
+			without, _ := at(undo(work, r, f, c[f]))
+			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
+		}
+	}
+	return by
 }
 
 // looped is by how much a slower engine makes a time longer, with the load that this causes: what the
@@ -166,9 +169,7 @@ func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over boo
 	if r.transfersFail() {
 		total[KVTransferFailing] = max(total[KVTransferFailing], part(signal.PrefillTime))
 	}
-	for _, lost := range total {
-		x.first += lost
-	}
+	x.first = total.total()
 	measured := max(signal.OrZero(s[signal.TimeToFirstToken]), signal.OrZero(s[signal.QueueWait]))
 	explained := x.first
 	if rest := part(signal.TimeToFirstToken) - x.first; c[laterFirstTokens] > 0 && rest > 0 {
@@ -191,25 +192,10 @@ func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, floa
 	if !(measured > 0) {
 		return Shares{}, 0
 	}
-	var by growths
-	work := r.Work()
-	now, busy := b.PrefillAt(work)
-	if c[slowerPrefills] > 0 {
-		by[slowerPrefills] = looped(math.Log(measured/now), c[slowerPrefills], busy)
-	}
-	for _, f := range workload {
-		if c[f] > 0 {
-			without, _ := b.PrefillAt(undo(work, r, f, c[f]))
-			by[f] = max(signal.OrZero(math.Log(now/without)), 0)
-		}
-	}
-	total := 0.0
-	for _, part := range by {
-		total += part
-	}
+	by := c.costs(r, b.PrefillAt, slowerPrefills, measured)
 	var s Shares
 	c.attribute(&s, r, by)
-	return s.whole(), measured * (1 - math.Exp(-total))
+	return s.whole(), measured * (1 - math.Exp(-by.total()))
 }
 
 // failedTransfers attributes to failed transfers what they explain: prompts that are

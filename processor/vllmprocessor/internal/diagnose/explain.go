@@ -45,15 +45,12 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 // ended, else to a KV cache that is full for no other reason. What is left has no cause: a cause
 // that was reported before gets nothing without evidence of its own.
 func (e *engine) attributeRest(r *reading, s Shares) Shares {
-	rest := 1.0
-	for _, share := range s {
-		rest -= share
-	}
+	rest := 1 - s.total()
 	switch {
 	case rest <= 0:
 	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
 		s[Restarting] += rest
-	case r.Signals[signal.KVUtilization] > full || r.Signals[signal.Preemptions] > preempting:
+	case cacheFull(r):
 		s[KVPressure] += rest
 	}
 	return s

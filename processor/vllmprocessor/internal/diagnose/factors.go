@@ -55,7 +55,8 @@ type growths [numFactors]float64
 type wander struct {
 	// of is the signal that the factor is seen by.
 	of signal.Signal
-	// prior is the standard deviation that is assumed while little is known.
+	// prior is the standard deviation that is assumed while little is known; 0 where the model of
+	// the load in the baseline has its own.
 	prior float64
 }
 
@@ -65,6 +66,7 @@ const priorWindows = 5
 var wanders = [numFactors]wander{
 	moreArrivals: {signal.ArrivalRate, 0.3}, longerPrompts: {signal.PromptTokens, 0.3}, moreComputed: {signal.ComputedTokens, 0.3},
 	longerOutputs: {signal.OutputTokens, 0.3}, fewerAccepted: {signal.AcceptanceLength, 0.1}, fewerBlocks: {signal.KVPerToken, 0.2},
+	slowerSteps: {of: signal.StepFactor}, slowerPrefills: {of: signal.PrefillFactor},
 	slowerFrontEnd: {signal.FrontEnd, 0.2}, moreDeferred: {signal.Deferred, 0.3},
 	laterFirstTokens: {signal.TimeToFirstToken, 0.3},
 }
@@ -118,6 +120,14 @@ func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations 
 		return slow, clearer
 	}
 	return grown, deviations
+}
+
+// total is what the growths add up to.
+func (g *growths) total() (total float64) {
+	for _, one := range g {
+		total += one
+	}
+	return total
 }
 
 // only leaves out all but one.

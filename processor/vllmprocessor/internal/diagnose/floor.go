@@ -104,10 +104,9 @@ func (e *engine) unusual(at, window int64) (out signal.Set) {
 	broken := func(f factor) bool {
 		return e.brokenAt[f] > 0 && at-e.brokenAt[f] < window && !f.hasUsual(e.baseline)
 	}
-	for _, f := range []factor{slowerFrontEnd, moreDeferred} {
+	for _, f := range []factor{slowerFrontEnd, moreDeferred, slowerSteps} {
 		out[wanders[f].of] = broken(f)
 	}
-	out[signal.StepFactor] = broken(slowerSteps)
 	out[signal.PrefillFactor] = out[signal.StepFactor] // It is the same engine.
 	return out
 }

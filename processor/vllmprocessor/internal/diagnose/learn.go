@@ -93,15 +93,9 @@ func (e *engine) unsure() (out signal.Set) {
 		if e.changes[f].score < suspicious || ablated(partLearningByFactor) {
 			continue
 		}
-		switch f {
-		case slowerSteps:
-			out[signal.StepFactor] = true
-		case slowerPrefills:
-			out[signal.PrefillFactor] = true
-		case fewerBlocks:
-			out[signal.KVPerToken], out[signal.KVPerComputed] = true, true
-		default:
-			out[wanders[f].of] = true
+		out[wanders[f].of] = true
+		if f == fewerBlocks {
+			out[signal.KVPerComputed] = true
 		}
 	}
 	return out

@@ -45,7 +45,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	share, together, doubt := worst.share, grouped, splitDoubt*worst.undecided
 	if changed {
 		// A change that does harm explains why requests miss it, so chance does not: each counts, and
-		// and half of what is allowed is tested against all of it.
+		// half of what is allowed is tested against all of it.
 		together, doubt, p0, p1 = 1, 0, p0/2, p0
 	}
 	ratio := 0.0

@@ -95,10 +95,7 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 // comes and goes between scrapes is divided by the capacity that each factor takes, as from capacity.
 func (q *backlogs) shares(by growths) (out growths) {
 	if !(q.waiting >= 1) || ablated(partLindley) {
-		weights := 0.0
-		for f := range numFactors {
-			weights += by[f]
-		}
+		weights := by.total()
 		for f := range numFactors {
 			if weights > 0 {
 				out[f] = by[f] / weights
@@ -160,11 +157,7 @@ func cacheFull(r *reading) bool {
 // that does not drain is the demand's; of a queue that drains it is no harm.
 func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
 	c.attribute(&s, r, queues)
-	total := 0.0
-	for _, part := range s {
-		total += part
-	}
-	if over && total < 1 {
+	if total := s.total(); over && total < 1 {
 		s[DemandExceedsCapacity] += 1 - total
 	}
 	return s

@@ -78,8 +78,6 @@ const (
 	lateFirst = iota
 	slowTokens
 	missedObjective
-	wrongAnswers
-	droppedRequests
 
 	numHarms
 )
@@ -152,7 +150,10 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
-	mayBe := newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
+	mayBe := s.effects
+	if perhaps != c {
+		mayBe = newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
+	}
 	var x losses
 	x.first = effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
 	x.gap = effect(s.effects.gap, s.effects.usualGap, harmTokenGap)

@@ -43,24 +43,14 @@ func (m *Model) Prefill(own, others float64) Expected { return m.prefill.expect(
 // PrefillOf that of a prefill. What is not known counts for more the more of the time grows with
 // the work.
 func (m *Model) StepOf(w Work) Expected {
-	c := m.step.coefficients
-	if c == nil {
-		return m.step.expect()
-	}
-	sequences := w.Generation / w.Accepted
-	busy := min(c[1]*sequences+c[2]*sequences*w.Held+c[3]*w.Computed, mostBusy)
-	t := c[0] / (1 - busy)
-	return m.step.expect(sequences*t, sequences*t*w.Held, w.Computed*t).beside(busy)
+	t, busy := stepAt(m.step.coefficients(), w)
+	sequences := w.Generation / w.Accepted * t
+	return m.step.expect(sequences, sequences*w.Held, w.Computed*t).beside(busy)
 }
 
 // PrefillOf is explained at StepOf.
 func (m *Model) PrefillOf(w Work) Expected {
-	k := m.prefill.coefficients
-	if k == nil {
-		return m.prefill.expect()
-	}
-	busy := min(k[2]*w.Computed, mostBusy)
-	t := (k[0] + k[1]*w.Own) / (1 - busy)
+	t, busy := prefillAt(m.prefill.coefficients(), w)
 	return m.prefill.expect(w.Own, w.Computed*t).beside(busy)
 }
 
@@ -77,10 +67,10 @@ func (x Expected) beside(busy float64) Expected {
 // With returns a baseline with the times of a model, and the levels of this one. It is for reading.
 func (b *Baseline) With(m *Model) *Baseline {
 	out := *b
-	if m.step.coefficients != nil {
+	if m.step.of.Ready() {
 		out.Step = m.step.of
 	}
-	if m.prefill.coefficients != nil {
+	if m.prefill.of.Ready() {
 		out.Prefill = m.prefill.of
 	}
 	return &out
@@ -89,21 +79,18 @@ func (b *Baseline) With(m *Model) *Baseline {
 // TypicalStep returns what another model expects at the mean load of this one. It puts models
 // in an order.
 func (m *Model) TypicalStep(other *Model) float64 {
-	if m.step.coefficients == nil {
+	if !m.step.of.Ready() {
 		return math.NaN()
 	}
 	return other.step.expect(m.step.loads...).Seconds
 }
 
-// line is a fit that does not change any more.
+// line is a fit that does not change any more. It is solved, so that reading it changes nothing.
 type line struct {
-	of           fit
-	coefficients []float64
-	// covariance is that of the coefficients.
-	covariance [][]float64
-	// mean is the mean of the learned times, loads the means of the numbers.
-	mean, deviation float64
-	loads           []float64
+	of        fit
+	deviation float64
+	// loads are the means of the numbers.
+	loads []float64
 }
 
 func newLine(f *fit) line {
@@ -111,41 +98,38 @@ func newLine(f *fit) line {
 	if !l.of.Ready() {
 		return l
 	}
-	l.coefficients, l.mean, l.deviation = l.of.solved(), l.of.Mean(), l.of.Deviation()
+	l.deviation = l.of.Deviation() // It solves the fit.
 	for i := range l.of.Shares {
 		l.loads = append(l.loads, l.of.XX[0][i+1]/l.of.N)
 	}
-	l.covariance = l.of.covariance
 	return l
+}
+
+// coefficients are those of the fit; nil while it is not ready.
+func (l *line) coefficients() []float64 {
+	if !l.of.Ready() {
+		return nil
+	}
+	return l.of.solved()
 }
 
 // expect is fit.Expect and fit.Uncertainty.
 func (l *line) expect(xs ...float64) Expected {
-	if l.coefficients == nil {
-		return Expected{math.NaN(), math.NaN(), math.NaN()}
+	unknown := Expected{math.NaN(), math.NaN(), math.NaN()}
+	if !l.of.Ready() {
+		return unknown
 	}
-	seconds, variance := l.coefficients[0], l.covariance[0][0]
-	for i, x := range xs {
-		seconds += l.coefficients[i+1] * x
-		variance += 2 * x * l.covariance[0][i+1]
-		for j, y := range xs {
-			variance += x * y * l.covariance[i+1][j+1]
-		}
-	}
+	seconds := l.of.Expect(xs...)
 	if !(seconds > 0) || math.IsInf(seconds, 0) {
-		return Expected{math.NaN(), math.NaN(), math.NaN()}
+		return unknown
 	}
-	return Expected{seconds, math.Hypot(math.Sqrt(max(variance, 0))/seconds, notLinear*math.Log(seconds/l.mean)), l.deviation}
+	return Expected{seconds, l.of.Uncertainty(xs...), l.deviation}
 }
 
 // clone returns a copy that shares nothing.
 func (f *fit) clone() fit {
 	out := newFit(f.Shares...)
-	out.N, out.YY = f.N, f.YY
-	copy(out.XY, f.XY)
-	for i := range f.XX {
-		copy(out.XX[i], f.XX[i])
-	}
+	out.begin(f, f.N)
 	return out
 }
 

@@ -39,7 +39,11 @@ const mostBusy = 0.95
 // p = C T, it is T = c0 / (1 - (c1 G / a + c2 G L / a + c3 C)). busy is the part in the outer
 // brackets: the share of the time that grows with the work (rho in docs/why/method.md; Little, 1961).
 func (b *Baseline) StepAt(w Work) (seconds, busy float64) {
-	c := b.Step.solved()
+	return stepAt(b.Step.solved(), w)
+}
+
+// stepAt is StepAt with coefficients, nil where there are none.
+func stepAt(c []float64, w Work) (seconds, busy float64) {
 	if c == nil {
 		return math.NaN(), math.NaN()
 	}
@@ -50,7 +54,11 @@ func (b *Baseline) StepAt(w Work) (seconds, busy float64) {
 
 // PrefillAt is the same of the time of a prefill, F = (k0 + k1 own) / (1 - k2 C).
 func (b *Baseline) PrefillAt(w Work) (seconds, busy float64) {
-	k := b.Prefill.solved()
+	return prefillAt(b.Prefill.solved(), w)
+}
+
+// prefillAt is PrefillAt with coefficients, nil where there are none.
+func prefillAt(k []float64, w Work) (seconds, busy float64) {
 	if k == nil {
 		return math.NaN(), math.NaN()
 	}
