@@ -207,7 +207,7 @@ func TestAPoolOfHealthyServersIsHealthy(t *testing.T) {
 }
 
 // One server gets 85 % of all requests, more than it serves; their total is as before. More
-// requests are no harm before they are more than it serves.
+// requests are not harm before they are more than it serves.
 func TestUnevenRoutingIsReportedAsImbalance(t *testing.T) {
 	t.Parallel()
 	cold := from(engine.ParamArrivalRate, 0.2)

@@ -52,7 +52,7 @@ func leftOut(settings []debug.BuildSetting) (string, error) {
 		}
 	}
 	if out != "" && !slices.ContainsFunc(ablations, func(a Ablation) bool { return a.Name == out }) {
-		return "", fmt.Errorf("built without %q, which is no ablation", out)
+		return "", fmt.Errorf("built without %q, which is not an ablation", out)
 	}
 	return out, nil
 }

@@ -41,7 +41,7 @@ func free(settings *Settings, m *Member) (float64, Reason) {
 	return tokens * (1 - used), reason
 }
 
-// Capacity is how many tokens the KV cache of an engine holds, as far as it is known.
+// Capacity is how many tokens the KV cache of an engine holds, if it is known.
 func Capacity(v *window.View) (tokens float64, known bool) {
 	if lastOfSeveral(v) || Mixed(v) {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 //
 //	go build -ldflags "-X github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose.without=lindley"
 //
-// It is no setting, because no user has a reason to leave out a part, and a part that can be
+// It is not a setting, because no user has a reason to leave out a part, and a part that can be
 // turned off has to be tested with every other setting.
 var without string
 
@@ -53,10 +53,10 @@ var parts = []part{
 // no use.
 var leftOut = mustPart(without)
 
-// mustPart is the part with a name. It panics if there is none; no name is no part.
+// mustPart is the part with a name. It panics if there is none; no name means no part.
 func mustPart(name string) part {
 	if name != "" && !slices.Contains(parts, part(name)) {
-		panic(fmt.Sprintf("diagnose.without=%q, which the linker set, is no part of the method; the parts are %q", name, parts))
+		panic(fmt.Sprintf("diagnose.without=%q, which the linker set, is not a part of the method; the parts are %q", name, parts))
 	}
 	return part(name)
 }

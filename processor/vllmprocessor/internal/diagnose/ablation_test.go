@@ -29,7 +29,7 @@ func TestOnePartIsLeftOut(t *testing.T) {
 // An ablation that leaves out nothing would be measured as one that has no effect.
 func TestAnUnknownPartPanics(t *testing.T) {
 	assert.PanicsWithValue(t,
-		`diagnose.without="lindly", which the linker set, is no part of the method; the parts are ["fixed_point" "conditional_gates" "lindley" "sequential" "objectives_sequential" "slow_reference" "peers" "learning_by_factor" "floor"]`,
+		`diagnose.without="lindly", which the linker set, is not a part of the method; the parts are ["fixed_point" "conditional_gates" "lindley" "sequential" "objectives_sequential" "slow_reference" "peers" "learning_by_factor" "floor"]`,
 		func() { mustPart("lindly") })
 	assert.NotPanics(t, func() { mustPart("") })
 }

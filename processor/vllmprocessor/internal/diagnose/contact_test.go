@@ -104,7 +104,7 @@ func TestAnEngineIsUnreachableWhileItsServerIsLost(t *testing.T) {
 	}
 }
 
-// A failed scrape is no reading: the hold of another condition goes on.
+// A failed scrape is not a reading: the hold of another condition goes on.
 func TestAFailedScrapeChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

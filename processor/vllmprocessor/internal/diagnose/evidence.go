@@ -69,7 +69,7 @@ type change struct {
 }
 
 const (
-	// slack is the growth in standard deviations that is no change; changedAt is what has to
+	// slack is the growth in standard deviations that is not a change; changedAt is what has to
 	// accumulate beyond it. With independent normal readings a change is found falsely once in
 	// at least exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985, without the
 	// correction for the overshoot): 11,000.

@@ -51,7 +51,7 @@ func TestEvidenceOfSmallHarmTakesLonger(t *testing.T) {
 	}
 }
 
-// Noise is no harm. About 0 and with the assumed deviation, Wald's bound is one false decision
+// Noise is not harm. About 0 and with the assumed deviation, Wald's bound is one false decision
 // in 22,000 tests; a test is at least a window.
 func TestNoiseIsNoEvidence(t *testing.T) {
 	t.Parallel()
@@ -71,8 +71,8 @@ func TestNoiseIsNoEvidence(t *testing.T) {
 	}
 }
 
-// Harm that has ended is no harm any more after hold windows without evidence for it, also where it
-// has lasted for days; a single window without harm is no end.
+// Harm that has ended is not harm any more after hold windows without evidence for it, also where it
+// has lasted for days; a single window without harm is not an end.
 func TestEvidenceEnds(t *testing.T) {
 	t.Parallel()
 	var e evidence
@@ -83,7 +83,7 @@ func TestEvidenceEnds(t *testing.T) {
 	e.observe(0, 0, 1, 2, 2)
 	assert.True(t, e.on)
 	e.observe(math.NaN(), math.NaN(), 1, 2, 2)
-	assert.InDelta(t, 8, e.score, 1e-9, "what is not known is no evidence")
+	assert.InDelta(t, 8, e.score, 1e-9, "what is not known is not evidence")
 	e.observe(10, 10, 0.25, 2, 2)
 	for range 7 {
 		e.observe(0, 0, 0.25, 2, 2)
@@ -110,7 +110,7 @@ func TestWhatMayBeHarmDoesNotDecide(t *testing.T) {
 	assert.True(t, e.on, "as soon as it is certain")
 }
 
-// The growth by one standard deviation is no change however long it lasts, and the growth by
+// The growth by one standard deviation is not a change however long it lasts, and the growth by
 // two is found after 5 windows: changedAt is 5, slack 1. Of one window no more is believed than six
 // deviations.
 func TestAChangeIsMoreThanItsNoise(t *testing.T) {

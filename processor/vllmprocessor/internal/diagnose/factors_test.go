@@ -130,7 +130,7 @@ func TestAGrowthIsJudgedByItsNoise(t *testing.T) {
 	_, swung := newGrowths(&r, b, 1)
 	assert.Less(t, swung[slowerSteps], deviations[slowerSteps])
 	assert.InDelta(t, deviations[longerPrompts], swung[longerPrompts], 1e-9)
-	// What the expectation may be wrong by is no growth.
+	// What the expectation may be wrong by is not growth.
 	grow, _ := slower(0.2, 0.05, 0.1)
 	assert.InDelta(t, 0.15, grow, 1e-9)
 	grow, by := slower(0.04, 0.05, 0.1)

@@ -56,7 +56,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 }
 
 // accept makes work that has grown for as long as relearn_after the usual one: traffic that stays
-// is no fault, whether the engine is slower with it or not.
+// is not a fault, whether the engine is slower with it or not.
 func (e *engine) accept(settings *Settings, r *reading) {
 	for f := range longerOutputs + 1 {
 		switch {
@@ -123,7 +123,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	}
 	before := e.reported
 	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
-	// What was found against the baseline of before is no evidence against this one.
+	// What was found against the baseline of before is not evidence against this one.
 	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
 	e.acceptPeers()
 	if before.Severity < 2 {

@@ -10,7 +10,7 @@ import (
 // backlog follows the requests that wait for room, and whether arrivals exceed what the
 // engine serves: more than one request always waits for two windows, and at the end as many as
 // ever in them, but for a tenth; or more than one always waits for five windows. A burst that
-// queues and drains as it must is no overload.
+// queues and drains as it must is not an overload.
 type backlog struct {
 	recent []waited
 	over   bool
@@ -154,7 +154,7 @@ func cacheFull(r *reading) bool {
 }
 
 // queued is why requests queue, by the parts of backlogs. What no changed factor explains of a queue
-// that does not drain is the demand's; of a queue that drains it is no harm.
+// that does not drain is the demand's; of a queue that drains it is not harm.
 func queued(r *reading, c *growths, over bool, queues growths) (s Shares) {
 	c.attribute(&s, r, queues)
 	if total := s.total(); over && total < 1 {

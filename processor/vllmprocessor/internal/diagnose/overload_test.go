@@ -26,7 +26,7 @@ func overloadedAfter(window, every, lasts time.Duration, queue func(at float64) 
 	return first, b.over
 }
 
-// A queue that comes and goes is no overload. One that stays is, after two windows; and whatever
+// A queue that comes and goes is not an overload. One that stays is, after two windows; and whatever
 // it does, after five in which requests always waited.
 func TestAQueueThatStaysIsAnOverload(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func TestAClassOfHardwareIsNoFault(t *testing.T) {
 	}
 }
 
-// A ratio that was taken as usual is no evidence any more; more than that is.
+// A ratio that was taken as usual is not evidence any more; more than that is.
 func TestARatioThatWasAcceptedIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	b := among(0.03, 0.02, 0.02, 0.02)
@@ -114,7 +114,7 @@ func TestTheWordsOfASlowReleaseNameTheVersions(t *testing.T) {
 }
 
 // A level that is taken as usual takes the greatest ratio of the last hour with it: the next reading
-// that compares with siblings otherwise is no new alarm.
+// that compares with siblings otherwise is not a new alarm.
 func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
 	t.Parallel()
 	e := &engine{baseline: learn.NewBaseline(), ratio: 0.43}

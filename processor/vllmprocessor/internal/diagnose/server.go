@@ -142,7 +142,7 @@ func (s *State) reportUnreachable(settings *Settings, at int64) {
 		e.last.At, e.last.Signals = at, signal.Unknown()
 		e.last.runningNow, e.last.waitingNow, e.still = 0, 0, moving
 		if condition == Unreachable && s.server.read && !s.server.contact.lost && e.memory.any() {
-			// A failed scrape is no reading: what was reported, and for how long something
+			// A failed scrape is not a reading: what was reported, and for how long something
 			// else has shown, stays as it is.
 			continue
 		}

@@ -121,7 +121,7 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 }
 
 // observeQueue follows the queue, and returns which part of it each growth explains. More requests
-// take longer and queue for a while, as they must: that is no harm before more arrive than are
+// take longer and queue for a while, as they must: that is not harm before more arrive than are
 // served, so until then it leaves more arrivals out of all growths.
 func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
 	if !r.doubtful {

@@ -76,7 +76,7 @@ func (e *engine) because(s *State) Because {
 }
 
 // News reports whether an operator should read about the change. A change of contributing
-// causes alone is no news, nor is a new engine that turns out to be healthy. Another detail
+// causes alone is not news, nor is a new engine that turns out to be healthy. Another detail
 // of the primary cause is news: it decides what to do, and the line before says something
 // else.
 func (t *Transition) News() bool {

@@ -88,7 +88,7 @@ func TestSharesAreReportedWhereThereIsOrWasHarm(t *testing.T) {
 	assert.Empty(t, r.values("0", map[*derive.Row]bool{engineRows.ratio: true, engineRows.share: false})["cause_share erroring"])
 }
 
-// What does not explain half a percent is no series, and no cause has two.
+// What does not explain half a percent has no series, and no cause has two.
 func TestOnlyWhatCanBeReadAsAShareHasASeries(t *testing.T) {
 	t.Parallel()
 	e := &engine{reported: Verdict{Condition: Degraded}}

@@ -122,7 +122,7 @@ func TestReferencesAreBounded(t *testing.T) {
 		assert.False(t, sound, bad)
 	}
 	_, sound := Decode(EncodeReferences(all[:1]))
-	assert.False(t, sound, "they are no baseline")
+	assert.False(t, sound, "they are not a baseline")
 	b := NewBaseline()
 	b.Accepted = math.NaN()
 	assert.False(t, b.sound())
