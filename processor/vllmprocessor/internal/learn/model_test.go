@@ -152,7 +152,7 @@ func TestTheSlowReferenceLearnsAWindowOfEachHour(t *testing.T) {
 	steps, slow := b.Step.Expect(5, 2750, 10), b.Slow.Expect(5, 2750, 10)
 	assert.InEpsilon(t, steps, slow, 0.01)
 	times, n := 3.0, b.Slow.N
-	for b.Learned-b.SlowLearned < int64(59*time.Minute) {
+	for until := b.SlowLearned + int64(59*time.Minute); b.Learned < until; {
 		w := healthy(b.Learned + int64(time.Minute))
 		w.Signals[signal.StepTime] = times * 0.0125
 		w.Signals[signal.InterTokenLatency] = w.Signals[signal.StepTime]
