@@ -31,8 +31,8 @@ type siblings struct {
 }
 
 // mostOfSource bounds the siblings that are of one source, so that a server that exposes many
-// engines, or makes them up, leaves places for those of others.
-const mostOfSource = diagnose.MostSiblings / 2
+// engines, or makes them up, leaves places for those of others: half of diagnose.MostSiblings.
+const mostOfSource = 8
 
 // meet gives an engine of a source its siblings as they were at the evaluation before, and takes it
 // for the next one. The first engines are taken, in the order of their servers, which changes little from one evaluation to
