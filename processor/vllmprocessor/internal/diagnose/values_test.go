@@ -279,19 +279,6 @@ func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 	assert.True(t, sound)
 }
 
-// A baseline that was stored before the clock was set back learns on from now.
-func TestABaselineOfTheFutureCountsAsLearnedNow(t *testing.T) {
-	t.Parallel()
-	s := &store{baselines: map[string][]byte{}}
-	r := newRig(t)
-	r.state.Keeper = s
-	r.minutes(12, answers(1), serves("0"))
-	r.state.End()
-	b := (&State{Keeper: s}).beginBaseline(r.engine("0").attributes, r.at-int64(24*time.Hour))
-	assert.Equal(t, r.at-int64(24*time.Hour), b.Learned)
-	assert.Equal(t, r.at-int64(24*time.Hour), b.SlowLearned)
-}
-
 // A collector that restarts while a server is down reports its engines as unreachable once
 // more, without a second transition into harm, after the hold.
 func TestAServerThatIsDownWhileTheCollectorRestartsIsNotNew(t *testing.T) {
