@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 

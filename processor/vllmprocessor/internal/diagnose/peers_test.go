@@ -1,15 +1,15 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // among returns siblings that expect some times at any load, with no uncertainty and a deviation of
