@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type load struct {
 	// seconds.
 	rate, firstToken, gap float64
 	at                    time.Time
+	// every is the time between two scrapes; 0 for 15 s.
+	every time.Duration
 
 	requests, firstTokens, gaps float64 // of each engine, so far
 	began                       bool
@@ -38,11 +41,13 @@ func steady(instance string, at time.Time) *load {
 	return &load{instance: instance, engines: 1, rate: 1, firstToken: 0.1, gap: 0.02, at: at}
 }
 
-// scrape is what the server shows 15 s later.
+func (l *load) interval() time.Duration { return cmp.Or(l.every, 15*time.Second) }
+
+// scrape is what the server shows at the next scrape.
 func (l *load) scrape() pmetric.Metrics {
 	if l.began {
-		l.at = l.at.Add(15 * time.Second)
-		served := l.rate * 15
+		l.at = l.at.Add(l.interval())
+		served := l.rate * l.interval().Seconds()
 		if l.stalled {
 			l.waiting += served
 			served = 0
@@ -162,7 +167,7 @@ func (i *instance) fails(l *load, outcome string, more map[string]float64) map[s
 func (i *instance) watch(l *load, d time.Duration) map[string]float64 {
 	i.t.Helper()
 	var reported map[string]float64
-	for range d / (15 * time.Second) {
+	for range d / l.interval() {
 		reported = i.diagnoses(l)
 	}
 	return reported

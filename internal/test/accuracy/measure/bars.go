@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
 )
 
-// Bar is a value that the next method of the diagnosis must reach. The measure prints
+// Bar is a value that the method of the diagnosis must reach. The measure prints
 // whether the present one does.
 type Bar struct {
 	Name, Must, Wish, Seen string

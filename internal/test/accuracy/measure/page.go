@@ -54,10 +54,10 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 	t.line("An earlier version of this page said 94.6 %% for 13 causes and two models. An audit of it found 89.9 %% for the seven causes")
 	t.line("that must be inferred, and 77.8 %% (70 to 83) for these on the model that nothing was tuned on. That measure had no mild")
 	t.line("faults, its faults had traffic without bursts, alarms were rare on the healthy servers that it had, and after a change of")
-	t.line("the rate it compared different requests. The method of the diagnosis is still the same; only the measure has changed.\n")
+	t.line("the rate it compared different requests. Since then the measure and the method have changed; [before and after](#before-and-after) compares both methods.\n")
 
 	t.line("## The bars\n")
-	t.line("What the next method of the diagnosis must reach. The first three rows are about minutes of effect 2 or more. The rows about")
+	t.line("What the method of the diagnosis must reach. The first three rows are about minutes of effect 2 or more. The rows about")
 	t.line("pages and warnings have recorded traffic as well, the headline has not. A fault counts as reported if harm was reported in any")
 	t.line("minute in which it does harm, whatever the cause: with many false warnings, over the four hours of a drift that can be")
 	t.line("chance. [Minutes reported](#mild-faults-drift-faults-from-the-start-silence) say more.\n")
@@ -125,7 +125,7 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 
 	t.line("\n## Confusion matrix\n")
 	t.line("The minutes of the section [by cause](#by-cause): true causes are rows, and columns are what is reported as the primary cause at")
-	t.line("the end of the minute, in percent of the row. *%s* is no report of harm. A condition is the column where a report has no", silent)
+	t.line("the end of the minute, in percent of the row. *%s* means that no harm is reported. A condition is the column where a report has no", silent)
 	t.line("cause; `degraded` is then harm whose cause is unknown. A report can be right beside the bold cells: some causes have")
 	t.line("[other names that are right](#what-counts).\n")
 	t.confusion(scores)

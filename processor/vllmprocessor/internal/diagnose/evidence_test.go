@@ -183,3 +183,18 @@ func TestAChangeIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// One window alone, however strange, is not a change of the work: real readings have heavy tails.
+func TestOneStrangeWindowIsNotAChangeOfTheWork(t *testing.T) {
+	t.Parallel()
+	var c change
+	c.observe(1e12, 1, workChangedAt)
+	assert.False(t, c.on)
+	for range 10 {
+		c.observe(0, 1, workChangedAt)
+	}
+	assert.Zero(t, c.score)
+	c.observe(1e12, 1, workChangedAt)
+	c.observe(1e12, 1, workChangedAt)
+	assert.True(t, c.on, "two windows are")
+}

@@ -14,6 +14,12 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		}
 		return
 	}
+	if raw == Degraded && !found.suspect && e.reported.harmed() {
+		// The newest reading shows no harm, so it has nothing to explain. Until it is certain that the
+		// harm has ended, its causes stay what they were.
+		e.sharesAt = r.At
+		return
+	}
 	latency, weight := split(r, found)
 	if weight > 0 {
 		latency = e.attributeRest(r, latency)

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -158,4 +159,53 @@ func TestASwingIsWhatTheSequencesChangeByInAWindow(t *testing.T) {
 		s.observe(105e9+n, 30, window)
 		require.LessOrEqual(t, len(s), mostSamples)
 	}
+}
+
+// Work varies: what counts of it is beyond two deviations, and of the engine all counts. Slower
+// prefills alone are not a slower engine, which is slower in all steps.
+func TestWhatCountsOfAChange(t *testing.T) {
+	t.Parallel()
+	e := &engine{}
+	for f := range numFactors {
+		e.changes[f] = change{score: 10, on: true}
+	}
+	var grown, deviated growths
+	for f := range numFactors {
+		grown[f], deviated[f] = 0.6, 4
+	}
+	got := e.changed(&grown, &deviated)
+	assert.InDelta(t, 0.3, got[moreArrivals], 1e-9)
+	assert.InDelta(t, 0.6, got[slowerSteps], 1e-9)
+	assert.InDelta(t, 0.6, got[slowerPrefills], 1e-9)
+	e.changes[slowerSteps] = change{score: 1}
+	got = e.changed(&grown, &deviated)
+	assert.Zero(t, got[slowerSteps])
+	assert.Zero(t, got[slowerPrefills])
+	e.changes[slowerSteps].score = 3
+	assert.InDelta(t, 0.6, e.changed(&grown, &deviated)[slowerPrefills], 1e-9)
+}
+
+// Work that has grown for relearn_after is the usual one from then on, and not a minute before.
+func TestWorkThatStaysBecomesUsual(t *testing.T) {
+	t.Parallel()
+	s := settings(2)
+	b := learn.NewBaseline()
+	for n := range 30 {
+		r := healthyReading(int64(n+1) * int64(time.Minute))
+		b.Learn(&r.Window, time.Minute, &signal.Set{})
+	}
+	e := &engine{baseline: b}
+	e.changes[moreArrivals].on = true
+	more := func(after time.Duration) {
+		r := healthyReading(int64(time.Hour + after))
+		r.Signals[signal.ArrivalRate] = 3
+		e.accept(s, &r)
+	}
+	more(0)
+	more(s.RelearnAfter - time.Minute)
+	assert.InDelta(t, 1, b.Usual(signal.ArrivalRate), 1e-6)
+	assert.True(t, e.changes[moreArrivals].on)
+	more(s.RelearnAfter)
+	assert.InDelta(t, 3, b.Usual(signal.ArrivalRate), 1e-6)
+	assert.Equal(t, change{}, e.changes[moreArrivals])
 }

@@ -49,7 +49,7 @@ func Age(data []byte) (at int64, sound bool) {
 func (s *State) beginBaseline(attributes []collect.Attribute, now int64) *learn.Baseline {
 	if s.Keeper != nil {
 		if b, sound := learn.Decode(s.Keeper.Begin(attributes)); sound {
-			b.Learned = min(b.Learned, now)
+			b.Learned, b.SlowLearned = min(b.Learned, now), min(b.SlowLearned, now)
 			return b
 		}
 	}

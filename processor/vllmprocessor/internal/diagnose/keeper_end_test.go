@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -27,4 +28,18 @@ func TestAKeeperGetsEachEnd(t *testing.T) {
 	s.engines = append(s.engines, &engine{baseline: s.beginBaseline(nil, 1)})
 	s.End()
 	assert.Equal(t, ended{begun: 1, ended: 1}, *k)
+}
+
+// A baseline that was stored before the clock was set back learns on from now.
+func TestABaselineOfTheFutureCountsAsLearnedNow(t *testing.T) {
+	t.Parallel()
+	s := &store{baselines: map[string][]byte{}}
+	r := newRig(t)
+	r.state.Keeper = s
+	r.minutes(12, answers(1), serves("0"))
+	engine := r.engine("0").attributes
+	r.state.End()
+	b := (&State{Keeper: s}).beginBaseline(engine, r.at-int64(24*time.Hour))
+	assert.Equal(t, r.at-int64(24*time.Hour), b.Learned)
+	assert.Equal(t, r.at-int64(24*time.Hour), b.SlowLearned)
 }

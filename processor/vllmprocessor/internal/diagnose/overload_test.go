@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -201,4 +202,36 @@ func TestAQueueThatIsNotKnown(t *testing.T) {
 	q := backlogs{waiting: 5}
 	q.observe(&reading{}, math.NaN(), growths{}, 15)
 	assert.InDelta(t, 5, q.waiting, 0)
+}
+
+// An overload ends when the queue is shorter than a half of what it was in the last two windows,
+// although requests wait on.
+func TestAnOverloadEndsWhileRequestsStillWait(t *testing.T) {
+	t.Parallel()
+	for shorter, over := range map[float64]bool{15: false, 30: true} {
+		_, at := overloadedAfter(time.Minute, 15*time.Second, 240*time.Second, func(at float64) float64 {
+			if at > 200 {
+				return shorter
+			}
+			return 40
+		})
+		assert.Equal(t, over, at, "%g of 40 wait", shorter)
+	}
+}
+
+// More requests explain nothing of a queue before they are more than the engine serves.
+func TestMoreRequestsAreNoHarmBeforeTheyAreTooMany(t *testing.T) {
+	t.Parallel()
+	for _, over := range []bool{false, true} {
+		r := healthyReading(int64(time.Hour))
+		r.waitingNow = 5
+		e := &engine{baseline: learn.NewBaseline(), backlog: backlog{over: over, since: r.At, recent: []waited{{r.At - 1, 5}}}}
+		var c growths
+		c[moreArrivals] = 0.5
+		perhaps := c
+		queues := e.observeQueue(&r, &c, &perhaps, 0.25, time.Minute)
+		assert.Equal(t, over, c[moreArrivals] > 0)
+		assert.Equal(t, over, perhaps[moreArrivals] > 0)
+		assert.Equal(t, over, queues[moreArrivals] > 0)
+	}
 }

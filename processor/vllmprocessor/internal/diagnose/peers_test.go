@@ -3,10 +3,13 @@ package diagnose
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // among returns siblings that expect some times at any load, with no uncertainty and a deviation of
@@ -125,4 +128,72 @@ func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
 	e = &engine{baseline: learn.NewBaseline(), ratio: -0.2}
 	e.acceptPeers()
 	assert.Zero(t, e.baseline.Accepted, "an engine that is faster is not allowed to become slower than the others")
+}
+
+// A sibling that knows only other loads says nothing about this one.
+func TestASiblingThatIsNotSureSaysNothing(t *testing.T) {
+	t.Parallel()
+	sure, unsure := &learn.Model{}, &learn.Model{}
+	p := &Peers{Siblings: []Sibling{{Usual: sure, engine: &engine{}}, {Usual: unsure, engine: &engine{}}}}
+	b := p.compareAt(&engine{}, 0.03, func(m *learn.Model) learn.Expected {
+		if m == unsure {
+			return learn.Expected{Seconds: 9, Uncertainty: 0.21, Deviation: 0.05}
+		}
+		return learn.Expected{Seconds: 0.02, Uncertainty: 0.2, Deviation: 0.05}
+	})
+	assert.Equal(t, 1, b.siblings)
+	assert.InDelta(t, math.Log(1.5), b.growth, 1e-9)
+}
+
+// Siblings that differ among themselves are weaker evidence. Of three whose logarithms are -0.5, 0 and
+// 0.5 the median difference is 0.5, which is a deviation of 0.74; with the prior of 0.1 for three more
+// it is sqrt((0.01 + 0.5476) / 2), and with that of a single time, 0.05, 0.5304.
+func TestSiblingsThatDifferAreWeakerEvidence(t *testing.T) {
+	t.Parallel()
+	b := among(0.03, 0.02*math.Exp(-0.5), 0.02, 0.02*math.Exp(0.5))
+	assert.InDelta(t, 0.5304, b.deviation, 1e-3)
+	same := among(0.03, 0.02, 0.02, 0.02)
+	assert.InDelta(t, math.Sqrt(0.01/2+0.05*0.05), same.deviation, 1e-9)
+}
+
+// An engine that is harmed, may be slower, or has another version since a short time does not become
+// the reference of its pool.
+func TestOnlyASettledEngineIsAReference(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(e *engine)
+		settled bool
+	}{
+		"healthy":       {func(*engine) {}, true},
+		"harmed":        {func(e *engine) { e.reported.Severity = 2 }, false},
+		"maybe slower":  {func(e *engine) { e.changes[slowerSteps].score = suspicious }, false},
+		"newer version": {func(e *engine) { e.baseline.Upgrade("0.28.0") }, false},
+	} {
+		b := learn.NewBaseline()
+		b.Version = "0.27.0"
+		for n := range 30 {
+			r := healthyReading(int64(n+1) * int64(time.Minute))
+			b.Learn(&r.Window, time.Minute, &signal.Set{})
+		}
+		e := &engine{baseline: b}
+		test.change(e)
+		got, known := (&Member{engine: e}).Sibling()
+		assert.True(t, known, name)
+		assert.Equal(t, test.settled, got.Settled, name)
+	}
+}
+
+// A level that has become usual takes with it how much slower than its siblings the engine is.
+func TestALevelThatIsRelearnedTakesTheRatioWithIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	slow := serves("0")
+	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	r.minutes(12, answers(1), serves("0"))
+	r.engine("0").ratio = 0.43
+	r.minutes(40, answers(1), slow)
+	assert.Zero(t, r.engine("0").baseline.Accepted)
+	r.minutes(25, answers(1), slow)
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.InDelta(t, 0.43, r.engine("0").baseline.Accepted, 1e-9)
 }

@@ -84,7 +84,7 @@ func (p *Pools) Add(s Source, attributesOf func(of []collect.Attribute) []collec
 			p.alone[to.owner]--
 			to.owner = nil
 		}
-		to.meet(&engine)
+		to.meet(s, &engine)
 		to.members = append(to.members, newMember(&engine))
 	}
 	return complete

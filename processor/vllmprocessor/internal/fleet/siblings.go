@@ -25,23 +25,34 @@ type siblings struct {
 	// peers are those of the evaluation before; found are those of this one.
 	peers *diagnose.Peers
 	found []diagnose.Sibling
+	// newest is the source of the last one found, and ofNewest how many of them are of it.
+	newest   Source
+	ofNewest int
 }
 
-// meet gives an engine its siblings as they were at the evaluation before, and takes it for the
-// next one. The first engines are taken, in the order of their servers, which changes little from one evaluation to
+// mostOfSource bounds the siblings that are of one source, so that a server that exposes many
+// engines, or makes them up, leaves places for those of others: half of diagnose.MostSiblings.
+const mostOfSource = 8
+
+// meet gives an engine of a source its siblings as they were at the evaluation before, and takes it
+// for the next one. The first engines are taken, in the order of their servers, which changes little from one evaluation to
 // the next.
-func (p *pool) meet(m *diagnose.Member) {
+func (p *pool) meet(source Source, m *diagnose.Member) {
 	s := p.siblingsOf(m)
 	if s == nil {
 		m.Meet(nil)
 		return
 	}
 	m.Meet(s.peers)
-	if len(s.found) > diagnose.MostSiblings {
+	if source != s.newest {
+		s.newest, s.ofNewest = source, 0
+	}
+	if len(s.found) > diagnose.MostSiblings || s.ofNewest >= mostOfSource {
 		return
 	}
 	if one, known := m.Sibling(); known {
 		s.found = append(s.found, one)
+		s.ofNewest++
 	}
 }
 
@@ -74,7 +85,7 @@ func (p *pool) conclude(at int64) {
 			s.Usual = nil
 		}
 		s.peers = &diagnose.Peers{Siblings: s.found, Before: s.Usual}
-		s.found = nil
+		s.found, s.newest, s.ofNewest = nil, nil, 0
 	}
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // usual is the model of an engine whose steps take so many seconds, learned up to a time.
@@ -96,17 +98,74 @@ func TestAPoolKeepsFewOfItsEngines(t *testing.T) {
 	t.Parallel()
 	p := &pool{}
 	for i := range 1000 {
-		p.meet(&diagnose.Member{Model: fmt.Sprint("model-", i), Blocks: 1000})
+		p.meet(nil, &diagnose.Member{Model: fmt.Sprint("model-", i), Blocks: 1000})
 	}
 	assert.LessOrEqual(t, len(p.siblings), learn.MostReferences)
 	first := p.siblings[0]
 	first.Usual = usual(t, 0.02, day)
 	for i := range 1000 {
-		p.meet(&diagnose.Member{Model: fmt.Sprint("other-", i), Blocks: 1000})
+		p.meet(nil, &diagnose.Member{Model: fmt.Sprint("other-", i), Blocks: 1000})
 	}
 	assert.Same(t, first, p.siblings[0], "what is known stays")
 	m := diagnose.Member{Model: first.Model, Blocks: 1050}
 	assert.Same(t, first, p.siblingsOf(&m), "5 % more blocks are the same configuration")
 	m.Blocks = 1200
 	assert.NotSame(t, first, p.siblingsOf(&m))
+}
+
+// learned are the engines of a server that have learned what is usual for them.
+func learned(t *testing.T, engines int) *source {
+	t.Helper()
+	settings := diagnose.Settings{Window: time.Minute, Hold: 2, RelearnAfter: time.Hour, StartTimeout: time.Minute}
+	server := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
+	state := &diagnose.State{}
+	for minute := range 10 {
+		batch := collect.Batch{Resource: "server", Time: day + int64(minute)*int64(time.Minute)}
+		for i := range engines {
+			batch.Groups = append(batch.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: fmt.Sprint(i)}, {Name: "model_name", Value: "m"}}))
+			n := float64(60 * minute)
+			for in, value := range map[collect.Input]float64{
+				collect.Running: 2, collect.Waiting: 0, collect.KVCacheUtilization: 0.1, collect.PromptTokens: 500 * n, collect.GenerationTokens: 100 * n,
+			} {
+				batch.Samples = append(batch.Samples, collect.Sample{Group: i, Input: in, Value: value})
+			}
+			for in, o := range map[collect.Input][2]float64{collect.TimeToFirstToken: {n, 0.1}, collect.InterTokenLatency: {99 * n, 0.02}} {
+				batch.Samples = append(batch.Samples, collect.Sample{Group: i, Input: in, Counts: []float64{o[0]}, Count: o[0], Sum: o[0] * o[1], HasSum: true})
+			}
+		}
+		require.True(t, server.Observe(&batch, 1_000_000).Observed)
+		state.Observe(&settings, server)
+	}
+	return &source{members: slices.Collect(state.Members())}
+}
+
+// A server with many engines, or one that makes them up, cannot be all that the others of a pool are
+// compared with; and however many there are, few are kept.
+func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
+	t.Parallel()
+	r := newPoolRig()
+	r.pools.Begin()
+	add := func(s *source) {
+		r.pools.Add(s, func([]collect.Attribute) []collect.Attribute {
+			return []collect.Attribute{{Name: "model_name", Value: "m"}}
+		})
+	}
+	many, others := learned(t, 100), []*source{learned(t, 1), learned(t, 1), learned(t, 1)}
+	require.Len(t, many.members, 100)
+	add(many)
+	for _, one := range others {
+		add(one)
+	}
+	p := r.pools.pools[0]
+	require.Len(t, p.members, 103)
+	assert.Len(t, p.siblings[0].found, mostOfSource+3)
+	for range 30 {
+		add(learned(t, 1))
+	}
+	assert.Len(t, p.siblings[0].found, diagnose.MostSiblings+1)
+	r.pools.Evaluate(&r.settings, 2*day, nil)
+	assert.Len(t, p.siblings[0].peers.Siblings, diagnose.MostSiblings+1)
+	r.pools.Begin()
+	add(many)
+	assert.Len(t, p.siblings[0].found, mostOfSource, "the next evaluation counts anew")
 }

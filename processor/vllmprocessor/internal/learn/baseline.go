@@ -18,7 +18,8 @@ const (
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
 	levelMemory = 20
-	// slowFirst is how many windows the slow reference learns one after another.
+	// slowFirst is how many windows the slow reference learns one after another, of which older ones
+	// count less: somewhat more than an hour.
 	slowFirst = 60
 	// LeastFirstTokens is how many requests a window needs to be learned.
 	LeastFirstTokens = 5

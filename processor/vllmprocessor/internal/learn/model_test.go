@@ -127,3 +127,42 @@ func TestReferencesAreBounded(t *testing.T) {
 	b.Accepted = math.NaN()
 	assert.False(t, b.sound())
 }
+
+// What is not known of a time at equal load counts for more where the load grows with the time: an
+// error of the time by one part in a hundred is one by 1 / (1 - rho) at the fixed point.
+func TestTheDoubtGrowsWithTheLoop(t *testing.T) {
+	t.Parallel()
+	b := loaded(30, 1)
+	m := NewModel(b)
+	w := Work{Generation: 600, Computed: 500, Held: 550, Own: 500, Accepted: 1}
+	seconds, busy := b.StepAt(w)
+	require.Greater(t, busy, 0.2)
+	at := m.Step(w.Generation*seconds, w.Generation*seconds*w.Held, w.Computed*seconds)
+	got := m.StepOf(w)
+	assert.InEpsilon(t, seconds, got.Seconds, 1e-6)
+	assert.InEpsilon(t, at.Uncertainty/(1-busy), got.Uncertainty, 1e-6)
+	assert.InEpsilon(t, at.Deviation/(1-busy), got.Deviation, 1e-6)
+}
+
+// The slow reference learns the first windows and then one of each hour, so that what becomes
+// slower over hours stands out against it.
+func TestTheSlowReferenceLearnsAWindowOfEachHour(t *testing.T) {
+	t.Parallel()
+	b := loaded(100, 1)
+	steps, slow := b.Step.Expect(5, 2750, 10), b.Slow.Expect(5, 2750, 10)
+	assert.InEpsilon(t, steps, slow, 0.01)
+	times, n := 3.0, b.Slow.N
+	for until := b.SlowLearned + int64(59*time.Minute); b.Learned < until; {
+		w := healthy(b.Learned + int64(time.Minute))
+		w.Signals[signal.StepTime] = times * 0.0125
+		w.Signals[signal.InterTokenLatency] = w.Signals[signal.StepTime]
+		w.Generation = 5 / w.Signals[signal.StepTime]
+		b.Learn(&w, time.Minute, &signal.Set{})
+	}
+	assert.InEpsilon(t, slow, b.Slow.Expect(5, 2750, 10), 1e-9)
+	assert.InDelta(t, n, b.Slow.N, 0)
+	assert.Greater(t, b.Step.Expect(5, 2750, 10), 1.3*steps)
+	w := healthy(b.SlowLearned + int64(time.Hour))
+	b.Learn(&w, time.Minute, &signal.Set{})
+	assert.Greater(t, b.Slow.N, n)
+}
