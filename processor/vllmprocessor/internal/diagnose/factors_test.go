@@ -189,11 +189,7 @@ func TestWhatCountsOfAChange(t *testing.T) {
 func TestWorkThatStaysBecomesUsual(t *testing.T) {
 	t.Parallel()
 	s := settings(2)
-	b := learn.NewBaseline()
-	for n := range 30 {
-		r := healthyReading(int64(n+1) * int64(time.Minute))
-		b.Learn(&r.Window, time.Minute, &signal.Set{})
-	}
+	b := learned(30)
 	e := &engine{baseline: b}
 	e.changes[moreArrivals].on = true
 	more := func(after time.Duration) {

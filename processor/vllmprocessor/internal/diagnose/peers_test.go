@@ -3,13 +3,11 @@ package diagnose
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // among returns siblings that expect some times at any load, with no uncertainty and a deviation of
@@ -169,13 +167,8 @@ func TestOnlyASettledEngineIsAReference(t *testing.T) {
 		"maybe slower":  {func(e *engine) { e.changes[slowerSteps].score = suspicious }, false},
 		"newer version": {func(e *engine) { e.baseline.Upgrade("0.28.0") }, false},
 	} {
-		b := learn.NewBaseline()
-		b.Version = "0.27.0"
-		for n := range 30 {
-			r := healthyReading(int64(n+1) * int64(time.Minute))
-			b.Learn(&r.Window, time.Minute, &signal.Set{})
-		}
-		e := &engine{baseline: b}
+		e := &engine{baseline: learned(30)}
+		e.baseline.Version = "0.27.0"
 		test.change(e)
 		got, known := (&Member{engine: e}).Sibling()
 		assert.True(t, known, name)
