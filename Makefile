@@ -111,9 +111,9 @@ compile-%: build/%/$(stamp)
 
 .PHONY: programs
 programs:
-	$(say) 'compiling vllmsim and demo'
+	$(say) 'compiling vllmctl, vllmsim and demo'
 	@mkdir -p $(BIN)
-	@$(BUILD) -o $(BIN)/ ./cmd/vllmsim ./cmd/demo
+	@$(BUILD) -o $(BIN)/ ./cmd/vllmctl ./cmd/vllmsim ./cmd/demo
 
 .PHONY: run
 run: ## Build, then show the collector an incident on a simulated vLLM server (RUN_FOR=70s ends by itself)

@@ -45,6 +45,7 @@ var forbidden = map[string][]edge{
 		{"connector/vllmdiagnosisconnector", "./internal/vllmsim"},
 		{"extension/extensioncheck", "./internal/test/captures"},
 		{"receiver/vllmreceiver", "./internal/content"},
+		{"receiver/vllmreceiver", "./internal/vllmctl/status"},
 	},
 	"content": {
 		{"internal/content", "./internal/vllmsim"},
@@ -82,6 +83,11 @@ var forbidden = map[string][]edge{
 		{"internal/judge", "./internal/vllmsim/realruns"},
 	},
 	"simulator-recordings": {{"internal/vllmsim/realruns", "./processor/vllmprocessor"}},
+	"vllmctl": {
+		{"internal/vllmctl/status", "./internal/judge"},
+		{"internal/vllmctl/status", "./connector/vllmdiagnosisconnector"},
+		{"internal/vllmctl/status", "./internal/test/captures"},
+	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
 		{"internal/judge", "./internal/test/captures"},
@@ -190,7 +196,7 @@ func TestEachPackageHasItsPlaceOnTheDataPath(t *testing.T) {
 	for name, r := range rules(t) {
 		step := strings.HasPrefix(name, "receiver-") || strings.HasPrefix(name, "processor-") ||
 			strings.HasPrefix(name, "connector-") || strings.HasPrefix(name, "extension-") ||
-			strings.HasPrefix(name, "simulator") || name == "shared" || name == "content" || name == "judge"
+			strings.HasPrefix(name, "simulator") || name == "shared" || name == "content" || name == "judge" || name == "vllmctl"
 		if step {
 			places = append(places, r.Files...)
 		}

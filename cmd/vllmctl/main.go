@@ -1,0 +1,58 @@
+// Command vllmctl answers questions about vLLM servers, rules, dashboards and history before
+// a collector is installed. It is one program over the receiver, the processor and the
+// catalogue: it has no parser and no formulas of its own.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends it at once.
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(int(code))
+}
+
+// run carries out one command line.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) status.Status {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code, unprinted := status.Of(err)
+	if unprinted {
+		fmt.Fprintln(stderr, "vllmctl:", err)
+	}
+	return code
+}
+
+// newRoot returns the command with all its subcommands. They are made by cobra, because it
+// writes help, completion for four shells and the tree that the reference page is generated
+// from; the standard library has none of them.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "vllmctl",
+		Short: "Answers questions about vLLM servers before a collector is installed",
+		Long: "vllmctl answers questions about vLLM servers, rules, dashboards and history before a collector is\n" +
+			"installed. It only reads. It needs no collector and no configuration.",
+		// run prints errors once; a usage text after each would hide them.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(newReference(root))
+	return root
+}

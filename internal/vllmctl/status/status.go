@@ -1,0 +1,73 @@
+// Package status has what all commands of vllmctl end with: a number that a script can test.
+package status
+
+import "errors"
+
+// Status is the exit status of vllmctl. Scripts may rely on the numbers.
+type Status int
+
+// The exit statuses.
+const (
+	// OK means that what was asked for was done, and no problem was found.
+	OK Status = 0
+	// Problem means that a problem was found.
+	Problem Status = 1
+	// Failed means that it could not be found out: wrong arguments, a file that cannot be
+	// read, or a server that should be asked and does not answer.
+	Failed Status = 2
+	// Warning means, with --strict, that warnings were found and no problem.
+	Warning Status = 3
+)
+
+// Meanings are the sentences of the documentation.
+var Meanings = []struct {
+	Status  Status
+	Meaning string
+}{
+	{OK, "No problem was found. There may be warnings."},
+	{Problem, "At least one problem was found."},
+	{Failed, "It could not be found out: the arguments are wrong, a file cannot be read, or the command was interrupted."},
+	{Warning, "Only with `--strict`: there are warnings and no problem."},
+}
+
+// Error is an error with the exit status that it means. A command that has printed what it
+// found returns one without a cause.
+type Error struct {
+	Status Status
+	// Cause is nil if everything has been printed already.
+	Cause error
+}
+
+// With returns an error with an exit status.
+func With(s Status, cause error) *Error { return &Error{Status: s, Cause: cause} }
+
+// Found returns the result of a command that has printed what it found; nil if its status
+// is OK.
+func Found(s Status) error {
+	if s == OK {
+		return nil
+	}
+	return &Error{Status: s}
+}
+
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return ""
+	}
+	return e.Cause.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Of returns the exit status of an error, and whether it still has to be printed. An error
+// without a status means Failed.
+func Of(err error) (s Status, unprinted bool) {
+	if err == nil {
+		return OK, false
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return known.Status, known.Cause != nil
+	}
+	return Failed, true
+}
