@@ -53,6 +53,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(newTop())
 	root.AddCommand(newReference(root))
 	return root
 }

@@ -1,0 +1,111 @@
+// Package screen is the terminal view of vllmctl top.
+//
+// It is made with tview on tcell: tview has tables that scroll with a fixed head, text that
+// wraps and an input line, each with the keys that people know, and tcell writes only the
+// cells that have changed, which is why nothing flickers. Both work on every terminal with
+// cursor movement, and tcell has a simulated screen for tests. The alternative, bubbletea,
+// draws whole frames as text and leaves tables and their selection to its users.
+package screen
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
+)
+
+// Source is what the view shows.
+type Source interface {
+	// Table returns what is known now.
+	Table(details bool) *live.Table
+	// Log returns the newest lines of the components, the oldest first.
+	Log() []live.Line
+	// News has an element after something has changed.
+	News() <-chan struct{}
+}
+
+// least is the least time between two pictures. Servers are scraped one after the other, and
+// a hundred of them would mean twenty pictures a second.
+const least = 500 * time.Millisecond
+
+// Two function keys that no keyboard has carry what comes from other goroutines. They pass
+// through the queue of events, so that all state of the view has one goroutine. tview's own
+// QueueUpdate would wait for ever for an application that has just ended.
+const (
+	keyNews = tcell.KeyF64
+	keyStop = tcell.KeyF63
+)
+
+// Run shows the source on a screen until a person quits or ctx ends. When it returns, it has
+// ended all its goroutines and given the terminal back.
+func Run(ctx context.Context, source Source, on tcell.Screen) error {
+	v := newView(source)
+	v.app.SetScreen(on)
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { pass(ctx, source, on) })
+	err := v.app.Run()
+	cancel()
+	waiting.Wait()
+	return err
+}
+
+// pass passes on that there is news, and that ctx has ended.
+func pass(ctx context.Context, source Source, to tcell.Screen) {
+	for {
+		select {
+		case <-ctx.Done():
+			// It returns at once if the screen has ended.
+			to.PostEventWait(tcell.NewEventKey(keyStop, 0, tcell.ModNone))
+			return
+		case <-source.News():
+		}
+		// Where the queue is full of keys there will be another picture anyway.
+		_ = to.PostEvent(tcell.NewEventKey(keyNews, 0, tcell.ModNone))
+		pause := time.NewTimer(least)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// place is what the view shows.
+type place int
+
+const (
+	atTable place = iota
+	atEngine
+	atLog
+	atHelp
+)
+
+// view is the state of the screen. Only the goroutine of the application uses it.
+type view struct {
+	source Source
+	app    *tview.Application
+
+	head, remark, keys *tview.TextView
+	table              *tview.Table
+	text               *tview.TextView
+	filter             *tview.InputField
+	middle             *tview.Pages
+	bottom             *tview.Pages
+
+	at     place
+	now    *live.Table
+	rows   []live.Row
+	order  live.Order
+	wanted string // the text of the filter
+	// selected is the key of the selected row, and opened that of the engine that is shown.
+	selected, opened string
+	layout           live.Layout
+	width, height    int
+	// drawn is false if what is shown has to be composed anew.
+	drawn bool
+}
