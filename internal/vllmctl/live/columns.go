@@ -78,57 +78,71 @@ func Columns() []Column {
 }
 
 // kept is the order in which columns get a place: the last one is the first to be left out of
-// a narrow terminal.
-var kept = []Column{
-	ByCondition, ByServer, ByCause, ByWaiting, ByTTFT, ByITL, ByRunning, ByKVCache, ByAge, ByTokens, ByRequests, ByErrors, ByModel,
-}
+// a narrow terminal. The cause grows before the columns of later.
+var (
+	kept  = []Column{ByCondition, ByServer, ByCause, ByWaiting, ByTTFT, ByITL, ByRunning, ByKVCache, ByAge}
+	later = []Column{ByTokens, ByRequests, ByErrors, ByModel}
+)
 
-// The widths that texts can grow to.
-var most = map[Column]int{ByServer: 40, ByCause: 44, ByModel: 40}
+// The widths that texts can grow to, first and when all columns have a place.
+const (
+	firstCause = 24
+	mostText   = 44
+)
 
 // Layout is which columns a line has, with their widths.
 type Layout struct {
 	columns []Column
 	widths  [numColumns]int
+	// left is how many cells no column uses.
+	left int
 }
 
-// NewLayout returns the layout for a width in cells. Texts get what numbers leave. rows are
-// what is shown: no column is wider than they need.
+// NewLayout returns the layout for a width in cells. rows are what is shown: texts get what
+// numbers leave, and no more than they need.
 func NewLayout(width int, rows []Row, at time.Time) Layout {
-	var l Layout
-	left := width
-	for _, c := range kept {
-		need := columns[c].width
-		if len(l.columns) > 0 {
-			need++
+	var needs [numColumns]int
+	for i := range rows {
+		for _, c := range []Column{ByCause, ByServer, ByModel} {
+			needs[c] = max(needs[c], uniseg.StringWidth(rows[i].cell(c, at)))
 		}
-		if need > left {
-			if len(l.columns) < 3 && left > 4 {
-				l.columns = append(l.columns, c)
-				l.widths[c] = left - 1
+	}
+	l := Layout{left: width}
+	l.place(kept)
+	l.grow(ByCause, min(needs[ByCause], firstCause))
+	l.grow(ByServer, min(needs[ByServer], mostText))
+	l.place(later)
+	l.grow(ByCause, min(needs[ByCause], mostText))
+	l.grow(ByModel, min(needs[ByModel], mostText))
+	// Reasons are sentences, and nothing else needs the room.
+	l.grow(ByCause, needs[ByCause])
+	slices.Sort(l.columns)
+	return l
+}
+
+// place gives columns a place as long as there is room. The first three are cut to it.
+func (l *Layout) place(columnsOf []Column) {
+	const never = 3
+	for _, c := range columnsOf {
+		need, gap := columns[c].width, min(1, len(l.columns))
+		if need+gap > l.left {
+			if len(l.columns) >= never || l.left <= gap {
+				return
 			}
-			break
+			need = l.left - gap
 		}
 		l.columns = append(l.columns, c)
-		l.widths[c] = columns[c].width
-		left -= need
+		l.widths[c] = need
+		l.left -= need + gap
 	}
-	slices.Sort(l.columns)
-	for _, c := range []Column{ByCause, ByServer, ByModel} {
-		if !slices.Contains(l.columns, c) {
-			continue
-		}
-		widest := l.widths[c]
-		for i := range rows {
-			widest = max(widest, uniseg.StringWidth(rows[i].cell(c, at)))
-		}
-		more := min(widest, most[c]) - l.widths[c]
-		if more = min(more, left); more > 0 {
-			l.widths[c] += more
-			left -= more
-		}
+}
+
+// grow makes a column wider, as far as there is room.
+func (l *Layout) grow(c Column, to int) {
+	if more := min(to-l.widths[c], l.left); more > 0 && slices.Contains(l.columns, c) {
+		l.widths[c] += more
+		l.left -= more
 	}
-	return l
 }
 
 // Head is the line above the table. It marks the column that is sorted by.

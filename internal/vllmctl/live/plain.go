@@ -85,10 +85,17 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 func (r *Row) short(t *Table) (left []Paragraph) {
 	for _, p := range r.Page(t.At) {
 		switch p.Head {
-		case "not read", "found", "runbook":
+		case "not read", "runbook":
+		case "found":
+			if r.Unread != "" {
+				continue // The reason says more.
+			}
 		case "evidence":
 			p.Texts = p.Texts[:min(mostEvidence, len(p.Texts))]
 		case "next":
+			if r.Severity < NeedsAction {
+				continue
+			}
 			p.Texts = p.Texts[:min(mostSteps, len(p.Texts))]
 		default:
 			continue

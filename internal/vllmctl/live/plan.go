@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -98,8 +100,18 @@ func OfAddresses(addresses []string, client *confighttp.ClientConfig, times Time
 	judging := vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config)
 	judging.Diagnosis.StartTimeout = 0
 	plan := &Plan{Pipelines: []Pipeline{{Processor: judging, Receivers: []Receiver{{Config: config}}}}}
-	return plan, plan.finish(times)
+	if err := plan.finish(times); err != nil {
+		// The receiver names the key of a configuration that nobody has written.
+		return nil, errors.New(ofTarget.ReplaceAllStringFunc(err.Error(), func(key string) string {
+			number, _ := strconv.Atoi(ofTarget.FindStringSubmatch(key)[1])
+			return fmt.Sprintf("address %d", number+1)
+		}))
+	}
+	return plan, nil
 }
+
+// ofTarget is how the receiver names the address of a target.
+var ofTarget = regexp.MustCompile(`(?:vllm: )?targets::(\d+)(?:::endpoint)?`)
 
 // OfFile returns the plan for the receivers and processors of a configuration. Exporters and
 // all components of others are left out.

@@ -3,6 +3,7 @@ package live
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,14 +198,23 @@ func (s *State) takePools(metrics []needed) {
 
 // poolOf returns the key and the name of the pool that a point is about.
 func poolOf(attributes pcommon.Map) (key, name string) {
-	var k, n []string
-	for attribute, value := range attributes.All() {
+	var names []string
+	for attribute := range attributes.All() {
 		if !own[attribute] {
-			k = append(k, attribute+"="+value.AsString())
-			n = append(n, value.AsString())
+			names = append(names, attribute)
 		}
 	}
-	return strings.Join(k, "\x00"), printable(strings.Join(n, " "), maxName)
+	slices.Sort(names)
+	var k, n strings.Builder
+	for i, attribute := range names {
+		value := textOf(attributes, attribute)
+		if i > 0 {
+			n.WriteByte(' ')
+		}
+		n.WriteString(value)
+		k.WriteString(attribute + "\x00" + value + "\x00")
+	}
+	return k.String(), printable(n.String(), maxName)
 }
 
 // describe takes the names of a server from its resource.

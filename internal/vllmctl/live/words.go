@@ -10,29 +10,26 @@ import (
 	"github.com/rivo/uniseg"
 )
 
+// narrow is below which width the summary has only the conditions.
+const narrow = 48
+
 // Summary is one line about the whole, made of parts until the width is used up: what runs
 // and in which conditions.
 func (t *Table) Summary(width int) string {
-	parts := []string{plural(t.Servers, "server") + ", " + plural(t.Engines, "engine")}
+	whole := plural(t.Servers, "server") + ", " + plural(t.Engines, "engine")
 	if t.Pools > 0 {
-		parts[0] += ", " + plural(t.Pools, "pool")
+		whole += ", " + plural(t.Pools, "pool")
+	}
+	line, separator := "", ""
+	if width >= narrow || len(t.Conditions) == 0 {
+		line, separator = whole, ": "
 	}
 	for _, c := range t.Conditions {
-		parts = append(parts, fmt.Sprintf("%d %s", c.Engines, c.Condition))
-	}
-	if len(parts) > 1 {
-		parts[0] += ":"
-	}
-	line := parts[0]
-	for i, part := range parts[1:] {
-		separator := ", "
-		if i == 0 {
-			separator = " "
-		}
-		if uniseg.StringWidth(line+separator+part) > width {
+		part := fmt.Sprintf("%s%d %s", separator, c.Engines, c.Condition)
+		if uniseg.StringWidth(line+part) >= width {
 			return line + "…"
 		}
-		line += separator + part
+		line, separator = line+part, ", "
 	}
 	return line
 }
@@ -154,7 +151,9 @@ func (r *Row) server() (texts []string) {
 
 // numbers are the numbers of the row with their names.
 func (r *Row) numbers() []string {
-	n := func(field Field, factor float64, format string) string { return show(r.Values[field]*factor, format, 12) }
+	n := func(field Field, factor float64, format string) string {
+		return show(r.Values[field]*factor, format, 12)
+	}
 	return []string{
 		"requests: " + n(Running, 1, "%.0f") + " running, " + n(Waiting, 1, "%.0f") + " waiting, " +
 			n(Arrivals, 1, "%.2f") + " arrive and " + n(Requests, 1, "%.2f") + " end per s",

@@ -28,7 +28,8 @@ func newView(source Source) *view {
 		}
 	})
 	v.text.SetTextStyle(tcell.StyleDefault).SetBackgroundColor(tcell.ColorDefault)
-	v.text.SetWrap(false)
+	// Texts come wrapped at words; an address that is too long for a line continues on the next.
+	v.text.SetWrap(true).SetWordWrap(false)
 	v.filter.SetLabel("filter: ").SetLabelStyle(tcell.StyleDefault.Bold(true)).
 		SetFieldStyle(tcell.StyleDefault).SetBackgroundColor(tcell.ColorDefault)
 	v.filter.SetChangedFunc(func(text string) {
