@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -234,8 +236,9 @@ func (p *Plan) judging(config *vllmprocessor.Config, window time.Duration) error
 		config.Metrics = map[string]vllmprocessor.MetricConfig{}
 	}
 	on := true
-	for name, need := range needs {
-		if need.derived && (!need.pool || config.Pool.HasValue()) {
+	for name := range needs {
+		metric, _ := catalog.ByName(name)
+		if metric.EmittedBy == "processor" && (config.Pool.HasValue() || !strings.HasPrefix(name, poolPrefix)) {
 			config.Metrics[name] = vllmprocessor.MetricConfig{Enabled: &on}
 		}
 	}

@@ -80,7 +80,7 @@ func (s *State) Take(metrics pmetric.Metrics) {
 				if !is || m.Type() != pmetric.MetricTypeGauge {
 					continue
 				}
-				if n := (needed{need, m.Gauge().DataPoints()}); need.pool {
+				if n := (needed{need, m.Gauge().DataPoints()}); strings.HasPrefix(m.Name(), poolPrefix) {
 					ofPools = append(ofPools, n)
 				} else {
 					ofServer = append(ofServer, n)
