@@ -52,8 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newTop())
-	root.AddCommand(newReference(root))
+	root.AddCommand(newTop(), newReference())
 	return root
 }
