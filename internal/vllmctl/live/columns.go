@@ -145,17 +145,18 @@ func (l *Layout) grow(c Column, to int) {
 	}
 }
 
-// Head is the line above the table. It marks the column that is sorted by.
+// Head is the line above the table. It marks the column that is sorted by with an arrow.
 func (l *Layout) Head(order Order) string {
 	return l.line(func(c Column) string {
 		head := strings.ToUpper(columns[c].head)
-		switch {
-		case c != order.By:
+		if c != order.By {
 			return head
-		case order.Reverse:
-			return head + "^"
 		}
-		return head + "v"
+		arrow := "↓"
+		if order.Reverse {
+			arrow = "↑"
+		}
+		return head[:min(len(head), l.widths[c]-1)] + arrow
 	})
 }
 

@@ -96,8 +96,8 @@ func TestWhatNarrowScreensKeep(t *testing.T) {
 		assert.Equal(t, want, strings.Join(strings.Fields(layout.Head(Order{})), " "), width)
 	}
 	layout := NewLayout(80, all, noon)
-	assert.Contains(t, layout.Head(Order{By: ByTTFT}), "TTFTv")
-	assert.Contains(t, layout.Head(Order{By: ByTTFT, Reverse: true}), "TTFT^")
+	assert.Contains(t, layout.Head(Order{By: ByTTFT}), "TTFT↓")
+	assert.Contains(t, layout.Head(Order{By: ByTTFT, Reverse: true}), "TTFT↑")
 }
 
 func TestNumbersFitTheirColumns(t *testing.T) {

@@ -20,7 +20,7 @@ func (v *view) engineText() string {
 			return page(r.Name(), r.Page(v.now.At), v.width)
 		}
 	}
-	return "This engine is no longer there. Esc returns to the table."
+	return strings.Join(live.Wrap("This engine is no longer there. Esc returns to the table.", v.width), "\n")
 }
 
 // page writes paragraphs with their heads to the left, or above them on a narrow screen.
@@ -53,7 +53,7 @@ func page(title string, paragraphs []live.Paragraph, width int) string {
 func (v *view) logText() string {
 	lines := v.source.Log()
 	if len(lines) == 0 {
-		return "The receiver and the processor have logged nothing."
+		return strings.Join(live.Wrap("The receiver and the processor have logged nothing.", v.width), "\n")
 	}
 	var b strings.Builder
 	for i := len(lines) - 1; i >= 0; i-- {

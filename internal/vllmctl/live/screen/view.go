@@ -20,7 +20,7 @@ func newView(source Source) *view {
 		table: tview.NewTable(), text: tview.NewTextView(), filter: tview.NewInputField(),
 		middle: tview.NewPages(), bottom: tview.NewPages(),
 	}
-	v.table.SetContent(&content{view: v}).SetFixed(1, 0).SetSelectable(true, false).
+	v.table.SetContent(&content{view: v}).SetFixed(1, 0).
 		SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBackgroundColor(tcell.ColorDefault)
 	v.table.SetSelectionChangedFunc(func(row, _ int) {
 		if row > 0 && row <= len(v.rows) {
@@ -75,6 +75,8 @@ func (v *view) arrange() {
 			selected = i + 1
 		}
 	}
+	// tview would search for ever for a row to select.
+	v.table.SetSelectable(len(v.rows) > 0, false)
 	// Setting the offset also ends tview's habit of staying at the end of a table that has
 	// grown; selecting a row brings that into view.
 	offset, _ := v.table.GetOffset()
