@@ -69,6 +69,9 @@ one document a line (NDJSON), one per interval, until it is interrupted.`,
 	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means are taken over (default three intervals, with --config that of the configuration)")
 	flags.BoolVar(&opts.once, "once", false, "print the table once, after two scrapes, and end")
 	flags.BoolVar(&opts.json, "json", false, "print JSON instead of a table")
+	for _, times := range []string{"interval", "window"} {
+		flags.Lookup(times).DefValue = "" // 0 is no default, and the text has them.
+	}
 	opts.connect.Register(opts.connecting, live.DefaultInterval)
 	flags.AddFlagSet(opts.connecting)
 	return cmd

@@ -7,39 +7,40 @@ import (
 	"time"
 )
 
-// Document is what --json writes.
+// Document is the state of all servers at a moment.
 type Document struct {
-	// Version is that of the format. It changes when a field is renamed or removed.
+	// Version is that of the format. It changes when a key is renamed or removed.
 	Version int `json:"version"`
 	// Time is when the document was made.
 	Time time.Time `json:"time"`
-	// IntervalSeconds is the time between two scrapes, and WindowSeconds what rates and means
-	// are taken over.
+	// IntervalSeconds is the time between two scrapes of a server.
 	IntervalSeconds float64 `json:"interval_seconds"`
-	WindowSeconds   float64 `json:"window_seconds"`
+	// WindowSeconds is the time that rates and means are taken over.
+	WindowSeconds float64 `json:"window_seconds"`
 	// Servers are the servers that were scraped, by their addresses.
 	Servers []ServerDocument `json:"servers"`
 	// Engines are the engines of all servers, the worst first. A server of which no engine is
-	// known has one entry without an engine.
+	// known has one entry without `engine`.
 	Engines []EngineDocument `json:"engines"`
 	// Pools are the pools, if the configuration has them.
 	Pools []EngineDocument `json:"pools,omitempty"`
-	// LeftOut is how many engines, pools and servers are not in the document because there
-	// are too many.
+	// LeftOut is how many engines, pools and servers are missing because there are too many.
 	LeftOut int `json:"left_out,omitempty"`
 }
 
 // ServerDocument is a server.
 type ServerDocument struct {
-	// Address is the host and the port, with the path if that is not /metrics.
+	// Address is the host and the port, with the path if that is not `/metrics`.
 	Address string `json:"address"`
-	// Namespace and Pod are those of Kubernetes, from discovery.
+	// Namespace is that of Kubernetes, from discovery.
 	Namespace string `json:"namespace,omitempty"`
-	Pod       string `json:"pod,omitempty"`
-	// Version is that of vLLM, and Kind what a server is that is no vLLM server.
+	// Pod is that of Kubernetes, from discovery.
+	Pod string `json:"pod,omitempty"`
+	// Version is that of vLLM.
 	Version string `json:"version,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	// Readable is whether the last scrape succeeded.
+	// Kind is what a server is that is no vLLM server, for example `gateway`.
+	Kind string `json:"kind,omitempty"`
+	// Readable reports whether the last scrape succeeded.
 	Readable bool `json:"readable"`
 	// Failure is why it did not.
 	Failure *FailureDocument `json:"failure,omitempty"`
@@ -47,7 +48,7 @@ type ServerDocument struct {
 
 // FailureDocument is why a server cannot be read.
 type FailureDocument struct {
-	// Kind is a value of the attribute outcome of vllm.scrape.failure.
+	// Kind is a value of the attribute `outcome` of `vllm.scrape.failure`.
 	Kind string `json:"kind"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
@@ -57,80 +58,102 @@ type FailureDocument struct {
 
 // EngineDocument is an engine or a pool. A number that is not known is absent, never 0.
 type EngineDocument struct {
-	// Server is the address of the server, Model and Engine are the labels model_name and
-	// engine. They are absent for a pool.
+	// Server is the address of the server; absent for a pool.
 	Server string `json:"server,omitempty"`
-	Model  string `json:"model,omitempty"`
+	// Model is the label `model_name`.
+	Model string `json:"model,omitempty"`
+	// Engine is the label `engine`.
 	Engine string `json:"engine,omitempty"`
-	// Pool is the name of a pool, made of the attributes that it is grouped by, and Replicas
-	// the number of its servers.
-	Pool     string `json:"pool,omitempty"`
-	Replicas int    `json:"replicas,omitempty"`
-	// Condition, Cause and Detail are names of docs/diagnosis.md. Condition is empty where
-	// none is reported.
+	// Pool is the name of a pool, made of the attributes that it is grouped by.
+	Pool string `json:"pool,omitempty"`
+	// Replicas is the number of servers of a pool.
+	Replicas int `json:"replicas,omitempty"`
+	// Condition is one of docs/diagnosis.md; empty where none is reported.
 	Condition string `json:"condition"`
 	// Severity is 0 for nothing to do, 1 for a look, 2 for a warning and 3 for a page.
-	Severity int    `json:"severity"`
-	Cause    string `json:"cause,omitempty"`
-	Detail   string `json:"detail,omitempty"`
-	// Contributing are further causes with their shares of the harm.
+	Severity int `json:"severity"`
+	// Cause is the primary cause, one of docs/diagnosis.md.
+	Cause string `json:"cause,omitempty"`
+	// Detail is the kind of the cause.
+	Detail string `json:"detail,omitempty"`
+	// Contributing are further causes, the largest share of the harm first.
 	Contributing []ShareDocument `json:"contributing,omitempty"`
-	Notices      []string        `json:"notices,omitempty"`
+	// Notices are information that asks for nothing.
+	Notices []string `json:"notices,omitempty"`
 	// Since is when the condition was first reported in this session.
 	Since *time.Time `json:"since,omitempty"`
-	// Sentence says what was found, Evidence by what, the deciding signal first. Next are the
-	// steps to take, and Runbook is the address of the page about it.
-	Sentence string   `json:"sentence,omitempty"`
+	// Sentence is what was found.
+	Sentence string `json:"sentence,omitempty"`
+	// Evidence is what was judged by, the deciding signal first, with units and what is usual.
 	Evidence []string `json:"evidence,omitempty"`
-	Next     []string `json:"next,omitempty"`
-	Runbook  string   `json:"runbook,omitempty"`
+	// Next are the steps to take.
+	Next []string `json:"next,omitempty"`
+	// Runbook is the address of the page about it.
+	Runbook string `json:"runbook,omitempty"`
 	// Signals are all signals of the diagnosis, by the names of docs/diagnosis.md.
 	Signals map[string]SignalDocument `json:"signals,omitempty"`
 
-	// Running and Waiting are requests, KVCache is the share of the KV cache in use.
+	// Running is the number of running requests.
 	Running *float64 `json:"running,omitempty"`
+	// Waiting is the number of waiting requests.
 	Waiting *float64 `json:"waiting,omitempty"`
+	// KVCache is the share of the KV cache in use, from 0 to 1.
 	KVCache *float64 `json:"kv_cache_utilization,omitempty"`
-	// The means of latencies are in seconds, over the window.
-	TTFT  *float64 `json:"time_to_first_token_mean_seconds,omitempty"`
-	ITL   *float64 `json:"inter_token_latency_mean_seconds,omitempty"`
-	E2E   *float64 `json:"e2e_request_latency_mean_seconds,omitempty"`
+	// TTFT is the mean time to the first token over the window, in seconds.
+	TTFT *float64 `json:"time_to_first_token_mean_seconds,omitempty"`
+	// ITL is the mean time between two tokens over the window, in seconds.
+	ITL *float64 `json:"inter_token_latency_mean_seconds,omitempty"`
+	// E2E is the mean latency of a request over the window, in seconds.
+	E2E *float64 `json:"e2e_request_latency_mean_seconds,omitempty"`
+	// Queue is the mean time in the queue over the window, in seconds.
 	Queue *float64 `json:"queue_time_mean_seconds,omitempty"`
-	// The rates are per second, over the window.
-	Tokens   *float64 `json:"generation_tokens_per_second,omitempty"`
-	Prompts  *float64 `json:"prompt_tokens_per_second,omitempty"`
+	// Tokens are generated tokens per second over the window.
+	Tokens *float64 `json:"generation_tokens_per_second,omitempty"`
+	// Prompts are prompt tokens per second over the window.
+	Prompts *float64 `json:"prompt_tokens_per_second,omitempty"`
+	// Requests are requests that ended per second over the window.
 	Requests *float64 `json:"ended_requests_per_second,omitempty"`
+	// Arrivals are requests that arrived per second over the window.
 	Arrivals *float64 `json:"arrived_requests_per_second,omitempty"`
-	// Hits is the share of the looked-up prompt tokens that the prefix cache found, Errors the
-	// share of HTTP responses of the server with a status 5xx.
-	Hits   *float64 `json:"prefix_cache_hit_ratio,omitempty"`
+	// Hits is the share of the looked-up prompt tokens that the prefix cache found.
+	Hits *float64 `json:"prefix_cache_hit_ratio,omitempty"`
+	// Errors is the share of HTTP responses with a status 5xx, of the whole server.
 	Errors *float64 `json:"http_5xx_ratio,omitempty"`
-	// The quantiles of latencies are in seconds.
+	// TTFTQuantiles are those of the time to the first token.
 	TTFTQuantiles []QuantileDocument `json:"time_to_first_token_quantiles,omitempty"`
-	ITLQuantiles  []QuantileDocument `json:"inter_token_latency_quantiles,omitempty"`
-	E2EQuantiles  []QuantileDocument `json:"e2e_request_latency_quantiles,omitempty"`
+	// ITLQuantiles are those of the time between two tokens.
+	ITLQuantiles []QuantileDocument `json:"inter_token_latency_quantiles,omitempty"`
+	// E2EQuantiles are those of the latency of a request.
+	E2EQuantiles []QuantileDocument `json:"e2e_request_latency_quantiles,omitempty"`
 	// KnownDefects are the defects of docs/what-vllm-gets-wrong.md that the metrics of the
-	// server have, and PossibleDefects those that depend on models, requests or deployments.
-	KnownDefects    []string `json:"known_defects,omitempty"`
+	// server have.
+	KnownDefects []string `json:"known_defects,omitempty"`
+	// PossibleDefects are those that it has with some models, requests or deployments.
 	PossibleDefects []string `json:"possible_defects,omitempty"`
 }
 
-// ShareDocument is a cause and how much of the harm it explains, from 0 to 1.
+// ShareDocument is a cause with its share.
 type ShareDocument struct {
-	Cause string  `json:"cause"`
+	// Cause is one of docs/diagnosis.md.
+	Cause string `json:"cause"`
+	// Share is how much of the harm it explains, from 0 to 1.
 	Share float64 `json:"share"`
 }
 
-// SignalDocument is a signal in its unit. Usual is absent where it is not known.
+// SignalDocument is a signal of the diagnosis.
 type SignalDocument struct {
-	Value float64  `json:"value"`
+	// Value is in the unit of the signal.
+	Value float64 `json:"value"`
+	// Usual is what is usual for it, where that is known.
 	Usual *float64 `json:"usual,omitempty"`
 }
 
-// QuantileDocument is a quantile, from 0 to 1, of a latency in seconds.
+// QuantileDocument is a quantile of a latency.
 type QuantileDocument struct {
+	// Quantile is from 0 to 1.
 	Quantile float64 `json:"quantile"`
-	Seconds  float64 `json:"seconds"`
+	// Seconds is the latency.
+	Seconds float64 `json:"seconds"`
 }
 
 // Document returns a table with details as a document.
