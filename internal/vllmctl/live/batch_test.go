@@ -1,6 +1,7 @@
 package live
 
 import (
+	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -64,8 +65,6 @@ func (b *batch) up() *batch { return b.with("vllm.up", 1, nil) }
 // is adds the condition of an engine.
 func (b *batch) is(condition string, severity float64, engine labels) *batch {
 	all := labels{"condition": condition}
-	for name, value := range engine {
-		all[name] = value
-	}
+	maps.Copy(all, engine)
 	return b.with("vllm.diagnosis.condition", 1, all).with("vllm.diagnosis.severity", severity, engine)
 }

@@ -64,8 +64,10 @@ var columns = [numColumns]column{
 	ByErrors:    {head: "5xx%", meaning: "HTTP responses with a status 5xx, of the server", width: 4, right: true, field: Errors, factor: 100, format: "%.1f"},
 }
 
-// Name is the name of a column, and Meaning what it shows.
-func (c Column) Name() string    { return columns[c].head }
+// Name is the name of a column.
+func (c Column) Name() string { return columns[c].head }
+
+// Meaning is what a column shows, with its unit.
 func (c Column) Meaning() string { return columns[c].meaning }
 
 // Columns returns what can be sorted by, in order.
@@ -103,8 +105,9 @@ type Layout struct {
 func NewLayout(width int, rows []Row, at time.Time) Layout {
 	var needs [numColumns]int
 	for i := range rows {
+		r := &rows[i]
 		for _, c := range []Column{ByCause, ByServer, ByModel} {
-			needs[c] = max(needs[c], uniseg.StringWidth(rows[i].cell(c, at)))
+			needs[c] = max(needs[c], uniseg.StringWidth(r.cell(c, at)))
 		}
 	}
 	l := Layout{left: width}

@@ -58,7 +58,8 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 		if !r.Urgent() {
 			continue
 		}
-		if explained++; explained > mostExplained {
+		explained++
+		if explained > mostExplained {
 			continue
 		}
 		fmt.Fprintf(&b, "\n%s  %s\n", r.Name(), r.Verdict.String())

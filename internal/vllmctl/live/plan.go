@@ -145,7 +145,8 @@ func OfFile(file *configfile.File, times Times) (*Plan, error) {
 		}
 		plan.Pipelines[i].Receivers = append(plan.Pipelines[i].Receivers, Receiver{Name: id.Name(), Config: r.Config})
 	}
-	return plan, plan.finish(times)
+	err := plan.finish(times)
+	return plan, err
 }
 
 func (t Times) check() error {

@@ -171,7 +171,7 @@ func TestEachNumberOfARowIsThatOfTheBodies(t *testing.T) {
 		at.Put("vllm-0:8000", server)
 	}, []string{"http://vllm-0:8000"}, func(n int, s *Session, _ *network.Network) bool {
 		table := tableOf(s)
-		require.Equal(t, n, len(server.bodies))
+		require.Len(t, server.bodies, n)
 		if n == 1 {
 			require.Len(t, table.Rows, 2)
 			assert.Contains(t, table.Remark(), "need two scrapes")

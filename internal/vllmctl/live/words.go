@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,11 +177,11 @@ func (r *Row) latencies() (texts []string) {
 			texts = append(texts, text+"-, no request in the window")
 			continue
 		}
-		text += "mean " + Milliseconds(r.Values[l.mean])
+		parts := []string{"mean " + Milliseconds(r.Values[l.mean])}
 		for _, q := range quantiles {
-			text += fmt.Sprintf(", p%g %s", 100*q.Quantile, Milliseconds(q.Seconds))
+			parts = append(parts, fmt.Sprintf("p%g %s", 100*q.Quantile, Milliseconds(q.Seconds)))
 		}
-		texts = append(texts, text)
+		texts = append(texts, text+strings.Join(parts, ", "))
 	}
 	return append(texts, "in the queue: mean "+Milliseconds(r.Values[Queue]))
 }
@@ -199,8 +200,7 @@ func Milliseconds(seconds float64) string {
 
 // changes are the changes in this session, the newest first.
 func (r *Row) changes() (texts []string) {
-	for i := len(r.Details.History) - 1; i >= 0; i-- {
-		c := r.Details.History[i]
+	for _, c := range slices.Backward(r.Details.History) {
 		text := c.At.Local().Format(time.TimeOnly) + " " + c.Condition
 		if c.Cause != "" {
 			text += ": " + c.Cause

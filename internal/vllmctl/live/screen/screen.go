@@ -45,33 +45,45 @@ const (
 func Run(ctx context.Context, source Source, on tcell.Screen) error {
 	v := newView(source)
 	v.app.SetScreen(on)
-	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	var waiting sync.WaitGroup
-	waiting.Go(func() { pass(ctx, source, on) })
+	waiting.Go(func() { pass(ctx, ended, source, on) })
 	err := v.app.Run()
-	cancel()
+	close(ended)
 	waiting.Wait()
 	return err
 }
 
-// pass passes on that there is news, and that ctx has ended.
-func pass(ctx context.Context, source Source, to tcell.Screen) {
-	for {
+// pass passes on that there is news, and that ctx has ended, until the view has ended.
+func pass(ctx context.Context, ended <-chan struct{}, source Source, to tcell.Screen) {
+	wait := time.NewTicker(least)
+	defer wait.Stop()
+	for ctx.Err() == nil {
 		select {
-		case <-ctx.Done():
-			// It returns at once if the screen has ended.
-			to.PostEventWait(tcell.NewEventKey(keyStop, 0, tcell.ModNone))
+		case <-ended:
 			return
+		case <-ctx.Done():
+			continue
 		case <-source.News():
 		}
 		// Where the queue is full of keys there will be another picture anyway.
 		_ = to.PostEvent(tcell.NewEventKey(keyNews, 0, tcell.ModNone))
-		pause := time.NewTimer(least)
+		wait.Reset(least)
 		select {
+		case <-ended:
+			return
 		case <-ctx.Done():
-		case <-pause.C:
+		case <-wait.C:
 		}
-		pause.Stop()
+	}
+	const again = 10 * time.Millisecond
+	for to.PostEvent(tcell.NewEventKey(keyStop, 0, tcell.ModNone)) != nil {
+		wait.Reset(again)
+		select {
+		case <-ended:
+			return
+		case <-wait.C:
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +57,7 @@ func (v *view) logText() string {
 		return strings.Join(live.Wrap("The receiver and the processor have logged nothing.", v.width), "\n")
 	}
 	var b strings.Builder
-	for i := len(lines) - 1; i >= 0; i-- {
-		l := &lines[i]
+	for _, l := range slices.Backward(lines) {
 		head := l.At.Local().Format(time.TimeOnly) + " " + l.Level.CapitalString() + " "
 		for _, line := range live.Wrap(l.Message, max(20, v.width-uniseg.StringWidth(head))) {
 			b.WriteString(head + line + "\n")
