@@ -3,6 +3,7 @@ package screen
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,10 +87,37 @@ func three() []live.Row {
 	}
 }
 
+// pictured is a simulated screen that keeps a copy of each picture, since its own cells
+// change while another goroutine reads them.
+type pictured struct {
+	tcell.SimulationScreen
+
+	mu            sync.Mutex
+	cells         []tcell.SimCell
+	width, height int
+}
+
+func (p *pictured) Show() {
+	p.SimulationScreen.Show()
+	cells, width, height := p.GetContents()
+	if len(cells) < width*height {
+		return // Its size is changing, and another picture follows.
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells, p.width, p.height = slices.Clone(cells), width, height
+}
+
+func (p *pictured) picture() (cells []tcell.SimCell, width, height int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cells, p.width, p.height
+}
+
 // terminal is a running view on a simulated screen.
 type terminal struct {
 	t      *testing.T
-	screen tcell.SimulationScreen
+	screen *pictured
 	source *told
 	stop   context.CancelFunc
 	ended  chan error
@@ -99,7 +127,7 @@ type terminal struct {
 func open(t *testing.T, width, height int, rows ...live.Row) *terminal {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	on := tcell.NewSimulationScreen("UTF-8")
+	on := &pictured{SimulationScreen: tcell.NewSimulationScreen("UTF-8")}
 	ctx, stop := context.WithCancel(t.Context())
 	x := &terminal{
 		t: t, screen: on, source: &told{news: make(chan struct{}, 1), rows: rows}, stop: stop, ended: make(chan error, 1),
@@ -140,7 +168,7 @@ func (x *terminal) resize(width, height int) {
 
 // lines are what the cells show, without spaces at the ends.
 func (x *terminal) lines() []string {
-	cells, width, height := x.screen.GetContents()
+	cells, width, height := x.screen.picture()
 	lines := make([]string, 0, height)
 	for y := range height {
 		var b strings.Builder
@@ -193,7 +221,7 @@ func (x *terminal) press(keys ...any) {
 
 // selected is the line that is drawn in reverse.
 func (x *terminal) selected() string {
-	cells, width, height := x.screen.GetContents()
+	cells, width, height := x.screen.picture()
 	for y := range height {
 		if _, _, attributes := cells[y*width].Style.Decompose(); attributes&tcell.AttrReverse != 0 {
 			return x.lines()[y]
