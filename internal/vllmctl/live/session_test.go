@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,13 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Unlock()
 	w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
 	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// answers are the bodies so far.
+func (r *recorded) answers() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.bodies)
 }
 
 // families reads a body with Prometheus's own parser.
@@ -170,8 +178,8 @@ func TestEachNumberOfARowIsThatOfTheBodies(t *testing.T) {
 		server.Handler = simulated(t, 16, vllmsim.Config{Engines: 2})
 		at.Put("vllm-0:8000", server)
 	}, []string{"http://vllm-0:8000"}, func(n int, s *Session, _ *network.Network) bool {
-		table := tableOf(s)
-		require.Len(t, server.bodies, n)
+		table, bodies := tableOf(s), server.answers()
+		require.Len(t, bodies, n)
 		if n == 1 {
 			require.Len(t, table.Rows, 2)
 			assert.Contains(t, table.Remark(), "need two scrapes")
@@ -183,7 +191,7 @@ func TestEachNumberOfARowIsThatOfTheBodies(t *testing.T) {
 		require.Len(t, table.Rows, 2)
 		for i := range table.Rows {
 			r := &table.Rows[i]
-			agree(t, r, server.bodies[oldest-1], server.bodies[n-1], 5*float64(n-oldest))
+			agree(t, r, bodies[oldest-1], bodies[n-1], 5*float64(n-oldest))
 			assert.Equal(t, "0.20.0", r.Version)
 			assert.Len(t, r.Details.Quantiles[QuantilesTTFT], 3)
 			assert.Equal(t, "vllm-0:8000 #"+r.Engine, r.Name())
