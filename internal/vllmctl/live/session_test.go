@@ -447,6 +447,30 @@ func TestASessionThatCannotStartLeavesNothingBehind(t *testing.T) {
 	require.ErrorContains(t, err, `the extension "missing" does not run`)
 }
 
+func TestWaitWaitsForServersThatDoNotAnswerYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := network.New()
+		at.Put("a:8000", simulated(t, 8, vllmsim.Config{}))
+		at.Put("hangs:8000", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}))
+		client := confighttp.NewDefaultClientConfig()
+		client.Timeout = 5 * time.Second
+		client.Middlewares = []configmiddleware.Config{{ID: network.ID}}
+		plan, err := OfAddresses([]string{"http://a:8000", "http://hangs:8000"}, &client, Times{})
+		require.NoError(t, err)
+		s := NewSession(plan, NewLog())
+		require.NoError(t, s.Start(t.Context(), at))
+		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes()))
+		table := s.Table(false)
+		assert.Equal(t, 2, table.Servers)
+		assert.Equal(t, 1, table.Failing)
+		assert.GreaterOrEqual(t, table.Scrapes, 2, "within the limit")
+		require.NoError(t, s.Shutdown(t.Context()))
+	})
+}
+
 func TestWaitEndsWithItsContextAndAtItsLimit(t *testing.T) {
 	client := confighttp.NewDefaultClientConfig()
 	plan, err := OfAddresses([]string{"http://127.0.0.1:1"}, &client, Times{})
