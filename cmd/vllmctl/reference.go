@@ -21,7 +21,7 @@ func newReference() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(root, "docs/reference/vllmctl.md"), []byte(page), 0o644)
+			return os.WriteFile(filepath.Join(root, "docs", "reference", "vllmctl.md"), []byte(page), 0o644)
 		},
 	}
 	command.Flags().StringVar(&root, "root", root, "the root of the checkout")

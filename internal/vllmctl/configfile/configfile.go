@@ -126,12 +126,13 @@ func readable(path string) error {
 
 // warning is a line that a provider has logged.
 func warning(entry observer.LoggedEntry) string {
-	text := strings.TrimSuffix(entry.Message, ".")
+	var text strings.Builder
+	text.WriteString(strings.TrimSuffix(entry.Message, "."))
 	fields := entry.ContextMap()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		text += fmt.Sprintf(" (%s: %v)", name, fields[name])
+		fmt.Fprintf(&text, " (%s: %v)", name, fields[name])
 	}
-	return text
+	return text.String()
 }
 
 // parse takes a resolved configuration apart.

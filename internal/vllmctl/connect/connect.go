@@ -72,7 +72,9 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 	}
 	tls := map[string]any{}
 	for _, file := range []struct{ flag, key, path string }{
-		{"--ca-file", "ca_file", f.caFile}, {"--cert-file", "cert_file", f.certFile}, {"--key-file", "key_file", f.keyFile},
+		{"--ca-file", "ca_file", f.caFile},
+		{"--cert-file", "cert_file", f.certFile},
+		{"--key-file", "key_file", f.keyFile},
 		{"--token-file", "", f.tokenFile},
 	} {
 		if file.path == "" {
@@ -116,7 +118,7 @@ func readable(path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // it was only opened
+	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder", path)
 	}
