@@ -182,6 +182,8 @@ func (p *Probe) Read(ctx context.Context) *Reading {
 	if err != nil {
 		failure := fetch.AsError(err)
 		r.Outcome, r.Message, r.Cause = failure.Outcome.String(), failure.Message, causeOf(failure)
+	} else if p.seen == nil {
+		r.Outcome, r.Message = fetch.OutcomeCanceled.String(), "the scrape was canceled"
 	}
 	p.finish(ctx, r)
 	return r
