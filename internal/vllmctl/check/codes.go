@@ -84,7 +84,6 @@ const (
 	CodeConfigInvalid  = "config-invalid"
 	CodeConfigWarning  = "config-warning"
 	CodeNoReceiver     = "config-without-receiver"
-	CodeNoTargets      = "config-without-targets"
 	CodeTargetTwice    = "target-twice"
 	CodeNoProcessor    = "config-without-processor"
 	CodeBatchFirst     = "batch-before-processor"

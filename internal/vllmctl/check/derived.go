@@ -69,6 +69,11 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 			return stateSetting, "set " + s.name + " of the processor"
 		}
 	}
+	_, setting, or := strings.Cut(m.Needs, "or the setting ")
+	if absent, is := why[m.Name]; is && or && !cfg.Derived.CapacityFromBlocks {
+		// The server can expose it itself.
+		return stateMissing, absent.Why + ", or with the setting " + setting
+	}
 	if strings.Contains(m.Needs, " for ") {
 		// Only one value of an attribute needs more.
 		return stateIdle, idleWords
@@ -79,7 +84,7 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 			continue
 		}
 		words := fmt.Sprintf("needs %s (%s)", input, absent.Why)
-		if _, setting, or := strings.Cut(m.Needs, "or the setting "); or {
+		if or {
 			words += " or the setting " + setting
 		}
 		switch absent.Reason {

@@ -16,10 +16,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// process lets the processor see two scrapes of one target, and returns the number of series
-// that it adds to the second one by metric, and the buckets of its percentiles. A processor
-// that cannot start adds nothing; the check of the configuration says why.
-func process(ctx context.Context, cfg *vllmprocessor.Config, first, second pmetric.Metrics) (map[string]int, []Quantile) {
+// process lets the processor see both scrapes of a target, and adds to what was seen: the
+// number of series that the processor adds to the second one by metric, the size of the
+// result, and the buckets of its percentiles. A processor that cannot start adds nothing; the
+// check of the configuration says why.
+func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
+	first, second := s.First.Emitted, s.Second.Emitted
 	own := *cfg
 	// What the collector keeps is not touched.
 	own.Storage = nil
@@ -42,17 +44,17 @@ func process(ctx context.Context, cfg *vllmprocessor.Config, first, second pmetr
 		return nil
 	})
 	if err != nil {
-		return nil, nil
+		return
 	}
 	factory := vllmprocessor.NewFactory()
 	p, err := factory.CreateMetrics(ctx, processor.Settings{
 		ID: component.NewID(factory.Type()), TelemetrySettings: configfile.Telemetry(zap.NewNop()),
 	}, &own, sink)
 	if err != nil {
-		return nil, nil
+		return
 	}
 	if p.Start(ctx, &configfile.Host{}) != nil {
-		return nil, nil
+		return
 	}
 	defer p.Shutdown(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is stored
 	for _, batch := range []pmetric.Metrics{first, second} {
@@ -60,14 +62,16 @@ func process(ctx context.Context, cfg *vllmprocessor.Config, first, second pmetr
 		batch.CopyTo(whole)
 		last = pmetric.NewMetrics()
 		if p.ConsumeMetrics(ctx, whole) != nil {
-			return nil, nil
+			return
 		}
 	}
-	added := series(last)
+	s.BatchBytes = (&pmetric.ProtoMarshaler{}).MetricsSize(last)
+	s.BatchPoints = last.DataPointCount()
+	s.Quantiles = quantilesOf(last)
+	s.Processed = series(last)
 	for name, n := range series(second) {
-		if added[name] -= n; added[name] <= 0 {
-			delete(added, name)
+		if s.Processed[name] -= n; s.Processed[name] <= 0 {
+			delete(s.Processed, name)
 		}
 	}
-	return added, quantilesOf(last)
 }

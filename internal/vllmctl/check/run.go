@@ -79,7 +79,7 @@ func (j *Job) look(ctx context.Context, delay time.Duration) Seen {
 	}
 	s.Second = p.Read(ctx)
 	if s.Second.Outcome == "ok" && j.Processor != nil {
-		s.Processed, s.Quantiles = process(ctx, j.Processor, s.First.Emitted, s.Second.Emitted)
+		s.process(ctx, j.Processor)
 	}
 	return s
 }

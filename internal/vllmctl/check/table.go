@@ -320,10 +320,6 @@ var codes = []Code{
 		"Add the receiver vllm to receivers and to a pipeline of metrics.",
 	},
 	{
-		CodeNoTargets, Configuration, Problem, "The receiver has no target: none is listed, and discovery has found none.",
-		"List targets, or see why discovery finds none.",
-	},
-	{
 		CodeTargetTwice, Configuration, Warning, "The same server is a target of two receivers, so its metrics are sent twice.",
 		"Remove it from one of them.",
 	},
