@@ -84,9 +84,10 @@ wait:
 			break wait
 		}
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
+	// What does not end in time ends later by itself, as a watch that waits for its next try.
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), settled)
 	defer cancel()
-	err = runner.Shutdown(stop)
+	_ = runner.Shutdown(stop)
 	out := &Discovered{Over: last.over}
 	out.add(r, last.targets)
 	texts := map[string]bool{}
@@ -94,7 +95,7 @@ wait:
 		texts[entry.Message] = true
 	}
 	out.Warnings = slices.Sorted(maps.Keys(texts))
-	return out, err
+	return out, nil
 }
 
 // add adds probes of targets that the configuration does not list itself.

@@ -281,7 +281,8 @@ func causeOf(failure *fetch.Error) string {
 		return "unknown_authority"
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "plain_http"
-	case errors.As(err, &operation) && operation.Op == "remote error":
+	case errors.As(err, &operation) && operation.Op == "remote error" &&
+		(strings.Contains(operation.Err.Error(), "certificate") || strings.Contains(operation.Err.Error(), "handshake failure")):
 		return "client_certificate"
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &flateError):
 		return "gzip"

@@ -76,12 +76,12 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 // judgeConfiguration judges the configuration by itself.
 func judgeConfiguration(f *findings, file *configfile.File) {
 	for _, problem := range file.Problems {
-		for line := range strings.Lines(problem.Error()) {
-			f.add(CodeConfigInvalid, vllmreceiver.Printable(strings.TrimSpace(line)))
+		for _, mistake := range mistakes(problem.Error()) {
+			f.add(CodeConfigInvalid, vllmreceiver.Printable(mistake)+".")
 		}
 	}
 	for _, warning := range file.Warnings {
-		f.add(CodeConfigWarning, warning+".")
+		f.add(CodeConfigWarning, vllmreceiver.Printable(warning)+".")
 	}
 	receives := 0
 	for _, p := range file.Pipelines {
@@ -97,6 +97,26 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 	if len(f.found) == 0 {
 		f.pass(Configuration, "%d pipelines with the receiver vllm", receives)
 	}
+}
+
+// mistakes takes an error of several lines apart. Each mistake begins with the component that
+// it is in.
+func mistakes(text string) []string {
+	component, rest, found := strings.Cut(text, ": ")
+	if !found || !strings.Contains(component, "::") || strings.ContainsAny(component, " \n") {
+		component, rest = "", text
+	} else {
+		component += ": "
+	}
+	var out []string
+	for line := range strings.Lines(rest) {
+		line = strings.TrimRight(strings.TrimSpace(line), ".")
+		// The library writes such a line in front of the mistakes.
+		if line != "" && !strings.HasSuffix(line, "following error(s):") {
+			out = append(out, component+line)
+		}
+	}
+	return out
 }
 
 // judgePipeline judges the order of the processors.
@@ -179,6 +199,9 @@ func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered
 		return
 	}
 	for _, warning := range found.Warnings {
+		if found.Over > 0 && strings.Contains(warning, "limits::targets") {
+			continue // It has a code of its own.
+		}
 		f.add(CodeDiscoveryWarn, vllmreceiver.Printable(warning)+".")
 	}
 	if found.Over > 0 {

@@ -132,5 +132,4 @@ var alternatives = [][]string{
 	{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason"},
 	{"vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 	{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
-	{"vllm.iteration_tokens", "vllm.prompt_tokens_cached"},
 }

@@ -79,6 +79,8 @@ func askPermission(ctx context.Context, p *vllmreceiver.Permission, kubeconfig s
 }
 
 func (a *Answer) ask(ctx context.Context, access *rest.Config) error {
+	access = rest.CopyConfig(access)
+	access.ContentType = "application/json"
 	c, err := client.NewForConfig(access)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 		judgeMissing(f, t.Missing, versionOf(r))
 	}
 	judgeOld(f, t, versionOf(r))
-	if len(r.Unknown) > 0 {
+	if len(r.Unknown) > 0 && t.Kind != "unknown" {
 		f.add(CodeUnknownFamily, fmt.Sprintf("The catalogue does not know %d families.", len(r.Unknown)), r.Unknown...)
 	}
 	judgeLimits(f, s, t)
@@ -83,7 +83,7 @@ func judgeLimits(f *findings, s *Seen, t *Target) {
 
 // judgeTraffic reports whether requests moved counters between the scrapes.
 func judgeTraffic(f *findings, s *Seen, t *Target) {
-	if s.Second == nil || s.Second.Outcome != "ok" || t.Kind == "unknown" || f.has(CodeReplicas) {
+	if s.Second == nil || s.Second.Outcome != "ok" || t.Kind == "unknown" || f.has(CodeReplicas, CodeRestarted, CodeFell) {
 		return
 	}
 	names := moved(s.First.Emitted, s.Second.Emitted)

@@ -19,6 +19,9 @@ const (
 	reasonIdle       = "idle"
 	reasonUnreleased = "unreleased"
 	reasonOff        = "off"
+	reasonType       = "type"
+	reasonLimit      = "limit"
+	reasonRecent     = "recent"
 	reasonUnknown    = "unknown"
 )
 
@@ -30,6 +33,8 @@ type have struct {
 	release  catalog.Release
 	// known is true where the version is that of a release.
 	known bool
+	// untouched is true where no request has moved a counter yet.
+	untouched bool
 	// off has the metrics that the configuration switches off.
 	off map[string]bool
 }
@@ -42,6 +47,10 @@ func newHave(s *Seen) *have {
 	}
 	h.release, h.known = catalog.ParseRelease(r.Version)
 	h.known = h.known && r.Server.Released()
+	h.untouched = true
+	for _, p := range cumulative(r.Emitted) {
+		h.untouched = h.untouched && p.value == 0
+	}
 	for name, m := range s.ReceiverConfig.Metrics {
 		h.off[name] = m.Enabled != nil && !*m.Enabled
 	}
@@ -75,6 +84,9 @@ func (h *have) why(m *catalog.Metric) Missing {
 func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why string) {
 	oldest, now := h.spans(m)
 	requirement, needs := catalog.RequirementOf(newest.Family)
+	isSource := func(name string) bool {
+		return slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return x.Family == name })
+	}
 	declared := slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return h.declared[x.Family] })
 	_, label := labelled(newest)
 	switch {
@@ -82,8 +94,14 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonOff, "it is switched off in the configuration"
 	case h.reading.Kind != "":
 		return reasonRole, "a " + strings.ReplaceAll(h.reading.Kind, "_", " ") + " does not have it"
-	case !h.reading.IsServer && samples(h.reading) > 0:
+	case isImitator(h.reading):
 		return reasonRole, "this program imitates vLLM and does not have it"
+	case slices.ContainsFunc(h.reading.Families, func(x vllmreceiver.Family) bool {
+		return isSource(x.Source) && slices.Contains(h.reading.Conflicts, x.Name)
+	}):
+		return reasonType, "its family has another type than vLLM gives it"
+	case declared && h.reading.Dropped["series_limit"] > 0:
+		return reasonLimit, "its series are more than limits::series"
 	case declared && !label:
 		return reasonIdle, "it has no series yet; it appears with the first request that concerns it"
 	case h.known && !now && oldest:
@@ -94,8 +112,12 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonRemoved, "removed in vLLM " + newest.Until
 	case needs:
 		return reasonFlag, "only with " + requirement.Words
+	case h.known && h.maybe(m):
+		return reasonRecent, "since about vLLM " + firstSince(m)
 	case firstSince(m) == "":
 		return reasonUnreleased, "only vendor builds or versions of vLLM newer than this program expose it"
+	case h.untouched && !label:
+		return reasonIdle, "some servers show a metric only after its first value"
 	case h.reading.Server.Engine == "rust":
 		return reasonRole, "the Rust front end does not have it"
 	case isRay(h.reading):
@@ -118,6 +140,13 @@ func (h *have) spans(m *catalog.Metric) (after, now bool) {
 		after = after && ends && h.release.Compare(until) >= 0
 	}
 	return after, now
+}
+
+// maybe reports whether a metric is so new that the server may not have it. Many versions in
+// the catalogue follow from the date of a change, and can be off by one minor release.
+func (h *have) maybe(m *catalog.Metric) bool {
+	since, ok := catalog.ParseRelease(firstSince(m))
+	return ok && h.release[0] == since[0] && h.release[1]-since[1] <= 1
 }
 
 // labelled reports whether a metric is read from a label of an info family.
@@ -145,7 +174,7 @@ var missingCodes = []struct {
 	code, what string
 	reasons    []string
 }{
-	{CodeMissingAge, "%d metrics are newer than this version of vLLM, or were removed before it.", []string{reasonVersion, reasonRemoved}},
+	{CodeMissingAge, "%d metrics are newer than this version of vLLM, or were removed before it.", []string{reasonVersion, reasonRecent, reasonRemoved}},
 	{CodeMissingFlag, "%d metrics need a flag or a feature that is not in use.", []string{reasonFlag}},
 	{CodeMissingRole, "%d metrics do not exist on this kind of server.", []string{reasonRole}},
 	{CodeMissingIdle, "%d metrics have no series yet.", []string{reasonIdle}},

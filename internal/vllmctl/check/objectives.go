@@ -87,19 +87,16 @@ func quantilesOf(batch pmetric.Metrics) []Quantile {
 			continue
 		}
 		for _, p := range m.Gauge().DataPoints().All() {
-			quantile, _ := p.Attributes().Get("quantile")
-			bound, _ := p.Attributes().Get("bound")
-			model, _ := p.Attributes().Get("model_name")
-			engine, _ := p.Attributes().Get("engine")
+			quantile, bound := attribute(p.Attributes(), "quantile"), attribute(p.Attributes(), "bound")
 			if p.Flags().NoRecordedValue() || len(order) >= mostDetails {
 				continue
 			}
-			k := key{name, quantile.AsString(), model.AsString() + "\x00" + engine.AsString()}
+			k := key{name, quantile, attribute(p.Attributes(), "model_name") + "\x00" + attribute(p.Attributes(), "engine")}
 			if found[k] == nil {
-				found[k] = &Quantile{Metric: name, Quantile: quantile.AsString(), Upper: math.Inf(1)}
+				found[k] = &Quantile{Metric: name, Quantile: quantile, Upper: math.Inf(1)}
 				order = append(order, found[k])
 			}
-			if bound.AsString() == "upper" {
+			if bound == "upper" {
 				found[k].Upper = p.DoubleValue()
 			} else {
 				found[k].Lower = p.DoubleValue()

@@ -60,6 +60,14 @@ func number(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
+// attribute is the value of an attribute; empty without it.
+func attribute(attributes pcommon.Map, name string) string {
+	if value, ok := attributes.Get(name); ok {
+		return value.AsString()
+	}
+	return ""
+}
+
 // series counts the points of each metric that have a value.
 func series(batch pmetric.Metrics) map[string]int {
 	out := map[string]int{}
@@ -100,16 +108,14 @@ func total(batch pmetric.Metrics, name string) float64 {
 }
 
 // byAttribute adds up the cumulative points of a metric by the value of an attribute.
-func byAttribute(batch pmetric.Metrics, name, attribute string) map[string]float64 {
+func byAttribute(batch pmetric.Metrics, name, by string) map[string]float64 {
 	out := map[string]float64{}
 	for m := range metricsOf(batch) {
 		if m.Name() != name {
 			continue
 		}
 		for p := range counts(m) {
-			if value, ok := p.attributes.Get(attribute); ok {
-				out[value.AsString()] += p.value
-			}
+			out[attribute(p.attributes, by)] += p.value
 		}
 	}
 	return out

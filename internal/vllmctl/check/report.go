@@ -109,7 +109,8 @@ type Missing struct {
 	Name string `json:"name"`
 	// Family is the newest family on the wire that the metric is read from.
 	Family string `json:"family"`
-	// Reason is version, removed, flag, role, idle, unreleased or unknown.
+	// Reason is version, recent (the version is near the first one that has it), removed, flag,
+	// role, idle, type, limit, off (in the configuration), unreleased or unknown.
 	Reason string `json:"reason"`
 	// Why is the reason in words.
 	Why string `json:"why"`

@@ -31,7 +31,7 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 	case kindCodes[r.Kind] != "":
 		t.Kind = r.Kind
 		f.add(kindCodes[r.Kind], "The target is a "+strings.ReplaceAll(r.Kind, "_", " ")+".")
-	case hasEngine(r) && samples(r) > 0:
+	case hasEngine(r) && isImitator(r):
 		t.Kind = "simulator"
 		f.add(CodeSimulator, "The target has labels that no vLLM server has: it imitates one.")
 	case hasEngine(r):
@@ -42,7 +42,7 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		f.add(unknownServer(r))
 	}
 	judgeClock(f, r)
-	judgeSecond(f, s)
+	judgeSecond(f, s, t)
 }
 
 // described is the server in some words.
@@ -66,6 +66,12 @@ func hasEngine(r *vllmreceiver.Reading) bool {
 		return strings.HasPrefix(x.Source, catalog.Prefixes[0]) &&
 			!strings.HasPrefix(x.Source, "vllm:websocket_") && !strings.HasPrefix(x.Source, "vllm:tool_call_parser_")
 	})
+}
+
+// isImitator reports whether a body has metrics of an engine with labels that vLLM does not
+// have. For such a body the receiver says nothing about the server.
+func isImitator(r *vllmreceiver.Reading) bool {
+	return r.Kind == "" && !r.IsServer && samples(r) > 0 && len(r.Server.Metrics) == 0
 }
 
 // samples is the number of series of vLLM's families.
@@ -160,8 +166,8 @@ func judgeDefects(f *findings, r *vllmreceiver.Reading) {
 	for _, id := range sure {
 		details = append(details, fmt.Sprintf("%s %s#%s", titles[id], catalog.DefectsPage, id))
 	}
-	f.add(CodeDefects, fmt.Sprintf("%d known defects of vLLM %s concern metrics that this server sends, and %d more may, depending on its setup: %s",
-		len(sure), versionOf(r), len(possible), catalog.DefectsPage), details...)
+	f.add(CodeDefects, fmt.Sprintf("%d known defects of vLLM %s concern metrics that this server sends, and %d more may, depending on its setup.",
+		len(sure), versionOf(r), len(possible)), details...)
 }
 
 // mostSkew is how far the clocks may differ. The Date has whole seconds.
@@ -183,7 +189,7 @@ func judgeClock(f *findings, r *vllmreceiver.Reading) {
 }
 
 // judgeSecond compares both scrapes.
-func judgeSecond(f *findings, s *Seen) {
+func judgeSecond(f *findings, s *Seen, t *Target) {
 	first, second := s.First, s.Second
 	if second == nil {
 		return
@@ -202,7 +208,7 @@ func judgeSecond(f *findings, s *Seen) {
 	if fell := fallen(first.Emitted, second.Emitted); len(fell) > 0 {
 		f.add(CodeFell, fmt.Sprintf("%d counters are lower in the second scrape.", len(fell)), fell...)
 	}
-	if first.IsServer && first.ProcessStart.IsZero() && !isRay(first) {
+	if t.Kind == "vllm" && first.ProcessStart.IsZero() && !isRay(first) {
 		f.add(CodeNoStart, "The body does not name the start of the server process.")
 	}
 }

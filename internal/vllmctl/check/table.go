@@ -230,7 +230,7 @@ var codes = []Code{
 	},
 	{
 		CodeDefects, Server, Info, "Known defects of this version of vLLM concern metrics that the server sends.",
-		"Read what they change before you trust the raw metrics. The processor corrects or withholds what it derives from them.",
+		"Read what they change, in docs/what-vllm-gets-wrong.md, before you trust the raw metrics. The processor corrects or withholds what it derives from them.",
 	},
 	{
 		CodeSecondFailed, Server, Problem, "The first scrape succeeded and the second one failed.",
@@ -405,7 +405,7 @@ var codes = []Code{
 		"Set sending_queue::storage to a file_storage extension to keep it.",
 	},
 	{
-		CodeQueueStorage, Queue, Problem, "sending_queue::storage or storage of the processor names an extension that does not run, so the collector does not start.",
+		CodeQueueStorage, Queue, Problem, "An exporter (sending_queue::storage) or the processor (storage) names an extension that does not run, so the collector does not start.",
 		"Configure it under extensions, and list it under service::extensions.",
 	},
 	{

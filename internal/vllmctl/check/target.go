@@ -43,7 +43,7 @@ func Judge(s *Seen) Target {
 	t := Target{Name: printable(s.Name), Receiver: s.Receiver, Kind: "unknown", Outcome: "failed"}
 	switch {
 	case s.Broken != "":
-		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken)
+		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
 	case s.First == nil:
 		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
 	default:
@@ -60,9 +60,9 @@ func Judge(s *Seen) Target {
 	return t
 }
 
-// newest is the second reading if it succeeded, else the first.
+// newest is the second reading if it succeeded and is of the same process, else the first.
 func (s *Seen) newest() *vllmreceiver.Reading {
-	if s.Second != nil && s.Second.Outcome == "ok" {
+	if s.Second != nil && s.Second.Outcome == "ok" && s.Second.Dropped["other_process"] == 0 {
 		return s.Second
 	}
 	return s.First

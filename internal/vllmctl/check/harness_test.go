@@ -1,0 +1,242 @@
+package check_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+)
+
+// delay is the time between two scrapes in tests. The simulated servers move on by
+// themselves.
+const delay = 30 * time.Millisecond
+
+// simulated is a server of the simulator that has been busy, and is busy between any two
+// scrapes.
+type simulated struct {
+	sim    *vllmsim.Server
+	target *vllmsim.Target
+	// idle stops the clock of the server.
+	idle bool
+	// version replaces the answer of /version; empty leaves it.
+	version string
+	// health is the status of /health; 0 leaves it.
+	health int
+	// edit changes a body. n counts the scrapes from 1.
+	edit func(n int, body string) string
+	// header changes the header of the metrics.
+	header func(http.Header)
+
+	mu sync.Mutex
+	n  int
+}
+
+func newSimulated(t testing.TB, cfg vllmsim.Config) *simulated {
+	t.Helper()
+	if cfg.Seed == 0 {
+		cfg.Seed = 7
+	}
+	sim, err := vllmsim.New(cfg)
+	require.NoError(t, err)
+	s := &simulated{sim: sim, target: sim.Targets()[0]}
+	sim.Advance(5 * time.Minute)
+	return s
+}
+
+func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/metrics"):
+		s.n++
+		if !s.idle {
+			s.sim.Advance(10 * time.Second)
+		}
+		body, contentType, err := s.target.Body()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		text := string(body)
+		if s.edit != nil {
+			text = s.edit(s.n, text)
+		}
+		w.Header().Set("Content-Type", contentType)
+		if s.header != nil {
+			s.header(w.Header())
+		}
+		_, _ = w.Write([]byte(text))
+	case r.URL.Path == "/version" && s.version == "none":
+		http.NotFound(w, r)
+	case r.URL.Path == "/version" && s.version != "":
+		_, _ = fmt.Fprintf(w, `{"version":%q}`, s.version)
+	case r.URL.Path == "/health" && s.health != 0:
+		w.WriteHeader(s.health)
+	default:
+		s.target.ServeHTTP(w, r)
+	}
+}
+
+// healthy is a server without any mistake.
+func healthy(t testing.TB) *simulated {
+	t.Helper()
+	return newSimulated(t, vllmsim.Config{})
+}
+
+// serve returns the address of a handler on loopback.
+func serve(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server.URL
+}
+
+// answers serves the same answer for the metrics, and 404 for the rest.
+func answers(t testing.TB, status int, contentType, body string) string {
+	t.Helper()
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/metrics") {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+}
+
+// raw serves connections without HTTP.
+func raw(t testing.TB, on func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var (
+		mu   sync.Mutex
+		open []net.Conn
+		wg   sync.WaitGroup
+	)
+	wg.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, c)
+			mu.Unlock()
+			wg.Go(func() { defer c.Close(); on(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// secure serves a handler over TLS with a certificate that was changed before it was signed,
+// and returns the address and a file with the authority.
+func secure(t testing.TB, handler http.Handler, change func(*x509.Certificate), settings *tls.Config) (address, authority string) {
+	t.Helper()
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
+	require.NoError(t, err)
+	authority = filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server"}, NotBefore: time.Now().Add(-24 * time.Hour),
+		NotAfter: time.Now().Add(900 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	if change != nil {
+		change(leaf)
+	}
+	der, err = x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)
+	require.NoError(t, err)
+	if settings == nil {
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	settings.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = settings
+	server.Config.ErrorLog = quiet()
+	server.StartTLS()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return "https://" + server.Listener.Addr().String(), authority
+}
+
+// configuration writes a configuration for the receiver, with the processor and an exporter
+// that goes nowhere, and returns its path.
+func configuration(t testing.TB, receiver, processor string) string {
+	t.Helper()
+	return written(t, "receivers: {vllm: {"+receiver+"}}\nprocessors: {vllm: {"+processor+"}}\nexporters: {debug: {}}\n"+
+		"service: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
+}
+
+func written(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "otelcol.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// checked checks a configuration.
+func checked(t testing.TB, path string) *check.Report {
+	t.Helper()
+	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay})
+	require.NoError(t, err)
+	return report
+}
+
+// all returns the findings of a report.
+func all(report *check.Report) []check.Finding {
+	out := slices.Clone(report.Findings)
+	for _, target := range report.Targets {
+		out = append(out, target.Findings...)
+	}
+	return out
+}
+
+// codesOf returns the codes of the findings of some severities, each once, sorted.
+func codesOf(report *check.Report, severities ...string) []string {
+	out := []string{}
+	for _, f := range all(report) {
+		if slices.Contains(severities, f.Severity) && !slices.Contains(out, f.Code) {
+			out = append(out, f.Code)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
