@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Settings struct {
 	Strict bool
 	// KubeConfig is a file with the access to Kubernetes; empty for that of the discovery.
 	KubeConfig string
+	// Lookup is how long a discovery may look for targets; 0 means two seconds.
+	Lookup time.Duration
 }
 
 // Configured checks the configuration of a collector, and the targets in it. An error means
@@ -51,7 +54,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	)
 	wg.Go(func() { exporters = askExporters(ctx, file, host) })
 	wg.Go(func() { answers = askKubernetes(ctx, file, settings.KubeConfig) })
-	jobs := jobsOf(ctx, f, file, host)
+	jobs := jobsOf(ctx, f, file, host, cmp.Or(settings.Lookup, mostDiscovery))
 	seen := Look(ctx, jobs, settings.Delay)
 	wg.Wait()
 	if ctx.Err() != nil {
@@ -148,11 +151,11 @@ func isOurs(name string) bool {
 	return kind == vllmreceiver.NewFactory().Type().String()
 }
 
-// mostDiscovery is how long a discovery may look for targets.
+// mostDiscovery is how long a discovery looks for targets by default.
 const mostDiscovery = 2 * time.Second
 
 // jobsOf returns the targets of all receivers, also those that discovery finds.
-func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *configfile.Host) []Job {
+func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *configfile.Host, lookup time.Duration) []Job {
 	var (
 		wg    sync.WaitGroup
 		found = make([]*vllmreceiver.Discovered, len(file.Receivers))
@@ -161,7 +164,7 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 	for i := range file.Receivers {
 		if cfg := file.Receivers[i].Config; cfg.Discovery.IsSet() {
 			wg.Go(func() {
-				found[i], errs[i] = vllmreceiver.Discover(ctx, cfg, configfile.Telemetry(zap.NewNop()), mostDiscovery)
+				found[i], errs[i] = vllmreceiver.Discover(ctx, cfg, configfile.Telemetry(zap.NewNop()), lookup)
 			})
 		}
 	}

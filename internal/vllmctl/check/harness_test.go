@@ -215,7 +215,7 @@ func written(t testing.TB, text string) string {
 // checked checks a configuration.
 func checked(t testing.TB, path string) *check.Report {
 	t.Helper()
-	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay})
+	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay, Lookup: time.Second})
 	require.NoError(t, err)
 	return report
 }

@@ -114,6 +114,8 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonFlag, "only with " + requirement.Words
 	case h.known && h.maybe(m):
 		return reasonRecent, "since about vLLM " + firstSince(m)
+	case !h.known && h.newer(m):
+		return reasonRecent, "since vLLM " + firstSince(m) + ", and the version of the server is not known"
 	case firstSince(m) == "":
 		return reasonUnreleased, "only vendor builds or versions of vLLM newer than this program expose it"
 	case h.untouched && !label:
@@ -147,6 +149,12 @@ func (h *have) spans(m *catalog.Metric) (after, now bool) {
 func (h *have) maybe(m *catalog.Metric) bool {
 	since, ok := catalog.ParseRelease(firstSince(m))
 	return ok && h.release[0] == since[0] && h.release[1]-since[1] <= 1
+}
+
+// newer reports whether a metric is newer than all that a server of unknown version shows.
+func (h *have) newer(m *catalog.Metric) bool {
+	since, ok := catalog.ParseRelease(firstSince(m))
+	return ok && since.Compare(h.reading.Server.Least()) > 0
 }
 
 // labelled reports whether a metric is read from a label of an info family.
