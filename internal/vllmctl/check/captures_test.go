@@ -57,7 +57,9 @@ func kindOfRecorded(name string) string {
 		return "lora_syncer"
 	case strings.Contains(name, "epp"):
 		return "gateway"
-	case strings.Contains(name, "lmcache-standalone"), strings.Contains(name, "sglang"):
+	case strings.Contains(name, "lmcache-standalone"):
+		return "lmcache"
+	case strings.Contains(name, "sglang"):
 		return "unknown"
 	}
 	return "vllm"

@@ -80,7 +80,7 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	}
 	for _, input := range m.DerivedFrom {
 		absent, is := why[input]
-		if !is || h.replaced(m, input) {
+		if !is || h.replaced(m, input) || h.optional(m, input) {
 			continue
 		}
 		words := fmt.Sprintf("needs %s (%s)", input, absent.Why)
@@ -98,7 +98,8 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	if strings.HasPrefix(m.Name, "vllm.pool.") {
 		return stateExists, ""
 	}
-	if strings.Contains(m.Needs, "speculative decoding") || strings.Contains(m.Needs, "KV connector") || strings.Contains(m.Needs, "multi-modal") {
+	// These inputs exist on each server, and stay at 0 without the feature.
+	if strings.Contains(m.Needs, "KV connector") && !slices.Contains(h.reading.Server.Setups, "connector") || strings.Contains(m.Needs, "multi-modal") {
 		return stateFeature, "needs " + m.Needs + ", in use"
 	}
 	return stateIdle, idleWords
@@ -124,10 +125,24 @@ func (h *have) replaced(m *catalog.Metric, input string) bool {
 
 // mostInputs is how many inputs a metric can have that needs all of them. The diagnosis and
 // the objectives have more, and use those that are there.
-const mostInputs = 6
+const mostInputs = 7
+
+// optional reports whether the processor can do without an input, as the formulas say.
+func (h *have) optional(m *catalog.Metric, input string) bool {
+	switch m.Name {
+	case "vllm.prefix_cache.hit_ratio":
+		// It replaces the count of hits on servers that count lookups again.
+		return strings.HasPrefix(input, "vllm.prompt_tokens")
+	case "vllm.tokens_per_iteration":
+		return input == "vllm.prompt_tokens_cached" && h.isV0()
+	}
+	return false
+}
 
 // alternatives are inputs of which one is enough. The formulas in the catalogue say so.
 var alternatives = [][]string{
+	{"vllm.gpu_prefix_cache.hits", "vllm.prefix_cache.hits"},
+	{"vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.queries"},
 	{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 	{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason"},
 	{"vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},

@@ -3,6 +3,8 @@ package check_test
 import (
 	"context"
 	"net"
+	"testing"
+	"time"
 )
 
 // dialTo dials the same address whatever is asked for.
@@ -10,4 +12,10 @@ func dialTo(dialer *net.Dialer, address string) func(context.Context, string, st
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return dialer.DialContext(ctx, "udp", address)
 	}
+}
+
+// contextFor returns a context that ends after a time.
+func contextFor(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
 }

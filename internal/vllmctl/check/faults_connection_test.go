@@ -96,9 +96,9 @@ func connectionFaults() []fault {
 		}},
 		{"slow", []string{check.CodeSlow}, func(t *testing.T) string {
 			s := healthy(t)
-			return configuration(t, "timeout: 1s, endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			return configuration(t, "timeout: 500ms, endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/metrics" {
-					time.Sleep(600 * time.Millisecond)
+					time.Sleep(300 * time.Millisecond)
 				}
 				s.ServeHTTP(w, r)
 			})), "")

@@ -59,7 +59,7 @@ func newSimulated(t testing.TB, cfg vllmsim.Config) *simulated {
 	sim, err := vllmsim.New(cfg)
 	require.NoError(t, err)
 	s := &simulated{sim: sim, target: sim.Targets()[0]}
-	sim.Advance(5 * time.Minute)
+	sim.Advance(90 * time.Second)
 	return s
 }
 
@@ -215,7 +215,7 @@ func written(t testing.TB, text string) string {
 // checked checks a configuration.
 func checked(t testing.TB, path string) *check.Report {
 	t.Helper()
-	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay, Lookup: time.Second})
+	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay, Lookup: 600 * time.Millisecond})
 	require.NoError(t, err)
 	return report
 }

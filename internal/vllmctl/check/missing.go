@@ -65,7 +65,8 @@ func (h *have) missing() []Missing {
 	var out []Missing
 	for i := range catalog.All() {
 		m := &catalog.All()[i]
-		if m.EmittedBy != "receiver" || len(m.Sources) == 0 || !strings.HasPrefix(m.Name, "vllm.") || h.metric(m.Name) {
+		ours := strings.HasPrefix(m.Name, "vllm.") || strings.HasPrefix(m.Name, "http_")
+		if m.EmittedBy != "receiver" || len(m.Sources) == 0 || !ours || h.metric(m.Name) {
 			continue
 		}
 		out = append(out, h.why(m))
@@ -118,6 +119,8 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonRecent, "since vLLM " + firstSince(m) + ", and the version of the server is not known"
 	case firstSince(m) == "":
 		return reasonUnreleased, "only vendor builds or versions of vLLM newer than this program expose it"
+	case strings.HasPrefix(m.Name, "http_") && isRay(h.reading):
+		return reasonRole, "the agent of Ray does not have it"
 	case h.untouched && !label:
 		return reasonIdle, "some servers show a metric only after its first value"
 	case h.reading.Server.Engine == "rust":
@@ -209,7 +212,7 @@ func judgeMissing(f *findings, missing []Missing, version string) {
 	}
 	var unexplained []string
 	for _, m := range missing {
-		if m.Reason == reasonUnknown && isInput(m.Name) {
+		if m.Reason == reasonUnknown && isInput(m.Name) && strings.HasPrefix(m.Name, "vllm.") {
 			unexplained = append(unexplained, m.Name)
 		}
 	}

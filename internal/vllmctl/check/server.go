@@ -39,7 +39,11 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		t.Kind = "vllm"
 		f.pass(Server, "vLLM %s, without a request since its start", versionOf(r))
 	default:
-		f.add(unknownServer(r))
+		code, what := unknownServer(r)
+		if code == CodeLMCache {
+			t.Kind = "lmcache"
+		}
+		f.add(code, what)
 	}
 	judgeClock(f, r)
 	judgeSecond(f, s, t)
