@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
@@ -155,4 +157,15 @@ func (c *checkFlags) print(to io.Writer, report *check.Report) error {
 func isTerminal(to io.Writer) bool {
 	file, is := to.(*os.File)
 	return is && term.IsTerminal(int(file.Fd()))
+}
+
+// checkSection is the part of the reference page about the JSON and the codes.
+func checkSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "check"}
+	var err error
+	section.Document, err = reference.Document(filepath.Join(checkout, "internal/vllmctl/check"), "Report")
+	for _, c := range check.Codes() {
+		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds, Do: c.Do})
+	}
+	return section, err
 }

@@ -32,6 +32,11 @@ func newReference() *cobra.Command {
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
 	var sections []reference.Section
+	section, err := checkSection(checkout)
+	if err != nil {
+		return "", err
+	}
+	sections = append(sections, section)
 	root := newRoot()
 	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
 	return reference.Page(root, sections), nil
