@@ -132,7 +132,7 @@ func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return nil, err
 	}
-	defer open.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost
+	defer open.Close(context.WithoutCancel(ctx))
 	if plan.Request.Client, plan.Request.Extensions, err = connection.Settings(); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func isTerminal(to io.Writer) bool {
 func checkSection(checkout string) (reference.Section, error) {
 	section := reference.Section{Command: "check"}
 	var err error
-	section.Document, err = reference.Document(filepath.Join(checkout, "internal/vllmctl/check"), "Report")
+	section.Document, err = reference.Document(filepath.Join(checkout, "internal", "vllmctl", "check"), "Report")
 	for _, c := range check.Codes() {
 		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds, Do: c.Do})
 	}

@@ -68,7 +68,8 @@ func Discover(ctx context.Context, cfg *Config, telemetry component.TelemetrySet
 		return nil, err
 	}
 	var last state
-	end, quiet := time.After(atMost), (<-chan time.Time)(nil)
+	end := time.After(atMost)
+	var quiet <-chan time.Time
 wait:
 	for {
 		select {

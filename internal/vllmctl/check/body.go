@@ -23,7 +23,7 @@ func judgeBody(f *findings, s *Seen) {
 	limit := int64(s.ReceiverConfig.Limits.BodySize)
 	if float64(r.Bytes) > shareOfBody*float64(limit) {
 		f.add(CodeNearLimit, fmt.Sprintf("The body has %s, and limits::body_size is %s.",
-			humanize.IBytes(uint64(r.Bytes)), humanize.IBytes(uint64(limit)))) //nolint:gosec // both are sizes, so not negative
+			humanize.IBytes(uint64(r.Bytes)), humanize.IBytes(uint64(limit))))
 	}
 	bad := maps.Clone(r.BadLines)
 	if r.Cut || bad["missing_eof"] > 0 {
@@ -51,7 +51,7 @@ func judgeBody(f *findings, s *Seen) {
 	if len(r.Conflicts) > 0 && r.Dropped["type_conflict"] < len(r.Conflicts) && !isRay(r) {
 		f.add(CodeConflict, fmt.Sprintf("%d families have another type than vLLM gives them.", len(r.Conflicts)), r.Conflicts...)
 	}
-	f.pass(Body, "%s, %d samples, %d families, format %s", humanize.IBytes(uint64(r.Bytes)), r.Samples, len(r.Families), r.Dialect) //nolint:gosec // a size
+	f.pass(Body, "%s, %d samples, %d families, format %s", humanize.IBytes(uint64(r.Bytes)), r.Samples, len(r.Families), r.Dialect)
 }
 
 // isRay reports whether a body is that of a Ray agent.

@@ -12,8 +12,9 @@ import (
 )
 
 // recorded serves a body as it was recorded, without a version.
-func recorded(t *testing.T, b captures.Body) string {
-	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func recorded(tb testing.TB, b captures.Body) string {
+	tb.Helper()
+	return serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/metrics"):
 			w.Header().Set("Content-Type", b.ContentType)

@@ -13,15 +13,15 @@ import (
 )
 
 // statesOf are the states of the derived metrics of the only target.
-func statesOf(t *testing.T, s *simulated) map[string]string {
-	t.Helper()
-	report := checked(t, configuration(t, "endpoint: "+serve(t, s), ""))
+func statesOf(tb testing.TB, s *simulated) map[string]string {
+	tb.Helper()
+	report := checked(tb, configuration(tb, "endpoint: "+serve(tb, s), ""))
 	out := map[string]string{}
 	for _, d := range report.Targets[0].Derived {
 		out[d.Name] = d.State
-		assert.Equal(t, d.State == "exists", d.Why == "", d.Name)
+		assert.Equal(tb, d.State == "exists", d.Why == "", d.Name)
 	}
-	require.NotEmpty(t, out)
+	require.NotEmpty(tb, out)
 	return out
 }
 
@@ -37,8 +37,13 @@ func TestDerivedMetricsAreForetoldWithoutTraffic(t *testing.T) {
 		"vllm.spec_decode.mean_acceptance_length": true, "vllm.spec_decode.position_acceptance_ratio": true,
 	}
 	for _, cfg := range []vllmsim.Config{
-		{Version: "0.20.0"}, {Version: "0.24.0", SpecDecode: true}, {Version: "0.13.0"}, {Version: "0.10.2"},
-		{Dialect: "v0", Version: "0.5.0"}, {Dialect: "v0", Version: "0.6.6"}, {Dialect: "rust", Version: "0.24.0"},
+		{Version: "0.20.0"},
+		{Version: "0.24.0", SpecDecode: true},
+		{Version: "0.13.0"},
+		{Version: "0.10.2"},
+		{Dialect: "v0", Version: "0.5.0"},
+		{Dialect: "v0", Version: "0.6.6"},
+		{Dialect: "rust", Version: "0.24.0"},
 	} {
 		t.Run(fmt.Sprintf("%s %s", cfg.Dialect, cfg.Version), func(t *testing.T) {
 			quiet := newSimulated(t, cfg)

@@ -15,7 +15,7 @@ func dialTo(dialer *net.Dialer, address string) func(context.Context, string, st
 }
 
 // contextFor returns a context that ends after a time.
-func contextFor(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(t.Context(), d)
+func contextFor(tb testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	tb.Helper()
+	return context.WithTimeout(tb.Context(), d)
 }

@@ -52,7 +52,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	if err != nil {
 		return failed(err, address)
 	}
-	defer connection.Close() //nolint:errcheck // nothing is sent but a handshake
+	defer connection.Close()
 	transport := insecure.NewCredentials()
 	if !plain {
 		config, err := settings.TLS.LoadTLSConfig(ctx)
@@ -87,7 +87,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	if err != nil {
 		return unusable(err)
 	}
-	defer client.Close() //nolint:errcheck // nothing is lost
+	defer client.Close()
 	for name, value := range settings.Headers.Iter {
 		ctx = metadata.AppendToOutgoingContext(ctx, name, string(value))
 	}

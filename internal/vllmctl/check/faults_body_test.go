@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ const text = "text/plain; version=0.0.4; charset=utf-8"
 
 // edited is a healthy server whose body is changed.
 func edited(name string, edit func(body string) string, receiver string, want ...string) fault {
-	return fault{name, want, func(t *testing.T) string {
+	return fault{name, want, func(t world) string {
 		s := healthy(t)
 		s.edit = func(_ int, body string) string { return edit(body) }
 		return configuration(t, receiver+"endpoint: "+serve(t, s), "")
@@ -43,7 +42,7 @@ func adding(lines string) func(string) string {
 
 func bodyFaults() []fault {
 	page := func(name, contentType, body, want string) fault {
-		return fault{name, []string{want}, func(t *testing.T) string {
+		return fault{name, []string{want}, func(t world) string {
 			return configuration(t, "endpoint: "+answers(t, http.StatusOK, contentType, body), "")
 		}}
 	}
@@ -55,22 +54,22 @@ func bodyFaults() []fault {
 		page("HTML as text", text, "<html><body>sign in</body></html>", check.CodeHTML),
 		page("JSON", "application/json", `{"status":"ok"}`, check.CodeNotText),
 		page("noise", text, strings.Repeat("\x01\x02 noise\n", 100), check.CodeNotText),
-		{"gzip by name only", []string{check.CodeGzip}, func(t *testing.T) string {
+		{"gzip by name only", []string{check.CodeGzip}, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = w.Write([]byte(strings.Repeat("a 1\n", 100)))
 			})), "")
 		}},
-		{"another compression", []string{check.CodeGzip}, func(t *testing.T) string {
+		{"another compression", []string{check.CodeGzip}, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "br")
 				_, _ = w.Write([]byte("a 1\n"))
 			})), "")
 		}},
-		{"not HTTP", []string{check.CodeNotText}, func(t *testing.T) string {
+		{"not HTTP", []string{check.CodeNotText}, func(t world) string {
 			return configuration(t, "endpoint: "+raw(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail ESMTP\r\n") }), "")
 		}},
-		{"endless headers", []string{check.CodeHeaders}, func(t *testing.T) string {
+		{"endless headers", []string{check.CodeHeaders}, func(t world) string {
 			return configuration(t, "endpoint: "+raw(t, func(c net.Conn) {
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 				for {
@@ -80,7 +79,7 @@ func bodyFaults() []fault {
 				}
 			}), "")
 		}},
-		{"endless body", []string{check.CodeTooLarge}, func(t *testing.T) string {
+		{"endless body", []string{check.CodeTooLarge}, func(t world) string {
 			chunk := bytes.Repeat([]byte("vllm:a{b=\"c\"} 1\n"), 4096)
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				for {
@@ -90,13 +89,13 @@ func bodyFaults() []fault {
 				}
 			})), "")
 		}},
-		{"body near its limit", []string{check.CodeNearLimit}, func(t *testing.T) string {
+		{"body near its limit", []string{check.CodeNearLimit}, func(t world) string {
 			s := healthy(t)
 			body, _, err := s.target.Body()
 			require.NoError(t, err)
 			return configuration(t, fmt.Sprintf("limits: {body_size: %d}, endpoint: %s", len(body)*5/4, serve(t, s)), "")
 		}},
-		{"cut body", []string{check.CodeCut}, func(t *testing.T) string {
+		{"cut body", []string{check.CodeCut}, func(t world) string {
 			s := healthy(t)
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/metrics" {

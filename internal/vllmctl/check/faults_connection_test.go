@@ -19,10 +19,10 @@ import (
 )
 
 // names replaces the DNS for a test: these names have these addresses, and no other exists.
-func names(t *testing.T, hosts map[string][]string) {
-	t.Helper()
+func names(tb testing.TB, hosts map[string][]string) {
+	tb.Helper()
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	server := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		answer := new(dns.Msg)
 		answer.SetReply(r)
@@ -43,7 +43,7 @@ func names(t *testing.T, hosts map[string][]string) {
 	before := net.DefaultResolver
 	dialer := &net.Dialer{}
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dialTo(dialer, packets.LocalAddr().String())}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		net.DefaultResolver = before
 		_ = server.Shutdown()
 	})
@@ -56,36 +56,36 @@ func on(address, host string) string {
 
 func connectionFaults() []fault {
 	status := func(code int, want string) fault {
-		return fault{fmt.Sprintf("status %d", code), []string{want}, func(t *testing.T) string {
+		return fault{fmt.Sprintf("status %d", code), []string{want}, func(t world) string {
 			return configuration(t, "endpoint: "+answers(t, code, "text/plain", "no"), "")
 		}}
 	}
 	return []fault{
-		{"name that does not resolve", []string{check.CodeDNS}, func(t *testing.T) string {
+		{"name that does not resolve", []string{check.CodeDNS}, func(t world) string {
 			names(t, nil)
 			return configuration(t, "endpoint: http://vllm.example.test:8000", "")
 		}},
-		{"name with two addresses", []string{check.CodeSeveralAddresses}, func(t *testing.T) string {
+		{"name with two addresses", []string{check.CodeSeveralAddresses}, func(t world) string {
 			names(t, map[string][]string{"vllm.example.test": {"127.0.0.1", "127.0.0.2"}})
 			return configuration(t, "endpoint: "+on(serve(t, healthy(t)), "vllm.example.test"), "")
 		}},
-		{"credentials over plain HTTP", []string{check.CodePlainCredentials}, func(t *testing.T) string {
+		{"credentials over plain HTTP", []string{check.CodePlainCredentials}, func(t world) string {
 			names(t, map[string][]string{"vllm.example.test": {"127.0.0.1"}})
 			return configuration(t, "endpoint: "+on(serve(t, healthy(t)), "vllm.example.test")+", headers: {Authorization: secret}", "")
 		}},
-		{"refused", []string{check.CodeRefused}, func(t *testing.T) string {
+		{"refused", []string{check.CodeRefused}, func(t world) string {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			require.NoError(t, listener.Close())
 			return configuration(t, "endpoint: http://"+listener.Addr().String(), "")
 		}},
-		{"reset", []string{check.CodeReset}, func(t *testing.T) string {
+		{"reset", []string{check.CodeReset}, func(t world) string {
 			return configuration(t, "endpoint: "+raw(t, func(c net.Conn) {
 				_, _ = c.Read(make([]byte, 4096))
 				_ = c.(*net.TCPConn).SetLinger(0)
 			}), "")
 		}},
-		{"silent", []string{check.CodeTimeout}, func(t *testing.T) string {
+		{"silent", []string{check.CodeTimeout}, func(t world) string {
 			return configuration(t, "timeout: 200ms, endpoint: "+raw(t, func(c net.Conn) {
 				for {
 					if _, err := c.Read(make([]byte, 4096)); err != nil {
@@ -94,7 +94,7 @@ func connectionFaults() []fault {
 				}
 			}), "")
 		}},
-		{"slow", []string{check.CodeSlow}, func(t *testing.T) string {
+		{"slow", []string{check.CodeSlow}, func(t world) string {
 			s := healthy(t)
 			return configuration(t, "timeout: 500ms, endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/metrics" {
@@ -103,18 +103,18 @@ func connectionFaults() []fault {
 				s.ServeHTTP(w, r)
 			})), "")
 		}},
-		{"authority that is no certificate", []string{check.CodeRequestFailed}, func(t *testing.T) string {
+		{"authority that is no certificate", []string{check.CodeRequestFailed}, func(t world) string {
 			file := filepath.Join(t.TempDir(), "ca.pem")
 			require.NoError(t, os.WriteFile(file, []byte("no certificate"), 0o600))
 			return configuration(t, "endpoint: https://127.0.0.1:1, tls: {ca_file: "+file+"}", "")
 		}},
-		{"no credentials", []string{check.CodeAuthMissing}, func(t *testing.T) string {
+		{"no credentials", []string{check.CodeAuthMissing}, func(t world) string {
 			return configuration(t, "endpoint: "+answers(t, http.StatusUnauthorized, "text/plain", "no"), "")
 		}},
-		{"wrong credentials", []string{check.CodeAuthRejected}, func(t *testing.T) string {
+		{"wrong credentials", []string{check.CodeAuthRejected}, func(t world) string {
 			return configuration(t, "headers: {Authorization: secret}, endpoint: "+answers(t, http.StatusUnauthorized, "text/plain", "no"), "")
 		}},
-		{"token that a picker cannot verify", []string{check.CodeAuthToken}, func(t *testing.T) string {
+		{"token that a picker cannot verify", []string{check.CodeAuthToken}, func(t world) string {
 			return configuration(t, "headers: {Authorization: secret}, endpoint: "+answers(t, http.StatusInternalServerError, "text/plain", "Authentication failed"), "")
 		}},
 		status(http.StatusForbidden, check.CodeAuthForbidden),
@@ -122,10 +122,10 @@ func connectionFaults() []fault {
 		status(http.StatusInternalServerError, check.CodeServerError),
 		status(http.StatusServiceUnavailable, check.CodeServerError),
 		status(http.StatusTooManyRequests, check.CodeStatus),
-		{"redirect to another host", []string{check.CodeRedirect}, func(t *testing.T) string {
+		{"redirect to another host", []string{check.CodeRedirect}, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, http.RedirectHandler("http://192.0.2.1/metrics", http.StatusFound)), "")
 		}},
-		{"redirect to a slash", []string{check.CodeRedirected}, func(t *testing.T) string {
+		{"redirect to a slash", []string{check.CodeRedirected}, func(t world) string {
 			s := healthy(t)
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/metrics" {
@@ -140,7 +140,7 @@ func connectionFaults() []fault {
 
 func tlsFaults() []fault {
 	certificate := func(name, code string, trusted bool, change func(*x509.Certificate)) fault {
-		return fault{name, []string{code}, func(t *testing.T) string {
+		return fault{name, []string{code}, func(t world) string {
 			address, authority := secure(t, healthy(t), change, nil)
 			if !trusted {
 				return configuration(t, "endpoint: "+address, "")
@@ -154,22 +154,22 @@ func tlsFaults() []fault {
 		certificate("certificate of tomorrow", check.CodeTLSNotYet, true, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
 		certificate("certificate of another host", check.CodeTLSHost, true, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 9)} }),
 		certificate("certificate of the last days", check.CodeTLSSoon, true, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(72 * time.Hour) }),
-		{"https for plain HTTP", []string{check.CodeTLSPlain}, func(t *testing.T) string {
+		{"https for plain HTTP", []string{check.CodeTLSPlain}, func(t world) string {
 			return configuration(t, "endpoint: "+strings.Replace(serve(t, healthy(t)), "http:", "https:", 1), "")
 		}},
-		{"http for TLS", []string{check.CodeTLSNeeded}, func(t *testing.T) string {
+		{"http for TLS", []string{check.CodeTLSNeeded}, func(t world) string {
 			address, _ := secure(t, healthy(t), nil, nil)
 			return configuration(t, "endpoint: "+strings.Replace(address, "https:", "http:", 1), "")
 		}},
-		{"client certificate wanted", []string{check.CodeTLSClient}, func(t *testing.T) string {
+		{"client certificate wanted", []string{check.CodeTLSClient}, func(t world) string {
 			address, authority := secure(t, healthy(t), nil, &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert})
 			return configuration(t, "endpoint: "+address+", tls: {ca_file: "+authority+"}", "")
 		}},
-		{"old TLS", []string{check.CodeTLSFailed}, func(t *testing.T) string {
-			address, authority := secure(t, healthy(t), nil, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}) //nolint:gosec // the fault
+		{"old TLS", []string{check.CodeTLSFailed}, func(t world) string {
+			address, authority := secure(t, healthy(t), nil, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
 			return configuration(t, "endpoint: "+address+", tls: {ca_file: "+authority+"}", "")
 		}},
-		{"certificate not verified", []string{check.CodeTLSUnverified}, func(t *testing.T) string {
+		{"certificate not verified", []string{check.CodeTLSUnverified}, func(t world) string {
 			address, _ := secure(t, healthy(t), nil, nil)
 			return configuration(t, "endpoint: "+address+", tls: {insecure_skip_verify: true}", "")
 		}},

@@ -15,7 +15,7 @@ import (
 
 // other is a program that is no vLLM server, with this body.
 func other(name, body, version string, want ...string) fault {
-	return fault{name, want, func(t *testing.T) string {
+	return fault{name, want, func(t world) string {
 		return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Path == "/metrics":
@@ -37,7 +37,7 @@ func sample(family, labels string) string {
 
 // odd is a healthy server that was changed.
 func odd(name string, cfg vllmsim.Config, change func(*simulated), want ...string) fault {
-	return fault{name, want, func(t *testing.T) string {
+	return fault{name, want, func(t world) string {
 		s := newSimulated(t, cfg)
 		if change != nil {
 			change(s)
@@ -47,12 +47,13 @@ func odd(name string, cfg vllmsim.Config, change func(*simulated), want ...strin
 }
 
 // inTurns serves the metrics of servers in turns.
-func inTurns(t *testing.T, servers ...http.Handler) string {
+func inTurns(tb testing.TB, servers ...http.Handler) string {
+	tb.Helper()
 	var (
 		mu sync.Mutex
 		n  int
 	)
-	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.URL.Path == "/metrics" {
@@ -94,28 +95,28 @@ func serverFaults() []fault {
 		odd("clock ahead", vllmsim.Config{}, func(s *simulated) {
 			s.header = func(h http.Header) { h.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)) }
 		}, check.CodeClock),
-		{"restart between the scrapes", []string{check.CodeRestarted}, func(t *testing.T) string {
+		{"restart between the scrapes", []string{check.CodeRestarted}, func(t world) string {
 			old, young := healthy(t), healthy(t)
 			young.edit = func(_ int, body string) string {
 				return startLine.ReplaceAllString(body, fmt.Sprintf("process_start_time_seconds %.3f", float64(time.Now().UnixMilli())/1e3))
 			}
 			return configuration(t, "endpoint: "+inTurns(t, old, young), "")
 		}},
-		{"two replicas", []string{check.CodeReplicas}, func(t *testing.T) string {
+		{"two replicas", []string{check.CodeReplicas}, func(t world) string {
 			first, second := healthy(t), healthy(t)
 			second.edit = func(_ int, body string) string {
 				return startLine.ReplaceAllString(body, fmt.Sprintf("process_start_time_seconds %d", time.Now().Add(-time.Hour).Unix()))
 			}
 			return configuration(t, "endpoint: "+inTurns(t, first, second), "")
 		}},
-		{"two replicas without a start", []string{check.CodeFell, check.CodeNoStart}, func(t *testing.T) string {
+		{"two replicas without a start", []string{check.CodeFell, check.CodeNoStart}, func(t world) string {
 			cfg := vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}
 			busy, idle := newSimulated(t, cfg), newSimulated(t, cfg)
 			busy.sim.Advance(10 * time.Minute)
 			return configuration(t, "endpoint: "+inTurns(t, busy, idle), "")
 		}},
 		odd("several API servers", vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}, nil, check.CodeNoStart),
-		{"second scrape fails", []string{check.CodeSecondFailed}, func(t *testing.T) string {
+		{"second scrape fails", []string{check.CodeSecondFailed}, func(t world) string {
 			return configuration(t, "endpoint: "+inTurns(t, healthy(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "no", http.StatusBadGateway)
 			})), "")
@@ -134,12 +135,12 @@ func serverFaults() []fault {
 
 func metricFaults() []fault {
 	limited := func(name, receiver string, cfg vllmsim.Config, want ...string) fault {
-		return fault{name, want, func(t *testing.T) string {
+		return fault{name, want, func(t world) string {
 			return configuration(t, receiver+", endpoint: "+serve(t, newSimulated(t, cfg)), "")
 		}}
 	}
 	objective := func(name, metric, threshold string, cfg vllmsim.Config, want ...string) fault {
-		return fault{name, want, func(t *testing.T) string {
+		return fault{name, want, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, newSimulated(t, cfg)),
 				fmt.Sprintf("objectives: [{name: o, metric: %s, threshold: %s, target: 0.9}]", metric, threshold))
 		}}
@@ -149,7 +150,7 @@ func metricFaults() []fault {
 		edited("a histogram removed on the way", func(body string) string { return without(body, "vllm:time_to_first_token_seconds") }, "", check.CodeMissing),
 		edited("a new family", adding(sample("vllm:brand_new", "")), "", check.CodeUnknownFamily),
 		odd("Rust front end", vllmsim.Config{Dialect: "rust", Version: "0.24.0"}, nil, check.CodeMissingRole, check.CodeNoStart),
-		{"server without a request", []string{check.CodeMissingIdle, check.CodeNoTraffic}, func(t *testing.T) string {
+		{"server without a request", []string{check.CodeMissingIdle, check.CodeNoTraffic}, func(t world) string {
 			sim, err := vllmsim.New(vllmsim.Config{Dialect: "v0", Version: "0.6.6", Seed: 7})
 			if err != nil {
 				t.Fatal(err)
@@ -159,14 +160,14 @@ func metricFaults() []fault {
 		odd("no traffic now", vllmsim.Config{}, func(s *simulated) { s.idle = true }, check.CodeNoTraffic),
 		limited("more series than allowed", "limits: {series: 20}", vllmsim.Config{}, check.CodeSeriesLimit),
 		limited("nearly more series than allowed", "limits: {series: 70}", vllmsim.Config{}, check.CodeSeriesNear),
-		{"more adapters than allowed", []string{check.CodeAdapters}, func(t *testing.T) string {
+		{"more adapters than allowed", []string{check.CodeAdapters}, func(t world) string {
 			s := newSimulated(t, vllmsim.Config{LoRA: true})
 			s.edit = func(_ int, body string) string {
 				return strings.Replace(body, `running_lora_adapters="`, `running_lora_adapters="a,b,c,d,`, 1)
 			}
 			return configuration(t, "limits: {adapters: 1}, endpoint: "+serve(t, s), "")
 		}},
-		{"more series than the processor keeps", []string{check.CodeProcessorFull}, func(t *testing.T) string {
+		{"more series than the processor keeps", []string{check.CodeProcessorFull}, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, healthy(t)), "max_series: 20")
 		}},
 		objective("threshold within a bucket", "vllm.time_to_first_token", "2s", vllmsim.Config{}, check.CodeObjectiveBound),

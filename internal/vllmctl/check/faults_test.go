@@ -17,8 +17,11 @@ type fault struct {
 	// healthy server has.
 	want []string
 	// begin injects it, and returns a configuration to check.
-	begin func(t *testing.T) string
+	begin func(t world) string
 }
+
+// world is where a fault is injected. It ends with the test.
+type world struct{ *testing.T }
 
 // faults are all tables.
 func faults() []fault {
@@ -39,7 +42,7 @@ func TestAHealthyServerHasOnlyTheUsualInfos(t *testing.T) {
 func TestEachFaultGivesExactlyItsCodes(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
-			report := checked(t, f.begin(t))
+			report := checked(t, f.begin(world{t}))
 			serious, infos := []string{}, []string{}
 			for _, code := range f.want {
 				if severityOf(code) == check.Info {

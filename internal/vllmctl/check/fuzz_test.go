@@ -40,7 +40,8 @@ func FuzzJudge(f *testing.F) {
 				_ = json.NewEncoder(w).Encode(map[string]string{"version": version})
 				return
 			}
-			if n++; n > 1 {
+			n++
+			if n > 1 {
 				first = second
 			}
 			w.Header()["Content-Type"] = []string{contentType}

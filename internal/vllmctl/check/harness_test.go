@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -51,13 +52,13 @@ type simulated struct {
 	n  int
 }
 
-func newSimulated(t testing.TB, cfg vllmsim.Config) *simulated {
-	t.Helper()
+func newSimulated(tb testing.TB, cfg vllmsim.Config) *simulated {
+	tb.Helper()
 	if cfg.Seed == 0 {
 		cfg.Seed = 7
 	}
 	sim, err := vllmsim.New(cfg)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s := &simulated{sim: sim, target: sim.Targets()[0]}
 	sim.Advance(90 * time.Second)
 	return s
@@ -98,23 +99,23 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // healthy is a server without any mistake.
-func healthy(t testing.TB) *simulated {
-	t.Helper()
-	return newSimulated(t, vllmsim.Config{})
+func healthy(tb testing.TB) *simulated {
+	tb.Helper()
+	return newSimulated(tb, vllmsim.Config{})
 }
 
 // serve returns the address of a handler on loopback.
-func serve(t testing.TB, handler http.Handler) string {
-	t.Helper()
+func serve(tb testing.TB, handler http.Handler) string {
+	tb.Helper()
 	server := httptest.NewServer(handler)
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	tb.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL
 }
 
 // answers serves the same answer for the metrics, and 404 for the rest.
-func answers(t testing.TB, status int, contentType, body string) string {
-	t.Helper()
-	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func answers(tb testing.TB, status int, contentType, body string) string {
+	tb.Helper()
+	return serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/metrics") {
 			http.NotFound(w, r)
 			return
@@ -126,10 +127,10 @@ func answers(t testing.TB, status int, contentType, body string) string {
 }
 
 // raw serves connections without HTTP.
-func raw(t testing.TB, on func(net.Conn)) string {
-	t.Helper()
+func raw(tb testing.TB, on func(net.Conn)) string {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	var (
 		mu   sync.Mutex
 		open []net.Conn
@@ -147,7 +148,7 @@ func raw(t testing.TB, on func(net.Conn)) string {
 			wg.Go(func() { defer c.Close(); on(c) })
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = listener.Close()
 		mu.Lock()
 		for _, c := range open {
@@ -161,20 +162,20 @@ func raw(t testing.TB, on func(net.Conn)) string {
 
 // secure serves a handler over TLS with a certificate that was changed before it was signed,
 // and returns the address and a file with the authority.
-func secure(t testing.TB, handler http.Handler, change func(*x509.Certificate), settings *tls.Config) (address, authority string) {
-	t.Helper()
+func secure(tb testing.TB, handler http.Handler, change func(*x509.Certificate), settings *tls.Config) (address, authority string) {
+	tb.Helper()
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	require.NoError(t, err)
-	authority = filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(tb, err)
+	authority = filepath.Join(tb.TempDir(), "ca.pem")
+	require.NoError(tb, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server"}, NotBefore: time.Now().Add(-24 * time.Hour),
 		NotAfter: time.Now().Add(900 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -184,39 +185,39 @@ func secure(t testing.TB, handler http.Handler, change func(*x509.Certificate), 
 		change(leaf)
 	}
 	der, err = x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	if settings == nil {
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	settings.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = settings
-	server.Config.ErrorLog = quiet()
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	tb.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return "https://" + server.Listener.Addr().String(), authority
 }
 
 // configuration writes a configuration for the receiver, with the processor and an exporter
 // that goes nowhere, and returns its path.
-func configuration(t testing.TB, receiver, processor string) string {
-	t.Helper()
-	return written(t, "receivers: {vllm: {"+receiver+"}}\nprocessors: {vllm: {"+processor+"}}\nexporters: {debug: {}}\n"+
+func configuration(tb testing.TB, receiver, processor string) string {
+	tb.Helper()
+	return written(tb, "receivers: {vllm: {"+receiver+"}}\nprocessors: {vllm: {"+processor+"}}\nexporters: {debug: {}}\n"+
 		"service: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
 }
 
-func written(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "otelcol.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+func written(tb testing.TB, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "otelcol.yaml")
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // checked checks a configuration.
-func checked(t testing.TB, path string) *check.Report {
-	t.Helper()
-	report, err := check.Configured(t.Context(), []string{path}, check.Settings{Delay: delay, Lookup: 600 * time.Millisecond})
-	require.NoError(t, err)
+func checked(tb testing.TB, path string) *check.Report {
+	tb.Helper()
+	report, err := check.Configured(tb.Context(), []string{path}, check.Settings{Delay: delay, Lookup: 600 * time.Millisecond})
+	require.NoError(tb, err)
 	return report
 }
 

@@ -2,8 +2,6 @@ package check_test
 
 import (
 	"fmt"
-	"io"
-	"log"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,8 +10,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
-
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // servers are healthy servers of every dialect, and of the versions at which something
 // changes.

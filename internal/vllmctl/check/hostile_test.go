@@ -19,7 +19,8 @@ import (
 )
 
 // hostile are servers that try to hold or fill the check.
-func hostile(t *testing.T) []string {
+func hostile(tb testing.TB) []string {
+	tb.Helper()
 	chunk := bytes.Repeat([]byte("vllm:a{b=\"c\"} 1\n"), 4096)
 	flood := func(c net.Conn, begin, repeated string) {
 		_, _ = io.WriteString(c, begin)
@@ -45,29 +46,29 @@ func hostile(t *testing.T) []string {
 		families.WriteString(many(i))
 	}
 	return []string{
-		serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		serve(tb, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := w.Write(chunk); err != nil {
 					return
 				}
 			}
 		})),
-		raw(t, func(c net.Conn) { flood(c, ok, "X-Header: "+strings.Repeat("x", 1000)+"\r\n") }),
-		raw(t, func(c net.Conn) { drip(c, ok+"\r\n", "vllm:num_requests_running 1\n") }),
-		raw(t, func(c net.Conn) { drip(c, ok, "X-A: 1\r\n") }),
-		raw(t, func(c net.Conn) { drip(c, "", "") }),
-		answers(t, http.StatusOK, text, families.String()),
-		answers(t, http.StatusOK, text, "vllm:num_requests_running{model_name=\"\x1b[2J\u202e\\n\"} 1\n\x1b[31mvllm 1\n"),
-		answers(t, http.StatusOK, "text/html\x1b[2J", "<html>"),
+		raw(tb, func(c net.Conn) { flood(c, ok, "X-Header: "+strings.Repeat("x", 1000)+"\r\n") }),
+		raw(tb, func(c net.Conn) { drip(c, ok+"\r\n", "vllm:num_requests_running 1\n") }),
+		raw(tb, func(c net.Conn) { drip(c, ok, "X-A: 1\r\n") }),
+		raw(tb, func(c net.Conn) { drip(c, "", "") }),
+		answers(tb, http.StatusOK, text, families.String()),
+		answers(tb, http.StatusOK, text, "vllm:num_requests_running{model_name=\"\x1b[2J\u202e\\n\"} 1\n\x1b[31mvllm 1\n"),
+		answers(tb, http.StatusOK, "text/html\x1b[2J", "<html>"),
 		// The metrics are there, and all else hangs.
-		serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
 				_, _ = io.WriteString(w, "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 1\n")
 				return
 			}
 			<-r.Context().Done()
 		})),
-		serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/version" {
 				_, _ = io.WriteString(w, `{"version":"0.20.0`+strings.Repeat("9", 1<<20)+`"}`)
 				return

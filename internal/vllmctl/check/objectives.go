@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -66,9 +67,9 @@ func boundsOf(r *vllmreceiver.Reading, name string) ([]float64, bool) {
 	if !ok {
 		return nil, false
 	}
-	for i := len(metric.Sources) - 1; i >= 0; i-- {
+	for _, source := range slices.Backward(metric.Sources) {
 		for _, x := range r.Families {
-			if x.Source == metric.Sources[i].Family && x.Series > 0 && x.Type == "histogram" {
+			if x.Source == source.Family && x.Series > 0 && x.Type == "histogram" {
 				return x.Bounds, true
 			}
 		}

@@ -13,11 +13,11 @@ import (
 )
 
 // looked checks addresses as the command line does.
-func looked(t *testing.T, addresses ...string) *check.Report {
-	t.Helper()
+func looked(tb testing.TB, addresses ...string) *check.Report {
+	tb.Helper()
 	plan := check.Plan{Delay: delay, Request: check.Request{Endpoints: addresses, Interval: 15 * time.Second, Promises: check.Promises()}}
-	report, err := plan.Servers(t.Context(), &configfile.Host{})
-	require.NoError(t, err)
+	report, err := plan.Servers(tb.Context(), &configfile.Host{})
+	require.NoError(tb, err)
 	return report
 }
 

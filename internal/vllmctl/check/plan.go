@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -105,9 +106,7 @@ func without(cfg *vllmprocessor.Config) *vllmprocessor.Config {
 // receiver returns the configuration of the receiver, as the collector would read it.
 func (p *Plan) receiver() (*vllmreceiver.Config, error) {
 	section := map[string]any{"collection_interval": p.Request.Interval.String()}
-	for key, value := range p.Request.Client {
-		section[key] = value
-	}
+	maps.Copy(section, p.Request.Client)
 	var targets []any
 	for _, e := range p.Request.Endpoints {
 		targets = append(targets, map[string]any{"endpoint": e})

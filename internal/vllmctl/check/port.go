@@ -52,7 +52,7 @@ func servesMetrics(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	begin, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	media := response.Header.Get("Content-Type")
 	return response.StatusCode == http.StatusOK && (strings.HasPrefix(media, "text/plain") || strings.HasPrefix(media, "application/openmetrics-text")) &&

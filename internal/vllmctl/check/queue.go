@@ -192,17 +192,17 @@ func judgeQueues(f *findings, directories []*directory, look func(path string) D
 			f.add(CodeQueueWrite, fmt.Sprintf("The directory %s of %s cannot be written to by this user.", d.path, d.extension))
 			continue
 		}
-		size := humanize.IBytes(uint64(max(0, d.need))) //nolint:gosec // not negative
+		size := humanize.IBytes(uint64(max(0, d.need)))
 		if d.about {
 			size = "about " + size
 		}
 		if disk.Free >= 0 && disk.Free < d.need {
-			f.add(CodeQueueSpace, fmt.Sprintf("The queues in %s can need %s, and %s are free.", d.path, size, humanize.IBytes(uint64(disk.Free)))) //nolint:gosec // not negative
+			f.add(CodeQueueSpace, fmt.Sprintf("The queues in %s can need %s, and %s are free.", d.path, size, humanize.IBytes(uint64(disk.Free))))
 			continue
 		}
 		words := d.path + " can be written to"
 		if d.need > 0 && disk.Free >= 0 {
-			words += fmt.Sprintf("; its queues can need %s, and %s are free", size, humanize.IBytes(uint64(disk.Free))) //nolint:gosec // not negative
+			words += fmt.Sprintf("; its queues can need %s, and %s are free", size, humanize.IBytes(uint64(disk.Free)))
 		}
 		f.pass(Queue, "%s", words)
 	}

@@ -148,7 +148,8 @@ func printable(text string) string {
 	var out strings.Builder
 	n := 0
 	for _, r := range text {
-		if n++; n > mostText {
+		n++
+		if n > mostText {
 			return out.String() + "..."
 		}
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

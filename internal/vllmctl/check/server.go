@@ -51,16 +51,16 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 
 // described is the server in some words.
 func described(r *vllmreceiver.Reading) string {
-	out := "vLLM " + versionOf(r)
+	out := []string{"vLLM " + versionOf(r)}
 	if name := map[string]string{"python": "V1 engine", "rust": "Rust front end", "v0": "V0 engine"}[r.Server.Engine]; name != "" {
-		out += ", " + name
+		out = append(out, name)
 	}
 	for _, setup := range catalog.Setups() {
 		if slices.Contains(r.Server.Setups, setup.Name) {
-			out += ", " + strings.Split(setup.Meaning, " (")[0]
+			out = append(out, strings.Split(setup.Meaning, " (")[0])
 		}
 	}
-	return out
+	return strings.Join(out, ", ")
 }
 
 // hasEngine reports whether a body declares families of an engine. The API server itself has
