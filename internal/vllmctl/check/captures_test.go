@@ -31,6 +31,7 @@ func recorded(tb testing.TB, b captures.Body) string {
 func TestRecordedBodiesHaveNoFalseProblem(t *testing.T) {
 	for _, b := range append(captures.Bodies(t), captures.Recorded(t, "gateway/*.txt")...) {
 		t.Run(b.Name, func(t *testing.T) {
+			t.Parallel()
 			report := checked(t, configuration(t, "endpoint: "+recorded(t, b), ""))
 			target := report.Targets[0]
 			var want []string

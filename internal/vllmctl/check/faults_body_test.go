@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
 )
 
@@ -71,6 +69,7 @@ func bodyFaults() []fault {
 		}},
 		{"endless headers", []string{check.CodeHeaders}, func(t world) string {
 			return configuration(t, "endpoint: "+raw(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 4096))
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 				for {
 					if _, err := io.WriteString(c, "X-Header: "+strings.Repeat("x", 1000)+"\r\n"); err != nil {
@@ -91,9 +90,7 @@ func bodyFaults() []fault {
 		}},
 		{"body near its limit", []string{check.CodeNearLimit}, func(t world) string {
 			s := healthy(t)
-			body, _, err := s.target.Body()
-			require.NoError(t, err)
-			return configuration(t, fmt.Sprintf("limits: {body_size: %d}, endpoint: %s", len(body)*5/4, serve(t, s)), "")
+			return configuration(t, fmt.Sprintf("limits: {body_size: %d}, endpoint: %s", len(s.bodies[0])*5/4, serve(t, s)), "")
 		}},
 		{"cut body", []string{check.CodeCut}, func(t world) string {
 			s := healthy(t)
@@ -102,8 +99,7 @@ func bodyFaults() []fault {
 					s.ServeHTTP(w, r)
 					return
 				}
-				s.sim.Advance(1e10)
-				body, _, _ := s.target.Body()
+				body := s.body()
 				c, _, err := w.(http.Hijacker).Hijack()
 				if err != nil {
 					return

@@ -27,7 +27,7 @@ var transfer = engine.Transfer{Share: 0.5, Latency: 0.001, BytesPerSecond: 1e10}
 // more sections.
 func whole(tb testing.TB, processors, exporters, names, rest string) string {
 	tb.Helper()
-	return written(tb, "receivers: {vllm: {endpoint: "+serve(tb, healthy(tb))+"}}\n"+
+	return written(tb, "receivers: {vllm: {"+patient+"endpoint: "+serve(tb, healthy(tb))+"}}\n"+
 		"processors: {vllm: {}, batch: {}, cumulativetodelta: {}}\nexporters: {"+exporters+"}\n"+rest+
 		"service: {"+serviceOf(rest)+"pipelines: {metrics: {receivers: [vllm], processors: ["+processors+"], exporters: ["+names+"]}}}\n")
 }
@@ -69,7 +69,7 @@ func configurationFaults() []fault {
 		}},
 		{"one server in two receivers", []string{check.CodeTargetTwice}, func(t world) string {
 			address := serve(t, healthy(t))
-			return written(t, "receivers: {vllm/a: {endpoint: "+address+"}, vllm/b: {endpoint: "+address+"}}\nprocessors: {vllm: {}}\nexporters: {debug: {}}\n"+
+			return written(t, "receivers: {vllm/a: {"+patient+"endpoint: "+address+"}, vllm/b: {"+patient+"endpoint: "+address+"}}\nprocessors: {vllm: {}}\nexporters: {debug: {}}\n"+
 				"service: {pipelines: {metrics: {receivers: [vllm/a, vllm/b], processors: [vllm], exporters: [debug]}}}\n")
 		}},
 		order("no processor", "batch", check.CodeNoProcessor, check.CodeConfigWarning),

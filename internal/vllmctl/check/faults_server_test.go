@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
@@ -112,7 +114,7 @@ func serverFaults() []fault {
 		{"two replicas without a start", []string{check.CodeFell, check.CodeNoStart}, func(t world) string {
 			cfg := vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}
 			busy, idle := newSimulated(t, cfg), newSimulated(t, cfg)
-			busy.sim.Advance(10 * time.Minute)
+			busy.later = 3
 			return configuration(t, "endpoint: "+inTurns(t, busy, idle), "")
 		}},
 		odd("several API servers", vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}, nil, check.CodeNoStart),
@@ -152,10 +154,8 @@ func metricFaults() []fault {
 		odd("Rust front end", vllmsim.Config{Dialect: "rust", Version: "0.24.0"}, nil, check.CodeMissingRole, check.CodeNoStart),
 		{"server without a request", []string{check.CodeMissingIdle, check.CodeNoTraffic}, func(t world) string {
 			sim, err := vllmsim.New(vllmsim.Config{Dialect: "v0", Version: "0.6.6", Seed: 7})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return configuration(t, "endpoint: "+serve(t, &simulated{sim: sim, target: sim.Targets()[0], idle: true}), "")
+			require.NoError(t, err)
+			return configuration(t, "endpoint: "+serve(t, sim.Targets()[0]), "")
 		}},
 		odd("no traffic now", vllmsim.Config{}, func(s *simulated) { s.idle = true }, check.CodeNoTraffic),
 		limited("more series than allowed", "limits: {series: 20}", vllmsim.Config{}, check.CodeSeriesLimit),

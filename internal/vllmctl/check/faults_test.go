@@ -28,6 +28,12 @@ func faults() []fault {
 	return slices.Concat(connectionFaults(), tlsFaults(), bodyFaults(), serverFaults(), metricFaults(), configurationFaults(), exporterFaults(), kubernetesFaults())
 }
 
+// alone are the faults that replace the DNS or the environment of the whole process.
+var alone = map[string]bool{
+	"name that does not resolve": true, "name with two addresses": true, "credentials over plain HTTP": true,
+	"backend name that does not resolve": true, "Kubernetes outside of a cluster": true,
+}
+
 // usual are the infos of the healthy server.
 var usual = []string{
 	check.CodeDefects, check.CodeDerived, check.CodeMissingAge, check.CodeMissingFlag, check.CodeQuantile,
@@ -42,6 +48,9 @@ func TestAHealthyServerHasOnlyTheUsualInfos(t *testing.T) {
 func TestEachFaultGivesExactlyItsCodes(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
+			if !alone[f.name] {
+				t.Parallel()
+			}
 			report := checked(t, f.begin(world{t}))
 			serious, infos := []string{}, []string{}
 			for _, code := range f.want {

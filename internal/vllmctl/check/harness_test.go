@@ -32,13 +32,50 @@ import (
 // themselves.
 const delay = 30 * time.Millisecond
 
-// simulated is a server of the simulator that has been busy, and is busy between any two
-// scrapes.
+// recording has the bodies of a simulated server under traffic, ten seconds apart, and the
+// server for all other paths. Each kind of server is simulated once.
+type recording struct {
+	bodies      []string
+	contentType string
+	target      *vllmsim.Target
+}
+
+var (
+	recordingsMu sync.Mutex
+	recordings   = map[string]*recording{}
+)
+
+func recordingOf(tb testing.TB, cfg vllmsim.Config) *recording {
+	tb.Helper()
+	recordingsMu.Lock()
+	defer recordingsMu.Unlock()
+	key := fmt.Sprintf("%+v", cfg)
+	if recordings[key] != nil {
+		return recordings[key]
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = 7
+	}
+	sim, err := vllmsim.New(cfg)
+	require.NoError(tb, err)
+	r := &recording{target: sim.Targets()[0]}
+	sim.Advance(90 * time.Second)
+	for range 4 {
+		body, contentType, err := r.target.Body()
+		require.NoError(tb, err)
+		r.bodies, r.contentType = append(r.bodies, string(body)), contentType
+		sim.Advance(10 * time.Second)
+	}
+	recordings[key] = r
+	return r
+}
+
+// simulated is a server that shows one recording. It is busy between any two scrapes.
 type simulated struct {
-	sim    *vllmsim.Server
-	target *vllmsim.Target
-	// idle stops the clock of the server.
-	idle bool
+	*recording
+	// idle is a server without requests, and later is how many bodies it is ahead.
+	idle  bool
+	later int
 	// version replaces the answer of /version; empty leaves it.
 	version string
 	// health is the status of /health; 0 leaves it.
@@ -54,14 +91,21 @@ type simulated struct {
 
 func newSimulated(tb testing.TB, cfg vllmsim.Config) *simulated {
 	tb.Helper()
-	if cfg.Seed == 0 {
-		cfg.Seed = 7
+	return &simulated{recording: recordingOf(tb, cfg)}
+}
+
+// body is the next one.
+func (s *simulated) body() string {
+	s.n++
+	i := s.later
+	if !s.idle {
+		i += s.n - 1
 	}
-	sim, err := vllmsim.New(cfg)
-	require.NoError(tb, err)
-	s := &simulated{sim: sim, target: sim.Targets()[0]}
-	sim.Advance(90 * time.Second)
-	return s
+	body := s.bodies[min(i, len(s.bodies)-1)]
+	if s.edit != nil {
+		body = s.edit(s.n, body)
+	}
+	return body
 }
 
 func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -69,24 +113,11 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/metrics"):
-		s.n++
-		if !s.idle {
-			s.sim.Advance(10 * time.Second)
-		}
-		body, contentType, err := s.target.Body()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		text := string(body)
-		if s.edit != nil {
-			text = s.edit(s.n, text)
-		}
-		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Type", s.contentType)
 		if s.header != nil {
 			s.header(w.Header())
 		}
-		_, _ = w.Write([]byte(text))
+		_, _ = w.Write([]byte(s.body()))
 	case r.URL.Path == "/version" && s.version == "none":
 		http.NotFound(w, r)
 	case r.URL.Path == "/version" && s.version != "":
@@ -198,10 +229,16 @@ func secure(tb testing.TB, handler http.Handler, change func(*x509.Certificate),
 	return "https://" + server.Listener.Addr().String(), authority
 }
 
+// patient lets a target take its time: the machine may do other things as well.
+const patient = "timeout: 60s, collection_interval: 60s, "
+
 // configuration writes a configuration for the receiver, with the processor and an exporter
 // that goes nowhere, and returns its path.
 func configuration(tb testing.TB, receiver, processor string) string {
 	tb.Helper()
+	if !strings.Contains(receiver, "timeout:") {
+		receiver = patient + receiver
+	}
 	return written(tb, "receivers: {vllm: {"+receiver+"}}\nprocessors: {vllm: {"+processor+"}}\nexporters: {debug: {}}\n"+
 		"service: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
 }

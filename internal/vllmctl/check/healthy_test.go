@@ -36,6 +36,7 @@ func servers() []vllmsim.Config {
 func TestHealthyServersHaveNoProblemAndNoWarning(t *testing.T) {
 	for _, cfg := range servers() {
 		t.Run(fmt.Sprintf("%s %s %d", cfg.Dialect, cfg.Version, cfg.Engines), func(t *testing.T) {
+			t.Parallel()
 			report := checked(t, configuration(t, "endpoint: "+serve(t, newSimulated(t, cfg)), ""))
 			assert.Empty(t, codesOf(report, check.Problem, check.Warning))
 			assert.Zero(t, report.Status)

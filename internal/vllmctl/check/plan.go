@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type Plan struct {
 	Delay   time.Duration
 	Strict  bool
 	// Given is true where the user chose the objectives. Otherwise those that are suggested
-	// are moved to bounds of the servers, and are no finding.
+	// are moved to bounds of the servers before they are judged.
 	Given bool
 }
 
@@ -75,18 +76,21 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 		return nil, errors.New("interrupted before the check was complete")
 	}
 	out := &Report{Findings: []Finding{}}
-	for i := range seen {
-		if !p.Given {
-			seen[i].Processor = without(processor)
-		}
-		out.Targets = append(out.Targets, Judge(&seen[i]))
-	}
 	request := p.Request
 	request.Promises = nil
 	for _, promise := range p.Request.Promises {
 		if exact, ok := promise.At(seen); ok {
 			request.Promises = append(request.Promises, exact)
 		}
+	}
+	for i := range seen {
+		if !p.Given {
+			// What is suggested is what will be pasted, and no server is blamed for it.
+			if seen[i].Processor, err = processorOf(shownBy(&seen[i], request.Promises)); err != nil {
+				return nil, err
+			}
+		}
+		out.Targets = append(out.Targets, Judge(&seen[i]))
 	}
 	if out.Paste, err = request.Paste(); err != nil {
 		return nil, err
@@ -96,11 +100,15 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	return out, nil
 }
 
-// without returns the processor's configuration without objectives.
-func without(cfg *vllmprocessor.Config) *vllmprocessor.Config {
-	own := *cfg
-	own.Objectives = nil
-	return &own
+// shownBy returns the objectives whose histogram a target shows.
+func shownBy(s *Seen, promises []Promise) []Promise {
+	return slices.DeleteFunc(slices.Clone(promises), func(p Promise) bool {
+		if s.First == nil {
+			return true
+		}
+		_, there := boundsOf(s.First, p.Metric)
+		return !there
+	})
 }
 
 // receiver returns the configuration of the receiver, as the collector would read it.
