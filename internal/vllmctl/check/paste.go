@@ -96,28 +96,44 @@ func (q *Request) Paste() (string, error) {
 		receiver["targets"] = targets
 	}
 	processor := map[string]any{}
-	var objectives []any
+	var objectives []pastedObjective
 	for _, p := range q.Promises {
-		objectives = append(objectives, map[string]any{
-			"name": p.Name, "metric": p.Metric, "threshold": p.Threshold.String(), "target": p.Target,
-		})
+		objectives = append(objectives, pastedObjective{p.Name, p.Metric, p.Threshold.String(), p.Target})
 	}
 	if len(objectives) > 0 {
 		processor["objectives"] = objectives
 	}
-	service := map[string]any{"pipelines": map[string]any{"metrics": map[string]any{
-		"receivers": []any{"vllm"}, "processors": []any{"vllm"}, "exporters": []any{"prometheus"},
-	}}}
+	service := pastedService{Pipelines: map[string]pastedPipeline{"metrics": {[]string{"vllm"}, []string{"vllm"}, []string{"prometheus"}}}}
 	whole := map[string]any{
 		"receivers": map[string]any{"vllm": receiver}, "processors": map[string]any{"vllm": processor},
-		"exporters": map[string]any{"prometheus": map[string]any{"endpoint": "127.0.0.1:9464"}}, "service": service,
+		"exporters": map[string]any{"prometheus": map[string]any{"endpoint": "127.0.0.1:9464"}},
 	}
 	if len(q.Extensions) > 0 {
 		whole["extensions"] = q.Extensions
-		service["extensions"] = slices.Sorted(maps.Keys(q.Extensions))
+		service.Extensions = slices.Sorted(maps.Keys(q.Extensions))
 	}
+	whole["service"] = service
 	return ordered(whole)
 }
+
+// pastedObjective, pastedService and pastedPipeline have the usual order of their keys.
+type (
+	pastedObjective struct {
+		Name      string  `yaml:"name"`
+		Metric    string  `yaml:"metric"`
+		Threshold string  `yaml:"threshold"`
+		Target    float64 `yaml:"target"`
+	}
+	pastedService struct {
+		Extensions []string                  `yaml:"extensions,flow,omitempty"`
+		Pipelines  map[string]pastedPipeline `yaml:"pipelines"`
+	}
+	pastedPipeline struct {
+		Receivers  []string `yaml:"receivers,flow"`
+		Processors []string `yaml:"processors,flow"`
+		Exporters  []string `yaml:"exporters,flow"`
+	}
+)
 
 // ordered writes the sections in the usual order.
 func ordered(whole map[string]any) (string, error) {

@@ -78,6 +78,15 @@ func TestTheConfigurationToPasteHasNoSecret(t *testing.T) {
 	assert.Equal(t, []string{"bearertokenauth/vllmctl"}, file.Started)
 }
 
+// An address that does not work is not passed on.
+func TestTheConfigurationToPasteHasOnlyServersThatAnswer(t *testing.T) {
+	good, bad := serve(t, healthy(t)), answers(t, 404, text, "no")
+	pasted := looked(t, bad, good).Paste
+	assert.Contains(t, pasted, "endpoint: "+good+"\n")
+	assert.NotContains(t, pasted, bad)
+	assert.Empty(t, looked(t, bad).Paste)
+}
+
 // A threshold that a server does not have is moved to the nearest bound that all have.
 func TestObjectivesAreMovedToBoundsOfAllServers(t *testing.T) {
 	s := healthy(t)

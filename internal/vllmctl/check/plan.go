@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,8 +94,17 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 		}
 		out.Targets = append(out.Targets, Judge(&seen[i]))
 	}
-	if out.Paste, err = request.Paste(); err != nil {
-		return nil, err
+	// The probes have the order of the addresses.
+	request.Endpoints = nil
+	for i := range seen {
+		if seen[i].First != nil && seen[i].First.Outcome == "ok" {
+			request.Endpoints = append(request.Endpoints, p.Request.Endpoints[i])
+		}
+	}
+	if len(request.Endpoints) > 0 {
+		if out.Paste, err = request.Paste(); err != nil {
+			return nil, err
+		}
 	}
 	out.finish(p.Strict)
 	out.Seconds = time.Since(began).Seconds()
@@ -124,7 +135,24 @@ func (p *Plan) receiver() (*vllmreceiver.Config, error) {
 	if err := confmap.NewFromStringMap(section).Unmarshal(cfg); err != nil {
 		return nil, err
 	}
-	return cfg, confmap.Validate(cfg)
+	if err := confmap.Validate(cfg); err != nil {
+		return nil, errors.New(p.named(err.Error()))
+	}
+	return cfg, nil
+}
+
+var keyOfTarget = regexp.MustCompile(`targets::(\d+)(::endpoint)?`)
+
+// named puts the addresses of the command line in the place of the settings that the
+// receiver's messages name.
+func (p *Plan) named(message string) string {
+	return keyOfTarget.ReplaceAllStringFunc(message, func(key string) string {
+		n, err := strconv.Atoi(keyOfTarget.FindStringSubmatch(key)[1])
+		if err != nil || n >= len(p.Request.Endpoints) {
+			return key
+		}
+		return vllmreceiver.Printable(p.Request.Endpoints[n])
+	})
 }
 
 // processorOf returns the default configuration of the processor with objectives.

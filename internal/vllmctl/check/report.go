@@ -31,7 +31,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Passes are what was found in order about the configuration.
 	Passes []Pass `json:"passes,omitempty"`
-	// Paste is a configuration of the collector for these targets, in YAML.
+	// Paste is a configuration of the collector for those targets that answered, in YAML.
 	Paste string `json:"configuration,omitempty"`
 }
 
