@@ -53,6 +53,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newReference(root))
+	root.AddCommand(newLint(), newReference(root))
 	return root
 }

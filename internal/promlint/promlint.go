@@ -13,6 +13,7 @@ package promlint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,6 +47,11 @@ const (
 	Panel  Kind = "panel"
 	// Threshold is a query of a panel that draws a limit.
 	Threshold Kind = "threshold"
+	// Condition is the query of an alert whose comparison is stored elsewhere, as Grafana's
+	// alerts do it. Thresholds are the numbers that it compares with.
+	Condition Kind = "condition"
+	// Series names series only, as label_values of Grafana does: values do not matter.
+	Series Kind = "series"
 )
 
 // Severity is how sure it is that a finding does harm.
@@ -70,8 +76,11 @@ type Finding struct {
 	Start, End int
 	// Message is a sentence that says what is wrong, and one that says what to do.
 	Message string
-	// Suggestion replaces the bytes from Start to End; empty if no replacement is certain.
+	// Suggestion replaces the bytes from Start to End; empty if there is none to show.
 	Suggestion string
+	// Certain is true if the suggestion is what the author meant whatever else is in the
+	// expression, so that a program may write it.
+	Certain bool
 }
 
 func (f Finding) String() string {
@@ -175,6 +184,8 @@ func (l *Linter) Record(name, expr, unit string, labels map[string]string) {
 	l.recorded[name] = s
 }
 
+var errLong = errors.New("the expression is longer than 64 KiB")
+
 // maxLength is the length of the longest expression that is checked. Longer ones are not
 // written by hand, and a parser must not be kept busy by them.
 const maxLength = 64 << 10
@@ -188,7 +199,12 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 	}
 	root, err := c.parse(expr)
 	if err != nil {
-		c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
+		if !l.options.Strict && context.Kind != Alert && context.Kind != Record && !mentionsOurs(expr) {
+			// A dashboard can have queries of another language.
+			return nil
+		}
+		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
+		f.Start, f.End = errorPlace(err, len(expr))
 		return c.findings
 	}
 	if !l.options.Strict && !c.concerns(root) {
@@ -236,8 +252,11 @@ func (c *checker) report(code Code, severity Severity, node parser.Node, format 
 
 // checkRoot checks what depends on the result of the whole expression.
 func (c *checker) checkRoot(root parser.Expr, result shape) {
-	c.checkLifetime(&result)
 	c.checkTemplates(result)
+	if c.context.Kind == Series {
+		return
+	}
+	c.checkLifetime(&result)
 	c.checkUnit(root, result)
 	c.checkBare(root, result)
 	c.checkColours(root, result)
@@ -247,6 +266,6 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 		c.checkAlert(root)
 	case Record:
 		c.checkRecordName(root)
-	case Panel, Threshold:
+	case Panel, Threshold, Condition, Series:
 	}
 }

@@ -178,14 +178,16 @@ func kindWord(e entry) string {
 // looksOurs reports whether a name begins like those of the catalogue. http_ and process_
 // are not among them, since any program may have them.
 func looksOurs(name string) bool {
-	for _, prefix := range []string{
-		"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
-		"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
-		"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
-	} {
+	for _, prefix := range ourPrefixes {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
 	return false
+}
+
+var ourPrefixes = []string{
+	"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
+	"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
+	"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
 }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+)
+
+// lintFlags are the flags of vllmctl lint.
+type lintFlags struct {
+	spelling, version           string
+	disable, labels             []string
+	json, strict, verbose       bool
+	fix, diff, dryRun, allCodes bool
+}
+
+func newLint() *cobra.Command {
+	f := &lintFlags{}
+	c := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Checks rules and dashboards against the metrics that vLLM has",
+		Long: "lint finds the expressions in rules and dashboards, and reports those that cannot do what they are for:\n" +
+			"names that vLLM has removed, counters without rate, bounds and labels that do not exist, wrong units,\n" +
+			"and more. Metrics of other programs are left alone.\n\n" +
+			"It reads rules of Prometheus, Mimir and Thanos, PrometheusRule and other objects with groups of rules,\n" +
+			"alerts and dashboards of Grafana, GrafanaDashboard, dashboards of Perses, and ConfigMaps with such texts.\n" +
+			"FILE can be a folder, whose YAML and JSON files are read, or - for standard input.\n\n" +
+			"The comment \"# vllmctl-lint: disable=CODE reason\" above a rule, in it, or at the top of a file of YAML\n" +
+			"suppresses findings. In a dashboard it can stand in an expression.",
+		Example: "  vllmctl lint rules.yaml dashboards/\n" +
+			"  vllmctl lint --strict --vllm-version 0.20.0 rules.yaml\n" +
+			"  helm template my-chart | vllmctl lint -\n" +
+			"  vllmctl lint --diff rules.yaml\n" +
+			"  vllmctl lint --codes",
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.json, "json", false, "write one JSON document")
+	flags.BoolVar(&f.strict, "strict", false, "exit with 3 if there are warnings and no errors")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show the line of each finding, and what was skipped")
+	flags.BoolVar(&f.fix, "fix", false, "write the replacements that are certain; all other bytes stay as they are")
+	flags.BoolVar(&f.diff, "diff", false, "print the replacements that are certain as a unified diff, and write nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: print the diff and write nothing")
+	flags.StringSliceVar(&f.disable, "disable", nil, "do not report this code; can be given several times")
+	flags.StringSliceVar(&f.labels, "label", nil, "a label that the series of the deployment have, besides the usual ones")
+	flags.StringVar(&f.version, "vllm-version", "", "check against this version of vLLM only")
+	flags.StringVar(&f.spelling, "spelling", "", "how names are written: suffixed, unsuffixed, dotted or wire; by default it is found out")
+	flags.BoolVar(&f.allCodes, "codes", false, "list all codes and exit")
+	return c
+}
+
+func (f *lintFlags) run(c *cobra.Command, args []string) error {
+	if f.allCodes {
+		return printCodes(c.OutOrStdout(), f.json)
+	}
+	o, err := f.options()
+	switch {
+	case err != nil:
+		return err
+	case len(args) == 0:
+		return fmt.Errorf("name at least one file or folder, or - for standard input; see %q", "vllmctl lint --help")
+	}
+	report := lint.Check(c.Context(), lint.Collect(c.Context(), args, c.InOrStdin()), o)
+	write := f.fix && !f.dryRun && !f.diff
+	if f.fix || f.diff {
+		report.Plan()
+	}
+	if write {
+		report.Write()
+	}
+	if err := f.print(c, report, !write && (f.fix || f.diff)); err != nil {
+		return err
+	}
+	return status.Found(report.Status(f.strict))
+}
+
+func (f *lintFlags) options() (lint.Options, error) {
+	o := lint.Options{Labels: f.labels, Version: f.version}
+	for _, code := range f.disable {
+		if !lint.Known(promlint.Code(code)) {
+			return o, fmt.Errorf("--disable %s: there is no such code; see %q", code, "vllmctl lint --codes")
+		}
+		o.Disable = append(o.Disable, promlint.Code(code))
+	}
+	if f.spelling != "" {
+		o.Spelling = promlint.Spelling(f.spelling)
+		if !known(o.Spelling) {
+			return o, fmt.Errorf("--spelling %s: write suffixed, unsuffixed, dotted or wire", f.spelling)
+		}
+	}
+	return o, nil
+}
+
+func known(s promlint.Spelling) bool {
+	for _, each := range promlint.Spellings() {
+		if s == each {
+			return true
+		}
+	}
+	return false
+}
+
+// print writes the report. A diff goes to standard output alone, so that it can be passed on.
+func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) error {
+	out := c.OutOrStdout()
+	if f.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
+	terminal := isTerminal(out)
+	if diff {
+		for i := range report.Files {
+			if err := report.Files[i].Diff(out); err != nil {
+				return err
+			}
+		}
+		out, terminal = c.ErrOrStderr(), isTerminal(c.ErrOrStderr())
+	}
+	return report.Print(out, lint.Style{
+		Source: terminal || f.verbose, Colour: terminal && os.Getenv("NO_COLOR") == "", Skipped: f.verbose,
+	})
+}
+
+// isTerminal reports whether a person reads what is written.
+func isTerminal(w io.Writer) bool {
+	file, is := w.(*os.File)
+	return is && term.IsTerminal(int(file.Fd())) //nolint:gosec // descriptors are small
+}
+
+// printCodes lists the codes, each with what it finds.
+func printCodes(w io.Writer, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			Version int             `json:"version"`
+			Codes   []promlint.Rule `json:"codes"`
+		}{1, lint.Rules()})
+	}
+	for _, r := range lint.Rules() {
+		if _, err := fmt.Fprintf(w, "%-22s %s\n", r.Code, strings.ReplaceAll(r.Finds, "`", "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
+)
+
+// Plan computes the content of each file with its certain replacements. A file whose
+// replacements cannot all be made stays as it is and says why.
+func (r *Report) Plan() {
+	for i := range r.Files {
+		f := &r.Files[i]
+		var edits []document.Edit
+		for _, x := range f.Findings {
+			if x.edit != nil {
+				edits = append(edits, *x.edit)
+			}
+		}
+		if len(edits) == 0 {
+			continue
+		}
+		after, _, err := document.Apply(f.Before, edits)
+		if err != nil {
+			f.NotFixed = "nothing was replaced: " + err.Error()
+			continue
+		}
+		f.After = after
+	}
+}
+
+// Write writes the files that Plan has changed. Files that cannot be written say why.
+func (r *Report) Write() {
+	for i := range r.Files {
+		f := &r.Files[i]
+		if f.After == nil {
+			continue
+		}
+		if err := write(f); err != nil {
+			f.NotFixed = "nothing was written: " + err.Error()
+			continue
+		}
+		for j := range f.Findings {
+			if f.Findings[j].edit != nil {
+				f.Fixed++
+			}
+		}
+	}
+	r.summarize()
+}
+
+// write replaces a file by a new one, so that it is either the old or the new one whatever
+// happens. A link stays a link.
+func write(f *File) (err error) {
+	if f.Name == "-" {
+		return errors.New("standard input cannot be changed; use --diff")
+	}
+	path, err := filepath.EvalSymlinks(f.Name)
+	if err != nil {
+		return reason(err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return reason(err)
+	case !info.Mode().IsRegular():
+		return errors.New("it is no regular file")
+	case info.Mode().Perm()&0o222 == 0:
+		return errors.New("the file is read-only")
+	}
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return reason(err)
+	}
+	if !bytes.Equal(now, f.Before) {
+		return errors.New("the file has changed since it was read; run the check again")
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".vllmctl-lint-*")
+	if err != nil {
+		return writeReason(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = temporary.Close()
+			_ = os.Remove(temporary.Name())
+		}
+	}()
+	if _, err = temporary.Write(f.After); err != nil {
+		return writeReason(err)
+	}
+	if err = temporary.Chmod(info.Mode().Perm()); err != nil {
+		return writeReason(err)
+	}
+	keepOwner(temporary, info)
+	if err = temporary.Sync(); err != nil {
+		return writeReason(err)
+	}
+	if err = temporary.Close(); err != nil {
+		return writeReason(err)
+	}
+	if err = os.Rename(temporary.Name(), path); err != nil {
+		return writeReason(err)
+	}
+	return nil
+}
+
+func writeReason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("a new file beside it cannot be written: %w", path.Err)
+	}
+	return fmt.Errorf("a new file beside it cannot be written: %w", err)
+}
