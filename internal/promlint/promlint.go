@@ -15,11 +15,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Spelling is the way in which names of metrics and labels are written.
@@ -103,6 +106,15 @@ type Options struct {
 	// Values are the values that a label can have, window or objective for example, in
 	// addition to those of the catalogue.
 	Values map[string][]string
+	// Mixed accepts names in any spelling. Spelling is then the one that names without a
+	// known meaning are measured by.
+	Mixed bool
+	// Version is the version of vLLM that the expressions are for; empty if there can be
+	// several.
+	Version string
+	// Stable reports each name on the wire that has a name in this spelling, as the stable
+	// one; empty reports none.
+	Stable Spelling
 	// ScrapeInterval is 15 s if zero.
 	ScrapeInterval time.Duration
 }
@@ -136,6 +148,9 @@ type Context struct {
 	Templates []string
 	// Thresholds are the values from which a panel has another colour.
 	Thresholds []float64
+	// Described is what surrounds the expression in words: the titles and the description of
+	// a panel and of its row.
+	Described string
 }
 
 // Linter checks expressions. It is safe for concurrent use once Record is no longer called.
@@ -145,6 +160,9 @@ type Linter struct {
 	recorded map[string]shape
 	foreign  map[string]foreign
 	labels   map[string]bool
+	// version is that of the options; versioned is false if there is none.
+	version   catalog.Release
+	versioned bool
 }
 
 // New returns a linter.
@@ -153,6 +171,12 @@ func New(o Options) *Linter {
 	o.ScrapeInterval = cmp.Or(o.ScrapeInterval, 15*time.Second)
 	l := &Linter{options: o, names: namesOf(o.Spelling), recorded: map[string]shape{}, foreign: foreignMetrics(o.Foreign)}
 	l.labels = deploymentLabels(o.Spelling)
+	l.version, l.versioned = catalog.ParseRelease(o.Version)
+	if o.Mixed {
+		for _, s := range Spellings() {
+			maps.Copy(l.labels, deploymentLabels(s))
+		}
+	}
 	for _, label := range o.Labels {
 		l.labels[label] = true
 	}
@@ -234,6 +258,8 @@ type checker struct {
 	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
+	// flags are those that were reported.
+	flags map[string]bool
 }
 
 // report adds a finding about a node; about the whole rule if node is nil.
@@ -260,6 +286,9 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 	c.checkUnit(root, result)
 	c.checkBare(root, result)
 	c.checkColours(root, result)
+	c.checkPerEngine(result)
+	c.checkSuccess(root)
+	c.checkAdvice(root)
 	switch c.context.Kind {
 	case Alert:
 		c.checkBurn(root)

@@ -15,7 +15,8 @@ import (
 func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	n := c.linter.names
 	f := func(code Code, suggestion, format string, args ...any) {
-		c.report(code, Error, node, format, args...).Suggestion = suggestion
+		x := c.report(code, Error, node, format, args...)
+		x.Suggestion, x.Certain = suggestion, suggestion != "" && (code == CodeMissingTotal || code == CodeExtraTotal)
 	}
 	if e, known := n.byName[name+"_total"]; known && e.part == partTotal {
 		f(CodeMissingTotal, c.renamed(node, name, name+"_total"),
@@ -47,12 +48,26 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	if !c.linter.options.Strict && !looksOurs(name) {
 		return
 	}
+	if !c.linter.options.Strict && ruleLike(name) {
+		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, and none of the files that were checked has it. Check it together with them.", name)
+		return
+	}
 	if nearest := c.linter.nearest(name); nearest != "" {
 		f(CodeUnknownMetric, c.renamed(node, name, nearest),
 			"No metric is named %s: the selector is always empty. The most similar name is %s.", name, nearest)
 		return
 	}
 	f(CodeUnknownMetric, "", "No metric and no recording rule is named %s: the selector is always empty. Correct the name.", name)
+}
+
+// ruleLike reports whether a name has the form level:metric:operations of recording rules.
+func ruleLike(name string) bool {
+	for _, prefix := range catalog.Prefixes {
+		if rest, has := strings.CutPrefix(name, prefix); has {
+			return strings.Contains(rest, ":")
+		}
+	}
+	return strings.Contains(name, ":")
 }
 
 // checkOtherSpelling reports a name that is right in another spelling.
@@ -86,7 +101,7 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 		if s.Until != "" {
 			continue
 		}
-		newest = c.linter.names.write(e.metric, e.part)
+		newest = c.linter.names.nameOf(s.Family, name, e)
 		if c.present[s.Family] {
 			return
 		}
@@ -96,9 +111,15 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 			"vLLM removed %s in %s and has no metric in its place: the selector is empty with newer servers. Remove it.", name, e.source.Until)
 		return
 	}
-	c.report(CodeRemovedMetric, Warning, node,
-		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.",
-		name, e.source.Until, newest, "or "+newest).Suggestion = c.renamed(node, name, newest)
+	stable := stableNameOf(e, Suffixed)
+	if stable != "" {
+		stable = " With the receiver of this project it is " + stable + " in all versions."
+	}
+	f := c.report(CodeRemovedMetric, Warning, node,
+		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.%s",
+		name, e.source.Until, newest, "or "+newest, stable)
+	f.Suggestion = c.renamed(node, name, newest)
+	f.Certain = f.Suggestion != "" && !e.source.Version
 }
 
 // checkOldName reports a family that only some old servers expose without _total.
@@ -110,8 +131,10 @@ func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry
 	if !known || total.part != partTotal || c.present[total.source.Family] {
 		return
 	}
-	c.report(CodeMissingTotal, Error, node,
-		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name).Suggestion = c.renamed(node, name, name+"_total")
+	f := c.report(CodeMissingTotal, Error, node,
+		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name)
+	f.Suggestion = c.renamed(node, name, name+"_total")
+	f.Certain = f.Suggestion != ""
 }
 
 // families returns the families in an expression without the parts of histograms.

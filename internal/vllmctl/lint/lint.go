@@ -101,34 +101,40 @@ func load(in Input, into *File) *loaded {
 // checker has what the files have in common.
 type checker struct {
 	options    Options
-	linters    map[promlint.Spelling]*promlint.Linter
+	records    records
 	suppressed int
 }
 
 func newChecker(o Options, all []*loaded) *checker {
-	c := &checker{options: o, linters: map[promlint.Spelling]*promlint.Linter{}}
-	for _, s := range promlint.Spellings() {
-		c.linters[s] = promlint.New(promlint.Options{Spelling: s, Labels: o.Labels})
-	}
 	for _, one := range all {
 		one.spelling = cmp.Or(o.Spelling, usual(one.content.Expressions))
 	}
-	for _, e := range records(all) {
-		for _, l := range c.linters {
+	return &checker{options: o, records: recordsOf(all)}
+}
+
+// linters returns a linter for each spelling that knows the recording rules that a file uses.
+func (c *checker) linters(one *loaded) map[promlint.Spelling]*promlint.Linter {
+	all := map[promlint.Spelling]*promlint.Linter{}
+	for _, s := range promlint.Spellings() {
+		all[s] = promlint.New(promlint.Options{Spelling: s, Mixed: c.options.Spelling == "", Labels: c.options.Labels, Version: c.options.Version})
+	}
+	for _, e := range c.records.usedBy(one) {
+		for _, l := range all {
 			l.Record(e.Context.Name, e.Text(), "", e.Context.Labels)
 		}
 	}
-	return c
+	return all
 }
 
 // check adds the findings of a file.
 func (c *checker) check(one *loaded) {
 	hidden := newSuppressions(one)
+	linters := c.linters(one)
 	for _, p := range one.content.Problems {
 		c.add(one, hidden, nil, p.Node, Finding{Code: CodeFormat, Severity: promlint.Error, Path: p.Path, Message: sentence(p.Message)})
 	}
 	for _, e := range one.content.Expressions {
-		l := c.linters[c.spellingOf(one, e.Text())]
+		l := linters[c.spellingOf(one, e.Text())]
 		for _, f := range l.Expr(e.Text(), e.Context) {
 			c.add(one, hidden, e, e.Node, c.finding(e, f))
 		}

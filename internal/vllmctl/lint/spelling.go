@@ -83,35 +83,3 @@ func (c *checker) spellingOf(one *loaded, expr string) promlint.Spelling {
 	return one.spelling
 }
 
-// records returns the recording rules of all files, each after those that it uses.
-func records(all []*loaded) []*format.Expression {
-	byName := map[string][]*format.Expression{}
-	var order []*format.Expression
-	for _, one := range all {
-		for _, e := range one.content.Expressions {
-			if e.Context.Kind == promlint.Record && e.Context.Name != "" {
-				byName[e.Context.Name] = append(byName[e.Context.Name], e)
-				order = append(order, e)
-			}
-		}
-	}
-	var sorted []*format.Expression
-	visited := map[*format.Expression]bool{}
-	var visit func(e *format.Expression, depth int)
-	visit = func(e *format.Expression, depth int) {
-		if visited[e] || depth > 100 {
-			return
-		}
-		visited[e] = true
-		for _, name := range namesIn(e.Text()) {
-			for _, used := range byName[name] {
-				visit(used, depth+1)
-			}
-		}
-		sorted = append(sorted, e)
-	}
-	for _, e := range order {
-		visit(e, 0)
-	}
-	return sorted
-}

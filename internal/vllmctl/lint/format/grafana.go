@@ -27,11 +27,11 @@ func (r *reader) dashboard(n *document.Node) bool {
 	case n.Get("panels").Is(document.List), n.Get("rows").Is(document.List):
 	case n.At("model", "targets").Is(document.List):
 		r.kind("Grafana library panel")
-		r.panel(&Board{Name: named(n.Get("name").String(), "library panel")}, n.Get("model"), 0)
+		r.panel(&Board{Name: named(n.Get("name").String(), "library panel")}, n.Get("model"), "", 0)
 		return true
 	case n.Get("targets").Is(document.List) && n.Get("type").String() != "":
 		r.kind("Grafana panel")
-		r.panel(&Board{Name: "panel"}, n, 0)
+		r.panel(&Board{Name: "panel"}, n, "", 0)
 		return true
 	case n.Get("elements").Is(document.Map) && n.Get("layout") != nil:
 		r.dashboardV2(n)
@@ -53,19 +53,20 @@ func (r *reader) dashboard(n *document.Node) bool {
 			})
 		}
 	}
-	r.panels(b, n.Get("panels").List(), 0)
+	r.panels(b, n.Get("panels").List(), "", 0)
 	for _, row := range n.Get("rows").List() {
-		r.panels(b, row.Get("panels").List(), 0)
+		r.panels(b, row.Get("panels").List(), words(row), 0)
 	}
 	if elements := n.Get("__elements"); elements.Is(document.Map) {
 		for _, p := range elements.Pairs {
-			r.panel(b, p.Value.Get("model"), 0)
+			r.panel(b, p.Value.Get("model"), "", 0)
 		}
 	}
 	return true
 }
 
-func (r *reader) panels(b *Board, all []*document.Node, depth int) {
+// panels reads the panels of a dashboard or a row. An open row stands before its panels.
+func (r *reader) panels(b *Board, all []*document.Node, row string, depth int) {
 	if depth > 8 {
 		return
 	}
@@ -74,18 +75,26 @@ func (r *reader) panels(b *Board, all []*document.Node, depth int) {
 			continue
 		}
 		r.seen[p] = true
-		r.panel(b, p, i)
-		r.panels(b, p.Get("panels").List(), depth+1)
+		if p.Get("type").String() == "row" {
+			row = words(p)
+		}
+		r.panel(b, p, row, i)
+		r.panels(b, p.Get("panels").List(), row, depth+1)
 	}
 }
 
+// words are what a panel or a row says about itself.
+func words(p *document.Node) string {
+	return strings.Join([]string{p.Get("title").String(), p.Get("description").String(), p.At("fieldConfig", "defaults", "noValue").String()}, "\n")
+}
+
 // panel reads the queries of a panel.
-func (r *reader) panel(b *Board, p *document.Node, index int) {
+func (r *reader) panel(b *Board, p *document.Node, row string, index int) {
 	if !p.Is(document.Map) {
 		return
 	}
 	title := named(p.Get("title").String(), fmt.Sprintf("panel %d", index+1))
-	c := promlint.Context{Kind: promlint.Panel, Name: p.Get("title").String(), Unit: panelUnit(p), Thresholds: panelThresholds(p)}
+	c := promlint.Context{Kind: promlint.Panel, Name: p.Get("title").String(), Unit: panelUnit(p), Thresholds: panelThresholds(p), Described: row + "\n" + words(p)}
 	if alert := p.Get("alert"); alert.Is(document.Map) {
 		c.Thresholds = append(c.Thresholds, evaluators(alert)...)
 	}

@@ -25,19 +25,21 @@ func (r *reader) dashboardV2(spec *document.Node) {
 			Path: b.Name + "/annotation " + named(a.At("spec", "name").String(), strconv.Itoa(i+1)),
 		})
 	}
+	rows := map[string]string{}
+	rowsV2(spec.Get("layout"), "", rows, 0)
 	for _, element := range spec.Get("elements").Pairs {
-		r.elementV2(b, element.Key, element.Value.Get("spec"))
+		r.elementV2(b, element.Key, element.Value.Get("spec"), rows)
 	}
 }
 
-func (r *reader) elementV2(b *Board, name string, spec *document.Node) {
+func (r *reader) elementV2(b *Board, name string, spec *document.Node, rows map[string]string) {
 	title := named(spec.Get("title").String(), name)
 	viz := spec.At("vizConfig", "spec")
 	kind := spec.At("vizConfig", "kind").String()
 	if kind == "VizConfig" {
 		kind = spec.At("vizConfig", "group").String()
 	}
-	c := promlint.Context{Kind: promlint.Panel, Name: spec.Get("title").String(), Unit: fieldUnit(viz.Get("fieldConfig"))}
+	c := promlint.Context{Kind: promlint.Panel, Name: spec.Get("title").String(), Unit: fieldUnit(viz.Get("fieldConfig")), Described: rows[name] + "\n" + words(spec)}
 	if kind == "stat" || kind == "gauge" || kind == "bargauge" || kind == "table" {
 		for _, step := range viz.At("fieldConfig", "defaults", "thresholds", "steps").List() {
 			if v, is := number(step.Get("value")); is {
@@ -59,6 +61,21 @@ func (r *reader) elementV2(b *Board, name string, spec *document.Node) {
 			Node: query.At("spec", "expr"), Context: own, Board: b,
 			Path: b.Name + "/" + title + "/" + named(q.At("spec", "refId").String(), "query "+strconv.Itoa(i+1)),
 		})
+	}
+}
+
+// rowsV2 finds the title of the row or tab that each element is in.
+func rowsV2(layout *document.Node, title string, into map[string]string, depth int) {
+	if depth > 8 {
+		return
+	}
+	for _, key := range []string{"items", "rows", "tabs"} {
+		for _, item := range layout.At("spec", key).List() {
+			if name := item.At("spec", "element", "name").String(); name != "" {
+				into[name] = title
+			}
+			rowsV2(item.At("spec", "layout"), title+"\n"+item.At("spec", "title").String(), into, depth+1)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
@@ -32,9 +33,15 @@ func (r *reader) persesDashboard(n, spec *document.Node) {
 	for _, v := range spec.Get("variables").List() {
 		r.persesVariable(b, v.At("spec", "name").String(), v.Get("spec"))
 	}
+	rows := map[string]string{}
+	for _, layout := range spec.Get("layouts").List() {
+		for _, item := range layout.At("spec", "items").List() {
+			rows[strings.TrimPrefix(item.At("content", "$ref").String(), "#/spec/panels/")] = layout.At("spec", "display", "title").String()
+		}
+	}
 	if panels := spec.Get("panels"); panels.Is(document.Map) {
 		for _, p := range panels.Pairs {
-			r.persesPanel(b, p.Key, p.Value.Get("spec"))
+			r.persesPanel(b, p.Key, p.Value.Get("spec"), rows[p.Key])
 		}
 	}
 }
@@ -62,10 +69,13 @@ func (r *reader) persesVariable(b *Board, name string, spec *document.Node) {
 	}
 }
 
-func (r *reader) persesPanel(b *Board, key string, spec *document.Node) {
+func (r *reader) persesPanel(b *Board, key string, spec *document.Node, row string) {
 	title := named(spec.At("display", "name").String(), key)
 	plugin := spec.At("plugin", "spec")
-	c := promlint.Context{Kind: promlint.Panel, Name: spec.At("display", "name").String()}
+	c := promlint.Context{
+		Kind: promlint.Panel, Name: spec.At("display", "name").String(),
+		Described: strings.Join([]string{row, spec.At("display", "name").String(), spec.At("display", "description").String()}, "\n"),
+	}
 	for _, unit := range []*document.Node{plugin.At("yAxis", "format", "unit"), plugin.At("format", "unit")} {
 		if known := persesUnits[unit.String()]; known != "" {
 			c.Unit = known

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,7 +10,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
@@ -73,7 +73,8 @@ func (r *reader) rule(group, rule *document.Node, path string, index int, scope,
 // out, since the linter says it, too.
 func (r *reader) validate(groups *document.Node) {
 	plain := map[string]any{"groups": groups.Plain()}
-	content, err := yaml.Marshal(plain)
+	// JSON is YAML, and the library writes some texts in a way that it cannot read.
+	content, err := json.Marshal(plain)
 	if err != nil {
 		return
 	}
