@@ -52,7 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newLint(), newReference(root))
+	root.AddCommand(newLint(), newReference())
 	return root
 }

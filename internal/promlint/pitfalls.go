@@ -208,7 +208,8 @@ var urgent = []string{"critical", "page", "pager", "p1", "sev1", "emergency"}
 
 // checkFullCache reports a page, or a colour for danger, because of a full KV cache alone.
 func (c *checker) checkFullCache(root parser.Expr, result shape) {
-	if len(result.metrics) != 1 || !result.metrics[fullCache[0]] && !result.metrics[fullCache[1]] {
+	all := c.metricsIn(root)
+	if len(all) != 1 || !all[fullCache[0]] && !all[fullCache[1]] {
 		return
 	}
 	page := c.context.Kind == Alert && slices.Contains(urgent, strings.ToLower(c.context.Labels["severity"]))

@@ -35,8 +35,8 @@ var ruleTable = []Rule{
 	{
 		Code: CodeOtherSpelling, Finds: "The name is right in another spelling: suffixed, unsuffixed, dotted, or that of the program itself.",
 		Remedy: "Use one spelling: the one in which your backend stores the names.",
-		Bad:    `vllm_num_requests_waiting`,
-		Good:   `vllm:num_requests_waiting`,
+		Bad:    `vllm_kv_cache_utilization_ratio`,
+		Good:   `vllm:kv_cache_usage_perc`,
 	},
 	{
 		Code: CodeRemovedMetric, Finds: "Newer versions of vLLM do not expose the metric, and the expression has no alternative for them.",
