@@ -1,26 +1,35 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"golang.org/x/term"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 // lintFlags are the flags of vllmctl lint.
 type lintFlags struct {
 	spelling, version           string
-	disable, labels             []string
+	stable, prometheus          string
+	disable, labels, servers    []string
 	json, strict, verbose       bool
 	fix, diff, dryRun, allCodes bool
+	connect                     connect.Flags
 }
 
 func newLint() *cobra.Command {
@@ -35,11 +44,18 @@ func newLint() *cobra.Command {
 			"alerts and dashboards of Grafana, GrafanaDashboard, dashboards of Perses, and ConfigMaps with such texts.\n" +
 			"FILE can be a folder, whose YAML and JSON files are read, or - for standard input.\n\n" +
 			"The comment \"# vllmctl-lint: disable=CODE reason\" above a rule, in it, or at the top of a file of YAML\n" +
-			"suppresses findings. In a dashboard it can stand in an expression.",
+			"suppresses findings. In a dashboard it can stand in an expression.\n\n" +
+			"With --server the names, labels, values and bounds are also compared with what servers of vLLM expose,\n" +
+			"and with --prometheus with what a Prometheus, Mimir or Thanos has stored in the last day.\n\n" +
+			"--fix writes only replacements that are certain, and --stable-names lets it write the names of this\n" +
+			"project, which are the same for all versions of vLLM, in place of vLLM's own.",
 		Example: "  vllmctl lint rules.yaml dashboards/\n" +
 			"  vllmctl lint --strict --vllm-version 0.20.0 rules.yaml\n" +
 			"  helm template my-chart | vllmctl lint -\n" +
 			"  vllmctl lint --diff rules.yaml\n" +
+			"  vllmctl lint --server http://localhost:8000 rules.yaml\n" +
+			"  vllmctl lint --prometheus https://mimir.example.com/prometheus --token-file token dashboards/\n" +
+			"  vllmctl lint --fix --stable-names suffixed dashboards/\n" +
 			"  vllmctl lint --codes",
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
@@ -54,6 +70,10 @@ func newLint() *cobra.Command {
 	flags.StringSliceVar(&f.labels, "label", nil, "a label that the series of the deployment have, besides the usual ones")
 	flags.StringVar(&f.version, "vllm-version", "", "check against this version of vLLM only")
 	flags.StringVar(&f.spelling, "spelling", "", "how names are written: suffixed, unsuffixed, dotted or wire; by default it is found out")
+	flags.StringVar(&f.stable, "stable-names", "", "report names of vLLM that have a stable one, in this spelling: suffixed, unsuffixed or dotted")
+	flags.StringArrayVar(&f.servers, "server", nil, "the `URL` of a server of vLLM to compare with; can be repeated")
+	flags.StringVar(&f.prometheus, "prometheus", "", "the `URL` of a Prometheus, Mimir or Thanos to compare with, without /api/v1")
+	f.connect.Register(flags, 30*time.Second)
 	flags.BoolVar(&f.allCodes, "codes", false, "list all codes and exit")
 	return c
 }
@@ -69,7 +89,19 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return fmt.Errorf("name at least one file or folder, or - for standard input; see %q", "vllmctl lint --help")
 	}
-	report := lint.Check(c.Context(), lint.Collect(c.Context(), args, c.InOrStdin()), o)
+	ctx := c.Context()
+	inputs := lint.Collect(ctx, args, c.InOrStdin())
+	if len(f.servers) > 0 || f.prometheus != "" {
+		connection, err := f.connect.Open(ctx, zap.NewNop())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+		if o.Live, err = f.source(ctx, connection); err != nil {
+			return err
+		}
+	}
+	report := lint.Check(ctx, inputs, o)
 	write := f.fix && !f.dryRun && !f.diff
 	if f.fix || f.diff {
 		report.Plan()
@@ -80,7 +112,29 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 	if err := f.print(c, report, !write && (f.fix || f.diff)); err != nil {
 		return err
 	}
+	if report.Failure != "" {
+		fmt.Fprintln(c.ErrOrStderr(), "vllmctl: not everything was compared:", lint.Printable(report.Failure))
+	}
 	return status.Found(report.Status(f.strict))
+}
+
+// source returns what the files are compared with.
+func (f *lintFlags) source(ctx context.Context, connection *connect.Connection) (live.Source, error) {
+	client, err := connection.HTTP(ctx, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	if f.prometheus == "" {
+		return live.ReadServers(ctx, client, f.servers)
+	}
+	p, err := live.NewPrometheus(client, f.prometheus, time.Now())
+	if err == nil {
+		err = p.Reach(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--prometheus %s: %w", f.prometheus, err)
+	}
+	return p, nil
 }
 
 func (f *lintFlags) options() (lint.Options, error) {
@@ -91,11 +145,16 @@ func (f *lintFlags) options() (lint.Options, error) {
 		}
 		o.Disable = append(o.Disable, promlint.Code(code))
 	}
-	if f.spelling != "" {
-		o.Spelling = promlint.Spelling(f.spelling)
-		if !known(o.Spelling) {
-			return o, fmt.Errorf("--spelling %s: write suffixed, unsuffixed, dotted or wire", f.spelling)
-		}
+	o.Spelling, o.Stable = promlint.Spelling(f.spelling), promlint.Spelling(f.stable)
+	switch _, version := catalog.ParseRelease(f.version); {
+	case f.spelling != "" && !known(o.Spelling):
+		return o, fmt.Errorf("--spelling %s: write suffixed, unsuffixed, dotted or wire", f.spelling)
+	case f.stable != "" && (!known(o.Stable) || o.Stable == promlint.Wire):
+		return o, fmt.Errorf("--stable-names %s: write suffixed, unsuffixed or dotted", f.stable)
+	case f.version != "" && !version:
+		return o, fmt.Errorf("--vllm-version %s: write a version such as 0.20.0", f.version)
+	case len(f.servers) > 0 && f.prometheus != "":
+		return o, errors.New("--server and --prometheus exclude each other; use one of them")
 	}
 	return o, nil
 }

@@ -82,3 +82,17 @@ func mentionsOurs(text string) bool {
 	}
 	return false
 }
+
+// TargetLabel reports whether a label is one that targets or resources have, and not the
+// metrics of a server.
+func TargetLabel(label string) bool {
+	if label == "__name__" {
+		return false
+	}
+	for _, s := range Spellings() {
+		if labelsOfSpelling()[s][label] {
+			return true
+		}
+	}
+	return false
+}

@@ -173,12 +173,13 @@ func (c *checker) checkGeneration(node *parser.VectorSelector, name string, e en
 
 // checkFlag reports a metric that is empty unless the server has a setting.
 func (c *checker) checkFlag(node *parser.VectorSelector, name string, e entry) {
-	flag := catalog.RequiredSetting(e.metric.Name)
-	if flag == "" || c.flags[flag] || strings.Contains(c.context.Described, flag) {
+	flag := e.metric.Setting()
+	if flag == "" || c.flags[flag] {
 		return
 	}
-	for _, text := range c.context.Templates {
-		if strings.Contains(text, flag) {
+	for _, text := range append([]string{c.context.Described}, c.context.Templates...) {
+		// Newer versions set up a connector by the size of its memory.
+		if strings.Contains(text, flag) || strings.HasPrefix(flag, "--kv-transfer") && strings.Contains(text, "--kv-offloading-size") {
 			return
 		}
 	}
@@ -186,7 +187,7 @@ func (c *checker) checkFlag(node *parser.VectorSelector, name string, e entry) {
 		c.flags = map[string]bool{}
 	}
 	c.flags[flag] = true
-	c.report(CodeNeedsFlag, Info, node, "A server has %s only with %s. Start the servers with it, or say in the title or in the description that it is needed.", name, flag)
+	c.report(CodeNeedsFlag, Info, node, "A server fills %s only with %s. Start the servers with it, or say in the title or in the description that it is needed.", name, flag)
 }
 
 // stableNameOf returns the name of the project for what a name on the wire stands for, which

@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
 )
 
 // Options are what a check needs besides the files. The zero value is usable.
@@ -24,6 +25,11 @@ type Options struct {
 	Labels []string
 	// Version is the version of vLLM that the files are for; empty if there are several.
 	Version string
+	// Stable is the spelling of the stable names that names on the wire shall be replaced by;
+	// empty if they shall stay.
+	Stable promlint.Spelling
+	// Live is what is really there; nil if the catalogue alone counts.
+	Live live.Source
 }
 
 // maxFindings is the number of findings that are reported of one file.
@@ -39,7 +45,12 @@ type loaded struct {
 
 // Check checks files. Recording rules of all files are known in each of them.
 func Check(ctx context.Context, inputs []Input, o Options) *Report {
-	r := &Report{Version: 1, Against: "catalogue", VLLM: o.Version, Files: make([]File, len(inputs))}
+	r := &Report{Version: 1, Against: "catalogue", Files: make([]File, len(inputs))}
+	if o.Live != nil {
+		r.Against = o.Live.Where()
+		o.Version = cmp.Or(o.Version, o.Live.Version())
+	}
+	r.VLLM = o.Version
 	var all []*loaded
 	for i, in := range inputs {
 		if one := load(in, &r.Files[i]); one != nil {
@@ -52,7 +63,10 @@ func Check(ctx context.Context, inputs []Input, o Options) *Report {
 			one.file.Error = "the check was interrupted"
 			continue
 		}
-		c.check(one)
+		c.check(ctx, one)
+	}
+	if c.failed != nil {
+		r.Failure = c.failed.Error()
 	}
 	r.Summary.Suppressed = c.suppressed
 	r.summarize()
@@ -103,6 +117,8 @@ type checker struct {
 	options    Options
 	records    records
 	suppressed int
+	// failed is the first error of Live; then nothing more is asked.
+	failed error
 }
 
 func newChecker(o Options, all []*loaded) *checker {
@@ -116,7 +132,7 @@ func newChecker(o Options, all []*loaded) *checker {
 func (c *checker) linters(one *loaded) map[promlint.Spelling]*promlint.Linter {
 	all := map[promlint.Spelling]*promlint.Linter{}
 	for _, s := range promlint.Spellings() {
-		all[s] = promlint.New(promlint.Options{Spelling: s, Mixed: c.options.Spelling == "", Labels: c.options.Labels, Version: c.options.Version})
+		all[s] = promlint.New(promlint.Options{Spelling: s, Mixed: c.options.Spelling == "", Labels: c.options.Labels, Version: c.options.Version, Stable: c.options.Stable})
 	}
 	for _, e := range c.records.usedBy(one) {
 		for _, l := range all {
@@ -127,15 +143,16 @@ func (c *checker) linters(one *loaded) map[promlint.Spelling]*promlint.Linter {
 }
 
 // check adds the findings of a file.
-func (c *checker) check(one *loaded) {
+func (c *checker) check(ctx context.Context, one *loaded) {
 	hidden := newSuppressions(one)
 	linters := c.linters(one)
 	for _, p := range one.content.Problems {
 		c.add(one, hidden, nil, p.Node, Finding{Code: CodeFormat, Severity: promlint.Error, Path: p.Path, Message: sentence(p.Message)})
 	}
 	for _, e := range one.content.Expressions {
-		l := linters[c.spellingOf(one, e.Text())]
-		for _, f := range l.Expr(e.Text(), e.Context) {
+		spelling := c.spellingOf(one, e.Text())
+		all := append(linters[spelling].Expr(e.Text(), e.Context), vanishing(e)...)
+		for _, f := range c.compared(ctx, e, spelling, all) {
 			c.add(one, hidden, e, e.Node, c.finding(e, f))
 		}
 	}
@@ -149,6 +166,20 @@ func (c *checker) check(one *loaded) {
 		one.file.Ignored = append(one.file.Ignored, fmt.Sprintf("%d more findings", len(one.file.Findings)-maxFindings))
 		one.file.Findings = one.file.Findings[:maxFindings]
 	}
+}
+
+// compared adds what is found by comparing with what is really there, and removes what that
+// shows to be wrong.
+func (c *checker) compared(ctx context.Context, e *format.Expression, spelling promlint.Spelling, all []promlint.Finding) []promlint.Finding {
+	if c.options.Live == nil || c.failed != nil {
+		return all
+	}
+	found, err := live.Check(ctx, c.options.Live, e.Text(), spelling, c.options.Labels)
+	if err != nil {
+		c.failed = err
+		return all
+	}
+	return found.Merge(all)
 }
 
 // finding gives a finding of the linter its place in the file.

@@ -12,10 +12,14 @@ import (
 type Report struct {
 	// Version is the version of this form.
 	Version int `json:"version"`
-	// Against says what the names were checked against: "catalogue", "server" or "prometheus".
+	// Against says what the names were checked against: "catalogue", or the server or the
+	// Prometheus with its address.
 	Against string `json:"against"`
 	// VLLM is the version of vLLM that was checked against; empty if none.
 	VLLM string `json:"vllm_version,omitempty"`
+	// Failure says why not all could be compared with the server or the Prometheus; empty if
+	// all was.
+	Failure string `json:"failure,omitempty"`
 	// Files are the files in the order in which they were found.
 	Files []File `json:"files"`
 	// Summary counts what is in Files.
@@ -101,7 +105,7 @@ func (r *Report) Status(strict bool) status.Status {
 	switch s := r.Summary; {
 	case s.Errors > 0:
 		return status.Problem
-	case s.Unchecked > 0 || s.Files == 0:
+	case s.Unchecked > 0 || s.Files == 0 || r.Failure != "":
 		return status.Failed
 	case strict && s.Warnings > 0:
 		return status.Warning

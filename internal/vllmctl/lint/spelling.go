@@ -82,4 +82,3 @@ func (c *checker) spellingOf(one *loaded, expr string) promlint.Spelling {
 	// A name without _total in a file that has names with it is a mistake.
 	return one.spelling
 }
-
