@@ -107,7 +107,9 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 	}
 	if known {
 		if node != nil {
-			c.checkNamed(node, name, e)
+			if c.checkNamed(node, name, e) {
+				return shape{}, false
+			}
 		}
 		s := c.shapeOf(e)
 		if !c.linter.options.Strict && !looksOurs(name) {

@@ -14,14 +14,21 @@ import (
 // This file has the mistakes that are about what vLLM's metrics mean. Each has been found in
 // public rules or dashboards.
 
-// quotients are divisions that do not give the mean that they look like, by the metrics of
-// the two sides, and what to write instead on the wire.
+// quotients are divisions that do not give what they look like, by the metrics of the two
+// sides, with the reason and what to write instead.
 var quotients = map[[2]string]string{
-	{"vllm.prompt_tokens", "vllm.request.success"}:                                    "request_prompt_tokens_sum by request_prompt_tokens_count",
-	{"vllm.generation_tokens", "vllm.request.success"}:                                "request_generation_tokens_sum by request_generation_tokens_count",
-	{"inference_gateway.epp.request.input_tokens", "inference_gateway.epp.requests"}:  "the _sum of the tokens by their own _count",
-	{"inference_gateway.epp.request.output_tokens", "inference_gateway.epp.requests"}: "the _sum of the tokens by their own _count",
+	{"vllm.prompt_tokens", "vllm.request.success"}:                                    tokensOfOthers + "Divide request_prompt_tokens_sum by request_prompt_tokens_count.",
+	{"vllm.generation_tokens", "vllm.request.success"}:                                tokensOfOthers + "Divide request_generation_tokens_sum by request_generation_tokens_count.",
+	{"inference_gateway.epp.request.input_tokens", "inference_gateway.epp.requests"}:  tokensOfFew,
+	{"inference_gateway.epp.request.output_tokens", "inference_gateway.epp.requests"}: tokensOfFew,
+	{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"}: "Requests that are refused before they are scheduled count as errors only, so the ratio can exceed 1. " +
+		"Divide by the requests and the errors with error_code!=\"ModelServerError\" together.",
 }
+
+const (
+	tokensOfOthers = "The tokens of aborted and of running requests are in the dividend only, so the mean is too high. "
+	tokensOfFew    = "Tokens are counted for fewer requests than the divisor has, so the mean is too low. Divide the _sum of the tokens by their own _count."
+)
 
 // overlaps are metrics of which one contains the other.
 var overlaps = map[[2]string]bool{
@@ -44,8 +51,7 @@ func (c *checker) checkQuotient(e *parser.BinaryExpr, left, right *shape) {
 	}
 	for pair, instead := range quotients {
 		if left.metrics[pair[0]] && right.metrics[pair[1]] {
-			c.report(CodeWrongDenominator, Warning, e,
-				"The two sides count different requests: the tokens of aborted and of running requests are in the dividend only, so the mean is too high. Divide %s.", instead)
+			c.report(CodeWrongDenominator, Warning, e, "The two sides count different requests. %s", instead)
 		}
 	}
 }

@@ -123,18 +123,19 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 }
 
 // checkOldName reports a family that only some old servers expose without _total.
-func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) {
+func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) bool {
 	if e.source == nil || strings.HasSuffix(name, "_total") {
-		return
+		return false
 	}
 	total, known := c.linter.names.byName[name+"_total"]
 	if !known || total.part != partTotal || c.present[total.source.Family] {
-		return
+		return false
 	}
 	f := c.report(CodeMissingTotal, Error, node,
 		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name)
 	f.Suggestion = c.renamed(node, name, name+"_total")
 	f.Certain = f.Suggestion != ""
+	return true
 }
 
 // families returns the families in an expression without the parts of histograms.

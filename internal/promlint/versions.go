@@ -30,19 +30,20 @@ func (l *Linter) lookup(name string) (entry, bool) {
 }
 
 // checkNamed checks a name that is known: whether the versions have it, what it needs, and
-// whether there is a better one.
-func (c *checker) checkNamed(node *parser.VectorSelector, name string, e entry) {
+// whether there is a better one. It returns true if another metric is meant.
+func (c *checker) checkNamed(node *parser.VectorSelector, name string, e entry) (other bool) {
 	switch {
 	case c.linter.versioned && e.metric != nil:
 		c.checkVersion(node, name, e)
 	default:
 		c.checkRemoved(node, name, e)
 	}
-	c.checkOldName(node, name, e)
+	other = c.checkOldName(node, name, e)
 	c.checkPrefix(node, name, e)
 	c.checkGeneration(node, name, e)
 	c.checkFlag(node, name, e)
 	c.checkStable(node, name, e)
+	return other
 }
 
 // vllms reports whether the versions of a source are those of vLLM.
