@@ -11,6 +11,9 @@ import (
 
 var wholeVariable = regexp.MustCompile(`^(?:\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::[a-z]+)?\}|\[\[([A-Za-z_]\w*)\]\])$`)
 
+// serverLabel matches labels that name a server; a job stays while one of its servers does.
+var serverLabel = regexp.MustCompile(`(^|_)(instance|pod|node|host)$|pod[._]name$|instance[._]id$`)
+
 // vanishing reports "up" that is limited by a variable whose values come from the metrics of
 // the servers themselves: when a server is gone, so is its value, and its outage is not shown.
 func vanishing(e *format.Expression) []promlint.Finding {
@@ -28,7 +31,7 @@ func vanishing(e *format.Expression) []promlint.Finding {
 		}
 		for _, m := range s.Matchers {
 			found := wholeVariable.FindStringSubmatch(m.Value)
-			if found == nil || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp {
+			if found == nil || !serverLabel.MatchString(m.Name) || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp {
 				continue
 			}
 			name := found[1] + found[2] + found[3]

@@ -7,6 +7,7 @@ package document
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,8 @@ const (
 	MaxBytes = 16 << 20
 	// maxDepth is the depth of the deepest value.
 	maxDepth = 200
+	// maxFlow is the size of the largest text that begins with a brace and is tried as YAML.
+	maxFlow = 1 << 20
 	// maxNodes is the number of values in a file.
 	maxNodes = 1 << 20
 )
@@ -106,8 +109,9 @@ func (d *Document) parse() error {
 	if begin := strings.TrimLeft(d.text, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
 		d.JSON = true
 		err := d.parseJSON()
-		if err == nil {
-			return nil
+		var syntax *json.SyntaxError
+		if !errors.As(err, &syntax) || len(d.text) > maxFlow {
+			return err
 		}
 		// A map of YAML can begin with a brace, too.
 		d.JSON, d.Roots, d.nodes, d.lines = false, nil, 0, nil

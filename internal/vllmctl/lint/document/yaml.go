@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -12,7 +13,7 @@ import (
 
 // parseYAML reads all documents of the text.
 func (d *Document) parseYAML() error {
-	decoder := yaml.NewDecoder(strings.NewReader(d.text))
+	decoder := yaml.NewDecoder(&timed{from: strings.NewReader(d.text), until: time.Now().Add(maxTime)})
 	r := &yamlReader{doc: d, seen: map[*yaml.Node]*Node{}}
 	for {
 		var root yaml.Node
@@ -33,6 +34,26 @@ func (d *Document) parseYAML() error {
 	}
 }
 
+// maxTime is how long the reading of a text may take. The library needs quadratic time for
+// long lists on one line: 0.2 MB of "[1,1,..." took 17 s. It reads its input in small pieces,
+// so that it can be ended there.
+const maxTime = 5 * time.Second
+
+var errSlow = errors.New("reading it takes too long; it has very long lists on one line")
+
+// timed ends after a time.
+type timed struct {
+	from  io.Reader
+	until time.Time
+}
+
+func (t *timed) Read(p []byte) (int, error) {
+	if time.Now().After(t.until) {
+		return 0, errSlow
+	}
+	return t.from.Read(p)
+}
+
 // decode reads one document. The library panics on some broken texts.
 func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
@@ -42,6 +63,9 @@ func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	}()
 	err = decoder.Decode(into)
 	if err != nil && !errors.Is(err, io.EOF) {
+		if strings.Contains(err.Error(), errSlow.Error()) {
+			return errSlow
+		}
 		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return err
