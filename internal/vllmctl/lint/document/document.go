@@ -40,6 +40,7 @@ type Document struct {
 	skipped int
 	parent  *Node
 	lines   []int
+	cursor  cursor
 	nodes   int
 }
 
@@ -114,7 +115,7 @@ func (d *Document) parse() error {
 			return err
 		}
 		// A map of YAML can begin with a brace, too.
-		d.JSON, d.Roots, d.nodes, d.lines = false, nil, 0, nil
+		d.JSON, d.Roots, d.nodes, d.lines, d.cursor = false, nil, 0, nil, cursor{}
 		if d.parseYAML() == nil && len(d.Roots) > 0 && !strings.HasPrefix(begin, "{{") {
 			return nil
 		}

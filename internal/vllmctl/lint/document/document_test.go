@@ -160,7 +160,6 @@ func TestHostileTextsAreRefusedSoon(t *testing.T) {
 		"deep lists of JSON":   {strings.Repeat(`[`, 1_000_000), "nested more than 200 levels"},
 		"deep YAML":            {strings.Repeat("- ", 5000) + "x", "nested more than 200 levels"},
 		"many values":          {"[" + strings.Repeat("1,", maxNodes+1) + "1]", "more than 1048576 values"},
-		"a list on one line":   {"a: [" + strings.Repeat("1,", 400_000) + "1]", "takes too long"},
 		"JSON that ends":       {`{"a": "b`, "middle of a value"},
 		"JSON with more":       {`{"a": 1} {"b": 2}`, "more text after the end"},
 		"YAML that is wrong":   {"a: [1\nb: 2\n", "line"},
@@ -182,7 +181,9 @@ func TestHostileTextsAreRefusedSoon(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, d.Roots[0].Get("m40").Get("y"))
 	d.Roots[0].Plain()
-	assert.Less(t, time.Since(begin), 30*time.Second)
+	_, err = Parse([]byte("a: [" + strings.Repeat("1,", 500_000) + "1]"))
+	require.NoError(t, err, "a long line is read in linear time")
+	assert.Less(t, time.Since(begin), 60*time.Second)
 }
 
 func TestKeysThatAreThereTwiceAndMergeKeys(t *testing.T) {
@@ -220,6 +221,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text), uint16(3), uint8(2), "x\"'#: ")
 	}
 	f.Fuzz(func(t *testing.T, content []byte, from uint16, length uint8, text string) {
+		defer time.AfterFunc(20*time.Second, func() { panic(fmt.Sprintf("hangs: %q %d %d %q", content, from, length, text)) }).Stop()
 		d, err := Parse(content)
 		if err != nil {
 			return

@@ -65,8 +65,7 @@ func (n *Node) Start() int {
 
 // Line returns the line of the document, from 1, in which a value begins.
 func (n *Node) Line() int {
-	line, _ := n.doc.LineOf(n.start)
-	return line
+	return n.doc.lineIndex(n.start) + 1
 }
 
 // LastLine returns the last line of the document that a value takes.
@@ -76,8 +75,7 @@ func (n *Node) lastLine(depth int) int {
 	last := n.Line()
 	if n.Kind == Scalar {
 		if m := n.mapping(); m.exact {
-			line, _ := n.doc.LineOf(max(m.from, m.to-1))
-			last = max(last, line)
+			last = max(last, n.doc.lineIndex(max(m.from, m.to-1))+1)
 		}
 		return last
 	}
@@ -91,16 +89,6 @@ func (n *Node) lastLine(depth int) int {
 		last = max(last, n.Pairs[i].Value.lastLine(depth-1))
 	}
 	return last
-}
-
-// LineOf returns the line and the column, in characters, of a byte of the document.
-func (d *Document) LineOf(at int) (line, column int) {
-	lines := d.lineStarts()
-	i, found := slices.BinarySearch(lines, at)
-	if !found {
-		i--
-	}
-	return i + 1, len([]rune(d.text[lines[i]:min(max(at, lines[i]), len(d.text))])) + 1
 }
 
 // Position returns the line and the column of a byte of a file.

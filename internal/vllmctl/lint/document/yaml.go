@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -13,7 +13,7 @@ import (
 
 // parseYAML reads all documents of the text.
 func (d *Document) parseYAML() error {
-	decoder := yaml.NewDecoder(&timed{from: strings.NewReader(d.text), until: time.Now().Add(maxTime)})
+	decoder := yaml.NewDecoder(strings.NewReader(d.text))
 	r := &yamlReader{doc: d, seen: map[*yaml.Node]*Node{}}
 	for {
 		var root yaml.Node
@@ -34,26 +34,6 @@ func (d *Document) parseYAML() error {
 	}
 }
 
-// maxTime is how long the reading of a text may take. The library needs quadratic time for
-// long lists on one line: 0.2 MB of "[1,1,..." took 17 s. It reads its input in small pieces,
-// so that it can be ended there.
-const maxTime = 5 * time.Second
-
-var errSlow = errors.New("reading it takes too long; it has very long lists on one line")
-
-// timed ends after a time.
-type timed struct {
-	from  io.Reader
-	until time.Time
-}
-
-func (t *timed) Read(p []byte) (int, error) {
-	if time.Now().After(t.until) {
-		return 0, errSlow
-	}
-	return t.from.Read(p)
-}
-
 // decode reads one document. The library panics on some broken texts.
 func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
@@ -63,9 +43,6 @@ func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	}()
 	err = decoder.Decode(into)
 	if err != nil && !errors.Is(err, io.EOF) {
-		if strings.Contains(err.Error(), errSlow.Error()) {
-			return errSlow
-		}
 		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return err
@@ -166,19 +143,44 @@ func (d *Document) lineStarts() []int {
 	return d.lines
 }
 
+// cursor is a place whose column is known. Places are mostly asked for in their order, so that
+// a long line is not counted anew for each.
+type cursor struct{ line, column, at int }
+
 // offsetOf returns the offset of a line and a column, which count characters from 1.
 func (d *Document) offsetOf(line, column int) int {
 	lines := d.lineStarts()
 	if line < 1 || line > len(lines) {
 		return len(d.text)
 	}
-	at := lines[line-1]
-	for range column - 1 {
-		if at >= len(d.text) {
-			break
-		}
-		_, size := utf8.DecodeRuneInString(d.text[at:])
-		at += size
+	if d.cursor.line != line || d.cursor.column > column {
+		d.cursor = cursor{line, 1, lines[line-1]}
 	}
-	return at
+	for d.cursor.column < column && d.cursor.at < len(d.text) {
+		_, size := utf8.DecodeRuneInString(d.text[d.cursor.at:])
+		d.cursor.at += size
+		d.cursor.column++
+	}
+	return d.cursor.at
+}
+
+// lineIndex returns the index of the line that a byte is in.
+func (d *Document) lineIndex(at int) int {
+	i, found := slices.BinarySearch(d.lineStarts(), at)
+	if !found {
+		i--
+	}
+	return i
+}
+
+// LineOf returns the line and the column, in characters, of a byte of the document.
+func (d *Document) LineOf(at int) (line, column int) {
+	at = min(max(at, 0), len(d.text))
+	line = d.lineIndex(at) + 1
+	if d.cursor.line != line || d.cursor.at > at {
+		d.cursor = cursor{line, 1, d.lineStarts()[line-1]}
+	}
+	d.cursor.column += utf8.RuneCountInString(d.text[d.cursor.at:at])
+	d.cursor.at = at
+	return line, d.cursor.column
 }
