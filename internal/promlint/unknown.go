@@ -122,20 +122,21 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 	f.Certain = f.Suggestion != "" && !e.source.Version
 }
 
-// checkOldName reports a family that only some old servers expose without _total.
-func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) bool {
+// checkOldName reports a family that only some old servers expose without _total, and returns
+// the one that is meant.
+func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) (total entry, is bool) {
 	if e.source == nil || strings.HasSuffix(name, "_total") {
-		return false
+		return e, false
 	}
 	total, known := c.linter.names.byName[name+"_total"]
 	if !known || total.part != partTotal || c.present[total.source.Family] {
-		return false
+		return e, false
 	}
 	f := c.report(CodeMissingTotal, Error, node,
 		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name)
 	f.Suggestion = c.renamed(node, name, name+"_total")
 	f.Certain = f.Suggestion != ""
-	return true
+	return total, true
 }
 
 // families returns the families in an expression without the parts of histograms.

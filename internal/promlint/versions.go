@@ -38,7 +38,9 @@ func (c *checker) checkNamed(node *parser.VectorSelector, name string, e entry) 
 	default:
 		c.checkRemoved(node, name, e)
 	}
-	other = c.checkOldName(node, name, e)
+	if total, is := c.checkOldName(node, name, e); is {
+		other, e = true, total
+	}
 	c.checkPrefix(node, name, e)
 	c.checkGeneration(node, name, e)
 	c.checkFlag(node, name, e)

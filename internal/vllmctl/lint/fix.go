@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -16,12 +18,7 @@ import (
 func (r *Report) Plan() {
 	for i := range r.Files {
 		f := &r.Files[i]
-		var edits []document.Edit
-		for _, x := range f.Findings {
-			if x.edit != nil {
-				edits = append(edits, *x.edit)
-			}
-		}
+		edits := f.edits()
 		if len(edits) == 0 {
 			continue
 		}
@@ -32,6 +29,26 @@ func (r *Report) Plan() {
 		}
 		f.After = after
 	}
+}
+
+// edits returns the replacements of a file. Where two are about the same bytes, the stable name
+// counts, since it is right for old and for new servers.
+func (f *File) edits() []document.Edit {
+	var all []document.Edit
+	for _, stable := range []bool{true, false} {
+		for _, x := range f.Findings {
+			if x.edit == nil || stable != (x.Code == promlint.CodeStableName) {
+				continue
+			}
+			overlaps := slices.ContainsFunc(all, func(e document.Edit) bool {
+				return e.Node == x.edit.Node && e.From < x.edit.To && x.edit.From < e.To
+			})
+			if !overlaps {
+				all = append(all, *x.edit)
+			}
+		}
+	}
+	return all
 }
 
 // Write writes the files that Plan has changed. Files that cannot be written say why.
