@@ -104,7 +104,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 	report := lint.Check(ctx, inputs, o)
 	write := f.fix && !f.dryRun && !f.diff
 	if f.fix || f.diff {
-		report.Plan()
+		report.Plan(ctx, o)
 	}
 	if write {
 		report.Write()

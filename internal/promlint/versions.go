@@ -206,7 +206,7 @@ func stableNameOf(e entry, to Spelling) string {
 func (c *checker) checkStable(node *parser.VectorSelector, name string, e entry) {
 	to := c.linter.options.Stable
 	stable := stableNameOf(e, to)
-	if stable == "" {
+	if stable == "" || stable == name {
 		return
 	}
 	f := c.report(CodeStableName, Info, node, "%s is the name of some versions of vLLM. With the receiver of this project it is %s in all of them. Write %s.", name, stable, stable)

@@ -43,7 +43,7 @@ func TestTheContentOfTheProjectHasNoFinding(t *testing.T) {
 	report := lint.Check(t.Context(), all, lint.Options{})
 	noFinding(t, report)
 	assert.Greater(t, report.Summary.Expressions, 1500)
-	report.Plan()
+	report.Plan(t.Context(), lint.Options{})
 	for i := range report.Files {
 		assert.Nil(t, report.Files[i].After, report.Files[i].Name)
 		assert.Empty(t, report.Files[i].Ignored, report.Files[i].Name)
@@ -67,7 +67,7 @@ func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
 	for _, to := range []promlint.Spelling{promlint.Suffixed, promlint.Unsuffixed, promlint.Dotted} {
 		o := lint.Options{Stable: to}
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire", "../../../content/perses/wire"}, nil), o)
-		report.Plan()
+		report.Plan(t.Context(), o)
 		var moved []lint.Input
 		for i := range report.Files {
 			f := &report.Files[i]

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,21 +14,29 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
-// Plan computes the content of each file with its certain replacements. A file whose
-// replacements cannot all be made stays as it is and says why.
-func (r *Report) Plan() {
+// maxRounds bounds how often a file is checked again for what a replacement makes certain.
+const maxRounds = 5
+
+// Plan computes the content of each file with its certain replacements, and with those that
+// become certain by them. A file whose replacements cannot all be made stays as it is and says
+// why. The options are those of the check.
+func (r *Report) Plan(ctx context.Context, o Options) {
 	for i := range r.Files {
 		f := &r.Files[i]
-		edits := f.edits()
-		if len(edits) == 0 {
-			continue
+		edits, content := f.edits(), f.Before
+		for round := 0; len(edits) > 0 && round < maxRounds; round++ {
+			after, _, err := document.Apply(content, edits)
+			if err != nil {
+				f.After, f.NotFixed = nil, "nothing was replaced: "+err.Error()
+				break
+			}
+			if bytes.Equal(after, content) {
+				break
+			}
+			f.After, content = after, after
+			again := Check(ctx, []Input{{Name: f.Name, Content: after, Listed: true}}, o)
+			edits = again.Files[0].edits()
 		}
-		after, _, err := document.Apply(f.Before, edits)
-		if err != nil {
-			f.NotFixed = "nothing was replaced: " + err.Error()
-			continue
-		}
-		f.After = after
 	}
 }
 
@@ -64,6 +73,7 @@ func (r *Report) Write() {
 		}
 		for j := range f.Findings {
 			if f.Findings[j].edit != nil {
+				f.Findings[j].Fixed = true
 				f.Fixed++
 			}
 		}

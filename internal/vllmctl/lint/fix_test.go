@@ -66,12 +66,12 @@ func TestFixWritesOnlyWhatIsCertain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, "rules.yaml", convert(old), lint.Options{})
-			report.Plan()
+			report.Plan(t.Context(), lint.Options{})
 			f := &report.Files[0]
 			assert.Empty(t, f.NotFixed)
 			assert.Equal(t, convert(repaired), string(f.After))
 			again := check(t, "rules.yaml", string(f.After), lint.Options{})
-			again.Plan()
+			again.Plan(t.Context(), lint.Options{})
 			assert.Nil(t, again.Files[0].After, "a second time there is nothing to do")
 			assert.Zero(t, again.Summary.Fixable)
 		})
@@ -85,7 +85,7 @@ func TestFixChangesOnlyThePlacesOfFindings(t *testing.T) {
 	for _, folder := range scenarios(t) {
 		for _, o := range []lint.Options{{}, {Stable: promlint.Suffixed}, {Version: "0.20.0"}} {
 			report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{folder}, nil), o)
-			report.Plan()
+			report.Plan(t.Context(), o)
 			f := &report.Files[0]
 			assert.Empty(t, f.NotFixed, folder)
 			if f.After == nil {
@@ -106,7 +106,7 @@ func TestFixChangesOnlyThePlacesOfFindings(t *testing.T) {
 				}
 			}
 			again := check(t, f.Name, string(f.After), o)
-			again.Plan()
+			again.Plan(t.Context(), o)
 			assert.Nil(t, again.Files[0].After, "%s: %s", folder, f.After)
 		}
 	}
@@ -125,7 +125,7 @@ func TestTheDiffIsWhatPatchReads(t *testing.T) {
 		path := filepath.Join(folder, "rules.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{path}, nil), lint.Options{})
-		report.Plan()
+		report.Plan(t.Context(), lint.Options{})
 		var diff bytes.Buffer
 		require.NoError(t, report.Files[0].Diff(&diff))
 		command := exec.CommandContext(t.Context(), program, "--silent", path)
@@ -145,7 +145,7 @@ func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	require.NoError(t, os.Chmod(path, 0o640))
 	require.NoError(t, os.Symlink("rules.yaml", link))
 	report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{link}, nil), lint.Options{})
-	report.Plan()
+	report.Plan(t.Context(), lint.Options{})
 	report.Write()
 	assert.Equal(t, 4, report.Summary.Fixed)
 	assert.Empty(t, report.Files[0].NotFixed)
@@ -168,7 +168,7 @@ func TestFilesThatCannotBeReplacedStayAsTheyAre(t *testing.T) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(path, []byte(old), 0o600))
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{path}, nil), lint.Options{})
-		report.Plan()
+		report.Plan(t.Context(), lint.Options{})
 		return report
 	}
 	t.Run("read-only", func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestFilesThatCannotBeReplacedStayAsTheyAre(t *testing.T) {
 	})
 	t.Run("standard input", func(t *testing.T) {
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{"-"}, strings.NewReader(old)), lint.Options{})
-		report.Plan()
+		report.Plan(t.Context(), lint.Options{})
 		report.Write()
 		assert.Contains(t, report.Files[0].NotFixed, "--diff")
 	})
@@ -220,6 +220,6 @@ func TestFilesThatCannotBeReplacedStayAsTheyAre(t *testing.T) {
 func TestAnExpressionThatIsUsedTwiceIsChangedOnce(t *testing.T) {
 	text := "groups:\n- name: a\n  rules:\n  - {alert: A, expr: &e 'vllm:gpu_cache_usage_perc > 0.9', for: 5m}\n  - {alert: B, expr: *e, for: 5m}\n"
 	report := check(t, "a.yaml", text, lint.Options{})
-	report.Plan()
+	report.Plan(t.Context(), lint.Options{})
 	assert.Equal(t, strings.Replace(text, "gpu_", "kv_", 1), string(report.Files[0].After))
 }

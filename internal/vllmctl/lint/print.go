@@ -62,11 +62,15 @@ func (p *printer) file(f *File) {
 	}
 	for _, x := range f.Findings {
 		colour := map[promlint.Severity]string{promlint.Error: "31", promlint.Warning: "33", promlint.Info: "36"}[x.Severity]
+		severity := string(x.Severity)
+		if x.Fixed {
+			severity, colour = "fixed", "32"
+		}
 		message := Printable(x.Message)
 		if x.Path != "" {
 			message = Printable(x.Path) + ": " + message
 		}
-		p.printf("%s:%d:%d: %s: %s [%s]\n", name, x.Line, x.Column, p.colour(colour, string(x.Severity)), message, x.Code)
+		p.printf("%s:%d:%d: %s: %s [%s]\n", name, x.Line, x.Column, p.colour(colour, severity), message, x.Code)
 		if p.style.Source {
 			p.source(f, &x)
 		}
@@ -126,10 +130,9 @@ func (p *printer) summary(r *Report) {
 	if s.Suppressed > 0 {
 		p.printf(" %s suppressed.", count(s.Suppressed, "finding"))
 	}
-	switch {
-	case s.Fixed > 0:
+	if s.Fixed > 0 {
 		p.printf(" %s replaced.", count(s.Fixed, "finding"))
-	case s.Fixable > 0:
+	} else if s.Fixable > 0 {
 		p.printf(" --fix replaces %d; --diff shows them.", s.Fixable)
 	}
 	p.printf("\n")

@@ -75,6 +75,8 @@ type Finding struct {
 	Suggestion string `json:"suggestion,omitempty"`
 	// Fixable reports whether --fix writes the suggestion.
 	Fixable bool `json:"fixable"`
+	// Fixed reports whether it was written. Then the finding does not count any more.
+	Fixed bool `json:"fixed,omitempty"`
 
 	span document.Span
 	edit *document.Edit
@@ -130,6 +132,12 @@ func (r *Report) summarize() {
 		s.Expressions += f.Expressions
 		s.Fixed += f.Fixed
 		for _, x := range f.Findings {
+			switch {
+			case x.Fixed:
+				continue
+			case x.Fixable:
+				s.Fixable++
+			}
 			switch x.Severity {
 			case promlint.Error:
 				s.Errors++
@@ -137,9 +145,6 @@ func (r *Report) summarize() {
 				s.Warnings++
 			case promlint.Info:
 				s.Infos++
-			}
-			if x.Fixable {
-				s.Fixable++
 			}
 		}
 	}

@@ -159,10 +159,8 @@ func (c *checker) report(s promlint.Selector, code promlint.Code, severity proml
 
 func (c *checker) selector(ctx context.Context, s promlint.Selector, spelling promlint.Spelling) error {
 	name, meaning := s.Name, meaningOf(s.Name, spelling)
-	if !c.from.Stored() {
-		if meaning == nil || meaning.Derived() || meaning.EmittedBy != "receiver" {
-			return nil
-		}
+	if !c.from.Stored() && meaning != nil && (meaning.Derived() || meaning.EmittedBy != "receiver") {
+		return nil
 	}
 	var wanted []string
 	for _, m := range s.Matchers {

@@ -156,7 +156,7 @@ func (s *Servers) parse(body []byte, kind string) error {
 	if p == nil {
 		return fmt.Errorf("its answer is of the type %q, which holds no metrics: %w", kind, err)
 	}
-	samples := 0
+	samples, declared := 0, 0
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
@@ -169,6 +169,7 @@ func (s *Servers) parse(body []byte, kind string) error {
 		case textparse.EntryType:
 			name, _ := p.Type()
 			s.declare(string(name))
+			declared++
 		case textparse.EntrySeries, textparse.EntryHistogram:
 			var set labels.Labels
 			p.Labels(&set)
@@ -177,7 +178,7 @@ func (s *Servers) parse(body []byte, kind string) error {
 		case textparse.EntryInvalid, textparse.EntryHelp, textparse.EntryComment, textparse.EntryUnit:
 		}
 	}
-	if samples == 0 && len(s.declared) == 0 {
+	if samples == 0 && declared == 0 {
 		return errors.New("its answer has no metrics")
 	}
 	return nil
