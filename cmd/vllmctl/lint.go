@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,12 +161,7 @@ func (f *lintFlags) options() (lint.Options, error) {
 }
 
 func known(s promlint.Spelling) bool {
-	for _, each := range promlint.Spellings() {
-		if s == each {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(promlint.Spellings(), s)
 }
 
 // print writes the report. A diff goes to standard output alone, so that it can be passed on.
@@ -193,7 +189,7 @@ func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) erro
 // isTerminal reports whether a person reads what is written.
 func isTerminal(w io.Writer) bool {
 	file, is := w.(*os.File)
-	return is && term.IsTerminal(int(file.Fd())) //nolint:gosec // descriptors are small
+	return is && term.IsTerminal(int(file.Fd()))
 }
 
 // printCodes lists the codes, each with what it finds.

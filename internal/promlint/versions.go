@@ -118,7 +118,7 @@ var neededVersion = regexp.MustCompile(`vLLM (\d+(?:\.\d+)+)`)
 func (l *Linter) missingSince(m *catalog.Metric) string {
 	if m.Derived() {
 		needs := neededVersion.FindStringSubmatch(m.Needs)
-		if needs != nil && !l.version.Within(needs[1], "") {
+		if len(needs) > 1 && !l.version.Within(needs[1], "") {
 			return "vLLM " + needs[1]
 		}
 		return ""

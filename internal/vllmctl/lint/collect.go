@@ -65,12 +65,12 @@ func (c *collector) add(in Input) { c.all = append(c.all, in) }
 
 // file reads a file, once however it is named.
 func (c *collector) file(ctx context.Context, path string, info fs.FileInfo, listed bool) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		if real, err = filepath.Abs(real); err == nil {
-			if c.seen[real] {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		if target, err = filepath.Abs(target); err == nil {
+			if c.seen[target] {
 				return
 			}
-			c.seen[real] = true
+			c.seen[target] = true
 		}
 	}
 	in := Input{Name: path, Listed: listed}
@@ -82,7 +82,7 @@ func (c *collector) file(ctx context.Context, path string, info fs.FileInfo, lis
 	case info.Size() > document.MaxBytes:
 		in.Err = errSize
 	default:
-		in.Content, in.Err = readFile(ctx, path)
+		in.Content, in.Err = readBounded(ctx, &opened{path: path})
 		c.total += len(in.Content)
 		if c.total > maxTotal {
 			in.Content, in.Err = nil, fmt.Errorf("all files together are larger than %d MiB; check fewer at a time", maxTotal>>20)
@@ -93,13 +93,25 @@ func (c *collector) file(ctx context.Context, path string, info fs.FileInfo, lis
 
 var errSize = fmt.Errorf("it is larger than %d MiB", document.MaxBytes>>20)
 
-func readFile(ctx context.Context, path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, reason(err)
+// opened opens a file when it is read: opening a pipe waits for a writer.
+type opened struct {
+	path string
+	file *os.File
+}
+
+func (o *opened) Read(p []byte) (int, error) {
+	if o.file == nil {
+		f, err := os.Open(o.path)
+		if err != nil {
+			return 0, err
+		}
+		o.file = f
 	}
-	defer f.Close()
-	return readBounded(ctx, f)
+	n, err := o.file.Read(p)
+	if err != nil {
+		_ = o.file.Close()
+	}
+	return n, err
 }
 
 // readBounded reads all of a text of bounded size. A pipe that ends never is left when the

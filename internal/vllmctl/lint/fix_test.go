@@ -203,9 +203,9 @@ func TestFilesThatCannotBeReplacedStayAsTheyAre(t *testing.T) {
 		}
 		folder := t.TempDir()
 		report := plan(t, filepath.Join(folder, "a.yaml"))
-		require.NoError(t, os.Chmod(folder, 0o500)) //nolint:gosec // a folder needs the x
+		require.NoError(t, os.Chmod(folder, 0o500))
 		report.Write()
-		require.NoError(t, os.Chmod(folder, 0o700)) //nolint:gosec // as above
+		require.NoError(t, os.Chmod(folder, 0o700))
 		assert.Contains(t, report.Files[0].NotFixed, "cannot be written")
 	})
 	t.Run("standard input", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -89,13 +90,15 @@ func Parse(content []byte) (*Document, error) {
 		d.skipped = 3
 	}
 	d.text = string(content[d.skipped:])
-	return d, d.parse()
+	err := d.parse()
+	return d, err
 }
 
 // Inner reads a text as a document.
 func (n *Node) Inner() (*Document, error) {
 	d := &Document{text: n.Text, parent: n}
-	return d, d.parse()
+	err := d.parse()
+	return d, err
 }
 
 func (d *Document) parse() error {
@@ -126,7 +129,8 @@ func (d *Document) parse() error {
 
 // new returns a value that counts towards the bound.
 func (d *Document) new(kind Kind, start int) (*Node, error) {
-	if d.nodes++; d.nodes > maxNodes {
+	d.nodes++
+	if d.nodes > maxNodes {
 		return nil, fmt.Errorf("it has more than %d values", maxNodes)
 	}
 	return &Node{Kind: kind, doc: d, start: start}, nil
@@ -146,12 +150,13 @@ func (n *Node) Get(key string) *Node {
 }
 
 func (n *Node) get(key string, budget *int) *Node {
-	if *budget--; n == nil || n.Kind != Map || *budget < 0 {
+	*budget--
+	if n == nil || n.Kind != Map || *budget < 0 {
 		return nil
 	}
-	for i := len(n.Pairs) - 1; i >= 0; i-- {
-		if n.Pairs[i].Key == key {
-			return n.Pairs[i].Value
+	for _, p := range slices.Backward(n.Pairs) {
+		if p.Key == key {
+			return p.Value
 		}
 	}
 	if n.doc.JSON || key == "<<" {
@@ -223,7 +228,8 @@ func (n *Node) Plain() any {
 }
 
 func (n *Node) plain(budget *int) any {
-	if *budget--; n == nil || *budget < 0 {
+	*budget--
+	if n == nil || *budget < 0 {
 		return nil
 	}
 	switch {
@@ -263,7 +269,8 @@ func (n *Node) collect(all map[string]any, budget *int) {
 			merged = []*Node{p.Value}
 		}
 		for _, m := range merged {
-			if *budget--; *budget < 0 || !m.Is(Map) {
+			*budget--
+			if *budget < 0 || !m.Is(Map) {
 				return
 			}
 			more := map[string]any{}

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -260,7 +261,7 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			s := spans[0]
-			if string(after[:s.From]) != string(content[:s.From]) || string(after[len(after)-(len(content)-s.To):]) != string(content[s.To:]) {
+			if !bytes.Equal(after[:s.From], content[:s.From]) || !bytes.Equal(after[len(after)-(len(content)-s.To):], content[s.To:]) {
 				t.Fatalf("other bytes changed: %q becomes %q", content, after)
 			}
 		}

@@ -30,8 +30,8 @@ type mapping struct {
 
 func (m *mapping) add(start, end, bytes int) {
 	for range bytes {
-		m.start = append(m.start, int32(start)) //nolint:gosec // a document has at most MaxBytes bytes
-		m.end = append(m.end, int32(end))       //nolint:gosec // as above
+		m.start = append(m.start, int32(start))
+		m.end = append(m.end, int32(end))
 	}
 	m.to = end
 }

@@ -4,6 +4,7 @@
 package format
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 
 // MaxExpressions is the number of expressions that are read from one file.
 const MaxExpressions = 20_000
+
+// maxRules is the number of rules that are looked at, those of aliases included.
+const maxRules = 10 * MaxExpressions
 
 // File is what a file holds.
 type File struct {
@@ -82,6 +86,8 @@ type reader struct {
 	// prefix is put before paths: the key of a ConfigMap.
 	prefix string
 	depth  int
+	// rulesSeen counts rules, also those that an alias repeats.
+	rulesSeen int
 }
 
 // Read finds the expressions of a document. The File has no Kinds if the format is not one
@@ -96,7 +102,8 @@ func Read(d *document.Document) *File {
 
 // value reads one document of a file, or one object of a list.
 func (r *reader) value(n *document.Node) {
-	if r.depth++; r.depth > 8 {
+	r.depth++
+	if r.depth > 8 {
 		r.depth--
 		return
 	}
@@ -148,12 +155,9 @@ func (r *reader) ignore(what string) {
 }
 
 func (r *reader) kind(name string) {
-	for _, known := range r.file.Kinds {
-		if known == name {
-			return
-		}
+	if !slices.Contains(r.file.Kinds, name) {
+		r.file.Kinds = append(r.file.Kinds, name)
 	}
-	r.file.Kinds = append(r.file.Kinds, name)
 }
 
 // add adds an expression, once for each place in the file.

@@ -30,6 +30,11 @@ func (r *reader) rules(n *document.Node) bool {
 			head.Last = rules[0].Line() - 1
 		}
 		for j, rule := range rules {
+			r.rulesSeen++
+			if r.rulesSeen > maxRules {
+				r.file.Truncated = true
+				break
+			}
 			path := named(group.Get("name").String(), fmt.Sprintf("group %d", i+1)) + "/"
 			scope := Lines{rule.Line(), rule.LastLine()}
 			if rule.Get("data").Is(document.List) || rule.At("grafana_alert", "data").Is(document.List) {

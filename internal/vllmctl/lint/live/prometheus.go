@@ -101,7 +101,8 @@ func (p *Prometheus) Metric(ctx context.Context, name string, values []string) (
 
 // list asks for a list of words.
 func (p *Prometheus) list(ctx context.Context, path, match string) ([]string, error) {
-	if p.queries++; p.queries > maxQueries {
+	p.queries++
+	if p.queries > maxQueries {
 		return nil, fmt.Errorf("more than %d questions would be needed; check fewer files at a time", maxQueries)
 	}
 	u := *p.base
