@@ -163,7 +163,7 @@ func TestTheEngineRefusesWhatIsCalledManyToMany(t *testing.T) {
 	for expr, fails := range map[string]bool{
 		`vllm:num_requests_waiting * on (instance) vllm:num_requests_running`:                                   true,
 		`vllm:num_requests_waiting * on (instance) group_left () vllm:num_requests_running`:                     true,
-		`vllm:num_requests_waiting * on (instance, engine) vllm:num_requests_running`:                           false,
+		`vllm:num_requests_waiting * on (job, instance, engine, model_name) vllm:num_requests_running`:          false,
 		`vllm:num_requests_waiting / ignoring (engine) vllm:num_requests_running`:                               true,
 		`vllm:num_requests_waiting * on (instance) group_left () sum by (instance) (vllm:num_requests_running)`: false,
 	} {
