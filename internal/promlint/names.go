@@ -128,16 +128,6 @@ func (n *names) addParts(name string, m *catalog.Metric, source *catalog.Source)
 	}
 }
 
-// writeLike returns the name of a part of a metric with the prefix that another name has.
-func (n *names) writeLike(name string, m *catalog.Metric, p part) string {
-	to := n.write(m, p)
-	rest, ours := strings.CutPrefix(to, catalog.Prefixes[0])
-	if n.spelling != Wire || !ours {
-		return to
-	}
-	return prefixOf(name) + rest
-}
-
 // prefixOf returns the prefix of a deployment that a name on the wire has.
 func prefixOf(name string) string {
 	longest := catalog.Prefixes[0]

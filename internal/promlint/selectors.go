@@ -3,6 +3,7 @@ package promlint
 import (
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -41,7 +42,7 @@ func Selectors(expr string) ([]Selector, error) {
 			s.Name = ""
 		}
 		for _, m := range n.LabelMatchers {
-			if m.Name != labels.MetricName {
+			if m.Name != model.MetricNameLabel {
 				s.Matchers = append(s.Matchers, m)
 			}
 		}

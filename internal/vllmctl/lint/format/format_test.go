@@ -102,7 +102,8 @@ func TestEachFormatIsRead(t *testing.T) {
 		"an alert of Grafana": {
 			`{"apiVersion": 1, "groups": [{"name": "g", "rules": [{"title": "T", "for": "5m", "annotations": {"summary": "{{ $labels.a }}"}, "data": [
 			{"refId": "A", "datasourceUid": "p", "model": {"expr": "x"}}, {"refId": "B", "datasourceUid": "__expr__", "model": {"type": "threshold", "conditions": [{"evaluator": {"params": [0.5]}}]}}]}]}]}`,
-			[]string{"Grafana-managed alert rules"}, []string{"condition | g/T/A | x | for 5m0s | texts {{ $labels.a }} | thresholds [0.5]"},
+			[]string{"Grafana-managed alert rules"},
+			[]string{"condition | g/T/A | x | for 5m0s | texts {{ $labels.a }} | thresholds [0.5]"},
 		},
 		"Perses": {
 			`{"kind": "Dashboard", "metadata": {"name": "d"}, "spec": {"variables": [
@@ -115,15 +116,18 @@ func TestEachFormatIsRead(t *testing.T) {
 		},
 		"a PersesDashboard": {
 			"apiVersion: perses.dev/v1alpha2\nkind: PersesDashboard\nmetadata: {name: d}\nspec: {config: {panels: {p: {spec: {queries: [{spec: {plugin: {kind: PrometheusTimeSeriesQuery, spec: {query: q}}}}]}}}}}\n",
-			[]string{"Perses dashboard"}, []string{"panel | d/p/query 1 | q"},
+			[]string{"Perses dashboard"},
+			[]string{"panel | d/p/query 1 | q"},
 		},
 		"a GrafanaDashboard": {
 			"apiVersion: grafana.integreatly.org/v1beta1\nkind: GrafanaDashboard\nspec: {json: '{\"title\": \"D\", \"panels\": [{\"title\": \"P\", \"targets\": [{\"refId\": \"A\", \"expr\": \"m\"}]}]}'}\n",
-			[]string{"GrafanaDashboard", "Grafana dashboard"}, []string{"panel | D/P/A | m"},
+			[]string{"GrafanaDashboard", "Grafana dashboard"},
+			[]string{"panel | D/P/A | m"},
 		},
 		"merge keys": {
 			"base: &b {for: 3m, labels: {severity: page}}\ngroups:\n- name: g\n  rules:\n  - <<: *b\n    alert: A\n    expr: &e x > 1\n  - {<<: *b, alert: B, expr: *e}\n",
-			[]string{"Prometheus rules"}, []string{"alert | g/A | x > 1 | for 3m0s | texts page"},
+			[]string{"Prometheus rules"},
+			[]string{"alert | g/A | x > 1 | for 3m0s | texts page"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

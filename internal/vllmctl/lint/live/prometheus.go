@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 )
 
 // The bounds of what a Prometheus is asked.
@@ -71,12 +71,12 @@ func (p *Prometheus) Metric(ctx context.Context, name string, values []string) (
 		}
 		p.labels[name] = all
 	}
-	if !slices.Contains(all, labels.MetricName) {
+	if !slices.Contains(all, model.MetricNameLabel) {
 		return nil, nil
 	}
 	m := &Metric{Labels: map[string][]string{}}
 	for _, label := range all {
-		if label == labels.MetricName {
+		if label == model.MetricNameLabel {
 			continue
 		}
 		m.Labels[label] = nil

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
@@ -193,7 +194,7 @@ func (s *Servers) declare(name string) {
 }
 
 func (s *Servers) add(set labels.Labels) {
-	name := set.Get(labels.MetricName)
+	name := set.Get(model.MetricNameLabel)
 	m, known := s.metrics[name]
 	if !known {
 		if len(s.metrics) >= maxNames || len(name) > maxLabel {
@@ -203,7 +204,7 @@ func (s *Servers) add(set labels.Labels) {
 		s.metrics[strings.Clone(name)] = m
 	}
 	set.Range(func(l labels.Label) {
-		if l.Name == labels.MetricName {
+		if l.Name == model.MetricNameLabel {
 			return
 		}
 		values, has := m.Labels[l.Name]
