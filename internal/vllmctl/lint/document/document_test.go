@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // Each is a text with one value "e", and the part of it that stands for the word that is
@@ -143,6 +145,7 @@ func TestEditsThatWouldBreakTheFileAreRefused(t *testing.T) {
 }
 
 func TestHostileTextsAreRefusedSoon(t *testing.T) {
+	race.SkipSequential(t)
 	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
 	for i := range 40 {
 		bomb += fmt.Sprintf("a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i+1, i+1, i, i, i, i, i, i)
