@@ -13,7 +13,7 @@ func TestTheSettingThatAMetricNeeds(t *testing.T) {
 		"vllm.estimated_flops_per_gpu":       "--enable-mfu-metrics",
 		"vllm.spec_decode.num_drafts":        "--speculative-config",
 		"vllm.spec_decode.acceptance_ratio":  "--speculative-config",
-		"vllm.model_flops_utilization_ratio": "--enable-mfu-metrics",
+		"vllm.model_flops_utilization":       "--enable-mfu-metrics",
 		"vllm.num_requests.running":          "",
 		"vllm.time_to_first_token_quantile":  "",
 		"vllm.diagnosis.severity":            "",

@@ -135,6 +135,18 @@ func TestCertainSuggestionsCureTheirFinding(t *testing.T) {
 	assert.Zero(t, certain[CodeUnknownMetric], "the most similar name is a guess")
 }
 
+// A family that once counted blocks is not replaced by one that counts tokens.
+func TestAFamilyThatChangedItsMeaningIsNotReplaced(t *testing.T) {
+	for _, o := range []Options{wireStrict, at("0.20.0"), {Spelling: Wire, Stable: Suffixed}} {
+		found := 0
+		for _, f := range New(o).Expr(`rate(vllm:gpu_prefix_cache_hits_total[5m])`, Context{Kind: Panel}) {
+			found++
+			assert.False(t, f.Certain, "%s", f)
+		}
+		assert.NotZero(t, found)
+	}
+}
+
 // Names of several spellings may stand beside each other; a counter without _total is still
 // found.
 func TestMixedSpellingsAreAccepted(t *testing.T) {

@@ -188,7 +188,6 @@ func (s *scanner) literal() bool {
 	if !s.header() {
 		return false
 	}
-	indent := -1
 	for s.done < len(s.want) {
 		line, _, _ := strings.Cut(s.want[s.done:], "\n")
 		raw := s.rest()
@@ -200,10 +199,6 @@ func (s *scanner) literal() bool {
 		case line == "" && strings.Trim(raw, " ") == "":
 			spaces = len(raw)
 		case spaces < 0 || raw[spaces:] != line || strings.Trim(raw[:spaces], " ") != "":
-			return false
-		case indent < 0:
-			indent = spaces
-		case indent != spaces:
 			return false
 		}
 		s.at += spaces

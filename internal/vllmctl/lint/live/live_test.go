@@ -268,7 +268,11 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 	} {
 		p, err := NewPrometheus(client, serve(t, handler), time.Now())
 		require.NoError(t, err)
-		require.Error(t, p.Reach(t.Context()), name)
+		err = p.Reach(t.Context())
+		require.Error(t, err, name)
+		if name == "a huge answer" {
+			require.ErrorContains(t, err, "larger than 16 MiB")
+		}
 		_, err = Check(t.Context(), p, `vllm:num_requests_running`, promlint.Wire, nil)
 		assert.Error(t, err, name)
 	}
