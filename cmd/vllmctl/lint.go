@@ -7,19 +7,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"golang.org/x/term"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
@@ -186,10 +187,15 @@ func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) erro
 	})
 }
 
-// isTerminal reports whether a person reads what is written.
-func isTerminal(w io.Writer) bool {
-	file, is := w.(*os.File)
-	return is && term.IsTerminal(int(file.Fd()))
+// lintSection is the part of the reference page about the JSON and the codes.
+func lintSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "lint"}
+	var err error
+	section.Document, err = reference.Document(filepath.Join(checkout, "internal", "vllmctl", "lint"), "Report")
+	for _, r := range lint.Rules() {
+		section.Codes = append(section.Codes, reference.Code{Name: string(r.Code), Finds: r.Finds, Do: r.Remedy, Bad: r.Bad, Good: r.Good})
+	}
+	return section, err
 }
 
 // printCodes lists the codes, each with what it finds.

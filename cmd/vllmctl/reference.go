@@ -32,6 +32,13 @@ func newReference() *cobra.Command {
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
 	var sections []reference.Section
+	for _, of := range []func(checkout string) (reference.Section, error){checkSection, lintSection, topSection} {
+		section, err := of(checkout)
+		if err != nil {
+			return "", err
+		}
+		sections = append(sections, section)
+	}
 	root := newRoot()
 	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
 	return reference.Page(root, sections), nil

@@ -56,11 +56,13 @@ type File struct {
 
 // Finding is one mistake.
 type Finding struct {
-	// Line and Column are the place in the file, from 1; a column counts characters.
-	Line   int `json:"line"`
+	// Line is the line of the file, from 1.
+	Line int `json:"line"`
+	// Column is the column in characters, from 1.
 	Column int `json:"column"`
-	// EndLine and EndColumn are the place after the last character that it is about.
-	EndLine   int `json:"end_line"`
+	// EndLine is the line of the place after the last character that it is about.
+	EndLine int `json:"end_line"`
+	// EndColumn is the column of the place after the last character that it is about.
 	EndColumn int `json:"end_column"`
 	// Severity is "error", "warning" or "info".
 	Severity promlint.Severity `json:"severity"`
@@ -89,16 +91,21 @@ type Summary struct {
 	// Unchecked is the number of those that could not be checked.
 	Unchecked int `json:"unchecked"`
 	// Skipped is the number of files in folders that are neither rules nor dashboards.
-	Skipped     int `json:"skipped"`
+	Skipped int `json:"skipped"`
+	// Expressions is the number of expressions in the files.
 	Expressions int `json:"expressions"`
-	Errors      int `json:"errors"`
-	Warnings    int `json:"warnings"`
-	Infos       int `json:"infos"`
+	// Errors is the number of findings of this severity, without those that were fixed.
+	Errors int `json:"errors"`
+	// Warnings is the number of findings of this severity, without those that were fixed.
+	Warnings int `json:"warnings"`
+	// Infos is the number of findings of this severity, without those that were fixed.
+	Infos int `json:"infos"`
 	// Suppressed is the number of findings that a comment or --disable hides.
 	Suppressed int `json:"suppressed"`
-	// Fixable is the number of findings that --fix would write, Fixed those that it wrote.
+	// Fixable is the number of findings that --fix would write.
 	Fixable int `json:"fixable"`
-	Fixed   int `json:"fixed"`
+	// Fixed is the number of findings whose replacement was written.
+	Fixed int `json:"fixed"`
 }
 
 // Status returns the exit status. A problem that was found counts more than a file that could
