@@ -52,6 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCheck(), newTop(), newReference())
+	root.AddCommand(newCheck(), newLint(), newTop(), newReference())
 	return root
 }
