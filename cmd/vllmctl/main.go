@@ -52,6 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCheck(), newReference())
+	root.AddCommand(newCheck(), newTop(), newReference())
 	return root
 }

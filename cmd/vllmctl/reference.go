@@ -31,12 +31,15 @@ func newReference() *cobra.Command {
 // referencePage writes the page. checkout is the root of one: the meanings of JSON keys are
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
-	var sections []reference.Section
-	section, err := checkSection(checkout)
+	top, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
 	if err != nil {
 		return "", err
 	}
-	sections = append(sections, section)
+	check, err := checkSection(checkout)
+	if err != nil {
+		return "", err
+	}
+	sections := []reference.Section{check, {Command: "top", Document: top}}
 	root := newRoot()
 	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
 	return reference.Page(root, sections), nil
