@@ -1,4 +1,4 @@
-# The distribution as an image with nothing in it but the collector and the
+# The distribution as an image with nothing in it but the collector, vllmctl and the
 # certificate authorities of the public internet:
 #
 #   docker build -t registry.example.com/otelcol-vllm:0.1.0 .
@@ -20,6 +20,7 @@ FROM scratch
 # Without these, no backend behind a public certificate could be reached.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/bin/otelcol-vllm /otelcol-vllm
+COPY --from=build /src/bin/vllmctl /vllmctl
 # A number and not a name, so that Kubernetes can see that it is not root. The
 # manifests in examples/kubernetes name the same one.
 USER 10001:10001

@@ -52,7 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newReference(root))
+	root.AddCommand(newReference())
 	return root
 }
