@@ -87,7 +87,7 @@ func statusError(status int, errorType, text string) *Error {
 		strings.Contains(lower, "exceed") || strings.Contains(lower, "limit") || strings.Contains(lower, "too many")
 	switch {
 	case status == http.StatusUnauthorized:
-		return newError(Final, nil, "the server asks for credentials (401)%s; give them by --token-file, --username with --password-file or --header", says)
+		return newError(Final, nil, "the server asks for credentials (401)%s; give them by --token-file or --header", says)
 	case status == http.StatusForbidden:
 		return newError(Final, nil, "the server refuses these credentials (403)%s; they need the right to query", says)
 	case status == http.StatusNotFound:
