@@ -52,6 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newReference())
+	root.AddCommand(newBacktest(), newReference())
 	return root
 }

@@ -7,28 +7,19 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/promapi"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
 )
-
-// Firing is one time in which an alert fired, or would have fired.
-type Firing struct {
-	Alert  string            `json:"alert"`
-	Labels map[string]string `json:"labels"`
-	From   time.Time         `json:"from"`
-	To     time.Time         `json:"to"`
-	// Lasts is true if it still fired at the end of the period.
-	Lasts bool `json:"lasts,omitempty"`
-}
 
 // alertLog turns samples of ALERTS into times of firing.
 type alertLog struct {
 	open map[uint64]*openAlert
-	done []Firing
+	done []rulestore.Firing
 	// dropped counts those above the limit.
 	dropped int
 }
 
 type openAlert struct {
-	firing Firing
+	firing rulestore.Firing
 	last   int64
 	step   int64
 }
@@ -61,7 +52,7 @@ func (a *alertLog) see(series []promapi.Series) {
 				}
 				at := time.UnixMilli(t).UTC()
 				l := labels.NewBuilder(s.Labels).Del("__name__", "alertstate", "alertname").Labels()
-				a.open[key] = &openAlert{firing: Firing{Alert: s.Labels.Get("alertname"), Labels: l.Map(), From: at}, last: t}
+				a.open[key] = &openAlert{firing: rulestore.Firing{Alert: s.Labels.Get("alertname"), Labels: l, From: at}, last: t}
 				continue
 			}
 			if step := t - now.last; now.step == 0 || step < now.step {
@@ -92,23 +83,10 @@ func (a *alertLog) close(key uint64, one *openAlert) {
 }
 
 // finish ends all alerts and returns them in the order of their begins.
-func (a *alertLog) finish() []Firing {
+func (a *alertLog) finish() []rulestore.Firing {
 	for key, one := range a.open {
 		a.close(key, one)
 	}
-	slices.SortFunc(a.done, compareFirings)
+	slices.SortFunc(a.done, rulestore.CompareFirings)
 	return a.done
-}
-
-func compareFirings(a, b Firing) int {
-	if d := a.From.Compare(b.From); d != 0 {
-		return d
-	}
-	if a.Alert != b.Alert {
-		if a.Alert < b.Alert {
-			return -1
-		}
-		return 1
-	}
-	return labels.Compare(labels.FromMap(a.Labels), labels.FromMap(b.Labels))
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/promapi"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/replay"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -45,23 +45,11 @@ type Options struct {
 	// MaxTargets is how many targets are judged.
 	MaxTargets int
 	// Rules evaluates rules; nil for none.
-	Rules Rules
+	Rules *Engine
 	// Now is the time of the command.
 	Now time.Time
 	// Progress is told how many of the parts are done; nil for nobody.
 	Progress func(done, total int)
-}
-
-// Rules evaluates rules over the history, window by window.
-type Rules interface {
-	// Selectors are what the rules need besides the targets' own series.
-	Selectors() []string
-	// Keep takes what the processor emitted, Add raw samples. Both are called from several
-	// goroutines, for the current window only.
-	Keep(ctx context.Context, metrics pmetric.Metrics) error
-	Add(ctx context.Context, series []promapi.Series) error
-	// Evaluate evaluates all rules that are due from one time up to another.
-	Evaluate(ctx context.Context, window history.Span) error
 }
 
 // Outcome is what a backtest found about the targets.
@@ -69,8 +57,10 @@ type Outcome struct {
 	Found   history.Found
 	Results []replay.Result
 	// Alerts are the user's own alerts that fired.
-	Alerts []Firing
-	Load   history.LoadStats
+	Alerts []rulestore.Firing
+	// AlertsDropped counts what was too much of them.
+	AlertsDropped int
+	Load          history.LoadStats
 }
 
 // maxPoolParts bounds the parts that are in memory where all targets are judged in step.
@@ -112,7 +102,7 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 		out.Results = append(out.Results, results...)
 		err = errors.Join(err, failed)
 	}
-	out.Alerts = r.alerts.finish()
+	out.Alerts, out.AlertsDropped = r.alerts.finish(), r.alerts.dropped
 	out.Load = r.loader.Stats()
 	return out, err
 }
@@ -193,16 +183,9 @@ func (r *run) judges(ctx context.Context, whole history.Span) error {
 	return nil
 }
 
-// loaded is a part that was read.
-type loaded struct {
-	series []promapi.Series
-	err    error
-}
-
 // windows judges window after window. Readers are ahead of the judges by a few parts.
 func (r *run) windows(ctx context.Context, windows []history.Span) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
 	selectors := []string{ownAlerts}
 	if r.o.Rules != nil {
 		selectors = append(selectors, r.o.Rules.Selectors()...)
@@ -211,14 +194,14 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 	for _, t := range r.out.Found.Targets {
 		selectors = append(selectors, t.Selector(r.o.Receiver.Prefixes))
 	}
-	readers := &readers{loader: r.loader, selectors: selectors, windows: windows}
+	readers := &readers{loader: r.loader, selectors: selectors, windows: windows, fail: cancel}
 	ahead := r.o.Parallel + runtime.GOMAXPROCS(0) + extra
 	if r.pool {
 		ahead += len(r.out.Found.Targets)
 	}
 	readers.start(ctx, r.o.Parallel, ahead)
 	defer readers.wait()
-	defer cancel()
+	defer cancel(nil)
 	done, total := 0, len(windows)*len(selectors)
 	for w, window := range windows {
 		for i := range extra {
@@ -238,13 +221,14 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 				if err != nil {
 					return err
 				}
-				if r.o.Rules != nil {
-					if err := r.o.Rules.Add(ctx, series); err != nil {
-						return err
-					}
-				}
 				if len(series) > 0 {
-					parts[i] = history.NewPart(r.out.Found.Targets[t], series)
+					target := r.out.Found.Targets[t]
+					parts[i] = history.NewPart(target, series)
+					if r.o.Rules != nil {
+						if err := r.o.Rules.AddTarget(ctx, target, parts[i]); err != nil {
+							return fmt.Errorf("rules: %w", err)
+						}
+					}
 				}
 				mu.Lock()
 				done++
@@ -306,17 +290,19 @@ type readers struct {
 	loader    *history.Loader
 	selectors []string
 	windows   []history.Span
+	// fail ends everything at the first part that cannot be read.
+	fail context.CancelCauseFunc
 
 	// parts has a place for each part of the windows that are being read.
 	mu    sync.Mutex
-	parts map[int]chan loaded
+	parts map[int]chan []promapi.Series
 	// room has an element for each part that was read and not taken yet, or is being read.
 	room chan struct{}
 	done sync.WaitGroup
 }
 
 func (r *readers) start(ctx context.Context, parallel, ahead int) {
-	r.parts, r.room = map[int]chan loaded{}, make(chan struct{}, ahead)
+	r.parts, r.room = map[int]chan []promapi.Series{}, make(chan struct{}, ahead)
 	queue := make(chan int)
 	r.done.Go(func() {
 		defer close(queue)
@@ -337,19 +323,23 @@ func (r *readers) start(ctx context.Context, parallel, ahead int) {
 		r.done.Go(func() {
 			for i := range queue {
 				series, err := r.loader.Load(ctx, r.selectors[i%len(r.selectors)], r.windows[i/len(r.selectors)])
-				r.place(i) <- loaded{series, err}
+				if err != nil {
+					r.fail(err)
+					return
+				}
+				r.place(i) <- series
 			}
 		})
 	}
 }
 
 // place is where a part is put.
-func (r *readers) place(i int) chan loaded {
+func (r *readers) place(i int) chan []promapi.Series {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, known := r.parts[i]
 	if !known {
-		c = make(chan loaded, 1)
+		c = make(chan []promapi.Series, 1)
 		r.parts[i] = c
 	}
 	return c
@@ -364,9 +354,9 @@ func (r *readers) take(ctx context.Context, window, selector int) ([]promapi.Ser
 		delete(r.parts, i)
 		r.mu.Unlock()
 		<-r.room
-		return one.series, one.err
+		return one, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 
