@@ -1,0 +1,184 @@
+// Package backtest tests vllmctl backtest against histories whose truth is known: simulated
+// servers with faults are scraped in simulated time, as Prometheus scrapes, into the storage
+// of a Prometheus server.
+package backtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+)
+
+// Server is a simulated server and how Prometheus knows it.
+type Server struct {
+	Config vllmsim.Config
+	// Labels are those of the target: job, instance and others.
+	Labels map[string]string
+	// Copies are further targets that show the same numbers; only for measurements.
+	Copies []map[string]string
+	// Scraped reports whether Prometheus scrapes at a time since the begin; nil is always.
+	Scraped func(at time.Duration) bool
+}
+
+// Story is what Prometheus scraped.
+type Story struct {
+	Begin         time.Time
+	Length, Every time.Duration
+	Servers       []Server
+	// Rules are rule files that Prometheus evaluated meanwhile; their alerts are the user's.
+	Rules []string
+}
+
+// blockLength is Prometheus's.
+const blockLength = 2 * time.Hour
+
+// Record plays a story into a store of a folder, which a Prometheus server can read when the
+// store is closed.
+func Record(tb testing.TB, dir string, s *Story) *rulestore.Store {
+	tb.Helper()
+	store, err := rulestore.Open(dir, rulestore.Suffixed, blockLength, 365*24*time.Hour)
+	require.NoError(tb, err)
+	var evaluation *rulestore.Evaluation
+	if len(s.Rules) > 0 {
+		var errs []error
+		evaluation, errs = rulestore.NewEvaluation(tb.Context(), store, s.Begin, 30*time.Second, s.Rules...)
+		require.Empty(tb, errs)
+	}
+	servers := make([]*scraped, len(s.Servers))
+	for i := range s.Servers {
+		config := s.Servers[i].Config
+		config.Start = s.Begin
+		simulated, err := vllmsim.New(config)
+		require.NoError(tb, err)
+		servers[i] = &scraped{server: simulated, of: &s.Servers[i], offset: time.Duration(i)*137*time.Millisecond + 11*time.Millisecond}
+	}
+	for at := time.Duration(0); at < s.Length; at += s.Every {
+		for _, one := range servers {
+			require.NoError(tb, one.scrape(tb.Context(), store, s, at))
+		}
+		if evaluation != nil {
+			require.NoError(tb, evaluation.Until(tb.Context(), s.Begin.Add(at)))
+		}
+		if (at+s.Every)%blockLength < s.Every {
+			require.NoError(tb, store.Compact(tb.Context()))
+		}
+	}
+	return store
+}
+
+// Persist writes what is still in memory to the folder and closes the store.
+func Persist(tb testing.TB, store *rulestore.Store) {
+	tb.Helper()
+	head := store.DB.Head()
+	for head.NumSeries() > 0 && head.MinTime() <= head.MaxTime() {
+		// Blocks of Prometheus are aligned.
+		length := blockLength.Milliseconds()
+		end := (head.MinTime()/length + 1) * length
+		last := end > head.MaxTime()
+		require.NoError(tb, store.DB.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), min(end-1, head.MaxTime()))))
+		if last {
+			break
+		}
+	}
+	require.NoError(tb, store.Close())
+}
+
+// scraped is a server that is being scraped.
+type scraped struct {
+	server *vllmsim.Server
+	of     *Server
+	offset time.Duration
+	moved  time.Duration
+	// live are the series of the last scrape.
+	live map[string]labels.Labels
+}
+
+// scrape does what Prometheus does: the samples of the body, up, the size of the body, and
+// the ends of the series that are gone.
+func (s *scraped) scrape(ctx context.Context, store *rulestore.Store, story *Story, at time.Duration) error {
+	s.server.Advance(at + s.offset - s.moved)
+	s.moved = at + s.offset
+	if s.of.Scraped != nil && !s.of.Scraped(at) {
+		return nil
+	}
+	when := story.Begin.Add(at + s.offset).UnixMilli()
+	body, contentType, err := s.server.Targets()[0].Body()
+	up, n := 1.0, 0
+	now := map[string]labels.Labels{}
+	var all []rulestore.Series
+	add := func(l labels.Labels, v float64) {
+		for i, target := range append([]map[string]string{s.of.Labels}, s.of.Copies...) {
+			b := labels.NewBuilder(l)
+			for name, value := range target {
+				if own := l.Get(name); own != "" {
+					b.Set("exported_"+name, own)
+				}
+				b.Set(name, value)
+			}
+			one := b.Labels()
+			all = append(all, rulestore.Series{Labels: one, Times: []int64{when + int64(i)}, Values: []float64{v}})
+			if !math.IsNaN(v) || math.Float64bits(v) != value.StaleNaN {
+				now[one.String()] = one
+			}
+		}
+	}
+	if err != nil {
+		up = 0
+	} else if n, err = parse(body, contentType, add); err != nil {
+		return err
+	}
+	if up == 0 {
+		clear(now)
+		all = all[:0]
+	}
+	for key, l := range s.live {
+		if _, still := now[key]; !still {
+			all = append(all, rulestore.Series{Labels: l, Times: []int64{when}, Values: []float64{math.Float64frombits(value.StaleNaN)}})
+		}
+	}
+	s.live = now
+	kept := now
+	now = map[string]labels.Labels{}
+	add(labels.FromStrings("__name__", "up"), up)
+	add(labels.FromStrings("__name__", "scrape_samples_scraped"), float64(n))
+	s.live = kept
+	return store.Append(ctx, all)
+}
+
+// parse reads a body with Prometheus's own parser.
+func parse(body []byte, contentType string, add func(labels.Labels, float64)) (n int, err error) {
+	p, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", contentType, err)
+	}
+	for {
+		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		_, _, v := p.Series()
+		var l labels.Labels
+		p.Labels(&l)
+		add(l, v)
+		n++
+	}
+}
