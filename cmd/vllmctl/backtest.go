@@ -89,7 +89,7 @@ The exit status is 1 if incidents are given and one was missed, or if there was 
 	flags.StringVar(&f.version, "vllm-version", "", "the `version` of vLLM, for example 0.11.0, where the history does not have it")
 	flags.StringVar(&f.config, "config", "", "the configuration of a collector, whose settings of the vllm receiver and processor count; by default theirs")
 	flags.StringArrayVar(&f.rules, "rules", nil, "a `file` of Prometheus rules; builtin and builtin-raw are those that this project ships for our and for vLLM's own names; can be repeated")
-	flags.DurationVar(&f.step, "evaluation-interval", 15*time.Second, "how often groups of rules without an interval are evaluated")
+	flags.DurationVar(&f.step, "evaluation-interval", time.Minute, "how often groups of rules without an interval are evaluated; Prometheus's own default is 1m")
 	flags.StringVar(&f.incidents, "incidents", "", "a `file` of incidents to compare with, in YAML or CSV")
 	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how long before and after an incident an alarm belongs to it")
 	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")

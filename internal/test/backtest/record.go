@@ -102,25 +102,40 @@ type scraped struct {
 	of     *Server
 	offset time.Duration
 	moved  time.Duration
-	// live are the series of the last scrape.
-	live map[string]labels.Labels
+	target prometheus
 }
 
-// scrape does what Prometheus does: the samples of the body, up, the size of the body, and
-// the ends of the series that are gone.
+// scrape lets time pass and scrapes the server.
 func (s *scraped) scrape(ctx context.Context, store *rulestore.Store, story *Story, at time.Duration) error {
 	s.server.Advance(at + s.offset - s.moved)
 	s.moved = at + s.offset
 	if s.of.Scraped != nil && !s.of.Scraped(at) {
 		return nil
 	}
-	when := story.Begin.Add(at + s.offset).UnixMilli()
 	body, contentType, err := s.server.Targets()[0].Body()
-	up, n := 1.0, 0
+	if err != nil {
+		body = nil // It does not answer.
+	}
+	s.target.names = append([]map[string]string{s.of.Labels}, s.of.Copies...)
+	return s.target.scrape(ctx, store, story.Begin.Add(at+s.offset), body, contentType)
+}
+
+// prometheus is what a Prometheus server does with one target.
+type prometheus struct {
+	// names are the labels of the target, of several if more targets show the same.
+	names []map[string]string
+	// live are the series of the last scrape.
+	live map[string]labels.Labels
+}
+
+// scrape stores what a scrape gives: the samples of the body, up, their number, and the ends
+// of the series that are gone. A scrape without a body has failed.
+func (p *prometheus) scrape(ctx context.Context, store *rulestore.Store, at time.Time, body []byte, contentType string) error {
+	when := at.UnixMilli()
 	now := map[string]labels.Labels{}
 	var all []rulestore.Series
 	add := func(l labels.Labels, v float64) {
-		for i, target := range append([]map[string]string{s.of.Labels}, s.of.Copies...) {
+		for i, target := range p.names {
 			b := labels.NewBuilder(l)
 			for name, value := range target {
 				if own := l.Get(name); own != "" {
@@ -130,31 +145,26 @@ func (s *scraped) scrape(ctx context.Context, store *rulestore.Store, story *Sto
 			}
 			one := b.Labels()
 			all = append(all, rulestore.Series{Labels: one, Times: []int64{when + int64(i)}, Values: []float64{v}})
-			if !math.IsNaN(v) || math.Float64bits(v) != value.StaleNaN {
-				now[one.String()] = one
-			}
+			now[one.String()] = one
 		}
 	}
-	if err != nil {
-		up = 0
-	} else if n, err = parse(body, contentType, add); err != nil {
-		return err
+	up, n := 0.0, 0
+	if body != nil {
+		var err error
+		if n, err = parse(body, contentType, add); err != nil {
+			return err
+		}
+		up = 1
 	}
-	if up == 0 {
-		clear(now)
-		all = all[:0]
-	}
-	for key, l := range s.live {
+	for key, l := range p.live {
 		if _, still := now[key]; !still {
 			all = append(all, rulestore.Series{Labels: l, Times: []int64{when}, Values: []float64{math.Float64frombits(value.StaleNaN)}})
 		}
 	}
-	s.live = now
-	kept := now
+	p.live = now
 	now = map[string]labels.Labels{}
 	add(labels.FromStrings("__name__", "up"), up)
 	add(labels.FromStrings("__name__", "scrape_samples_scraped"), float64(n))
-	s.live = kept
 	return store.Append(ctx, all)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -154,7 +155,7 @@ func (r *run) judges(ctx context.Context, whole history.Span) error {
 		instances[t.Instance()]++
 	}
 	settings := &replay.Settings{
-		Receiver: r.o.Receiver, Processor: r.o.Processor, Version: r.o.Version, Begin: whole.From, Period: r.o.Period,
+		Receiver: r.o.Receiver, Processor: judging(r.o.Processor), Version: r.o.Version, Begin: whole.From, Period: r.o.Period,
 	}
 	if r.o.Rules != nil {
 		settings.Keep = r.o.Rules.Keep
@@ -181,6 +182,23 @@ func (r *run) judges(ctx context.Context, whole history.Span) error {
 		r.judged, r.of = append(r.judged, j), append(r.of, []int{i})
 	}
 	return nil
+}
+
+// judging returns the settings of a processor that judges a history: with the signals, which
+// are the evidence, and without a storage, since nothing outlives it.
+func judging(config *vllmprocessor.Config) *vllmprocessor.Config {
+	own := *config
+	own.Storage = nil
+	own.Diagnosis.Enabled = true
+	own.Metrics = maps.Clone(own.Metrics)
+	if own.Metrics == nil {
+		own.Metrics = map[string]vllmprocessor.MetricConfig{}
+	}
+	on := true
+	for _, name := range []string{"severity", "condition", "cause", "cause_share", "signal", "signal_ratio"} {
+		own.Metrics["vllm.diagnosis."+name] = vllmprocessor.MetricConfig{Enabled: &on}
+	}
+	return &own
 }
 
 // windows judges window after window. Readers are ahead of the judges by a few parts.

@@ -53,9 +53,10 @@ type Verdict struct {
 
 type signal struct{ value, ratio float64 }
 
-// same reports whether two verdicts say the same.
+// same reports whether two verdicts say the same. A notice raises the severity to 1, and is
+// no other verdict.
 func (v *Verdict) same(o *Verdict) bool {
-	return v.Condition == o.Condition && v.Severity == o.Severity && v.Cause == o.Cause && v.Detail == o.Detail
+	return v.Condition == o.Condition && max(v.Severity, 1) == max(o.Severity, 1) && v.Cause == o.Cause && v.Detail == o.Detail
 }
 
 func (v *Verdict) words() *wording.Diagnosis {
