@@ -49,6 +49,13 @@ const blockLength = 2 * time.Hour
 // store is closed.
 func Record(tb testing.TB, dir string, s *Story) *rulestore.Store {
 	tb.Helper()
+	store, _ := RecordWithAlerts(tb, dir, s)
+	return store
+}
+
+// RecordWithAlerts is Record, and also returns when the user's alerts fired.
+func RecordWithAlerts(tb testing.TB, dir string, s *Story) (*rulestore.Store, []rulestore.Firing) {
+	tb.Helper()
 	store, err := rulestore.Open(dir, rulestore.Suffixed, blockLength, 365*24*time.Hour)
 	require.NoError(tb, err)
 	var evaluation *rulestore.Evaluation
@@ -76,7 +83,12 @@ func Record(tb testing.TB, dir string, s *Story) *rulestore.Store {
 			require.NoError(tb, store.Compact(tb.Context()))
 		}
 	}
-	return store
+	if evaluation == nil {
+		return store, nil
+	}
+	own, problems, _ := evaluation.Finish(s.Begin.Add(s.Length))
+	require.Empty(tb, problems)
+	return store, own
 }
 
 // Persist writes what is still in memory to the folder and closes the store.
