@@ -85,10 +85,23 @@ func TestABacktestSaysWhatALiveCollectorSaid(t *testing.T) {
 			assert.NoError(t, targets[host].scrape(t.Context(), store, at, body, contentType))
 		},
 	}
-	live := history.Play(t, story, history.Suffixed)
+	live := history.Play(t, story, history.Suffixed, history.Unsuffixed, history.Dotted)
 	require.Len(t, targets, 3)
 
-	o := options(serve(t, store, live.End), live.Begin, live.End)
+	// What Prometheus scraped from the servers, and what a collector stored by OTLP in each
+	// spelling.
+	stores := map[string]*rulestore.Store{"raw": store}
+	for _, s := range live.Stores {
+		stores[s.Strategy.Name] = s.Store
+	}
+	for name, from := range stores {
+		t.Run(name, func(t *testing.T) { compareWithLive(t, live, from) })
+	}
+}
+
+func compareWithLive(t *testing.T, live *history.History, from *rulestore.Store) {
+	t.Helper()
+	o := options(serve(t, from, live.End), live.Begin, live.End.Add(time.Second))
 	// The servers are a pool, so each is also compared with its siblings.
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
 		"pool": map[string]any{},
@@ -100,28 +113,28 @@ func TestABacktestSaysWhatALiveCollectorSaid(t *testing.T) {
 	out, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	require.Len(t, out.Results, 4, "three servers and the pool")
-	compared, harmful := 0, map[string]int{}
+	compared, seen := 0, map[string]int{}
 	for _, one := range out.Results {
 		if one.Target == nil {
 			assert.NotEmpty(t, one.Episodes)
 			continue
 		}
 		instance := one.Target.Labels.Get("instance")
-		matrix, err := live.Stores[0].Range(t.Context(), fmt.Sprintf(`vllm_diagnosis_condition{instance=%q} == 1`, instance), live.Begin, live.End, 15*time.Second)
-		require.NoError(t, err)
-		n, wrong := sameAsLive(t, instance, "condition", matrix, one.Episodes, harmful)
-		assert.Zero(t, wrong, instance)
-		compared += n
-		matrix, err = live.Stores[0].Range(t.Context(), fmt.Sprintf(`vllm_diagnosis_cause{instance=%q,role="primary"} == 1`, instance), live.Begin, live.End, 15*time.Second)
-		require.NoError(t, err)
-		_, wrong = sameAsLive(t, instance, "cause", matrix, one.Episodes, harmful)
-		assert.Zero(t, wrong, instance)
+		for label, query := range map[string]string{
+			"condition": `vllm_diagnosis_condition{instance=%q} == 1`, "cause": `vllm_diagnosis_cause{instance=%q,role="primary"} == 1`,
+		} {
+			matrix, err := live.Stores[0].Range(t.Context(), fmt.Sprintf(query, instance), live.Begin, live.End, 15*time.Second)
+			require.NoError(t, err)
+			n, wrong := sameAsLive(t, instance, label, matrix, one.Episodes, seen)
+			assert.Zero(t, wrong, instance)
+			compared += n
+		}
 	}
 	assert.Greater(t, compared, 3*250)
-	t.Log(harmful)
+	t.Log(seen)
 	// What was compared has the faults in it.
 	for _, name := range []string{"degraded", "stalled", "unreachable", "slow_steps"} {
-		assert.Positive(t, harmful[name], name)
+		assert.Positive(t, seen[name], name)
 	}
 }
 
