@@ -37,6 +37,9 @@ type Seen struct {
 	Lead float64 `json:"lead_seconds"`
 	// Subject is what it was about, as far as that is known.
 	Subject string `json:"subject,omitempty"`
+	// Already is true where it was reported long before, and still was: that says nothing
+	// about this incident.
+	Already bool `json:"already,omitempty"`
 }
 
 // Result is how an incident was seen.
@@ -84,11 +87,11 @@ func Compare(incidents []Incident, s *Story) (results []Result, falseAlarms []Al
 			continue
 		}
 		r.diagnosis(s)
-		r.Alerts = seen(&one, s, s.Pages)
-		r.Own = seen(&one, s, s.Own)
+		r.Alerts = alerts(&one, s, s.Pages)
+		r.Own = alerts(&one, s, s.Own)
 		r.MissedByRules = s.Ruled && len(r.Alerts) == 0
-		if r.Diagnosis != nil && len(r.Own) > 0 {
-			ahead := r.Own[0].At.Sub(r.Diagnosis.At).Seconds()
+		if own := first(r.Own); own != nil && r.Diagnosis != nil && !r.Diagnosis.Already {
+			ahead := own.At.Sub(r.Diagnosis.At).Seconds()
 			r.Ahead = &ahead
 		}
 		results = append(results, r)
@@ -102,11 +105,12 @@ func (r *Result) diagnosis(s *Story) {
 	said := map[string][]string{}
 	for i := range s.Episodes {
 		e := &s.Episodes[i]
-		if !serious(e) || !about(&r.Incident, s, e) || e.To.Before(r.From.Add(-s.Margin)) || !e.From.Before(r.To) {
+		if !serious(e) || !about(&r.Incident, s, e) || !r.meets(e.From, e.To, s.Margin, 0) {
 			continue
 		}
-		if r.Diagnosis == nil || e.From.Before(r.Diagnosis.At) {
-			r.Diagnosis = &Seen{By: Verdict(e), At: e.From, Lead: r.From.Sub(e.From).Seconds(), Subject: e.Subject.String()}
+		one := r.seen(Verdict(e), e.Subject.String(), e.From, s.Margin)
+		if r.Diagnosis == nil || r.Diagnosis.Already && !one.Already {
+			r.Diagnosis = one
 		}
 		from, to := later(e.From, r.From), earlier(e.To, r.To)
 		name := cmp.Or(e.Cause, e.Condition)
@@ -123,6 +127,20 @@ func (r *Result) diagnosis(s *Story) {
 		right := slices.Contains(said[r.Reported], r.Cause)
 		r.Right = &right
 	}
+}
+
+// meets reports whether an alarm belongs to an incident: it began in it or up to a margin
+// before it, or up to another margin after it, or it lasted from before into it.
+func (i *Incident) meets(from, to time.Time, before, after time.Duration) bool {
+	if from.Before(i.From.Add(-before)) {
+		return to.After(i.From)
+	}
+	return from.Before(i.To.Add(after))
+}
+
+// seen is one report of an incident.
+func (i *Incident) seen(by, subject string, at time.Time, margin time.Duration) *Seen {
+	return &Seen{By: by, At: at, Lead: i.From.Sub(at).Seconds(), Subject: subject, Already: at.Before(i.From.Add(-margin))}
 }
 
 // Verdict is a condition with its cause.
@@ -155,19 +173,37 @@ func concerns(i *Incident, s *Story, f *rulestore.Firing) bool {
 	return len(names) == 0 || i.Concerns(names...)
 }
 
-// seen returns when each alert fired first in an incident.
-func seen(i *Incident, s *Story, all []rulestore.Firing) []Seen {
+// alerts returns when each alert fired first in an incident.
+func alerts(i *Incident, s *Story, all []rulestore.Firing) []Seen {
 	var out []Seen
-	known := map[string]bool{}
+	known := map[string]int{}
 	for k := range all {
 		f := &all[k]
-		if known[f.Alert] || !concerns(i, s, f) || f.To.Before(i.From.Add(-s.Margin)) || !f.From.Before(i.To.Add(s.Margin)) {
+		if !concerns(i, s, f) || !i.meets(f.From, f.To, s.Margin, s.Margin) {
 			continue
 		}
-		known[f.Alert] = true
-		out = append(out, Seen{By: f.Alert, At: f.From, Lead: i.From.Sub(f.From).Seconds(), Subject: f.Labels.Get("instance")})
+		one := i.seen(f.Alert, f.Labels.Get("instance"), f.From, s.Margin)
+		if at, again := known[f.Alert]; again {
+			if out[at].Already && !one.Already {
+				out[at] = *one
+			}
+			continue
+		}
+		known[f.Alert] = len(out)
+		out = append(out, *one)
 	}
+	slices.SortStableFunc(out, func(a, b Seen) int { return a.At.Compare(b.At) })
 	return out
+}
+
+// first is the first report that is not from long before; nil without one.
+func first(all []Seen) *Seen {
+	for k := range all {
+		if !all[k].Already {
+			return &all[k]
+		}
+	}
+	return nil
 }
 
 // Page reports whether an alert would have paged somebody: by its label severity, or because
@@ -190,10 +226,10 @@ func alarms(incidents []Incident, s *Story) []Alarm {
 		})
 	}
 	for _, run := range Alarms(s.Episodes) {
-		first := run[0]
+		begin := run[0]
 		to := run[len(run)-1].To
-		if !belongs(first.From, to, func(i *Incident) bool { return about(i, s, first) }) {
-			out = append(out, Alarm{By: Verdict(first), Subject: first.Subject.String(), From: first.From, To: to})
+		if !belongs(begin.From, to, func(i *Incident) bool { return about(i, s, begin) }) {
+			out = append(out, Alarm{By: Verdict(begin), Subject: begin.Subject.String(), From: begin.From, To: to})
 		}
 	}
 	for k := range s.Pages {

@@ -116,7 +116,9 @@ func (p *htmlPage) numbers() {
 	add("Alarms of the diagnosis", fmt.Sprint(s.Alarms), false)
 	if len(r.Rules) > 0 {
 		add("Would-be pages", fmt.Sprint(s.Pages), false)
-		add("Would-be pages a week", fmt.Sprintf("%.1f", s.PagesPerWeek), false)
+		if weekly(r) != "" {
+			add("Would-be pages a week", fmt.Sprintf("%.1f", s.PagesPerWeek), false)
+		}
 	}
 	add("Own alerts", fmt.Sprint(s.OwnAlerts), false)
 	if r.Compared {
@@ -160,16 +162,16 @@ func (p *htmlPage) incidents() {
 			to.Right, to.Wrong = *one.Right, !*one.Right
 		}
 		if d := one.Diagnosis; d != nil {
-			to.Diagnosis = d.By + ", " + lead(d.Lead) + " of " + d.Subject
+			to.Diagnosis = d.Subject + ": " + d.By + ", " + when(d)
 			if one.Ahead != nil {
 				to.Diagnosis += ", " + sooner(*one.Ahead) + " than the first own alert"
 			}
 		}
-		for _, a := range one.Alerts {
-			to.Alerts = append(to.Alerts, a.By+", "+lead(a.Lead))
+		for k := range one.Alerts {
+			to.Alerts = append(to.Alerts, one.Alerts[k].By+", "+when(&one.Alerts[k]))
 		}
-		for _, a := range one.Own {
-			to.Own = append(to.Own, a.By+", "+lead(a.Lead))
+		for k := range one.Own {
+			to.Own = append(to.Own, one.Own[k].By+", "+when(&one.Own[k]))
 		}
 		p.Incidents = append(p.Incidents, to)
 	}
@@ -248,8 +250,7 @@ func (p *htmlPage) section(id, name, about string, episodes []replay.Episode, t 
 	y := 18
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
-		l.X, l.Width, l.Y, l.TextY = laneBegin, laneEnd-laneBegin, y, y+13
-		y += 22
+		y += l.layOut(y)
 	}
 	s.Height = y
 	p.Sections = append(p.Sections, s)

@@ -67,7 +67,7 @@ func (r *Report) Summarize() {
 		} else if one.Right != nil {
 			s.WrongCause++
 		}
-		if one.Diagnosis != nil {
+		if one.Diagnosis != nil && !one.Diagnosis.Already {
 			leads = append(leads, one.Diagnosis.Lead)
 		}
 		if one.Ahead != nil {

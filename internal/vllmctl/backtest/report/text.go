@@ -198,7 +198,7 @@ func (t *text) incidents() {
 		if one.Diagnosis == nil {
 			t.line("      MISSED by the diagnosis")
 		} else {
-			t.line("      diagnosis: %s, %s of %s", promapi.Printable(one.Diagnosis.By), lead(one.Diagnosis.Lead), promapi.Printable(one.Diagnosis.Subject))
+			t.line("      diagnosis: %s: %s, %s", promapi.Printable(one.Diagnosis.Subject), promapi.Printable(one.Diagnosis.By), when(one.Diagnosis))
 		}
 		switch {
 		case one.Right == nil:
@@ -207,14 +207,14 @@ func (t *text) incidents() {
 		default:
 			t.line("      cause: WRONG, mostly %s, and the file says %s", one.Reported, one.Cause)
 		}
-		for _, a := range one.Alerts {
-			t.line("      would-be alert: %s, %s", promapi.Printable(a.By), lead(a.Lead))
+		for k := range one.Alerts {
+			t.line("      would-be alert: %s, %s", promapi.Printable(one.Alerts[k].By), when(&one.Alerts[k]))
 		}
 		if one.MissedByRules {
 			t.line("      MISSED by the rules")
 		}
-		for _, a := range one.Own {
-			t.line("      own alert: %s, %s", promapi.Printable(a.By), lead(a.Lead))
+		for k := range one.Own {
+			t.line("      own alert: %s, %s", promapi.Printable(one.Own[k].By), when(&one.Own[k]))
 		}
 		if one.Ahead != nil {
 			if *one.Ahead >= 0 {
@@ -236,21 +236,29 @@ func (t *text) incidents() {
 	}
 }
 
+// when says when something was first reported of an incident.
+func when(s *incident.Seen) string {
+	if s.Already {
+		return "since " + short(seconds(s.Lead)) + " before the incident"
+	}
+	return lead(s.Lead)
+}
+
 // lead says how long before or after the begin of an incident something was.
 func lead(s float64) string {
 	switch {
 	case s == 0:
-		return "at its begin"
+		return "at the begin"
 	case s > 0:
-		return short(seconds(s)) + " before its begin"
+		return short(seconds(s)) + " before the begin"
 	}
-	return short(seconds(-s)) + " after its begin"
+	return short(seconds(-s)) + " after the begin"
 }
 
 func (t *text) summary() {
 	r, s := t.report, &t.report.Summary
 	t.line("\nSummary")
-	t.line("  %s of %s hours of engines, %s hours without data, %d scrapes, %d failed", plural(len(r.Targets), "target"), hours(s.EngineHours), hours(s.GapHours), s.Scrapes, s.Failed)
+	t.line("  %s, %s engine hours, %s hours without data, %s, %d of them failed", plural(len(r.Targets), "server"), hours(s.EngineHours), hours(s.GapHours), plural(s.Scrapes, "scrape"), s.Failed)
 	for _, part := range []struct {
 		title string
 		of    map[string]float64
@@ -268,9 +276,9 @@ func (t *text) summary() {
 	}
 	t.line("  the diagnosis raised %s, %d of them with severity 3", plural(s.Alarms, "alarm"), s.Severe)
 	if len(r.Rules) > 0 {
-		t.line("  the rules would have paged %d times, %.1f times a week", s.Pages, s.PagesPerWeek)
+		t.line("  the rules would have paged %s%s", times(s.Pages), weekly(r))
 	}
-	t.line("  %s of your own fired", plural(s.OwnAlerts, "alert"))
+	t.line("  your own alerts fired %s", times(s.OwnAlerts))
 	if r.Compared {
 		t.line("  %s: %d missed by the diagnosis%s; cause right in %d, wrong in %d; %s", plural(s.Incidents, "incident"), s.Missed, byRules(r), s.RightCause, s.WrongCause, plural(s.FalseAlarms, "false alarm"))
 		if s.LeadMedian != nil {
@@ -281,6 +289,21 @@ func (t *text) summary() {
 		}
 	}
 	t.line("  read: %s samples, %s in %s, %d of %d parts from the folder of --resume, %s", humanize.Comma(r.Read.Samples), humanize.IBytes(uint64(r.Read.Bytes)), plural(r.Read.Requests, "request"), r.Read.Kept, r.Read.Parts, short(seconds(r.Read.Seconds)))
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return humanize.Comma(int64(n)) + " times"
+}
+
+// weekly is the number of pages in a week, where the period is long enough to say it.
+func weekly(r *Report) string {
+	if r.To.Sub(r.From) < 24*time.Hour {
+		return ""
+	}
+	return fmt.Sprintf(", %.1f times a week", r.Summary.PagesPerWeek)
 }
 
 func byRules(r *Report) string {

@@ -17,17 +17,55 @@ const (
 	letter = 5.6
 )
 
-// lane is one line of bars.
+// lane is a group of bars with a name. Bars that overlap are in several rows.
 type lane struct {
-	Name     string
-	X, Width float64
-	Y, TextY int
-	Bars     []bar
+	Name             string
+	X, Width         float64
+	Y, TextY, Height int
+	Bars             []bar
+	// ends are where the last bar of each row ends.
+	ends []float64
 }
 
 type bar struct {
-	X, Width, TextX         string
-	Class, Title, Text, Row string
+	X, Width, TextX string
+	Y, TextY        int
+	Class, Title    string
+	Text, TextClass string
+	Row             string
+	line            int
+}
+
+// The heights of a bar and of a row of bars, and how many rows a lane can have.
+const (
+	barHeight = 18
+	rowHeight = 20
+	mostLines = 6
+)
+
+// layOut places a lane below a height, and returns its own height.
+func (l *lane) layOut(y int) int {
+	lines := max(1, len(l.ends))
+	l.X, l.Width, l.Y, l.TextY, l.Height = laneBegin, laneEnd-laneBegin, y, y+13, lines*rowHeight-(rowHeight-barHeight)
+	for i := range l.Bars {
+		l.Bars[i].Y = y + l.Bars[i].line*rowHeight
+		l.Bars[i].TextY = l.Bars[i].Y + 13
+	}
+	return lines*rowHeight + 2
+}
+
+// line returns the row of a bar: the first that is free, else the last.
+func (l *lane) line(x, end float64) int {
+	for i := range l.ends {
+		if l.ends[i] <= x+0.05 {
+			l.ends[i] = end
+			return i
+		}
+	}
+	if len(l.ends) < mostLines {
+		l.ends = append(l.ends, end)
+	}
+	return len(l.ends) - 1
 }
 
 type tick struct{ X, Text, Anchor string }
@@ -62,7 +100,13 @@ func (l *lane) add(r *Report, from, to time.Time, class, title, text, row string
 	}
 	x, end := place(r, from), place(r, to)
 	width := max(end-x, narrowest)
-	b := bar{X: coordinate(x), Width: coordinate(width), TextX: coordinate(x + 3), Class: class, Title: title, Row: row}
+	b := bar{
+		X: coordinate(x), Width: coordinate(width), TextX: coordinate(x + 3), Class: class, Title: title, Row: row,
+		TextClass: "in", line: l.line(x, end),
+	}
+	if class == "s2" || class == "ticket" || class == "idle" {
+		b.TextClass = "in dark" // White could not be read there.
+	}
 	if float64(len(text))*letter+6 < width {
 		b.Text = text
 	}
