@@ -226,3 +226,37 @@ func sameAlerts(t *testing.T, want, got []rulestore.Firing, from time.Time) {
 		assert.WithinDuration(t, want[i].To, got[i].To, time.Second, want[i].Alert)
 	}
 }
+
+// The week of make backtest-week: three servers with an incident every ten hours, of five
+// kinds. Every one is found with its cause, and nothing else is reported.
+func TestBacktestOfASimulatedWeekFindsEachIncident(t *testing.T) {
+	if !*week {
+		t.Skip("only with -week: run make backtest-week")
+	}
+	program := vllmctl(t)
+	story, truths := Week(time.Now().UTC().Add(-8 * 24 * time.Hour).Truncate(2 * time.Hour))
+	history := record(t, story)
+	from, to := story.Begin.Add(2*time.Hour), story.Begin.Add(story.Length)
+	page := filepath.Join(t.TempDir(), "page.html")
+	args := []string{
+		"backtest", "--prometheus", history.address, "--from", from.Format(time.RFC3339), "--to", to.Format(time.RFC3339), "--warmup", "2h",
+		"--vllm-version", "0.20.0", "--resume", t.TempDir(), "--incidents", incidents(t, story, truths), "--rules", "builtin",
+	}
+	stdout, stderr, _ := command(t, program, append(args, "--json", "--html", page)...)
+	var r report.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stderr)
+	if *keep != "" {
+		data, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text, _, _ := command(t, program, args...)
+		require.NoError(t, os.WriteFile(filepath.Join(*keep, "week.txt"), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(*keep, "week.html"), data, 0o600))
+	}
+	t.Logf("%d incidents, %d missed, cause right in %d and wrong in %d, %d false alarms; %.0f s for %d samples",
+		r.Summary.Incidents, r.Summary.Missed, r.Summary.RightCause, r.Summary.WrongCause, r.Summary.FalseAlarms, r.Read.Seconds, r.Read.Samples)
+	check(t, story, truths, &r, 8*time.Minute)
+	sameAlerts(t, history.own, r.Own, from)
+	assert.Zero(t, r.Summary.Missed)
+	assert.Zero(t, r.Summary.WrongCause)
+	assert.Zero(t, r.Summary.FalseAlarms)
+}

@@ -177,7 +177,11 @@ func (p *prometheus) scrape(ctx context.Context, store *rulestore.Store, at time
 	now = map[string]labels.Labels{}
 	add(labels.FromStrings("__name__", "up"), up)
 	add(labels.FromStrings("__name__", "scrape_samples_scraped"), float64(n))
-	return store.Append(ctx, all)
+	dropped, err := store.Append(ctx, all)
+	if err == nil && dropped > 0 {
+		err = fmt.Errorf("%d samples at %s are not in the order of their times", dropped, at)
+	}
+	return err
 }
 
 // parse reads a body with Prometheus's own parser.

@@ -69,5 +69,9 @@ func (s *Store) Write(ctx context.Context, at time.Time, samples []Sample) error
 		}
 		all[i] = rulestore.Series{Labels: series, Times: []int64{at.UnixMilli()}, Values: []float64{sample.Value}}
 	}
-	return s.Append(ctx, all)
+	dropped, err := s.Append(ctx, all)
+	if err == nil && dropped > 0 {
+		err = fmt.Errorf("%d samples at %s are not in the order of their times", dropped, at)
+	}
+	return err
 }

@@ -55,6 +55,10 @@ type Engine struct {
 	names map[string]bool
 	// present has the series of each target that had a sample at its last scrape.
 	present map[string]map[uint64]labels.Labels
+	// added are the series that were stored in this window: several selectors may choose one.
+	added map[uint64]bool
+	// dropped is the number of samples that were not in the order of their times.
+	dropped int
 }
 
 // The names for the rules that the project ships.
@@ -72,7 +76,7 @@ const block = 4 * time.Hour
 // NewEngine loads rule files into an engine whose storage is a new folder within dir. The
 // rules are evaluated from begin on; groups without an interval each step.
 func NewEngine(ctx context.Context, dir string, files, prefixes []string, begin time.Time, step time.Duration) (*Engine, error) {
-	e := &Engine{files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, present: map[string]map[uint64]labels.Labels{}}
+	e := &Engine{files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, added: map[uint64]bool{}, present: map[string]map[uint64]labels.Labels{}}
 	var err error
 	if e.dir, err = os.MkdirTemp(dir, "vllmctl-rules-"); err != nil {
 		return nil, fmt.Errorf("no folder for the rules: %w", err)
@@ -382,7 +386,7 @@ func (e *Engine) AddTarget(ctx context.Context, t *history.Target, p *history.Pa
 	e.mu.Lock()
 	e.present[t.Name] = now
 	e.mu.Unlock()
-	return e.store.Append(ctx, out)
+	return e.append(ctx, out)
 }
 
 // staleNaN ends a series.
@@ -394,7 +398,24 @@ func (e *Engine) Add(ctx context.Context, series []promapi.Series) error {
 	for i := range series {
 		out[i] = rulestore.Series(series[i])
 	}
-	return e.store.Append(ctx, out)
+	return e.append(ctx, out)
+}
+
+// append stores series of the current window, each once.
+func (e *Engine) append(ctx context.Context, series []rulestore.Series) error {
+	e.mu.Lock()
+	series = slices.DeleteFunc(series, func(s rulestore.Series) bool {
+		hash := s.Labels.Hash()
+		again := e.added[hash]
+		e.added[hash] = true
+		return again
+	})
+	e.mu.Unlock()
+	dropped, err := e.store.Append(ctx, series)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropped += dropped
+	return err
 }
 
 // Evaluate evaluates the rules that are due in a window, and writes what is old to disk.
@@ -402,6 +423,7 @@ func (e *Engine) Evaluate(ctx context.Context, window history.Span) error {
 	if err := e.evaluation.Until(ctx, window.To.Add(-time.Millisecond)); err != nil {
 		return err
 	}
+	clear(e.added)
 	return e.store.Compact(ctx)
 }
 
@@ -409,6 +431,9 @@ func (e *Engine) Evaluate(ctx context.Context, window history.Span) error {
 func (e *Engine) Finish(end time.Time) RulesFound {
 	firings, problems, dropped := e.evaluation.Finish(end)
 	found := RulesFound{Files: e.files, Firings: firings, Problems: problems}
+	if e.dropped > 0 {
+		found.Notes = append(found.Notes, fmt.Sprintf("%d samples for the rules are left out, because they are not in the order of their times", e.dropped))
+	}
 	if dropped > 0 {
 		found.Notes = append(found.Notes, fmt.Sprintf("%d firings of rules are left out, because there are too many", dropped))
 	}

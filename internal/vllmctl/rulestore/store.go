@@ -5,6 +5,7 @@ package rulestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -122,8 +123,9 @@ type Series struct {
 	Values []float64
 }
 
-// Append stores samples as a scrape does.
-func (s *Store) Append(ctx context.Context, series []Series) error {
+// Append stores samples as a scrape does. Samples of a series that are not later than those
+// that are stored are dropped, as Prometheus drops them; it returns how many.
+func (s *Store) Append(ctx context.Context, series []Series) (dropped int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	appender := s.DB.AppenderV2(ctx)
@@ -131,14 +133,20 @@ func (s *Store) Append(ctx context.Context, series []Series) error {
 		one := &series[i]
 		var ref storage.SeriesRef
 		for j, t := range one.Times {
-			var err error
-			if ref, err = appender.Append(ref, one.Labels, 0, t, one.Values[j], nil, nil, storage.AppendV2Options{}); err != nil {
+			known, err := appender.Append(ref, one.Labels, 0, t, one.Values[j], nil, nil, storage.AppendV2Options{})
+			switch {
+			case err == nil:
+				ref = known
+			case errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp), errors.Is(err, storage.ErrOutOfBounds),
+				errors.Is(err, storage.ErrTooOldSample):
+				dropped++
+			default:
 				_ = appender.Rollback()
-				return fmt.Errorf("%s: %w", one.Labels, err)
+				return dropped, fmt.Errorf("%s: %w", one.Labels, err)
 			}
 		}
 	}
-	return appender.Commit()
+	return dropped, appender.Commit()
 }
 
 // Instant evaluates a query at a time.

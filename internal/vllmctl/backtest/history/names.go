@@ -75,8 +75,8 @@ func selector(names, match string) string {
 	return s + "}"
 }
 
-// otherFamilies are the families without vLLM's prefix that become metrics which a derived
-// metric is computed from.
+// otherFamilies are the families of a server without vLLM's prefix that become metrics which
+// a derived metric is computed from. Gateways are other targets.
 var otherFamilies = sync.OnceValue(func() []string {
 	needed := map[string]bool{}
 	for _, m := range catalog.All() {
@@ -86,7 +86,7 @@ var otherFamilies = sync.OnceValue(func() []string {
 	}
 	var out []string
 	for _, m := range catalog.All() {
-		if !needed[m.Name] {
+		if !needed[m.Name] || strings.HasPrefix(m.Name, "inference_gateway.") {
 			continue
 		}
 		for _, s := range m.Sources {
