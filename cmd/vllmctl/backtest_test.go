@@ -414,7 +414,7 @@ func TestBacktestOfOddSamples(t *testing.T) {
 		f := newFakeAPI(t)
 		change(f)
 		page := filepath.Join(t.TempDir(), "page.html")
-		code, stdout, stderr := vllmctl(t, f.args("--html", page, "--rules", "builtin", "--rules", "builtin-raw")...)
+		code, stdout, stderr := vllmctl(t, f.args("--html", page, "--rules", "builtin-raw")...)
 		require.Equal(t, status.OK, code, "%s: %s", name, stderr)
 		assert.Contains(t, stdout, "a:8000", name)
 		assert.NotContains(t, stdout, "\x1b", name)
@@ -537,7 +537,7 @@ func TestTwoBacktestsShareAFolder(t *testing.T) {
 	results := make([]string, 3)
 	for i := range results {
 		wg.Go(func() {
-			code, stdout, stderr := vllmctlIn(t.Context(), f.args("--json", "--resume", resume, "--rules", "builtin")...)
+			code, stdout, stderr := vllmctlIn(t.Context(), f.args("--json", "--resume", resume, "--rules", "builtin-raw")...)
 			assert.Equal(t, status.OK, code, stderr)
 			results[i] = stdout
 		})

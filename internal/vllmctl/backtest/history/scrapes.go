@@ -58,11 +58,11 @@ func (p *Part) Up(at int64) (up, known bool) {
 // less than half an interval apart are of one scrape.
 func (p *Part) times() {
 	var lists [][]int64
-	longest := 0
+	var longest []int64
 	for _, all := range [][]promapi.Series{p.up, p.Series} {
 		for i := range all {
-			if n := len(all[i].Times); n > longest {
-				longest = n
+			if len(all[i].Times) > len(longest) {
+				longest = all[i].Times
 			}
 			if len(lists) == 0 || &lists[len(lists)-1][0] != &all[i].Times[0] {
 				lists = append(lists, all[i].Times)
@@ -70,8 +70,8 @@ func (p *Part) times() {
 		}
 	}
 	p.Times = union(lists)
-	if len(p.Times) > longest+longest/2+2 {
-		p.snap(longest)
+	if n := len(longest); len(p.Times) > n+n/2+2 {
+		p.snap(int64(Interval(longest)*1000) / 2)
 	}
 }
 
@@ -87,10 +87,23 @@ func union(lists [][]int64) []int64 {
 	return slices.Compact(out)
 }
 
-// snap moves samples to the last time of their scrape.
-func (p *Part) snap(longest int) {
-	span := p.Times[len(p.Times)-1] - p.Times[0]
-	half := span / int64(max(1, longest-1)) / 2
+// Interval is the median time between sorted times in milliseconds, in seconds; 0 for fewer
+// than two.
+func Interval(times []int64) float64 {
+	if len(times) < 2 {
+		return 0
+	}
+	steps := make([]int64, len(times)-1)
+	for i := range steps {
+		steps[i] = times[i+1] - times[i]
+	}
+	slices.Sort(steps)
+	return float64(steps[len(steps)/2]) / 1000
+}
+
+// snap moves samples to the last time of their scrape. Times of one scrape are less than
+// half an interval apart.
+func (p *Part) snap(half int64) {
 	var ends []int64
 	for i, begin := 0, int64(0); i < len(p.Times); i++ {
 		if i == 0 || p.Times[i]-begin > half {
@@ -114,5 +127,6 @@ func (p *Part) snap(longest int) {
 			s.Times, s.Values = times, values
 		}
 	}
-	p.Times, p.Snapped = ends, true
+	p.Snapped = len(ends) < len(p.Times)
+	p.Times = ends
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -75,7 +73,7 @@ type target struct {
 	coverage Coverage
 	last     int64
 	engines  map[string]bool
-	// lost is true once the target had a successful scrape.
+	// shared is true where another target has the same instance.
 	shared bool
 }
 
@@ -289,7 +287,7 @@ func (f *feed) cover(at int64, failed bool) {
 	}
 	step := float64(at-max(t.last, period.From.UnixMilli())) / 1000
 	t.last = at
-	usual := interval(f.part.Times)
+	usual := history.Interval(f.part.Times)
 	if usual > 0 {
 		t.coverage.Interval = usual
 	}
@@ -298,19 +296,6 @@ func (f *feed) cover(at int64, failed bool) {
 		return
 	}
 	t.coverage.Observed += step
-}
-
-// interval is the median time between scrapes in seconds.
-func interval(times []int64) float64 {
-	if len(times) < 2 {
-		return 0
-	}
-	steps := make([]int64, len(times)-1)
-	for i := range steps {
-		steps[i] = times[i+1] - times[i]
-	}
-	slices.Sort(steps)
-	return float64(steps[len(steps)/2]) / 1000
 }
 
 // Result is what a judge found about one target, or about pools.
@@ -352,6 +337,3 @@ func (j *Judge) Finish(ctx context.Context) ([]Result, error) {
 	err := j.processor.Shutdown(ctx)
 	return out, errors.Join(j.failed, err)
 }
-
-// LabelsOf returns the labels of a target as a map.
-func LabelsOf(l labels.Labels) map[string]string { return l.Map() }

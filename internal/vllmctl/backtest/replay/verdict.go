@@ -144,7 +144,9 @@ func read(metrics pmetric.Metrics, name func(pcommon.Map) string) []reading {
 	for _, r := range index {
 		// An end and a value of one time are of a resource that has moved.
 		r.verdict.ended = r.verdict.ended && r.verdict.Severity < 0
-		slices.SortFunc(r.verdict.Also, func(a, b wording.Share) int { return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Cause, b.Cause)) })
+		slices.SortFunc(r.verdict.Also, func(a, b wording.Share) int {
+			return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Cause, b.Cause))
+		})
 		r.verdict.Also = slices.DeleteFunc(r.verdict.Also, func(s wording.Share) bool { return s.Cause == r.verdict.Cause || s.Share < leastShare })
 		slices.Sort(r.verdict.Notices)
 		out = append(out, *r)
