@@ -132,14 +132,15 @@ func legacy(name string) bool {
 	return name != ""
 }
 
-// families has the families of a part that consist of several names.
-type families struct{ histograms, summaries map[string]bool }
+// families has the families of a part that consist of several names, and all names.
+type families struct{ histograms, summaries, names map[string]bool }
 
 func familiesOf(p *history.Part) families {
-	f := families{map[string]bool{}, map[string]bool{}}
+	f := families{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	sums, counts := map[string]bool{}, map[string]bool{}
 	for i := range p.Series {
 		name := p.Series[i].Labels.Get("__name__")
+		f.names[name] = true
 		if base, is := strings.CutSuffix(name, "_bucket"); is && p.Series[i].Labels.Has("le") {
 			f.histograms[base] = true
 		}
@@ -178,9 +179,18 @@ func (f families) of(name string, l labels.Labels, prefixes []string) (family, k
 		return name, "summary"
 	case strings.HasSuffix(name, "_created"):
 		return name, "gauge"
-	case len(catalog.BySource(wireName(name, prefixes))) > 0:
+	case f.names[name+"_total"]:
+		// Ray writes each counter under both names.
+		return name, "counter"
+	}
+	total := strings.HasSuffix(name, "_total")
+	if known := catalog.BySource(wireName(name, prefixes)); len(known) > 0 {
+		if total && known[0].Metric.Kind == catalog.KindSum {
+			return name, "counter"
+		}
 		return name, ""
-	case strings.HasSuffix(name, "_total"):
+	}
+	if total {
 		return name, "counter"
 	}
 	return name, "gauge"
