@@ -44,7 +44,12 @@ func HTML(w io.Writer, r *Report) error {
 	p.incidents()
 	p.sections()
 	p.tables()
-	return page.Execute(w, p)
+	var out strings.Builder
+	if err := page.Execute(&out, p); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, plain(out.String()))
+	return err
 }
 
 type htmlPage struct {

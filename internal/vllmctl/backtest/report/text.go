@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 
@@ -36,8 +37,19 @@ func Text(w io.Writer, r *Report, all bool) error {
 	t.firings("Own alerts that fired", r.Own, true)
 	t.incidents()
 	t.summary()
-	_, err := io.WriteString(w, t.out.String())
+	_, err := io.WriteString(w, plain(t.out.String()))
 	return err
+}
+
+// plain replaces what could change a terminal or the direction of a line, whichever text of
+// the history it is in.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 type text struct {
@@ -338,6 +350,9 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // short writes a duration with its two greatest units: 2h5m, 3m20s, 15s, 4d2h.
 func short(d time.Duration) string {
+	if d >= time.Minute {
+		d = d.Round(time.Second)
+	}
 	switch {
 	case d < 0:
 		return "-" + short(-d)
