@@ -169,7 +169,7 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 		}
 
 		now, err := reader.read(ctx)
-		news := err == nil && !now.verdict.is(tale.last)
+		news := err == nil && !now.verdict.Is(&tale.last)
 		isDue := !time.Now().Before(due)
 		switch {
 		case err == nil && (news || isDue):
@@ -178,7 +178,7 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 			isDue = true
 			table.add(now)
-			tale.observe(now.at, now.verdict)
+			tale.observe(now.at, &now.verdict)
 		case err == nil:
 		case ctx.Err() == nil && table.lines > 0 && isDue:
 			table.silent(time.Now())

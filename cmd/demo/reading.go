@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
 )
 
 // The metrics that the summary shows, as the Prometheus exporter writes them: the
@@ -37,7 +39,7 @@ type reading struct {
 	generation float64
 	// Means in seconds, over the engines of the model.
 	ttft, itl float64
-	verdict   verdict
+	verdict   verdict.Verdict
 }
 
 // reader reads the collector's Prometheus endpoint.

@@ -17,9 +17,10 @@ func TestTheReadmeShowsWhatIsPrinted(t *testing.T) {
 	require.True(t, found, "the README has the head of the table")
 	shown, _, _ = strings.Cut(shown, "```")
 
-	slow := verdict{condition: "degraded", cause: slowMemory.cause}
-	sentence, next := slow.words()
+	slow := verdictOf("degraded", slowMemory.cause)
+	w := slow.Words()
+	next := w.Next[:mostSteps]
 	words := strings.Join(strings.Fields(shown), " ")
-	assert.Contains(t, words, "now "+slow.String()+" found: "+sentence+" why: ")
-	assert.Contains(t, words, "next: "+strings.Join(next, " ")+" read: "+slow.runbook())
+	assert.Contains(t, words, "now "+slow.String()+" found: "+w.Sentence+" why: ")
+	assert.Contains(t, words, "next: "+strings.Join(next, " ")+" read: "+w.Runbook)
 }

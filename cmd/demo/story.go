@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
@@ -59,7 +60,7 @@ type narrator struct {
 	out      io.Writer
 	incident incident
 	began    time.Time // When the simulated server started.
-	last     verdict
+	last     verdict.Verdict
 	changes  []change
 	over     bool
 }
@@ -67,31 +68,31 @@ type narrator struct {
 // change is a verdict that differs from the one before.
 type change struct {
 	at time.Time
-	verdict
+	verdict.Verdict
 }
 
 // observe prints a verdict where it differs from the previous one.
-func (n *narrator) observe(at time.Time, v verdict) {
-	if v.condition == "" || v.is(n.last) {
+func (n *narrator) observe(at time.Time, v *verdict.Verdict) {
+	if v.Condition == "" || v.Is(&n.last) {
 		return
 	}
 	before := n.last
-	n.last = v
-	n.changes = append(n.changes, change{at, v})
-	if before.condition == "" {
+	n.last = *v
+	n.changes = append(n.changes, change{at, *v})
+	if before.Condition == "" {
 		return // The first verdict is in the table.
 	}
 	fmt.Fprintf(n.out, "\n%s  now %s\n", at.Format(time.TimeOnly), v)
-	sentence, next := v.words()
-	n.paragraph("found:", sentence)
-	for i, number := range v.evidence() {
+	w, evidence := v.Words(), v.Evidence()
+	n.paragraph("found:", w.Sentence)
+	for i, number := range evidence[:min(mostEvidence, len(evidence))] {
 		n.paragraph(first(i, "why:"), number)
 	}
-	for i, step := range next {
+	for i, step := range w.Next[:min(mostSteps, len(w.Next))] {
 		n.paragraph(first(i, "next:"), step)
 	}
-	if len(next) > 0 {
-		n.paragraph("read:", v.runbook())
+	if len(w.Next) > 0 {
+		n.paragraph("read:", w.Runbook)
 	}
 	fmt.Fprintln(n.out)
 }
@@ -159,9 +160,9 @@ func (n *narrator) judgement(from, until time.Time) string {
 	for i := range n.changes {
 		switch c := &n.changes[i]; {
 		case c.at.Before(from):
-		case worse == nil && c.condition == "degraded":
+		case worse == nil && c.Condition == "degraded":
 			worse = c
-		case worse != nil && c.condition == "healthy" && !c.at.Before(until):
+		case worse != nil && c.Condition == "healthy" && !c.at.Before(until):
 			better = c
 		}
 	}
@@ -170,8 +171,8 @@ func (n *narrator) judgement(from, until time.Time) string {
 		return "The processor reported nothing. That is wrong."
 	case worse == nil:
 		return "The processor did not notice. That is wrong."
-	case worse.cause != n.incident.cause:
-		return fmt.Sprintf("The processor noticed after %s, and called it %q, where it was %q.", after(from, worse), worse.cause, n.incident.cause)
+	case worse.Cause != n.incident.cause:
+		return fmt.Sprintf("The processor noticed after %s, and called it %q, where it was %q.", after(from, worse), worse.Cause, n.incident.cause)
 	case better == nil:
 		return fmt.Sprintf("The processor noticed after %s, with the right cause, and has not seen the end yet.", after(from, worse))
 	}
@@ -184,7 +185,7 @@ func (n *narrator) lookAt(metrics string) {
 	fmt.Fprintln(n.out, "Look at:")
 	for _, c := range slices.Backward(n.changes) {
 		// The pages are in the checkout from which this program was started.
-		if _, file, found := strings.Cut(c.runbook(), "/blob/main/"); found && c.cause == n.incident.cause {
+		if _, file, found := strings.Cut(c.Words().Runbook, "/blob/main/"); found && c.Cause == n.incident.cause {
 			fmt.Fprintf(n.out, "  %-32s  the runbook of what was found\n", file)
 			break
 		}

@@ -39,10 +39,10 @@ func (t *table) add(now reading) {
 	case math.IsNaN(now.generation):
 		fmt.Fprintln(t.out, " rates and latencies need two scrapes")
 	case now.quiet():
-		fmt.Fprintf(t.out, "%4s %5s %6s  %s\n", "-", "-", "0", now.verdict)
+		fmt.Fprintf(t.out, "%4s %5s %6s  %s\n", "-", "-", "0", &now.verdict)
 	default:
 		fmt.Fprintf(t.out, "%4s %5s %6s  %s\n",
-			show(1000*now.ttft, "%.0f"), show(1000*now.itl, "%.1f"), show(now.generation, "%.0f"), now.verdict)
+			show(1000*now.ttft, "%.0f"), show(1000*now.itl, "%.1f"), show(now.generation, "%.0f"), &now.verdict)
 	}
 }
 

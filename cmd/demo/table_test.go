@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
 )
 
 var (
@@ -18,7 +20,7 @@ var (
 // busy is what a server under load says.
 var busy = reading{
 	at: noon, running: 7, waiting: 2, kvCache: 0.625, generation: 1000, ttft: 0.0304, itl: 0.0086,
-	verdict: verdict{condition: "degraded", cause: "slow_steps", detail: "x"},
+	verdict: verdictOf("degraded", "slow_steps"),
 }
 
 // lines are those of a table below its legend.
@@ -43,11 +45,11 @@ func TestTableShowsWhatIsDerivedInItsUnits(t *testing.T) {
 
 func TestTableSaysWhyThereIsNothingToShow(t *testing.T) {
 	first := busy
-	first.generation, first.ttft, first.itl, first.verdict = nan, nan, nan, verdict{}
+	first.generation, first.ttft, first.itl, first.verdict = nan, nan, nan, verdict.Verdict{}
 	idle := first
-	idle.generation, idle.verdict.condition = 0, "idle"
+	idle.generation, idle.verdict.Condition = 0, "idle"
 	decoding := idle
-	decoding.generation, decoding.itl, decoding.verdict.condition = 30, 0.01, "healthy"
+	decoding.generation, decoding.itl, decoding.verdict.Condition = 30, 0.01, "healthy"
 
 	assert.Equal(t, "12:00:00 7 2 62 % rates and latencies need two scrapes", last(first))
 	assert.Equal(t, "12:00:00 7 2 62 % - - 0 idle", last(idle))
@@ -61,7 +63,7 @@ func TestTableSaysWhyThereIsNothingToShow(t *testing.T) {
 func TestEveryLineFitsIntoATerminalBelowItsHead(t *testing.T) {
 	full := busy
 	full.running, full.waiting, full.kvCache, full.generation, full.ttft, full.itl = 1024, 99999, 1, 999999, 9.999, 0.9999
-	full.verdict.cause = "demand_exceeds_capacity"
+	full.verdict.Cause = "demand_exceeds_capacity"
 	var out strings.Builder
 	tab := newTable(&out, 10*time.Second)
 	tab.add(full)

@@ -1,13 +1,15 @@
 package main
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // diagnosed is what the exporter would offer of two engines, of which the second
@@ -47,38 +49,28 @@ func TestTheWorstEngineIsTheVerdict(t *testing.T) {
 	v := now.verdict
 
 	assert.Equal(t, "degraded: decode_load", v.String())
-	assert.Equal(t, "longer_outputs", v.detail)
-	sentence, next := v.words()
-	assert.Contains(t, sentence, "Users wait longer than they should")
-	assert.Contains(t, sentence, "Outputs got longer")
-	assert.Len(t, next, 2)
-	assert.NotContains(t, strings.Join(next, sentence), "`")
-	evidence := v.evidence()
-	assert.Len(t, evidence, 4)
+	assert.Equal(t, "longer_outputs", v.Detail)
+	words := v.Words()
+	assert.Contains(t, words.Sentence, "Users wait longer than they should")
+	assert.Contains(t, words.Sentence, "Outputs got longer")
+	evidence := v.Evidence()
 	assert.Contains(t, evidence, "running 30 requests (usual 15)")
 	assert.Contains(t, evidence, "output_tokens_per_request 100 tokens (usual 100)", "of engine 1, not of engine 0")
 }
 
-func TestAVerdictWithoutACauseOrACondition(t *testing.T) {
-	assert.Equal(t, "-", verdict{}.String())
-	healthy := verdict{condition: "healthy", signals: map[string]measure{"inter_token_latency_mean": {0.0125, math.NaN()}}}
-	assert.Equal(t, "healthy", healthy.String())
-	assert.Equal(t, []string{"inter_token_latency_mean 0.0125 s"}, healthy.evidence())
-	_, next := healthy.words()
-	assert.Empty(t, next, "there is nothing to do")
-	_, next = verdict{condition: "unknown"}.words()
-	assert.Len(t, next, 2)
-	assert.Empty(t, verdict{condition: "degraded", cause: "from_the_future"}.evidence())
+// verdictOf returns a verdict with a condition and a cause.
+func verdictOf(condition, cause string) verdict.Verdict {
+	return verdict.Verdict{Diagnosis: wording.Diagnosis{Condition: condition, Cause: cause}}
 }
 
 // story runs a narrator with a verdict at each of some seconds after the start.
-func story(verdicts map[int]verdict) (string, *narrator) {
+func story(verdicts map[int]verdict.Verdict) (string, *narrator) {
 	var out strings.Builder
 	n := &narrator{out: &out, incident: slowMemory, began: noon}
 	n.incident.from, n.incident.until = 34*time.Second, 49*time.Second
 	for s := range 100 {
 		if v, is := verdicts[s]; is {
-			n.observe(noon.Add(time.Duration(s)*time.Second), v)
+			n.observe(noon.Add(time.Duration(s)*time.Second), &v)
 		}
 		n.summary(noon.Add(time.Duration(s) * time.Second))
 	}
@@ -86,21 +78,21 @@ func story(verdicts map[int]verdict) (string, *narrator) {
 }
 
 func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
-	healthy, slow := verdict{condition: "healthy"}, verdict{condition: "degraded", cause: "slow_steps"}
-	other := verdict{condition: "degraded", cause: "decode_load"}
+	healthy, slow := verdictOf("healthy", ""), verdictOf("degraded", "slow_steps")
+	other := verdictOf("degraded", "decode_load")
 	for name, c := range map[string]struct {
-		reported map[int]verdict
+		reported map[int]verdict.Verdict
 		want     string
 	}{
-		"right":                        {map[int]verdict{5: healthy, 40: slow, 55: healthy}, "noticed after 6s, with the right cause, and saw the end after 6s."},
-		"end not seen":                 {map[int]verdict{5: healthy, 40: slow}, "noticed after 6s, with the right cause, and has not seen the end yet."},
-		"well again too early":         {map[int]verdict{5: healthy, 40: slow, 45: healthy}, "has not seen the end yet."},
-		"another cause":                {map[int]verdict{5: healthy, 40: other}, `noticed after 6s, and called it "decode_load", where it was "slow_steps".`},
-		"another cause at first":       {map[int]verdict{5: healthy, 40: other, 43: slow, 55: healthy}, `called it "decode_load"`},
-		"nothing noticed":              {map[int]verdict{5: healthy}, "did not notice. That is wrong."},
-		"an alarm before":              {map[int]verdict{5: healthy, 20: slow, 25: healthy}, "did not notice. That is wrong."},
+		"right":                        {map[int]verdict.Verdict{5: healthy, 40: slow, 55: healthy}, "noticed after 6s, with the right cause, and saw the end after 6s."},
+		"end not seen":                 {map[int]verdict.Verdict{5: healthy, 40: slow}, "noticed after 6s, with the right cause, and has not seen the end yet."},
+		"well again too early":         {map[int]verdict.Verdict{5: healthy, 40: slow, 45: healthy}, "has not seen the end yet."},
+		"another cause":                {map[int]verdict.Verdict{5: healthy, 40: other}, `noticed after 6s, and called it "decode_load", where it was "slow_steps".`},
+		"another cause at first":       {map[int]verdict.Verdict{5: healthy, 40: other, 43: slow, 55: healthy}, `called it "decode_load"`},
+		"nothing noticed":              {map[int]verdict.Verdict{5: healthy}, "did not notice. That is wrong."},
+		"an alarm before":              {map[int]verdict.Verdict{5: healthy, 20: slow, 25: healthy}, "did not notice. That is wrong."},
 		"nothing is reported":          {nil, "reported nothing. That is wrong."},
-		"reported when it is all over": {map[int]verdict{5: healthy, 70: slow}, "did not notice. That is wrong."},
+		"reported when it is all over": {map[int]verdict.Verdict{5: healthy, 70: slow}, "did not notice. That is wrong."},
 	} {
 		out, n := story(c.reported)
 		assert.Contains(t, strings.Join(strings.Fields(out), " "), c.want, name)
@@ -118,8 +110,8 @@ func TestTheEndOfTheStorySaysWhatWasRightAndWhatWasWrong(t *testing.T) {
 }
 
 func TestTheFirstVerdictIsNotPrintedAndTheSameOnlyOnce(t *testing.T) {
-	unknown, healthy := verdict{condition: "unknown"}, verdict{condition: "healthy"}
-	out, n := story(map[int]verdict{1: {}, 2: unknown, 3: unknown, 4: healthy, 5: healthy})
+	unknown, healthy := verdictOf("unknown", ""), verdictOf("healthy", "")
+	out, n := story(map[int]verdict.Verdict{1: {}, 2: unknown, 3: unknown, 4: healthy, 5: healthy})
 	assert.Len(t, n.changes, 2)
 	assert.NotContains(t, out, "now unknown")
 	assert.Equal(t, 1, strings.Count(out, "now healthy"))

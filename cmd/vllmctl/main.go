@@ -52,6 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newBacktest(), newReference())
+	root.AddCommand(newBacktest(), newTop(), newReference())
 	return root
 }

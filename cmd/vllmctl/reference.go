@@ -31,7 +31,11 @@ func newReference() *cobra.Command {
 // referencePage writes the page. checkout is the root of one: the meanings of JSON keys are
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
-	var sections []reference.Section
+	top, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
+	if err != nil {
+		return "", err
+	}
+	sections := []reference.Section{{Command: "top", Document: top}}
 	root := newRoot()
 	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
 	return reference.Page(root, sections), nil

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.opentelemetry.io/collector/component"
+	"golang.org/x/term"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+)
+
+// topOptions are the flags of top.
+type topOptions struct {
+	configs    []string
+	times      live.Times
+	once, json bool
+	connect    connect.Flags
+	// connecting are the flags of connect.
+	connecting *pflag.FlagSet
+}
+
+func newTop() *cobra.Command {
+	opts := &topOptions{connecting: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	cmd := &cobra.Command{
+		Use:   "top {URL... | --config FILE}",
+		Short: "Watches servers: the condition of each engine, why, and its rates",
+		Long: `Watches vLLM servers in the terminal: one row per engine, the worst first, with its condition, the cause
+and how long that has lasted, and its load, latencies and throughput. Enter shows the evidence, what to
+do next, the quantiles of the latencies and the known defects of the server's metrics; ? shows all keys.
+
+The receiver and the processor of this project run within the program, so the table shows what a collector
+would report. It only reads /metrics and /version of the servers.
+
+Rates need two scrapes. What is usual for an engine is learned in this session only, from five windows with
+traffic on: the storage of a configuration belongs to its collector. Until then, latencies are compared with
+fixed limits. A longer --window is calmer and reports later; a problem is reported after two windows.
+
+With --config the receivers, the processors and the authenticators of a collector's configuration are used,
+with discovery, objectives and pools, and with its times unless flags set others; exporters are not.
+
+--once waits for two scrapes of each server, prints the table as plain text and ends. Its exit status is 0 if
+nothing asks for action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be
+read, and 2 if no server can be read. --json prints one JSON document with --once. Without it, --json prints
+one document a line (NDJSON), one per interval, until it is interrupted.`,
+		Example: `  vllmctl top http://vllm-0:8000 http://vllm-1:8000
+  vllmctl top --config collector.yaml
+  vllmctl top --interval 1s --window 4s http://localhost:8000
+  vllmctl top --once http://vllm-0:8000 || echo "somebody should look"
+  vllmctl top --once --json --token-file token https://vllm.example.com/metrics`,
+		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&opts.configs, "config", nil, "a collector's configuration `file`, instead of addresses; repeated, the files are merged")
+	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes of a server (default 5s, with --config that of the configuration)")
+	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means are taken over (default three intervals, with --config that of the configuration)")
+	flags.BoolVar(&opts.once, "once", false, "print the table once, after two scrapes, and end")
+	flags.BoolVar(&opts.json, "json", false, "print JSON instead of a table")
+	for _, times := range []string{"interval", "window"} {
+		flags.Lookup(times).DefValue = "" // 0 is no default, and the text has them.
+	}
+	opts.connect.Register(opts.connecting, live.DefaultInterval)
+	flags.AddFlagSet(opts.connecting)
+	return cmd
+}
+
+func (o *topOptions) run(cmd *cobra.Command, args []string) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	var terminal tcell.Screen
+	if !o.once && !o.json {
+		var err error
+		if terminal, err = openTerminal(out); err != nil {
+			return err
+		}
+	}
+	log := live.NewLog()
+	plan, host, err := o.plan(ctx, cmd.Flags(), args, log)
+	if err != nil {
+		return err
+	}
+	session := live.NewSession(plan, log)
+	if err := session.Start(ctx, host); err != nil {
+		return errors.Join(err, host.Shutdown(ctx))
+	}
+	switch {
+	case o.once:
+		err = o.printOnce(ctx, cmd, session, plan)
+	case o.json:
+		err = stream(ctx, out, session, plan)
+	default:
+		err = screen.Run(ctx, session, terminal)
+	}
+	// ctx may have ended, and what runs should end properly.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer cancel()
+	return errors.Join(err, session.Shutdown(ctx), host.Shutdown(ctx))
+}
+
+// shutdownLimit is how long the components may take to end.
+const shutdownLimit = 5 * time.Second
+
+// openTerminal returns the screen to draw on. An error says what to use instead.
+func openTerminal(out io.Writer) (tcell.Screen, error) {
+	const instead = "; use --once for a table, or --json"
+	file, isFile := out.(*os.File)
+	switch {
+	case !isFile || !term.IsTerminal(int(file.Fd())):
+		return nil, errors.New("the output is no terminal" + instead)
+	case os.Getenv("TERM") == "" || os.Getenv("TERM") == "dumb":
+		return nil, fmt.Errorf("the terminal cannot move its cursor (TERM is %q)%s", os.Getenv("TERM"), instead)
+	}
+	terminal, err := tcell.NewScreen()
+	if err != nil {
+		return nil, fmt.Errorf("the terminal cannot be used (TERM is %q): %w%s", os.Getenv("TERM"), err, instead)
+	}
+	return terminal, nil
+}
+
+// host is what has extensions to stop.
+type topHost interface {
+	component.Host
+	Shutdown(ctx context.Context) error
+}
+
+// plan returns what to run, and starts the extensions that it needs.
+func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []string, log *live.Log) (*live.Plan, topHost, error) {
+	for _, times := range []struct {
+		flag  string
+		value time.Duration
+	}{{"interval", o.times.Interval}, {"window", o.times.Window}} {
+		if flags.Changed(times.flag) && times.value <= 0 {
+			return nil, nil, fmt.Errorf("--%s %s must be longer than 0; write for example 5s", times.flag, times.value)
+		}
+	}
+	switch {
+	case len(args) == 0 && len(o.configs) == 0:
+		return nil, nil, errors.New("name the servers, for example http://vllm-0:8000, or a configuration with --config")
+	case len(args) > 0 && len(o.configs) > 0:
+		return nil, nil, errors.New("name servers or a configuration, not both: the configuration names its servers")
+	case len(args) > 0:
+		return o.ofAddresses(ctx, args, log)
+	}
+	var set error
+	o.connecting.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			set = cmp.Or(set, fmt.Errorf("--%s is for addresses; with --config, the configuration has these settings", f.Name))
+		}
+	})
+	if set != nil {
+		return nil, nil, set
+	}
+	return o.ofFile(ctx, log)
+}
+
+func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *live.Log) (*live.Plan, topHost, error) {
+	connection, err := o.connect.Open(ctx, log.Logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := live.OfAddresses(addresses, &connection.Client, o.times)
+	if err != nil {
+		return nil, nil, errors.Join(err, connection.Close(ctx))
+	}
+	return plan, connection.Host, nil
+}
+
+func (o *topOptions) ofFile(ctx context.Context, log *live.Log) (*live.Plan, topHost, error) {
+	file, err := configfile.Read(ctx, o.configs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(file.Problems) > 0 {
+		return nil, nil, fmt.Errorf("the configuration has mistakes; vllmctl check --config lists all of them: %w", file.Problems[0])
+	}
+	plan, err := live.OfFile(file, o.times)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Notes = append(plan.Notes, file.Warnings...)
+	host, err := file.Host(ctx, log.Logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, host, nil
+}
+
+// printOnce waits for two scrapes and prints what they show.
+func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
+	limit := plan.TwoScrapes()
+	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintf(file, "Two scrapes take up to %s.\n", limit)
+	}
+	if err := session.Wait(ctx, limit); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	table := session.Table(true)
+	var err error
+	if o.json {
+		err = json.NewEncoder(out).Encode(table.Document())
+	} else {
+		err = table.WritePlain(out, widthOf(out))
+	}
+	if err != nil {
+		return err
+	}
+	return status.Found(table.Status())
+}
+
+// widthWithoutTerminal has room for all columns.
+const widthWithoutTerminal = 160
+
+// widthOf is how many characters a line of the output can have.
+func widthOf(out io.Writer) int {
+	if file, isFile := out.(*os.File); isFile {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return widthWithoutTerminal
+}
+
+// stream prints a document per interval, from the first two scrapes on, until ctx ends.
+func stream(ctx context.Context, out io.Writer, session *live.Session, plan *live.Plan) error {
+	if session.Wait(ctx, plan.TwoScrapes()) != nil {
+		return nil // It was interrupted, which is how it ends.
+	}
+	tick := time.NewTicker(plan.Interval)
+	defer tick.Stop()
+	encoder := json.NewEncoder(out)
+	for {
+		if err := encoder.Encode(session.Table(true).Document()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,123 @@
+// Package screen is the terminal view of vllmctl top.
+//
+// It is made with tview on tcell: tview has tables that scroll with a fixed head, text that
+// wraps and an input line, each with the keys that people know, and tcell writes only the
+// cells that have changed, which is why nothing flickers. Both work on every terminal with
+// cursor movement, and tcell has a simulated screen for tests. The alternative, bubbletea,
+// draws whole frames as text and leaves tables and their selection to its users.
+package screen
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
+)
+
+// Source is what the view shows.
+type Source interface {
+	// Table returns what is known now.
+	Table(details bool) *live.Table
+	// Log returns the newest lines of the components, the oldest first.
+	Log() []live.Line
+	// News has an element after something has changed.
+	News() <-chan struct{}
+}
+
+// least is the least time between two pictures. Servers are scraped one after the other, and
+// a hundred of them would mean twenty pictures a second.
+const least = 500 * time.Millisecond
+
+// Two function keys that no keyboard has carry what comes from other goroutines. They pass
+// through the queue of events, so that all state of the view has one goroutine. tview's own
+// QueueUpdate would wait for ever for an application that has just ended.
+const (
+	keyNews = tcell.KeyF64
+	keyStop = tcell.KeyF63
+)
+
+// Run shows the source on a screen until a person quits or ctx ends. When it returns, it has
+// ended all its goroutines and given the terminal back.
+func Run(ctx context.Context, source Source, on tcell.Screen) error {
+	v := newView(source)
+	v.app.SetScreen(on)
+	ended := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() { pass(ctx, ended, source, on) })
+	err := v.app.Run()
+	close(ended)
+	waiting.Wait()
+	return err
+}
+
+// pass passes on that there is news, and that ctx has ended, until the view has ended.
+func pass(ctx context.Context, ended <-chan struct{}, source Source, to tcell.Screen) {
+	wait := time.NewTicker(least)
+	defer wait.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+			continue
+		case <-source.News():
+		}
+		// Where the queue is full of keys there will be another picture anyway.
+		_ = to.PostEvent(tcell.NewEventKey(keyNews, 0, tcell.ModNone))
+		wait.Reset(least)
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+	}
+	const again = 10 * time.Millisecond
+	for to.PostEvent(tcell.NewEventKey(keyStop, 0, tcell.ModNone)) != nil {
+		wait.Reset(again)
+		select {
+		case <-ended:
+			return
+		case <-wait.C:
+		}
+	}
+}
+
+// place is what the view shows.
+type place int
+
+const (
+	atTable place = iota
+	atEngine
+	atLog
+	atHelp
+)
+
+// view is the state of the screen. Only the goroutine of the application uses it.
+type view struct {
+	source Source
+	app    *tview.Application
+
+	head, remark, keys *tview.TextView
+	table              *tview.Table
+	text               *tview.TextView
+	filter             *tview.InputField
+	middle             *tview.Pages
+	bottom             *tview.Pages
+
+	at     place
+	now    *live.Table
+	rows   []live.Row
+	order  live.Order
+	wanted string // the text of the filter
+	// selected is the key of the selected row, and opened that of the engine that is shown.
+	selected, opened string
+	layout           live.Layout
+	width, height    int
+	// drawn is false if what is shown has to be composed anew.
+	drawn bool
+}
