@@ -47,20 +47,23 @@ func newBacktest() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest --prometheus URL [--from TIME] [--to TIME]",
 		Short: "Runs the diagnosis and alerting rules over the history in Prometheus",
-		Long: `Reads the history of vLLM servers from the HTTP API of Prometheus, Thanos, Mimir or VictoriaMetrics, and runs
-the receiver and the processor over it as if they had been there: which condition each server was in, why, and
-since when. Where rules are given, Prometheus's own rule engine evaluates them over the same history: which
-alerts would have fired, beside the alerts that did fire (the series ALERTS). Where incidents are given, it says
-which of them the diagnosis and the rules would have seen, how much earlier, and which alarms were false.
+		Long: `Reads the history of vLLM servers from the HTTP API of Prometheus, Thanos, Mimir or VictoriaMetrics, and
+runs the receiver and the processor over it as if they had been there: which condition each server was in,
+why, and since when.
 
-The history may have vLLM's own names (vllm:…, also with the prefixes of Ray and KServe), or our names as a
-collector with the vllm receiver writes them. Only the API is read; nothing is written to it.
+With --rules, Prometheus's own rule engine evaluates rules over the same history: which alerts would have
+fired, beside the alerts that did fire (the series ALERTS). With --incidents, it says which incidents the
+diagnosis and the rules would have seen, how much earlier, and which alarms were false.
 
-The diagnosis compares a server with its own past. It begins to learn at the begin of the warm-up, not before,
-so give a --warmup of some hours where the history has them.
+The history may have vLLM's own names (vllm:..., also with the prefixes of Ray and KServe), or our names as
+a collector with the vllm receiver writes them. Only the API is read; nothing is written to it. Gateways are
+not judged.
 
-Times are written with a zone (2026-11-20T10:00:00Z), without one in the zone of --time-zone, or relative to now
-(-24h, -7d).
+The diagnosis compares a server with its own past. It begins to learn at the begin of the warm-up, not
+before, so give a --warmup of some hours where the history has them.
+
+Times are written with a zone (2026-11-20T10:00:00Z), without one in the zone of --time-zone, or relative to
+now (-24h, -7d).
 
 A file of incidents is YAML, or CSV with the same columns where its name ends in .csv:
 
@@ -71,9 +74,15 @@ A file of incidents is YAML, or CSV with the same columns where its name ends in
         targets: ["vllm-0:8000", "chat-*"]   # instances or pods; left out: any
         cause: slow_steps                    # a cause or condition; left out: not known
 
-The exit status is 1 if incidents are given and one was missed, or if there was a false alarm.`,
+In CSV the targets are separated by spaces or semicolons. A time without a zone needs --time-zone. An alarm
+belongs to an incident if it begins in it or at most --margin before it. An alarm counts as false if it is
+further than --margin from every incident: of the diagnosis those of severity 2 and 3, of the rules those
+that page (the label severity is page, critical, high, error or emergency, or there is none).
+
+The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
+there was a false alarm.`,
 		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
-  vllmctl backtest --prometheus https://mimir/prometheus --header 'X-Scope-OrgID: prod' --from -7d --resume default
+  vllmctl backtest --prometheus https://mimir/prometheus --header 'X-Scope-OrgID: a' --from -7d --resume default
   vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
       --rules rules.yaml --incidents incidents.yaml --html backtest.html`,
 		Args: cobra.NoArgs,

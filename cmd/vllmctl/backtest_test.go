@@ -247,12 +247,15 @@ func TestBacktestOfAServerThatRefuses(t *testing.T) {
 		with func(http.ResponseWriter, *http.Request, int) bool
 		want string
 	}{
-		"401":       {answerWith(401, "text/plain", "Unauthorized\x1b[31m"), "asks for credentials (401)"},
-		"403":       {answerWith(403, asJSON, `{"status":"error","errorType":"forbidden","error":"no tenant\u001b[2J"}`), "refuses these credentials (403): no tenant"},
-		"404":       {answerWith(404, "text/html", "<html>not here"), "no query API at this address (404)"},
-		"400":       {answerWith(400, asJSON, `{"status":"error","errorType":"bad_data","error":"invalid parameter"}`), "refuses the query (400): invalid parameter"},
-		"a page":    {answerWith(200, "text/html; charset=utf-8", "<html>Sign in"), "is text/html; charset=utf-8 and not JSON"},
-		"elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) bool { http.Redirect(w, r, "http://203.0.113.1/", 302); return true }, "redirects to another host (302)"},
+		"401":    {answerWith(401, "text/plain", "Unauthorized\x1b[31m"), "asks for credentials (401)"},
+		"403":    {answerWith(403, asJSON, `{"status":"error","errorType":"forbidden","error":"no tenant\u001b[2J"}`), "refuses these credentials (403): no tenant"},
+		"404":    {answerWith(404, "text/html", "<html>not here"), "no query API at this address (404)"},
+		"400":    {answerWith(400, asJSON, `{"status":"error","errorType":"bad_data","error":"invalid parameter"}`), "refuses the query (400): invalid parameter"},
+		"a page": {answerWith(200, "text/html; charset=utf-8", "<html>Sign in"), "is text/html; charset=utf-8 and not JSON"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			http.Redirect(w, r, "http://203.0.113.1/", http.StatusFound)
+			return true
+		}, "redirects to another host (302)"},
 		"a failure in 200": {
 			answerWith(200, asJSON, `{"status":"error","errorType":"internal","error":"broken"}`), "broken",
 		},
@@ -314,7 +317,7 @@ func TestBacktestOfAServerThatIsBusyOrRefusesMuch(t *testing.T) {
 			return true
 		}, nil},
 		{"answers that are too large", nil, []string{"--max-answer", "64KiB"}},
-		{"slow", func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		{"slow", func(_ http.ResponseWriter, r *http.Request, _ int) bool {
 			if !long(r) {
 				return false
 			}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -29,9 +30,7 @@ func (tap tapped) of(host string, from http.Handler) http.Handler {
 		from.ServeHTTP(recorder, r)
 		aborted = false
 		tap(host, at, recorder.Code, recorder.Header().Get("Content-Type"), recorder.Body.Bytes())
-		for name, values := range recorder.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), recorder.Header())
 		w.WriteHeader(recorder.Code)
 		_, _ = w.Write(recorder.Body.Bytes())
 	})

@@ -179,7 +179,7 @@ func (e *Engine) needsOf(path string) error {
 // nameOf is the name that a selector asks for; empty where it is a pattern.
 func nameOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return m.Value
 		}
 	}
@@ -192,7 +192,7 @@ func (e *Engine) wants(name string) bool {
 		named := false
 		fits := true
 		for _, m := range s.LabelMatchers {
-			if m.Name == labels.MetricName {
+			if m.Name == model.MetricNameLabel {
 				named = true
 				fits = fits && m.Matches(name)
 			}
@@ -348,7 +348,7 @@ func (e *Engine) AddTarget(ctx context.Context, t *history.Target, p *history.Pa
 	var out []rulestore.Series
 	for i := range p.Series {
 		s := &p.Series[i]
-		name := s.Labels.Get(labels.MetricName)
+		name := s.Labels.Get(model.MetricNameLabel)
 		if !e.ofTarget(name) || !e.wants(name) {
 			continue
 		}

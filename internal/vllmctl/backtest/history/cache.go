@@ -63,7 +63,7 @@ func OpenCache(folder string, limit int64) (*Cache, error) {
 			return nil //nolint:nilerr // As above.
 		}
 		if strings.HasSuffix(path, temporary) && time.Since(info.ModTime()) > time.Hour {
-			_ = os.Remove(path) // A run was killed while it wrote.
+			_ = os.Remove(path) //nolint:gosec // A run was killed while it wrote. The folder is of this user alone.
 			return nil
 		}
 		c.size += info.Size()

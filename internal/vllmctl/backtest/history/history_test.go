@@ -78,8 +78,10 @@ func TestTargetsAreFoundByTheLabelsThatPrometheusAdds(t *testing.T) {
 }
 
 func TestSelectorsQuoteWhatTheyContain(t *testing.T) {
-	found := Targets([]labels.Labels{series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "p", "cluster", "1"),
-		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "q", "cluster", "1")}, 9)
+	found := Targets([]labels.Labels{
+		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "p", "cluster", "1"),
+		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "q", "cluster", "1"),
+	}, 9)
 	require.Len(t, found.Targets, 2)
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(found.Targets[0].Selector(nil))
 	require.NoError(t, err)
@@ -296,7 +298,7 @@ func TestOnlyWhatDoesNotChangeAnyMoreIsKept(t *testing.T) {
 	}{{window.To.Add(-time.Second), 2}, {window.To, 1}} {
 		source := &picky{longest: time.Hour}
 		for range 2 {
-			loader := &Loader{Source: source, Cache: cache, Server: fmt.Sprint(c.settled), Settled: c.settled}
+			loader := &Loader{Source: source, Cache: cache, Server: c.settled.String(), Settled: c.settled}
 			_, err := loader.Load(t.Context(), "x", window)
 			require.NoError(t, err)
 		}

@@ -77,8 +77,8 @@ func (p *Part) times() {
 
 // union returns all times of sorted lists, sorted.
 func union(lists [][]int64) []int64 {
-	slices.SortFunc(lists, func(a, b []int64) int { return slices.Compare(a, b) })
-	lists = slices.CompactFunc(lists, func(a, b []int64) bool { return slices.Equal(a, b) })
+	slices.SortFunc(lists, slices.Compare)
+	lists = slices.CompactFunc(lists, slices.Equal)
 	var out []int64
 	for _, l := range lists {
 		out = append(out, l...)

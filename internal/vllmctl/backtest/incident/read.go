@@ -145,7 +145,8 @@ func strict(node *yaml.Node) (written, error) {
 			return w, fmt.Errorf("the key %q is not known; the keys are %s", key, strings.Join(columns, ", "))
 		}
 	}
-	return w, node.Decode(&w)
+	err := node.Decode(&w)
+	return w, err
 }
 
 var columns = []string{"name", "from", "to", "targets", "cause"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -209,9 +210,7 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 	if request.Method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	for name, values := range c.settings.Header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, c.settings.Header)
 	request.Header.Set("Accept", "application/json")
 	if onThisMachine(address.Hostname()) {
 		// Compression costs more there than it saves.

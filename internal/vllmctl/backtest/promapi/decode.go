@@ -111,7 +111,6 @@ func readLabels(it *jsoniter.Iterator, builder *labels.ScratchBuilder) {
 func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
 	var out []Series
 	kind := ""
-	var problem error
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		switch field {
 		case "resultType":
@@ -119,7 +118,8 @@ func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
 		case "result":
 			m := matrix{from: from, builder: labels.NewScratchBuilder(16)}
 			for it.ReadArray() {
-				if problem = m.series(it); problem != nil || it.Error != nil {
+				m.series(it)
+				if it.Error != nil {
 					return false
 				}
 			}
@@ -129,10 +129,10 @@ func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
 		}
 		return it.Error == nil
 	})
-	if problem == nil && it.Error == nil && kind != "matrix" {
-		problem = newError(Final, nil, "the server answers with a %q instead of raw samples; it does not support range selectors at an instant", Printable(kind))
+	if it.Error == nil && kind != "matrix" {
+		return nil, newError(Final, nil, "the server answers with a %q instead of raw samples; it does not support range selectors at an instant", Printable(kind))
 	}
-	return out, problem
+	return out, nil
 }
 
 type matrix struct {
@@ -144,7 +144,7 @@ type matrix struct {
 }
 
 // series reads one series.
-func (m *matrix) series(it *jsoniter.Iterator) error {
+func (m *matrix) series(it *jsoniter.Iterator) {
 	m.times, m.values = m.times[:0], m.values[:0]
 	var known labels.Labels
 	sorted := true
@@ -173,7 +173,7 @@ func (m *matrix) series(it *jsoniter.Iterator) error {
 		return it.Error == nil
 	})
 	if it.Error != nil || len(m.times) == 0 {
-		return nil //nolint:nilerr // The caller reports the error of the iterator.
+		return
 	}
 	if !sorted {
 		m.sort()
@@ -185,7 +185,6 @@ func (m *matrix) series(it *jsoniter.Iterator) error {
 		one.Times = slices.Clone(m.times)
 	}
 	m.out = append(m.out, one)
-	return nil
 }
 
 // sample reads one pair of a time in seconds and a value as a string.
@@ -200,7 +199,8 @@ func sample(it *jsoniter.Iterator) (t int64, v float64, ok bool) {
 		return 0, 0, false
 	}
 	text := it.ReadStringAsSlice()
-	v, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	// The text is not kept: one copy for each sample would cost more than the number.
+	v, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64) //nolint:gosec // As the line above says.
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		it.ReportError("sample", "its value is no number")
 		return 0, 0, false

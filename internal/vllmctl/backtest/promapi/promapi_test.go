@@ -149,11 +149,19 @@ func TestTheKindOfAStatus(t *testing.T) {
 		errorType, text string
 		kind            Kind
 	}{
-		{401, "", "", Final}, {403, "", "", Final}, {404, "", "", Final}, {413, "", "", TooMuch},
+		{401, "", "", Final},
+		{403, "", "", Final},
+		{404, "", "", Final},
+		{413, "", "", TooMuch},
 		{422, "execution", "query processing would load too many samples into memory", TooMuch},
 		{400, "", "the query hit the max number of series limit", TooMuch},
 		{400, "bad_data", "parse error: exceeds", Final},
-		{429, "", "", Busy}, {500, "", "", Busy}, {502, "", "", Busy}, {503, "", "", Busy}, {503, "timeout", "query timed out", TooMuch}, {504, "", "", TooMuch},
+		{429, "", "", Busy},
+		{500, "", "", Busy},
+		{502, "", "", Busy},
+		{503, "", "", Busy},
+		{503, "timeout", "query timed out", TooMuch},
+		{504, "", "", TooMuch},
 	} {
 		assert.Equal(t, c.kind, statusError(c.status, c.errorType, c.text).Kind, fmt.Sprint(c))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -158,14 +159,14 @@ func (j *Judge) nameOf(resource pcommon.Map) string {
 
 // identity are the attributes that tell resources of one judge apart.
 func identity(resource pcommon.Map) string {
-	key := ""
+	var key strings.Builder
 	for _, name := range []string{"service.instance.id", "service.namespace", "service.name", "k8s.cluster.name", "k8s.namespace.name", "k8s.pod.name"} {
 		if v, there := resource.Get(name); there {
-			key += v.AsString()
+			key.WriteString(v.AsString())
 		}
-		key += "\x00"
+		key.WriteByte(0)
 	}
-	return key
+	return key.String()
 }
 
 // Window judges one window of the history: parts has what was read of each target of the

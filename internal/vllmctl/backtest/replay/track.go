@@ -80,7 +80,7 @@ func (t *tracker) see(r *reading) {
 	v := r.verdict
 	t.open[r.subject] = &tracked{seen: r.at, last: v, episode: Episode{
 		Subject: r.subject, From: r.at, Condition: v.Condition, Severity: max(v.Severity, severityOf(v.Condition)),
-		Cause: v.Cause, Detail: v.Detail, Sentence: v.Sentence(), Evidence: v.Evidence(), Notices: v.Notices,
+		Cause: v.Cause, Detail: v.Detail, Sentence: v.Words().Sentence, Evidence: v.evidence(), Notices: v.Notices,
 	}}
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -14,7 +17,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func see(t *tracker, minute float64, condition string, severity int, cause string) {
 	t.see(&reading{
 		subject: Subject{Target: "a"}, at: noon.Add(time.Duration(minute * float64(time.Minute))),
-		verdict: Verdict{Condition: condition, Severity: severity, Cause: cause},
+		verdict: Verdict{Verdict: verdict.Verdict{Diagnosis: wording.Diagnosis{Condition: condition, Cause: cause}}, Severity: severity},
 	})
 }
 
@@ -39,8 +42,13 @@ func TestEpisodesEndWhereTheVerdictChanges(t *testing.T) {
 		got = append(got, short{e.Condition, e.Cause, e.From.Sub(noon).Minutes(), e.To.Sub(noon).Minutes()})
 	}
 	assert.Equal(t, []short{
-		{"healthy", "", 0, 2}, {"degraded", "slow_steps", 2, 4}, {"degraded", "kv_pressure", 4, 5}, {"unknown", "", 5, 6},
-		{"unknown", "", 6, 6}, {"unknown", "", 20, 21}, {"healthy", "", 22, 22},
+		{"healthy", "", 0, 2},
+		{"degraded", "slow_steps", 2, 4},
+		{"degraded", "kv_pressure", 4, 5},
+		{"unknown", "", 5, 6},
+		{"unknown", "", 6, 6},
+		{"unknown", "", 20, 21},
+		{"healthy", "", 22, 22},
 	}, got)
 }
 

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/verdict"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
@@ -39,50 +39,31 @@ func (s Subject) String() string {
 
 // Verdict is what the processor says about a subject at one time.
 type Verdict struct {
-	Condition string
-	Severity  int
-	// Cause is the primary cause with its detail; empty without one.
-	Cause, Detail string
-	// Also are further causes with a share of the harm, the largest first.
-	Also    []wording.Share
-	Notices []string
+	verdict.Verdict
+	Severity int
 
-	signals map[string]signal
-	ended   bool
+	// ratios are those of the signals to what is usual.
+	ratios map[string]float64
+	ended  bool
 }
-
-type signal struct{ value, ratio float64 }
 
 // same reports whether two verdicts say the same. A notice raises the severity to 1, and is
 // no other verdict.
 func (v *Verdict) same(o *Verdict) bool {
-	return v.Condition == o.Condition && max(v.Severity, 1) == max(o.Severity, 1) && v.Cause == o.Cause && v.Detail == o.Detail
-}
-
-func (v *Verdict) words() *wording.Diagnosis {
-	return &wording.Diagnosis{Condition: v.Condition, Cause: v.Cause, Detail: v.Detail, Also: v.Also, Notices: v.Notices}
-}
-
-// Sentence says what the verdict means.
-func (v *Verdict) Sentence() string {
-	return strings.ReplaceAll(wording.Of(v.words(), wording.EnabledByDefault).Sentence, "`", "")
+	return v.Is(&o.Verdict) && v.Detail == o.Detail && max(v.Severity, 1) == max(o.Severity, 1)
 }
 
 // mostEvidence is how many signals are reported as evidence.
 const mostEvidence = 4
 
-// Evidence are the deciding signals.
-func (v *Verdict) Evidence() []string {
-	all := wording.Evidence(v.words(), func(name string) (value, usual float64) {
-		s, known := v.signals[name]
-		if !known {
-			return math.NaN(), math.NaN()
+// evidence are the deciding signals.
+func (v *Verdict) evidence() []string {
+	for name, ratio := range v.ratios {
+		if s, known := v.Signals[name]; known {
+			v.Signals[name] = verdict.Against(s.Value, ratio)
 		}
-		if usual = math.NaN(); s.ratio > 0 {
-			usual = s.value / s.ratio
-		}
-		return s.value, usual
-	})
+	}
+	all := v.Evidence()
 	return all[:min(mostEvidence, len(all))]
 }
 
@@ -132,7 +113,8 @@ func read(metrics pmetric.Metrics, name func(pcommon.Map) string) []reading {
 					}
 					r := index[k]
 					if r == nil {
-						r = &reading{subject: k.subject, at: p.Timestamp().AsTime(), verdict: Verdict{Severity: -1, signals: map[string]signal{}}}
+						r = &reading{subject: k.subject, at: p.Timestamp().AsTime(), verdict: Verdict{Severity: -1, ratios: map[string]float64{}}}
+						r.verdict.Signals = map[string]verdict.Measure{}
 						index[k] = r
 					}
 					r.verdict.take(which, p)
@@ -188,13 +170,9 @@ func (v *Verdict) take(which string, p pmetric.NumberDataPoint) {
 	case "cause_share":
 		v.Also = append(v.Also, wording.Share{Cause: text(p, "cause"), Share: value})
 	case "signal":
-		s := v.signals[text(p, "signal")]
-		s.value = value
-		v.signals[text(p, "signal")] = s
+		v.Signals[text(p, "signal")] = verdict.Against(value, 0)
 	case "signal_ratio":
-		s := v.signals[text(p, "signal")]
-		s.ratio = value
-		v.signals[text(p, "signal")] = s
+		v.ratios[text(p, "signal")] = value
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,9 +78,16 @@ type number struct {
 type legendEntry struct{ Class, Text string }
 
 var legend = []legendEntry{
-	{"healthy", "healthy, starting, asleep or draining"}, {"idle", "idle"}, {"s1", "unknown"}, {"s2", "degraded (severity 2)"},
-	{"s3", "stalled, failing or unreachable (severity 3)"}, {"page", "would-be page"}, {"ticket", "other would-be alert"},
-	{"own", "own alert"}, {"incident", "incident"}, {"missed", "missed incident"},
+	{"healthy", "healthy, starting, asleep or draining"},
+	{"idle", "idle"},
+	{"s1", "unknown"},
+	{"s2", "degraded (severity 2)"},
+	{"s3", "stalled, failing or unreachable (severity 3)"},
+	{"page", "would-be page"},
+	{"ticket", "other would-be alert"},
+	{"own", "own alert"},
+	{"incident", "incident"},
+	{"missed", "missed incident"},
 }
 
 type incidentRow struct {
@@ -118,21 +126,21 @@ func (p *htmlPage) numbers() {
 	add("Servers", humanize.Comma(int64(len(r.Targets))), false)
 	add("Hours of engines", hours(s.EngineHours), false)
 	add("Hours without data", hours(s.GapHours), false)
-	add("Alarms of the diagnosis", fmt.Sprint(s.Alarms), false)
+	add("Alarms of the diagnosis", strconv.Itoa(s.Alarms), false)
 	if len(r.Rules) > 0 {
-		add("Would-be pages", fmt.Sprint(s.Pages), false)
+		add("Would-be pages", strconv.Itoa(s.Pages), false)
 		if weekly(r) != "" {
 			add("Would-be pages a week", fmt.Sprintf("%.1f", s.PagesPerWeek), false)
 		}
 	}
-	add("Own alerts", fmt.Sprint(s.OwnAlerts), false)
+	add("Own alerts", strconv.Itoa(s.OwnAlerts), false)
 	if r.Compared {
-		add("Incidents", fmt.Sprint(s.Incidents), false)
-		add("Missed by the diagnosis", fmt.Sprint(s.Missed), s.Missed > 0)
+		add("Incidents", strconv.Itoa(s.Incidents), false)
+		add("Missed by the diagnosis", strconv.Itoa(s.Missed), s.Missed > 0)
 		if len(r.Rules) > 0 {
-			add("Missed by the rules", fmt.Sprint(s.MissedByRules), s.MissedByRules > 0)
+			add("Missed by the rules", strconv.Itoa(s.MissedByRules), s.MissedByRules > 0)
 		}
-		add("False alarms", fmt.Sprint(s.FalseAlarms), s.FalseAlarms > 0)
+		add("False alarms", strconv.Itoa(s.FalseAlarms), s.FalseAlarms > 0)
 		if s.RightCause+s.WrongCause > 0 {
 			add("Right cause", fmt.Sprintf("%d of %d", s.RightCause, s.RightCause+s.WrongCause), s.WrongCause > 0)
 		}

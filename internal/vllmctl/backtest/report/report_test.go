@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +45,10 @@ func sample(text string) *Report {
 		Rules: []string{text}, Alerts: []rulestore.Firing{f(12, 30), f(14, 20)}, Own: []rulestore.Firing{f(20, 30)},
 		RuleProblems: []rulestore.Problem{{Rule: text, Text: text, At: at(1), Times: 3}},
 		Incidents: []incident.Result{
-			{Incident: incident.Incident{Name: text, From: at(9), To: at(29), Targets: []string{text}, Cause: "stalled"}, Diagnosis: &incident.Seen{By: text, At: at(10), Lead: -60, Subject: text},
-				Alerts: []incident.Seen{{By: text, At: at(12), Lead: -180}}, Own: []incident.Seen{{By: text, At: at(8), Lead: 60}}, Ahead: &ahead, Reported: "slow_steps", Right: &right},
+			{
+				Incident: incident.Incident{Name: text, From: at(9), To: at(29), Targets: []string{text}, Cause: "stalled"}, Diagnosis: &incident.Seen{By: text, At: at(10), Lead: -60, Subject: text},
+				Alerts: []incident.Seen{{By: text, At: at(12), Lead: -180}}, Own: []incident.Seen{{By: text, At: at(8), Lead: 60}}, Ahead: &ahead, Reported: "slow_steps", Right: &right,
+			},
 			{Incident: incident.Incident{Name: text, From: at(60), To: at(70)}, Missed: true, MissedByRules: true},
 			{Incident: incident.Incident{Name: text, From: at(-600), To: at(-590)}, Outside: true},
 		},
@@ -108,7 +109,7 @@ func TestThePageEscapesEverythingAndNeedsNothingElse(t *testing.T) {
 	for link := range links {
 		assert.True(t, ids[link], "#%s leads nowhere", link)
 	}
-	assert.NotRegexp(t, regexp.MustCompile(`url\(|@import|https?://`), text)
+	assert.NotRegexp(t, `url\(|@import|https?://`, text)
 }
 
 // A page of a long history stays small enough for a browser.

@@ -77,13 +77,13 @@ func (t *text) target(one *Target) {
 	t.line("\n%s", promapi.Printable(one.Name))
 	about := fmt.Sprintf("  %s, %d scrapes", one.Names, c.Scrapes)
 	if c.Interval > 0 {
-		about += fmt.Sprintf(" every %s", short(seconds(c.Interval)))
+		about += " every " + short(seconds(c.Interval))
 	}
 	if c.Failed > 0 {
 		about += fmt.Sprintf(", %d of them failed", c.Failed)
 	}
 	if c.Gaps > 0 {
-		about += fmt.Sprintf(", without any for %s", short(seconds(c.Gaps)))
+		about += ", without any for " + short(seconds(c.Gaps))
 	}
 	if c.Engines > 1 {
 		about += fmt.Sprintf(", %d engines", c.Engines)
@@ -161,7 +161,8 @@ func (t *text) firings(title string, all []rulestore.Firing, asked bool) {
 	listed := map[string]int{}
 	for i := range all {
 		f := &all[i]
-		if listed[f.Alert]++; listed[f.Alert] > mostFirings {
+		listed[f.Alert]++
+		if listed[f.Alert] > mostFirings {
 			continue
 		}
 		lasts := ""
