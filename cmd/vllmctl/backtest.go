@@ -82,7 +82,7 @@ that page (the label severity is page, critical, high, error or emergency, or th
 The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
 there was a false alarm.`,
 		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
-  vllmctl backtest --prometheus https://mimir/prometheus --header 'X-Scope-OrgID: a' --from -7d --resume default
+  vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d --resume default
   vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
       --rules rules.yaml --incidents incidents.yaml --html backtest.html`,
 		Args: cobra.NoArgs,
