@@ -52,6 +52,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newBacktest(), newTop(), newReference())
+	root.AddCommand(newBacktest(), newCheck(), newTop(), newReference())
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
@@ -251,4 +253,10 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 		case <-tick.C:
 		}
 	}
+}
+
+// topSection is the part of the reference page that the help of top does not have.
+func topSection(checkout string) (reference.Section, error) {
+	document, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
+	return reference.Section{Command: "top", Document: document}, err
 }

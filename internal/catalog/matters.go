@@ -74,7 +74,7 @@ func (s *Server) Released() bool { return s.release().exact }
 // release returns what is known about the version. A build without the tags of its
 // repository reports 0.1, so a version that is older than a metric of the server is none.
 func (s *Server) release() versionSeen {
-	least := s.least()
+	least := s.Least()
 	release, ok := ParseRelease(s.Version)
 	if !ok || release.Compare(least) < 0 {
 		return versionSeen{release: least}
@@ -84,8 +84,8 @@ func (s *Server) release() versionSeen {
 	return versionSeen{release: release, exact: true, unreleased: before}
 }
 
-// least is the oldest version that sends all metrics of the server.
-func (s *Server) least() Release {
+// Least is the oldest version that sends all metrics of the server.
+func (s *Server) Least() Release {
 	var least Release
 	for _, name := range s.Metrics {
 		m, found := ByName(name)

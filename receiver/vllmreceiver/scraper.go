@@ -65,6 +65,10 @@ type targetScraper struct {
 	warned map[string]bool
 	// now is the clock. Tests replace it.
 	now func() time.Time
+	// wrap is put around the transport, and observe is called with what one scrape found
+	// (probe.go). Both are nil in a collector.
+	wrap    func(http.RoundTripper) http.RoundTripper
+	observe func(*observation)
 }
 
 // maxHeaderBytes limits the headers of an answer.
@@ -97,6 +101,9 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 		// With an authenticator the transport has another type, and Go's own limit of
 		// 10 MiB applies.
 		transport.MaxResponseHeaderBytes = maxHeaderBytes
+	}
+	if s.wrap != nil {
+		httpClient.Transport = s.wrap(httpClient.Transport)
 	}
 	credentials := s.client.Auth.HasValue() || hasCredentials(headers) || s.identity.address.User != nil
 	if credentials {
@@ -199,6 +206,12 @@ func (s *targetScraper) take(
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
 	s.explain(at, snapshot, scrape.Plan, &report)
 	s.logDefects(at, scrape.Plan, &report, dialect)
+	if s.observe != nil {
+		s.observe(&observation{
+			snapshot: snapshot, plan: scrape.Plan, report: &report, dialect: dialect, cut: cut, bytes: body.Len(),
+			serverTime: answer.Time, answered: parsed,
+		})
+	}
 	s.metrics = out.MetricCount()
 	return nil
 }

@@ -43,6 +43,8 @@ type Server struct {
 	objects   map[string]map[string]Object
 	events    map[string][]event
 	forbidden map[string]bool
+	// denied are verbs and resources that access reviews deny.
+	denied map[string]bool
 	// streaming is true if lists can be streamed, as since Kubernetes 1.32.
 	streaming bool
 	asked     map[string]int
@@ -54,7 +56,7 @@ type Server struct {
 func New(tb testing.TB, resources ...string) *Server {
 	s := &Server{
 		version: 100, objects: map[string]map[string]Object{}, events: map[string][]event{},
-		forbidden: map[string]bool{}, asked: map[string]int{}, streaming: true,
+		forbidden: map[string]bool{}, denied: map[string]bool{}, asked: map[string]int{}, streaming: true,
 		changed: make(chan struct{}), broken: make(chan struct{}),
 	}
 	for _, resource := range append(resources, Pods) {
@@ -116,6 +118,14 @@ func (s *Server) Forbid(resource string, denied bool) {
 	s.forbidden[resource] = denied
 }
 
+// Deny lets access reviews deny a verb on a resource. It does not change the answers to
+// requests for the resource.
+func (s *Server) Deny(verb, resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied[verb+" "+resource] = true
+}
+
 // Disconnect cuts all watches in the middle.
 func (s *Server) Disconnect() {
 	s.mu.Lock()
@@ -146,6 +156,10 @@ func (s *Server) Asked(what string) int {
 
 // ServeHTTP answers a list or a watch.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if request.URL.Path == reviews && request.Method == http.MethodPost {
+		s.review(w, request)
+		return
+	}
 	resource, namespace, ok := parsePath(request.URL.Path)
 	s.mu.Lock()
 	_, served := s.objects[resource]

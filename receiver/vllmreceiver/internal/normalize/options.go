@@ -102,6 +102,12 @@ func (o *Options) wireKey(family string) (string, bool) {
 	return name, false
 }
 
+// SourceName returns a family's name as catalog.Source.Family writes it.
+func (o *Options) SourceName(family string) string {
+	key, _ := o.wireKey(family)
+	return key
+}
+
 // withoutUserPrefix removes the longest of the configured prefixes that matches.
 func (o *Options) withoutUserPrefix(family string) string {
 	longest := ""

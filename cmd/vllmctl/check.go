@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/term"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+)
+
+// checkFlags are the flags of check besides those of the connection.
+type checkFlags struct {
+	config          []string
+	kubeconfig      string
+	objectives      []string
+	delay, interval time.Duration
+	json, strict    bool
+	verbose         bool
+}
+
+func newCheck() *cobra.Command {
+	var (
+		flags      checkFlags
+		connection connect.Flags
+	)
+	command := &cobra.Command{
+		Use:   "check {URL... | --config FILE}",
+		Short: "Says what is wrong with servers, and with a configuration, before a collector runs",
+		Long: `Scrapes each server twice as the collector does, and says what is wrong and what to do: connection,
+TLS, credentials, body, version, families that are missing and why, derived metrics that will exist,
+limits, and objectives. With --config it takes the servers from the configuration of a collector, and
+also checks that configuration, its exporters, queues on disk, and permissions in Kubernetes.
+
+It only reads. Exporters get an empty request at most. An address without a scheme is http, and one
+without a path is /metrics.`,
+		Example: `  vllmctl check http://vllm-0:8000 http://vllm-1:8000
+  vllmctl check --objective ttft=2s --objective itl=80ms vllm-0:8000
+  vllmctl check --config otelcol.yaml --json --strict`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.run(cmd.Context(), cmd, args, &connection)
+		},
+	}
+	f := command.Flags()
+	f.StringArrayVar(&flags.config, "config", nil, "the configuration `file` of a collector; repeated ones are merged as the collector does")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "a `file` with the access to Kubernetes for the check of permissions; by default that of the discovery or of this pod")
+	f.StringArrayVar(&flags.objectives, "objective", nil, "a `latency=time` whose threshold is compared with the buckets, as ttft=2.5s; ttft, itl, tpot, e2e or the name of a histogram; can be repeated")
+	f.DurationVar(&flags.delay, "delay", 2*time.Second, "the time between the two scrapes of a server")
+	f.DurationVar(&flags.interval, "interval", 15*time.Second, "the collection interval of the configuration to paste")
+	f.BoolVar(&flags.json, "json", false, "write one JSON document instead of text")
+	f.BoolVar(&flags.strict, "strict", false, "exit with 3 where there are warnings and no problem")
+	f.BoolVarP(&flags.verbose, "verbose", "v", false, "show what is in order, infos, all details and links")
+	connection.Register(f, 10*time.Second)
+	return command
+}
+
+func (c *checkFlags) run(ctx context.Context, cmd *cobra.Command, args []string, connection *connect.Flags) error {
+	if err := c.validate(cmd, args); err != nil {
+		return err
+	}
+	report, err := c.look(ctx, cmd, args, connection)
+	if err != nil {
+		return err
+	}
+	if err := c.print(cmd.OutOrStdout(), report); err != nil {
+		return fmt.Errorf("the result cannot be written: %w", err)
+	}
+	return status.Found(status.Status(report.Status))
+}
+
+// ofConfiguration are the flags that a configuration sets itself.
+var ofConfiguration = []string{"header", "token-file", "ca-file", "cert-file", "key-file", "server-name", "insecure-skip-verify", "proxy-url", "timeout", "interval", "objective"}
+
+func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 && len(c.config) == 0:
+		return errors.New("name the servers to check, for example http://vllm-0:8000, or a configuration with --config")
+	case len(args) > 0 && len(c.config) > 0:
+		return errors.New("name either servers or --config; the configuration has its own servers")
+	case c.delay <= 0:
+		return fmt.Errorf("--delay %s must be longer than 0", c.delay)
+	case c.interval < time.Millisecond:
+		return fmt.Errorf("--interval %s is too short; write for example 15s", c.interval)
+	case len(args) > 0 && c.kubeconfig != "":
+		return errors.New("--kubeconfig needs --config, whose discovery it is about")
+	}
+	if len(c.config) > 0 {
+		for _, name := range ofConfiguration {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s has no effect with --config; set it in the configuration", name)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string, connection *connect.Flags) (*check.Report, error) {
+	if len(c.config) > 0 {
+		return check.Configured(ctx, c.config, check.Settings{Delay: c.delay, Strict: c.strict, KubeConfig: c.kubeconfig})
+	}
+	plan := check.Plan{Delay: c.delay, Strict: c.strict, Given: len(c.objectives) > 0}
+	plan.Request.Interval = c.interval
+	for _, address := range args {
+		if e := check.Complete(address); !slices.Contains(plan.Request.Endpoints, e) {
+			plan.Request.Endpoints = append(plan.Request.Endpoints, e)
+		}
+	}
+	plan.Request.Promises = check.Promises()
+	if plan.Given {
+		plan.Request.Promises = nil
+		for _, written := range c.objectives {
+			promise, err := check.ParsePromise(written)
+			if err != nil {
+				return nil, err
+			}
+			plan.Request.Promises = append(plan.Request.Promises, promise)
+		}
+	}
+	open, err := connection.Open(ctx, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	defer open.Close(context.WithoutCancel(ctx))
+	if plan.Request.Client, plan.Request.Extensions, err = connection.Settings(); err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed("timeout") && c.interval < 10*time.Second {
+		// An interval shorter than the default timeout is not a mistake.
+		plan.Request.Client["timeout"] = c.interval.String()
+	}
+	return plan.Servers(ctx, open.Host)
+}
+
+func (c *checkFlags) print(to io.Writer, report *check.Report) error {
+	if c.json {
+		encoder := json.NewEncoder(to)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(report)
+	}
+	return report.Write(to, check.Style{Color: isTerminal(to) && os.Getenv("NO_COLOR") == "", Verbose: c.verbose})
+}
+
+// isTerminal reports whether text is read by a person.
+func isTerminal(to io.Writer) bool {
+	file, is := to.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
+}
+
+// checkSection is the part of the reference page about the JSON and the codes.
+func checkSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "check"}
+	var err error
+	section.Document, err = reference.Document(filepath.Join(checkout, "internal", "vllmctl", "check"), "Report")
+	for _, c := range check.Codes() {
+		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds, Do: c.Do})
+	}
+	return section, err
+}

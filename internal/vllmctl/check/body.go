@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// shareOfBody and shareOfSeries are how full a limit may be without a warning.
+const (
+	shareOfBody   = 0.7
+	shareOfSeries = 0.8
+)
+
+// judgeBody judges what could be read of the first body.
+func judgeBody(f *findings, s *Seen) {
+	r := s.First
+	limit := int64(s.ReceiverConfig.Limits.BodySize)
+	if float64(r.Bytes) > shareOfBody*float64(limit) {
+		f.add(CodeNearLimit, fmt.Sprintf("The body has %s, and limits::body_size is %s.",
+			humanize.IBytes(uint64(r.Bytes)), humanize.IBytes(uint64(limit))))
+	}
+	bad := maps.Clone(r.BadLines)
+	if r.Cut || bad["missing_eof"] > 0 {
+		f.add(CodeCut, "The end of the body is missing.")
+	}
+	delete(bad, "missing_eof")
+	if n := sum(bad); n > 0 {
+		f.add(CodeBadLines, fmt.Sprintf("%s cannot be read; the first one is line %d.", lines(n), r.FirstBad), counted(bad)...)
+	}
+	if r.Duplicates > 0 {
+		f.add(CodeDuplicates, fmt.Sprintf("%d samples repeat a series that the body had before.", r.Duplicates))
+	}
+	inconsistent := map[string]int{}
+	for _, reason := range []string{
+		"no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "duplicate",
+	} {
+		if n := r.Dropped[reason]; n > 0 {
+			inconsistent[reason] = n
+		}
+	}
+	if n := sum(inconsistent); n > 0 {
+		f.add(CodeInconsistent, fmt.Sprintf("%d series are dropped because their numbers do not add up.", n), counted(inconsistent)...)
+	}
+	// The gauges with which a Ray agent repeats its counters are expected.
+	if len(r.Conflicts) > 0 && r.Dropped["type_conflict"] < len(r.Conflicts) && !isRay(r) {
+		f.add(CodeConflict, fmt.Sprintf("%d families have another type than vLLM gives them.", len(r.Conflicts)), r.Conflicts...)
+	}
+	f.pass(Body, "%s, %d samples, %d families, format %s", humanize.IBytes(uint64(r.Bytes)), r.Samples, len(r.Families), r.Dialect)
+}
+
+// isRay reports whether a body is that of a Ray agent.
+func isRay(r *vllmreceiver.Reading) bool {
+	return slices.Contains(r.Server.Setups, "ray") ||
+		slices.ContainsFunc(r.Families, func(x vllmreceiver.Family) bool { return strings.HasPrefix(x.Name, "ray_") })
+}
+
+func sum(counts map[string]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// counted lists reasons with their numbers, in order.
+func counted(counts map[string]int) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%s: %d", name, counts[name]))
+	}
+	return out
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "One line"
+	}
+	return fmt.Sprintf("%d lines", n)
+}

@@ -1,0 +1,150 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+)
+
+// The states of derived metrics.
+const (
+	stateExists  = "exists"
+	stateIdle    = "idle"
+	stateMissing = "missing"
+	stateSetting = "setting"
+	stateFeature = "feature"
+)
+
+// settingsOf are the settings of the processor that derived metrics can need, as Metric.Needs
+// writes them, and whether a configuration has them.
+var settingsOf = []struct {
+	name string
+	has  func(*vllmprocessor.Config) bool
+}{
+	{"pool", func(c *vllmprocessor.Config) bool { return c.Pool.HasValue() }},
+	{"objectives", func(c *vllmprocessor.Config) bool { return len(c.Objectives) > 0 }},
+	{"hardware", func(c *vllmprocessor.Config) bool { return len(c.Derived.Hardware) > 0 }},
+}
+
+// derived returns the state of each metric that the processor derives from those of a vLLM
+// server. Processed are those that it emitted for both scrapes.
+func derived(h *have, cfg *vllmprocessor.Config, processed map[string]int, missing []Missing) []Derived {
+	why := map[string]Missing{}
+	for _, m := range missing {
+		why[m.Name] = m
+	}
+	var out []Derived
+	for i := range catalog.All() {
+		m := &catalog.All()[i]
+		if !m.Derived() || !strings.HasPrefix(m.Name, "vllm.") || !isOn(m, cfg) {
+			continue
+		}
+		d := Derived{Name: m.Name}
+		d.State, d.Why = stateOf(h, m, cfg, processed, why)
+		out = append(out, d)
+	}
+	return out
+}
+
+// isOn reports whether a configuration emits a metric if its inputs are there.
+func isOn(m *catalog.Metric, cfg *vllmprocessor.Config) bool {
+	if chosen := cfg.Metrics[m.Name].Enabled; chosen != nil {
+		return *chosen
+	}
+	if !cfg.Diagnosis.Enabled && strings.Contains(m.Name, ".diagnosis.") {
+		return false
+	}
+	return m.Enabled || cfg.Derived.Switches(m.Name)
+}
+
+func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed map[string]int, why map[string]Missing) (state, reason string) {
+	if processed[m.Name] > 0 || h.metric(m.Name) {
+		return stateExists, ""
+	}
+	for _, s := range settingsOf {
+		if strings.Contains(m.Needs, "`"+s.name+"`") && !s.has(cfg) {
+			return stateSetting, "set " + s.name + " of the processor"
+		}
+	}
+	_, setting, or := strings.Cut(m.Needs, "or the setting ")
+	if absent, is := why[m.Name]; is && or && !cfg.Derived.CapacityFromBlocks {
+		// The server can expose it itself.
+		return stateMissing, absent.Why + ", or with the setting " + setting
+	}
+	if strings.Contains(m.Needs, " for ") {
+		// Only one value of an attribute needs more.
+		return stateIdle, idleWords
+	}
+	for _, input := range m.DerivedFrom {
+		absent, is := why[input]
+		if !is || h.replaced(m, input) || h.optional(m, input) {
+			continue
+		}
+		words := fmt.Sprintf("needs %s (%s)", input, absent.Why)
+		if or {
+			words += " or the setting " + setting
+		}
+		switch absent.Reason {
+		case reasonFlag, reasonUnreleased:
+			return stateFeature, words
+		case reasonIdle:
+			return stateIdle, words
+		}
+		return stateMissing, words
+	}
+	if strings.HasPrefix(m.Name, "vllm.pool.") {
+		return stateExists, ""
+	}
+	// These inputs exist on each server, and stay at 0 without the feature.
+	if strings.Contains(m.Needs, "KV connector") && !slices.Contains(h.reading.Server.Setups, "connector") || strings.Contains(m.Needs, "multi-modal") {
+		return stateFeature, "needs " + m.Needs + ", in use"
+	}
+	return stateIdle, idleWords
+}
+
+const idleWords = "its inputs are there, and no request moved them between the two scrapes"
+
+// replaced reports whether another input of a metric takes the place of one. The processor has
+// several inputs for what servers count in several ways; then one of them is enough.
+func (h *have) replaced(m *catalog.Metric, input string) bool {
+	if len(m.DerivedFrom) > mostInputs {
+		return true
+	}
+	for _, group := range alternatives {
+		if slices.Contains(group, input) {
+			return slices.ContainsFunc(group, func(other string) bool {
+				return other != input && slices.Contains(m.DerivedFrom, other) && h.metric(other)
+			})
+		}
+	}
+	return false
+}
+
+// mostInputs is how many inputs a metric can have that needs all of them. The diagnosis and
+// the objectives have more, and use those that are there.
+const mostInputs = 7
+
+// optional reports whether the processor can do without an input, as the formulas say.
+func (h *have) optional(m *catalog.Metric, input string) bool {
+	switch m.Name {
+	case "vllm.prefix_cache.hit_ratio":
+		// It replaces the count of hits on servers that count lookups again.
+		return strings.HasPrefix(input, "vllm.prompt_tokens")
+	case "vllm.tokens_per_iteration":
+		return input == "vllm.prompt_tokens_cached" && h.isV0()
+	}
+	return false
+}
+
+// alternatives are inputs of which one is enough. The formulas in the catalogue say so.
+var alternatives = [][]string{
+	{"vllm.gpu_prefix_cache.hits", "vllm.prefix_cache.hits"},
+	{"vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.queries"},
+	{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
+	{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason"},
+	{"vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
+	{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
+}

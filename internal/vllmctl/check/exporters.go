@@ -1,0 +1,215 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/golang/snappy"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// Exporter is one exporter and what it answered. It is plain data.
+type Exporter struct {
+	Name string
+	// Code is that of the finding; empty where everything is in order. What is its sentence,
+	// or what is in order.
+	Code, What string
+}
+
+func (e *Exporter) judge(f *findings) {
+	if e.Code == "" {
+		f.pass(Exporters, "%s: %s", e.Name, e.What)
+		return
+	}
+	f.add(e.Code, fmt.Sprintf("exporters::%s: %s.", e.Name, e.What))
+}
+
+// mostExporter is how long an exporter may take to answer.
+const mostExporter = 5 * time.Second
+
+// asking are the kinds of exporters that can be asked. Each has an older name.
+var asking = map[string]func(context.Context, map[string]any, *configfile.Host) Exporter{
+	"otlp": askGRPC, "otlp_grpc": askGRPC, "otlphttp": askHTTP, "otlp_http": askHTTP,
+	"prometheusremotewrite": askRemoteWrite, "prometheus_remote_write": askRemoteWrite, "prometheus": askPort,
+}
+
+// local are exporters that nothing can be asked of.
+var local = []string{"debug", "nop"}
+
+// askExporters asks the exporters of all pipelines, each for itself.
+func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host) []Exporter {
+	var names []string
+	for _, p := range file.Pipelines {
+		for _, name := range p.Exporters {
+			if _, has := file.Exporters[name]; has && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	out := make([]Exporter, len(names))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(ctx, mostExporter)
+			defer cancel()
+			kind, _, _ := strings.Cut(name, "/")
+			switch ask, can := asking[kind]; {
+			case can:
+				out[i] = ask(ctx, file.Exporters[name], host)
+			case slices.Contains(local, kind):
+				out[i].What = "writes nowhere else"
+			default:
+				out[i] = Exporter{Code: CodeExporterUnchecked, What: "an exporter of this kind is not checked"}
+			}
+			out[i].Name = name
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// httpSettings are the settings of an exporter that speaks HTTP.
+type httpSettings struct {
+	Client  confighttp.ClientConfig `mapstructure:",squash"`
+	Metrics string                  `mapstructure:"metrics_endpoint"`
+
+	_ struct{}
+}
+
+// newHTTP reads the settings of an exporter.
+func newHTTP(section map[string]any) (*httpSettings, error) {
+	settings := &httpSettings{Client: confighttp.NewDefaultClientConfig()}
+	return settings, confmap.NewFromStringMap(section).Unmarshal(settings, confmap.WithIgnoreUnused())
+}
+
+// askHTTP sends an empty request for metrics: it has no resource, so no point is stored.
+func askHTTP(ctx context.Context, section map[string]any, host *configfile.Host) Exporter {
+	settings, err := newHTTP(section)
+	if err != nil {
+		return unusable(err)
+	}
+	address := settings.Metrics
+	if address == "" && settings.Client.Endpoint != "" {
+		address = strings.TrimSuffix(settings.Client.Endpoint, "/") + "/v1/metrics"
+	}
+	// Nothing is the encoding of a message without fields.
+	return post(ctx, settings, host, address, nil, map[string]string{"Content-Type": "application/x-protobuf"})
+}
+
+// askRemoteWrite sends a write without series.
+func askRemoteWrite(ctx context.Context, section map[string]any, host *configfile.Host) Exporter {
+	settings, err := newHTTP(section)
+	if err != nil {
+		return unusable(err)
+	}
+	return post(ctx, settings, host, settings.Client.Endpoint, snappy.Encode(nil, nil), map[string]string{
+		"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy", "X-Prometheus-Remote-Write-Version": "0.1.0",
+	})
+}
+
+func unusable(err error) Exporter {
+	return Exporter{Code: CodeExporterSettings, What: "the settings cannot be used: " + vllmreceiver.Printable(err.Error())}
+}
+
+// post sends a request and judges the answer by its status.
+func post(ctx context.Context, settings *httpSettings, host *configfile.Host, address string, body []byte, headers map[string]string) Exporter {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return Exporter{Code: CodeExporterSettings, What: "the endpoint is no address; write for example http://backend:4318"}
+	}
+	telemetry := configfile.Telemetry(zap.NewNop())
+	telemetry.TracerProvider, telemetry.MeterProvider = nil, nil
+	// The headers here say what the body is.
+	settings.Client.Compression = ""
+	client, err := settings.Client.ToClient(ctx, host.GetExtensions(), telemetry)
+	if err != nil {
+		return unusable(err)
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return unusable(err)
+	}
+	request.Header.Set("User-Agent", "otelcol-vllm")
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	began := time.Now()
+	response, err := client.Do(request)
+	if err != nil {
+		return failed(err, u.Host)
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
+	_ = response.Body.Close()
+	return byStatus(response.StatusCode, u.Host, time.Since(began))
+}
+
+// byStatus judges the status of an answer.
+func byStatus(status int, host string, took time.Duration) Exporter {
+	what := fmt.Sprintf("%s answers %d %s", host, status, http.StatusText(status))
+	switch {
+	case status/100 == 2:
+		return Exporter{What: fmt.Sprintf("%s accepts an empty request, in %s", host, rounded(took))}
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return Exporter{Code: CodeExporterAuth, What: what}
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType, status/100 == 3:
+		return Exporter{Code: CodeExporterRejected, What: what}
+	case status/100 == 5:
+		return Exporter{Code: CodeExporterFailed, What: what}
+	}
+	return Exporter{Code: CodeExporterEmpty, What: what}
+}
+
+// failed judges a request to a host without an answer.
+func failed(err error, host string) Exporter {
+	// The text of a url.Error repeats the address, which may have secrets.
+	var u *url.Error
+	for errors.As(err, &u) {
+		err = u.Err
+	}
+	var (
+		dns        *net.DNSError
+		verify     *tls.CertificateVerificationError
+		unknown    x509.UnknownAuthorityError
+		hostname   x509.HostnameError
+		record     tls.RecordHeaderError
+		operation  *net.OpError
+		netTimeout net.Error
+	)
+	out := Exporter{Code: CodeExporterFailed, What: host + ": " + vllmreceiver.Printable(err.Error())}
+	switch {
+	case errors.As(err, &dns):
+		out.Code, out.What = CodeExporterDNS, "the host name of "+host+" does not resolve"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netTimeout) && netTimeout.Timeout():
+		out.Code, out.What = CodeExporterTimeout, host+" did not answer within "+mostExporter.String()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		out.Code, out.What = CodeExporterRefused, host+" refuses the connection"
+	case errors.As(err, &verify), errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &record),
+		errors.As(err, &operation) && operation.Op == "remote error", strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		out.Code = CodeExporterTLS
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configtls"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// grpcSettings are the settings of an exporter that speaks gRPC. The collector's own package
+// for them, configgrpc, is not a dependency of this module.
+type grpcSettings struct {
+	Endpoint string                                     `mapstructure:"endpoint"`
+	TLS      configtls.ClientConfig                     `mapstructure:"tls"`
+	Headers  configopaque.MapList                       `mapstructure:"headers"`
+	Auth     configoptional.Optional[configauth.Config] `mapstructure:"auth"`
+
+	_ struct{}
+}
+
+// askGRPC connects, does the TLS handshake, and exports nothing.
+func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host) Exporter {
+	settings := &grpcSettings{TLS: configtls.NewDefaultClientConfig()}
+	if err := confmap.NewFromStringMap(section).Unmarshal(settings, confmap.WithIgnoreUnused()); err != nil {
+		return unusable(err)
+	}
+	address, plain := settings.address()
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return Exporter{Code: CodeExporterSettings, What: "the endpoint has no port; write for example backend:4317"}
+	}
+	began := time.Now()
+	// A connection of its own says more clearly than gRPC what fails.
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return failed(err, address)
+	}
+	defer connection.Close()
+	transport := insecure.NewCredentials()
+	if !plain {
+		config, err := settings.TLS.LoadTLSConfig(ctx)
+		if err != nil {
+			return unusable(err)
+		}
+		if config == nil {
+			config = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		transport = credentials.NewTLS(config)
+		if _, _, err := transport.ClientHandshake(ctx, address, connection); err != nil {
+			out := failed(err, address)
+			if out.Code == CodeExporterFailed {
+				out.Code = CodeExporterTLS
+			}
+			return out
+		}
+	}
+	options := []grpc.DialOption{grpc.WithTransportCredentials(transport), grpc.WithUserAgent("otelcol-vllm")}
+	if auth := settings.Auth.Get(); auth != nil {
+		client, err := auth.GetGRPCClientAuthenticator(ctx, host.GetExtensions())
+		if err != nil {
+			return unusable(err)
+		}
+		perCall, err := client.PerRPCCredentials()
+		if err != nil {
+			return unusable(err)
+		}
+		options = append(options, grpc.WithPerRPCCredentials(perCall))
+	}
+	client, err := grpc.NewClient("passthrough:///"+address, options...)
+	if err != nil {
+		return unusable(err)
+	}
+	defer client.Close()
+	for name, value := range settings.Headers.Iter {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, string(value))
+	}
+	_, err = pmetricotlp.NewGRPCClient(client).Export(ctx, pmetricotlp.NewExportRequest())
+	out := byCode(err, address, time.Since(began))
+	if out.Code == CodeExporterFailed && plain && speaksTLS(ctx, address, mostHandshake) {
+		return Exporter{Code: CodeExporterTLS, What: address + " speaks TLS, and the exporter is configured without it"}
+	}
+	return out
+}
+
+// address is host and port, and whether the connection is plain, as the exporter reads both.
+func (s *grpcSettings) address() (address string, plain bool) {
+	address, plain = s.Endpoint, s.TLS.Insecure
+	if rest, is := strings.CutPrefix(address, "http://"); is {
+		return strings.TrimSuffix(rest, "/"), true
+	}
+	if rest, is := strings.CutPrefix(address, "https://"); is {
+		return strings.TrimSuffix(rest, "/"), false
+	}
+	return strings.TrimLeft(strings.TrimPrefix(address, "dns:"), "/"), plain
+}
+
+// byCode judges the answer to a call.
+func byCode(err error, address string, took time.Duration) Exporter {
+	answer := status.Convert(err)
+	what := fmt.Sprintf("%s answers %s: %s", address, answer.Code(), vllmreceiver.Printable(answer.Message()))
+	switch answer.Code() {
+	case grpccodes.OK:
+		return Exporter{What: fmt.Sprintf("%s accepts an empty request, in %s", address, rounded(took))}
+	case grpccodes.Unauthenticated, grpccodes.PermissionDenied:
+		return Exporter{Code: CodeExporterAuth, What: what}
+	case grpccodes.Unimplemented, grpccodes.NotFound:
+		return Exporter{Code: CodeExporterRejected, What: what}
+	case grpccodes.InvalidArgument, grpccodes.OutOfRange, grpccodes.FailedPrecondition:
+		return Exporter{Code: CodeExporterEmpty, What: what}
+	case grpccodes.DeadlineExceeded:
+		return Exporter{Code: CodeExporterTimeout, What: address + " did not answer within " + mostExporter.String()}
+	}
+	return Exporter{Code: CodeExporterFailed, What: what}
+}

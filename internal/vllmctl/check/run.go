@@ -1,0 +1,111 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// Job is one target to look at.
+type Job struct {
+	Probe *vllmreceiver.Probe
+	// Receiver is the name of the receiver in the configuration; empty without one.
+	Receiver string
+	// Config is that of the receiver, and Processor that of the processor behind it; nil
+	// without one.
+	Config    *vllmreceiver.Config
+	Processor *vllmprocessor.Config
+	// Host has the authenticators.
+	Host component.Host
+}
+
+// parallel is how many targets are looked at at a time. A target that hangs holds its place
+// until its timeouts, and each can have a body of the largest size.
+const parallel = 16
+
+// Look scrapes each target twice and lets the processor see both scrapes. The targets do not
+// wait for each other, unless there are very many. One takes at most three timeouts and the
+// delay between its scrapes. The result has the order of the jobs.
+func Look(ctx context.Context, jobs []Job, delay time.Duration) []Seen {
+	out := make([]Seen, len(jobs))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i := range jobs {
+		wg.Go(func() {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+			}
+			out[i] = jobs[i].look(ctx, delay)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (j *Job) look(ctx context.Context, delay time.Duration) Seen {
+	p := j.Probe
+	s := Seen{
+		Name: p.Name, Scheme: p.Scheme, Receiver: j.Receiver, Credentials: p.Credentials, Skips: p.Skips,
+		Timeout: p.Timeout, ReceiverConfig: j.Config, Processor: j.Processor,
+	}
+	if ctx.Err() != nil {
+		return s
+	}
+	if err := p.Start(ctx, j.Host); err != nil {
+		s.Broken = vllmreceiver.Printable(err.Error())
+		return s
+	}
+	defer p.Close()
+	s.First = p.Read(ctx)
+	if s.First.Outcome != "ok" {
+		s.SpeaksTLS = mayBeTLS(&s) && speaksTLS(ctx, p.Name, p.Timeout)
+		return s
+	}
+	select {
+	case <-ctx.Done():
+		return s
+	case <-time.After(delay):
+	}
+	s.Second = p.Read(ctx)
+	if s.Second.Outcome == "ok" && j.Processor != nil {
+		s.process(ctx, j.Processor)
+	}
+	return s
+}
+
+// mayBeTLS reports whether a plain request failed as it does at a server that speaks TLS.
+func mayBeTLS(s *Seen) bool {
+	if s.Scheme != "http" {
+		return false
+	}
+	return slices.Contains([]string{"reset", "status", "not_prometheus"}, s.First.Outcome) && s.First.Metrics.Status%400 == 0
+}
+
+// mostHandshake is how long the handshake with a server may take.
+const mostHandshake = 2 * time.Second
+
+// speaksTLS reports whether a server answers a TLS handshake.
+func speaksTLS(ctx context.Context, name string, timeout time.Duration) bool {
+	address, _, _ := strings.Cut(name, "/")
+	ctx, cancel := context.WithTimeout(ctx, min(timeout, mostHandshake))
+	defer cancel()
+	// Nothing is sent but the handshake, so the certificate does not matter.
+	dialer := tls.Dialer{NetDialer: &net.Dialer{}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as said
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return strings.Contains(err.Error(), "remote error: tls:")
+	}
+	_ = connection.Close()
+	return true
+}

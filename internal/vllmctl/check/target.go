@@ -1,0 +1,72 @@
+package check
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// Seen is what was learned of one target. It is plain data.
+type Seen struct {
+	Name, Scheme, Receiver string
+	// Credentials is true where requests carry some, and Skips where the certificate of the
+	// server is not verified.
+	Credentials, Skips bool
+	// Timeout is the deadline of one request.
+	Timeout time.Duration
+	// Broken is why the target could not be asked at all, as a certificate that cannot be
+	// read; empty for most.
+	Broken string
+	// First and Second are the two scrapes. Second is nil after a first one that failed.
+	First, Second *vllmreceiver.Reading
+	// SpeaksTLS is true where a plain request failed and the server answers a TLS handshake.
+	SpeaksTLS bool
+	// Processed are the names of the metrics that the processor emitted for both scrapes, with
+	// the number of their series.
+	Processed map[string]int
+	// BatchBytes and BatchPoints are the size of a scrape as it is sent, with what the
+	// processor adds.
+	BatchBytes, BatchPoints int
+	// Quantiles are the buckets of the percentiles of the second scrape.
+	Quantiles []Quantile
+	// ReceiverConfig and Processor are the configurations; Processor is nil without one in
+	// the pipeline.
+	ReceiverConfig *vllmreceiver.Config
+	Processor      *vllmprocessor.Config
+}
+
+// Judge returns what can be said about a target. It is a pure function.
+func Judge(s *Seen) Target {
+	f := &findings{}
+	t := Target{Name: printable(s.Name), Receiver: s.Receiver, Kind: "unknown", Outcome: "failed"}
+	switch {
+	case s.Broken != "":
+		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
+	case s.First == nil:
+		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
+	default:
+		t.Outcome = s.First.Outcome
+		judgeConnection(f, s)
+		if s.First.Outcome == "ok" {
+			judgeBody(f, s)
+			judgeServer(f, s, &t)
+			judgeMetrics(f, s, &t)
+			judgeObjectives(f, s)
+		}
+	}
+	t.Findings, t.Passes = f.sorted(), f.passed
+	return t
+}
+
+// newest is the second reading if it succeeded and is of the same process, else the first.
+func (s *Seen) newest() *vllmreceiver.Reading {
+	if s.Second != nil && s.Second.Outcome == "ok" && s.Second.Dropped["other_process"] == 0 {
+		return s.Second
+	}
+	return s.First
+}
+
+// version is the version that the server reports, as a part of a sentence.
+func versionOf(r *vllmreceiver.Reading) string { return cmp.Or(r.Version, "of an unknown version") }
