@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -448,4 +449,21 @@ func (p *progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
+}
+
+// backtestSection is the part of the reference page that the help of backtest does not have.
+func backtestSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "backtest"}
+	parts := filepath.Join(checkout, "internal", "vllmctl")
+	for _, of := range []struct{ folder, name string }{
+		{"backtest/report", "Report"}, {"backtest/replay", "Coverage"}, {"backtest/replay", "Episode"}, {"rulestore", "Firing"}, {"rulestore", "Problem"},
+		{"backtest/incident", "Result"}, {"backtest/incident", "Alarm"},
+	} {
+		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
+		if err != nil {
+			return section, err
+		}
+		section.Document = append(section.Document, objects...)
+	}
+	return section, nil
 }

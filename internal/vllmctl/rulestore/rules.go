@@ -16,10 +16,14 @@ import (
 
 // Firing is one time in which an alert fired, or would have fired.
 type Firing struct {
-	Alert  string        `json:"alert"`
+	// Alert is the name of the alert.
+	Alert string `json:"alert"`
+	// Labels are its labels, as an object of texts.
 	Labels labels.Labels `json:"labels"`
-	From   time.Time     `json:"from"`
-	To     time.Time     `json:"to"`
+	// From is when it began to fire.
+	From time.Time `json:"from"`
+	// To is when it ended.
+	To time.Time `json:"to"`
 	// Lasts is true if it still fires at the end; To is the end then.
 	Lasts bool `json:"lasts,omitempty"`
 	// Summary is the annotation of this name when it began.
@@ -39,9 +43,12 @@ func CompareFirings(a, b Firing) int {
 
 // Problem is a rule that could not be evaluated, or an annotation that could not be expanded.
 type Problem struct {
-	Rule string    `json:"rule"`
-	At   time.Time `json:"at"`
-	Text string    `json:"text"`
+	// Rule is the name of the rule.
+	Rule string `json:"rule"`
+	// At is when it happened first.
+	At time.Time `json:"at"`
+	// Text is what was wrong then.
+	Text string `json:"text"`
 	// Times is how often it happened.
 	Times int `json:"times"`
 }

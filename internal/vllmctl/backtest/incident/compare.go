@@ -30,7 +30,8 @@ const Serious = 2
 // Seen is when something reported an incident first.
 type Seen struct {
 	// By is the condition and cause, or the alert.
-	By string    `json:"by"`
+	By string `json:"by"`
+	// At is when that was.
 	At time.Time `json:"at"`
 	// Lead is how long before the begin of the incident that was, in seconds; negative after
 	// it.
@@ -44,7 +45,8 @@ type Seen struct {
 
 // Result is how an incident was seen.
 type Result struct {
-	Incident
+	// Incident is that of the file.
+	Incident `json:"incident"`
 	// Outside is true where the incident is not in the period, so that nothing is compared.
 	Outside bool `json:"outside,omitempty"`
 	// Diagnosis is when the diagnosis reported it first; nil where it did not.
@@ -61,18 +63,22 @@ type Result struct {
 	// Right reports whether that is the cause of the incident; nil where the incident names
 	// none, or nothing was reported.
 	Right *bool `json:"right_cause,omitempty"`
-	// Missed is true where the diagnosis did not report it, MissedByRules where no would-be
-	// alert fired.
-	Missed        bool `json:"missed,omitempty"`
+	// Missed is true where the diagnosis did not report it.
+	Missed bool `json:"missed,omitempty"`
+	// MissedByRules is true where no would-be alert fired.
 	MissedByRules bool `json:"missed_by_rules,omitempty"`
 }
 
 // Alarm is an alarm that belongs to no incident.
 type Alarm struct {
-	By      string    `json:"by"`
-	Subject string    `json:"subject,omitempty"`
-	From    time.Time `json:"from"`
-	To      time.Time `json:"to"`
+	// By is the condition and cause, or the alert.
+	By string `json:"by"`
+	// Subject is what it was about, as far as that is known.
+	Subject string `json:"subject,omitempty"`
+	// From is when it began.
+	From time.Time `json:"from"`
+	// To is when it ended.
+	To time.Time `json:"to"`
 	// Rule is true for a would-be page of a rule, false for the diagnosis.
 	Rule bool `json:"rule,omitempty"`
 }

@@ -21,9 +21,12 @@ import (
 
 // Incident is something that is known to have happened.
 type Incident struct {
-	Name string    `json:"name"`
+	// Name is that of the file, or its number there.
+	Name string `json:"name"`
+	// From is when it began.
 	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	// To is when it ended.
+	To time.Time `json:"to"`
 	// Targets are patterns of instances, such as chat-*:8000; empty means any.
 	Targets []string `json:"targets,omitempty"`
 	// Cause is a cause or a condition of the diagnosis; empty where it is not known.

@@ -38,14 +38,15 @@ type Settings struct {
 
 // Coverage is what there was of a target.
 type Coverage struct {
-	// Scrapes is the number of scrapes in the period, Failed how many of them failed.
+	// Scrapes is the number of scrapes in the period.
 	Scrapes int `json:"scrapes"`
-	Failed  int `json:"failed"`
-	// Observed is the time between scrapes that belong together, and Gaps the time without
-	// any, in seconds.
+	// Failed is how many of them failed.
+	Failed int `json:"failed"`
+	// Observed is the time between scrapes that follow each other.
 	Observed float64 `json:"observed_seconds"`
-	Gaps     float64 `json:"gap_seconds"`
-	// Interval is the usual time between two scrapes in seconds; 0 with fewer than two.
+	// Gaps is the time without any scrape.
+	Gaps float64 `json:"gap_seconds"`
+	// Interval is the usual time between two scrapes; 0 with fewer than two.
 	Interval float64 `json:"interval_seconds"`
 	// Engines is the number of engines that were judged.
 	Engines int `json:"engines"`

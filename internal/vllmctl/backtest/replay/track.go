@@ -7,20 +7,26 @@ import (
 
 // Episode is a time in which the verdict about a subject stayed the same.
 type Episode struct {
+	// Subject is what the verdict is about.
 	Subject Subject `json:"subject"`
-	// From is when the verdict was first given, To when another one was given or the subject
-	// was last seen.
+	// From is when the verdict was first given.
 	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	// Condition, Severity, Cause and Detail are in the words of the catalogue.
+	// To is when another one was given or the subject was last seen.
+	To time.Time `json:"to"`
+	// Condition is one of docs/diagnosis.md.
 	Condition string `json:"condition"`
-	Severity  int    `json:"severity"`
-	Cause     string `json:"cause,omitempty"`
-	Detail    string `json:"detail,omitempty"`
-	// Sentence says what it means, Evidence are the deciding signals when it began.
-	Sentence string   `json:"sentence"`
+	// Severity is from 0 to 3, as in docs/diagnosis.md.
+	Severity int `json:"severity"`
+	// Cause is the primary cause, one of docs/diagnosis.md.
+	Cause string `json:"cause,omitempty"`
+	// Detail is the detail of the cause.
+	Detail string `json:"detail,omitempty"`
+	// Sentence says what it means.
+	Sentence string `json:"sentence"`
+	// Evidence are the deciding signals when it began.
 	Evidence []string `json:"evidence,omitempty"`
-	Notices  []string `json:"notices,omitempty"`
+	// Notices were given meanwhile.
+	Notices []string `json:"notices,omitempty"`
 	// Warmup is true where it began before the period that was asked for.
 	Warmup bool `json:"warmup,omitempty"`
 }
