@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -34,8 +35,10 @@ type fakeAPI struct {
 	// before answers in its place, where it returns true.
 	before func(w http.ResponseWriter, r *http.Request, n int) bool
 	// sample is the value at a time in seconds; gone series have none.
-	sample  func(series map[string]string, at int64) (float64, bool)
-	series  []map[string]string
+	sample func(series map[string]string, at int64) (float64, bool)
+	series []map[string]string
+	// listed are those that show the targets; nil is the first.
+	listed  []map[string]string
 	every   int64
 	queries int
 	spans   []string
@@ -93,7 +96,11 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if strings.HasSuffix(r.URL.Path, "/series") {
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": f.series[:1]})
+		listed := f.listed
+		if listed == nil {
+			listed = f.series[:1]
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": listed})
 		return
 	}
 	query := r.FormValue("query")
@@ -106,6 +113,9 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	for _, s := range f.series {
 		if strings.HasPrefix(query, "ALERTS") {
 			break
+		}
+		if strings.Contains(query, "instance=") && !strings.Contains(query, strconv.Quote(s["instance"])) {
+			continue
 		}
 		var values []any
 		for at := (to - length) / 1000 / f.every * f.every; at*1000 <= to; at += f.every {
@@ -458,6 +468,53 @@ func TestBacktestOfFailuresAndGaps(t *testing.T) {
 	require.Len(t, unreachable, 2, "the gap is not unreachable")
 	assert.WithinRange(t, unreachable[0], down, down.Add(time.Minute))
 	assert.WithinRange(t, unreachable[1], down.Add(10*time.Minute), down.Add(12*time.Minute))
+}
+
+// A server that gets another address is another server; the first one ends where it ended.
+func TestBacktestOfAServerThatChangesItsInstance(t *testing.T) {
+	f := newFakeAPI(t)
+	moved := historyBegin.Add(2 * time.Hour).Unix()
+	plain := f.sample
+	for _, s := range slices.Clone(f.series) {
+		other := maps.Clone(s)
+		other["instance"] = "b:8000"
+		f.series = append(f.series, other)
+	}
+	f.sample = func(s map[string]string, at int64) (float64, bool) {
+		v, has := plain(s, at)
+		return v, has && (s["instance"] == "b:8000") == (at >= moved)
+	}
+	f.listed = []map[string]string{f.series[0], f.series[len(f.series)/2]}
+	code, stdout, stderr := vllmctl(t, f.args("--json")...)
+	require.Equal(t, status.OK, code, stderr)
+	r := document(t, stdout)
+	require.Len(t, r.Targets, 2)
+	for i, name := range []string{"a:8000", "b:8000"} {
+		assert.Equal(t, name, r.Targets[i].Name)
+		assert.Equal(t, 240, r.Targets[i].Coverage.Scrapes, name)
+		assert.InDelta(t, 3600, r.Targets[i].Coverage.Gaps, 30, name)
+		assert.Zero(t, r.Targets[i].Coverage.Failed, name)
+	}
+}
+
+// The settings of a collector count: with a pool its verdicts are there as well.
+func TestBacktestWithTheSettingsOfACollector(t *testing.T) {
+	f := newFakeAPI(t)
+	config := filepath.Join(t.TempDir(), "collector.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`
+receivers: {vllm: {endpoint: "http://a:8000"}}
+processors: {vllm: {pool: {}, window: 2m, storage: file_storage}}
+exporters: {debug: {}}
+extensions: {file_storage: {directory: /nowhere}}
+service:
+  extensions: [file_storage]
+  pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}
+`), 0o600))
+	code, stdout, stderr := vllmctl(t, f.args("--json", "--config", config)...)
+	require.Equal(t, status.OK, code, stderr)
+	r := document(t, stdout)
+	assert.NotEmpty(t, r.Pools)
+	assert.Len(t, r.Targets, 1)
 }
 
 // A run that is interrupted in the middle says so and how to go on; the next run reads only

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -77,14 +78,34 @@ const block = 4 * time.Hour
 // rules are evaluated from begin on; groups without an interval each step.
 func NewEngine(ctx context.Context, dir string, files, prefixes []string, begin time.Time, step time.Duration) (*Engine, error) {
 	e := &Engine{files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, added: map[uint64]bool{}, present: map[string]map[uint64]labels.Labels{}}
+	removeOld(dir)
 	var err error
-	if e.dir, err = os.MkdirTemp(dir, "vllmctl-rules-"); err != nil {
+	if e.dir, err = os.MkdirTemp(dir, folderPrefix); err != nil {
 		return nil, fmt.Errorf("no folder for the rules: %w", err)
+	}
+	if err := rulestore.HasRoom(e.dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(e.dir))
 	}
 	if err := e.open(ctx, step); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// folderPrefix begins the names of the folders of engines.
+const folderPrefix = "vllmctl-rules-"
+
+// removeOld removes what runs left that were killed. No run takes a day.
+func removeOld(dir string) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, folderPrefix+"*"))
+	for _, folder := range left {
+		if info, err := os.Lstat(folder); err == nil && info.IsDir() && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(folder)
+		}
+	}
 }
 
 func (e *Engine) open(ctx context.Context, step time.Duration) error {
@@ -96,7 +117,7 @@ func (e *Engine) open(ctx context.Context, step time.Duration) error {
 			if err != nil {
 				return err
 			}
-			path = e.dir + "/" + f + ".yaml"
+			path = filepath.Join(e.dir, f+".yaml")
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				return err
 			}
@@ -110,7 +131,7 @@ func (e *Engine) open(ctx context.Context, step time.Duration) error {
 		return fmt.Errorf("rules: %s has no rule with a metric", strings.Join(e.files, ", "))
 	}
 	var err error
-	if e.store, err = rulestore.Open(e.dir+"/data", e.strategy(), block, e.longest+2*block); err != nil {
+	if e.store, err = rulestore.Open(filepath.Join(e.dir, "data"), e.strategy(), block, e.longest+2*block); err != nil {
 		return fmt.Errorf("rules: %w", err)
 	}
 	var errs []error

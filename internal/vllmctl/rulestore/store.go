@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -69,6 +70,8 @@ func Open(dir string, strategy Strategy, block, keep time.Duration) (*Store, err
 	options.WALSegmentSize = -1
 	options.MinBlockDuration = block.Milliseconds()
 	options.MaxBlockDuration = options.MinBlockDuration
+	// Files are reserved in this size.
+	options.MaxBlockChunkSegmentSize = 16 << 20
 	if keep <= 0 {
 		keep = 10 * block
 	}
@@ -93,10 +96,41 @@ func Open(dir string, strategy Strategy, block, keep time.Duration) (*Store, err
 }
 
 // Close closes the store. The folder stays.
-func (s *Store) Close() error { return s.DB.Close() }
+func (s *Store) Close() (err error) {
+	defer asError(&err)
+	return s.DB.Close()
+}
+
+// asError turns a panic of the storage into an error: it panics where it cannot write.
+func asError(err *error) {
+	if problem := recover(); problem != nil {
+		*err = fmt.Errorf("the storage of the rules cannot be written: %v", problem)
+	}
+}
+
+// room is how much a storage needs at least, in bytes: it reserves its files before it writes
+// them.
+const room = 48 << 20
+
+// HasRoom returns an error if a folder has no room for a store.
+func HasRoom(dir string) error {
+	file, err := os.CreateTemp(dir, "room-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	piece := make([]byte, 1<<20)
+	for range room / len(piece) {
+		if _, err := file.Write(piece); err != nil {
+			return errors.Join(fmt.Errorf("the rules need %d MiB in %s: %w", room>>20, dir, err), file.Close())
+		}
+	}
+	return file.Close()
+}
 
 // Compact writes what is old enough to the folder, and drops what is too old.
-func (s *Store) Compact(ctx context.Context) error {
+func (s *Store) Compact(ctx context.Context) (err error) {
+	defer asError(&err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.DB.EnableCompactions()
@@ -105,7 +139,8 @@ func (s *Store) Compact(ctx context.Context) error {
 }
 
 // Take stores metrics as Prometheus's OTLP endpoint does.
-func (s *Store) Take(ctx context.Context, metrics pmetric.Metrics) error {
+func (s *Store) Take(ctx context.Context, metrics pmetric.Metrics) (err error) {
+	defer asError(&err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	appender := s.DB.AppenderV2(ctx)
@@ -126,6 +161,7 @@ type Series struct {
 // Append stores samples as a scrape does. Samples of a series that are not later than those
 // that are stored are dropped, as Prometheus drops them; it returns how many.
 func (s *Store) Append(ctx context.Context, series []Series) (dropped int, err error) {
+	defer asError(&err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	appender := s.DB.AppenderV2(ctx)
