@@ -31,15 +31,14 @@ func newReference() *cobra.Command {
 // referencePage writes the page. checkout is the root of one: the meanings of JSON keys are
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
-	top, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
-	if err != nil {
-		return "", err
+	var sections []reference.Section
+	for _, of := range []func(checkout string) (reference.Section, error){backtestSection, checkSection, lintSection, topSection} {
+		section, err := of(checkout)
+		if err != nil {
+			return "", err
+		}
+		sections = append(sections, section)
 	}
-	check, err := checkSection(checkout)
-	if err != nil {
-		return "", err
-	}
-	sections := []reference.Section{check, {Command: "top", Document: top}}
 	root := newRoot()
 	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
 	return reference.Page(root, sections), nil

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -20,6 +22,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
@@ -147,7 +150,7 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	}
 	switch {
 	case len(args) == 0 && len(o.configs) == 0:
-		return nil, nil, errors.New("name the servers, for example http://vllm-0:8000, or a configuration with --config")
+		return nil, nil, errors.New("name the servers, for example vllm-0:8000, or a configuration with --config")
 	case len(args) > 0 && len(o.configs) > 0:
 		return nil, nil, errors.New("name servers or a configuration, not both: the configuration names its servers")
 	case len(args) > 0:
@@ -170,7 +173,13 @@ func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *l
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := live.OfAddresses(addresses, &connection.Client, o.times)
+	var endpoints []string
+	for _, address := range addresses {
+		if e := connect.Address(address); !slices.Contains(endpoints, e) {
+			endpoints = append(endpoints, e)
+		}
+	}
+	plan, err := live.OfAddresses(endpoints, &connection.Client, o.times)
 	if err != nil {
 		return nil, nil, errors.Join(err, connection.Close(ctx))
 	}
@@ -251,4 +260,10 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 		case <-tick.C:
 		}
 	}
+}
+
+// topSection is the part of the reference page that the help of top does not have.
+func topSection(checkout string) (reference.Section, error) {
+	document, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
+	return reference.Section{Command: "top", Document: document}, err
 }

@@ -66,8 +66,8 @@ func watch(t *testing.T) *watched {
 	return w
 }
 
-// refusing is an address at which nothing listens.
-func refusing(t *testing.T) string {
+// closedPort is an address at which nothing listens.
+func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func total(t *testing.T, body []byte, family string) (value, count float64) {
 // The expected numbers are those of the two bodies, read by Prometheus's own parser.
 func TestTopOnceAsJSONHasTheNumbersOfTheBodies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("net/http.(*Server).Serve"), goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
-	server, down := watch(t), refusing(t)
+	server, down := watch(t), closedPort(t)
 	code, out, errs := ctl(t, "top", "--once", "--json", "--interval", "1s", "--header", "X-Test: yes", server.URL, "http://"+down)
 	assert.Equal(t, status.Problem, code, "one server cannot be read")
 	assert.Empty(t, errs)
@@ -166,7 +166,7 @@ func atof(t *testing.T, text string) (v float64) {
 }
 
 func TestTopOnceWhereNothingCanBeRead(t *testing.T) {
-	code, out, _ := ctl(t, "top", "--once", "--interval", "1s", "http://"+refusing(t))
+	code, out, _ := ctl(t, "top", "--once", "--interval", "1s", "http://"+closedPort(t))
 	assert.Equal(t, status.Failed, code)
 	assert.Contains(t, out, "No server can be read. The reasons are below.")
 	assert.Contains(t, out, "connection refused")
@@ -248,7 +248,7 @@ func TestTopInterruptedWhileItWaits(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, stop)
 	var out, errs strings.Builder
 	began := time.Now()
-	code := run(ctx, []string{"top", "--once", "http://" + refusing(t)}, strings.NewReader(""), &out, &errs)
+	code := run(ctx, []string{"top", "--once", "http://" + closedPort(t)}, strings.NewReader(""), &out, &errs)
 	assert.Equal(t, status.Failed, code)
 	assert.Less(t, time.Since(began), 4*time.Second)
 	assert.Empty(t, out.String())
@@ -267,7 +267,7 @@ func TestTopWithWrongArguments(t *testing.T) {
 		"--window -5s must be longer than 0":    {"--once", "--window", "-5s", "http://a:1"},
 		"--interval 10ms is too short":          {"--once", "--interval", "10ms", "http://a:1"},
 		"--window 5s has less than two scrapes": {"--once", "--window", "5s", "http://a:1"},
-		"address 2: has no scheme":              {"--once", "http://a:1", "b:1"},
+		"address 2: has the scheme":             {"--once", "http://a:1", "ftp://b:1"},
 		"does not exist; check the path":        {"--once", "--config", filepath.Join(dir, "missing.yaml")},
 		"the configuration has mistakes":        {"--once", "--config", mistaken},
 		"--timeout 0s must be longer than 0":    {"--once", "--timeout", "0s", "http://a:1"},
