@@ -456,8 +456,13 @@ func backtestSection(checkout string) (reference.Section, error) {
 	section := reference.Section{Command: "backtest"}
 	parts := filepath.Join(checkout, "internal", "vllmctl")
 	for _, of := range []struct{ folder, name string }{
-		{"backtest/report", "Report"}, {"backtest/replay", "Coverage"}, {"backtest/replay", "Episode"}, {"rulestore", "Firing"}, {"rulestore", "Problem"},
-		{"backtest/incident", "Result"}, {"backtest/incident", "Alarm"},
+		{"backtest/report", "Report"},
+		{"backtest/replay", "Coverage"},
+		{"backtest/replay", "Episode"},
+		{"rulestore", "Firing"},
+		{"rulestore", "Problem"},
+		{"backtest/incident", "Result"},
+		{"backtest/incident", "Alarm"},
 	} {
 		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
 		if err != nil {
