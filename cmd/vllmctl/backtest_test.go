@@ -645,10 +645,6 @@ func TestBacktestWithAFolderThatCannotBeWritten(t *testing.T) {
 // A server whose output nobody reads any more is no reason to hang.
 func TestBacktestWithAClosedOutput(t *testing.T) {
 	f := newFakeAPI(t)
-	code := run(t.Context(), f.args("--json"), strings.NewReader(""), closed{}, io.Discard)
+	code := run(t.Context(), f.args("--json"), strings.NewReader(""), closedPipe{}, io.Discard)
 	assert.Equal(t, status.Failed, code)
 }
-
-type closed struct{}
-
-func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

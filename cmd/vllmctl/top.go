@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -149,7 +150,7 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	}
 	switch {
 	case len(args) == 0 && len(o.configs) == 0:
-		return nil, nil, errors.New("name the servers, for example http://vllm-0:8000, or a configuration with --config")
+		return nil, nil, errors.New("name the servers, for example vllm-0:8000, or a configuration with --config")
 	case len(args) > 0 && len(o.configs) > 0:
 		return nil, nil, errors.New("name servers or a configuration, not both: the configuration names its servers")
 	case len(args) > 0:
@@ -172,7 +173,13 @@ func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *l
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := live.OfAddresses(addresses, &connection.Client, o.times)
+	var endpoints []string
+	for _, address := range addresses {
+		if e := connect.Address(address); !slices.Contains(endpoints, e) {
+			endpoints = append(endpoints, e)
+		}
+	}
+	plan, err := live.OfAddresses(endpoints, &connection.Client, o.times)
 	if err != nil {
 		return nil, nil, errors.Join(err, connection.Close(ctx))
 	}

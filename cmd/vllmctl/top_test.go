@@ -267,7 +267,7 @@ func TestTopWithWrongArguments(t *testing.T) {
 		"--window -5s must be longer than 0":    {"--once", "--window", "-5s", "http://a:1"},
 		"--interval 10ms is too short":          {"--once", "--interval", "10ms", "http://a:1"},
 		"--window 5s has less than two scrapes": {"--once", "--window", "5s", "http://a:1"},
-		"address 2: has no scheme":              {"--once", "http://a:1", "b:1"},
+		"address 2: has the scheme":             {"--once", "http://a:1", "ftp://b:1"},
 		"does not exist; check the path":        {"--once", "--config", filepath.Join(dir, "missing.yaml")},
 		"the configuration has mistakes":        {"--once", "--config", mistaken},
 		"--timeout 0s must be longer than 0":    {"--once", "--timeout", "0s", "http://a:1"},

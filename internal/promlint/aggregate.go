@@ -20,6 +20,9 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 	}
 	s := c.infer(e.Expr)
 	c.checkGrouping(e, &s)
+	c.checkStamp(e, &s)
+	c.checkTwins(e)
+	perEngine := c.perEngine(e, &s)
 	switch e.Op {
 	case parser.COUNT, parser.GROUP, parser.COUNT_VALUES:
 		s.raw, s.filter, s.typ, s.class, s.unit, s.positive, s.bucket, s.leLost = nil, nil, typGauge, classPlain, one, true, false, false
@@ -49,7 +52,9 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 		s.class = classPlain
 	}
 	s.filter = nil
-	return c.grouped(e, s)
+	s = c.grouped(e, s)
+	s.perEngine = perEngine
+	return s
 }
 
 // removedIdent returns the identifying labels that an aggregation removes.

@@ -45,7 +45,7 @@ func templateLabels(text string, kind Kind) []string {
 	for _, found := range templateLabel.FindAllStringSubmatch(text, -1) {
 		all = append(all, found[1]+found[2])
 	}
-	if kind != Alert {
+	if kind != Alert && kind != Condition {
 		for _, found := range legendLabel.FindAllStringSubmatch(text, -1) {
 			all = append(all, found[1])
 		}

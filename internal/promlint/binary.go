@@ -42,6 +42,7 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 			right.raw = nil
 		}
 	case parser.LUNLESS:
+		left.perEngine = nil
 		if c.context.Kind == Alert || subset(left.metrics, right.metrics) {
 			// Only the presence matters.
 			left.raw = nil
@@ -165,10 +166,10 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 	if left.scalar && !right.scalar {
 		// 0 < x keeps the values of x.
 		s.typ, s.class, s.unit, s.metric = right.typ, right.class, right.unit, right.metric
-		s.bucket, s.bounds, s.leLost, s.limit = right.bucket, right.bounds, right.leLost, right.limit
+		s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = right.bucket, right.bounds, right.leLost, right.limit, right.perEngine
 	} else {
 		s.typ, s.class, s.unit, s.metric = left.typ, left.class, left.unit, left.metric
-		s.bucket, s.bounds, s.leLost, s.limit = left.bucket, left.bounds, left.leLost, left.limit
+		s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = left.bucket, left.bounds, left.leLost, left.limit, left.perEngine
 	}
 	if e.ReturnBool {
 		s.typ, s.class, s.unit, s.bucket = typGauge, classState, one, false
@@ -205,6 +206,10 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	if e.Op == parser.DIV {
 		c.checkLifetimeRatio(e, &left, &right)
 		c.checkDivision(e, &left, &right)
+		c.checkQuotient(e, &left, &right)
+	}
+	if e.Op == parser.ADD {
+		c.checkDoubleCount(e)
 	}
 	if e.Op == parser.ADD || e.Op == parser.SUB {
 		c.checkSameUnit(e, &left, &right)

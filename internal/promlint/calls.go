@@ -108,6 +108,7 @@ func (c *checker) rate(e *parser.Call) shape {
 	if s.class.judged() {
 		s.class = classPlain
 	}
+	c.checkInterval(e)
 	if e.Func.Name != "increase" {
 		s.unit = s.unit.over(unitWords["s"])
 	}

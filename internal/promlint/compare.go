@@ -126,6 +126,10 @@ func (c *checker) checkThreshold(e *parser.BinaryExpr, left, right *shape) {
 	if value.scalar || limit == nil || c.variableBetween(e.RHS) && right.scalar {
 		return
 	}
+	if value.stamp && *limit < 1e9 {
+		c.stampUse(e, "compared with "+fmt.Sprint(*limit))
+		return
+	}
 	percent := ""
 	switch {
 	case value.class == classFraction && value.unit.known && value.unit.equal(one):
@@ -149,11 +153,20 @@ func (c *checker) latencyThreshold(e *parser.BinaryExpr, value *shape, limit flo
 	switch {
 	case limit >= longLatency && (value.limit == 0 || limit < value.limit || limit/1000 < value.limit):
 		c.report(CodeThreshold, Error, e, "The value is in seconds and %v is more than a quarter of an hour; it looks like milliseconds. Write %v.", limit, limit/1000)
+	case value.class == classQuantile && value.lowest > 0 && limit < value.lowest && limit > 0:
+		c.report(CodeThreshold, Warning, e,
+			"The smallest bound of the histogram is %v: below it a quantile is only interpolated from 0, so it cannot be compared with %v. Use a larger threshold.", value.lowest, limit)
+	case above && value.class == classMean && len(value.metrics) == 1 && value.metrics[wholeRequest] && limit <= 0.3:
+		c.report(CodeThreshold, Warning, e,
+			"A whole request takes as long as its answer: nearly each one takes more than %v s, and the smallest bound that vLLM chose is 0.3. Use a larger threshold, or the time to the first token.", limit)
 	case above && value.limit > 0 && (limit > value.limit || limit == value.limit && op == parser.GTR):
 		c.report(CodeThreshold, Error, e,
 			"The largest bound of the histogram is %v: no quantile is ever above it. Use the share of requests above a bound instead.", value.limit)
 	}
 }
+
+// wholeRequest is the metric of the time from a request's arrival to the end of its answer.
+const wholeRequest = "vllm.e2e_request_latency"
 
 // outOfRange reports a comparison that never or always holds for values from 0 to high.
 func (c *checker) outOfRange(e *parser.BinaryExpr, op parser.ItemType, limit, high float64, what, suggestion string) {
@@ -185,16 +198,27 @@ func mirrored(op parser.ItemType) parser.ItemType {
 	return op
 }
 
-// checkColours reports thresholds of a panel that its values never reach.
+// checkColours reports thresholds of a panel, or of an alert of Grafana, that its values never
+// reach.
 func (c *checker) checkColours(root parser.Expr, result shape) {
-	if result.class != classFraction || !result.unit.known || !result.unit.equal(one) {
+	if !result.unit.known || result.scalar {
 		return
 	}
-	for _, limit := range c.context.Thresholds {
-		if limit > 1 {
-			c.report(CodeThreshold, Error, root, "The threshold %v of the panel is out of reach: the value is a ratio between 0 and 1. Write %v if you mean percent.", limit, limit/100)
+	switch {
+	case result.class == classFraction && result.unit.equal(one):
+		for _, limit := range c.context.Thresholds {
+			if limit > 1 {
+				c.report(CodeThreshold, Error, root, "The threshold %v is out of reach: the value is a ratio between 0 and 1. Write %v if you mean percent.", limit, limit/100)
+			}
+		}
+	case result.unit.equal(unitWords["s"]) && (result.class == classQuantile || result.class == classMean):
+		for _, limit := range c.context.Thresholds {
+			if limit >= longLatency && (result.limit == 0 || limit/1000 < result.limit) {
+				c.report(CodeThreshold, Error, root, "The value is in seconds and the threshold %v is more than a quarter of an hour; it looks like milliseconds. Write %v.", limit, limit/1000)
+			}
 		}
 	}
+	c.checkFullCache(root, result)
 }
 
 // checkNoDataAsZero reports a latency that is shown as 0 where there is none.

@@ -34,7 +34,7 @@ func shippedContent(t *testing.T) []shipped {
 			}})
 			for _, step := range a.Diagnosis {
 				if step.Query != "" {
-					all = append(all, shipped{a.Name + "/diagnosis", step.Query, group.Set, Context{Kind: Panel}})
+					all = append(all, shipped{a.Name + "/diagnosis", step.Query, group.Set, Context{Kind: Panel, Described: "--enable-lora --speculative-config"}})
 				}
 			}
 		}
@@ -51,7 +51,7 @@ func shippedContent(t *testing.T) []shipped {
 		for _, row := range board.Rows {
 			for _, p := range row.Panels {
 				for i, q := range p.Queries {
-					c := Context{Kind: Panel, Unit: p.Unit, Templates: []string{q.Legend}}
+					c := Context{Kind: Panel, Unit: p.Unit, Templates: []string{q.Legend}, Described: row.Needs}
 					if q.AsThreshold {
 						c.Kind = Threshold
 					}

@@ -50,7 +50,9 @@ func (c *checker) checkDivision(e *parser.BinaryExpr, left, right *shape) {
 		}
 	}
 	divisor := c.text(e.RHS)
-	if subset(left.metrics, right.metrics) && !subtracts(e.RHS) {
+	// One bucket can be empty while the histogram is not.
+	bucket := right.bucket && right.fixed["le"] && !(left.bucket && left.fixed["le"])
+	if subset(left.metrics, right.metrics) && !subtracts(e.RHS) && !bucket {
 		c.report(CodeDivisionNaN, Info, e,
 			"Without traffic both sides are 0 and the result is NaN, which looks like a value and spoils what is computed from it. Write (%s > 0) as the divisor.", divisor)
 		return

@@ -108,7 +108,7 @@ func (c *checker) foreignOf(name string) (foreign, bool) {
 
 // shapeOf returns the shape of a metric of the catalogue.
 func (c *checker) shapeOf(e entry) shape {
-	spelling := c.linter.names.spelling
+	spelling := e.spelling
 	labels := closedSet(attributesOf(e.metric, spelling, e.source)...)
 	labels.deployment = true
 	s := shape{
@@ -120,6 +120,10 @@ func (c *checker) shapeOf(e entry) shape {
 	}
 	for _, attribute := range e.metric.Attributes {
 		s.ident[spelling.label(attribute)] = true
+	}
+	if e.source != nil && e.source.Label != "" {
+		// The labels of the family are those in the text of the server, and not of the metric.
+		s.ident = map[string]bool{"job": true, "instance": true}
 	}
 	if e.source != nil && strings.HasSuffix(e.source.Family, "_milliseconds") {
 		s.unit = unitWords["ms"]
@@ -134,12 +138,15 @@ func (c *checker) shapeOf(e entry) shape {
 		}
 		if e.source != nil && e.source.Label != "" {
 			s.unit, s.class, s.constant = one, classState, true
+			if e.source.Family == loraFamily {
+				s.unit, s.class, s.stamp = unitWords["s"], classPlain, true
+			}
 		}
 	case partBucket:
 		s.bucket, s.bounds, s.unit = true, s.unit, one
 		s.labels, s.ident["le"] = s.labels.with("le"), true
 		if all := catalog.Bounds(e.metric.Name); len(all) > 0 {
-			s.limit = all[len(all)-1]
+			s.limit, s.lowest = all[len(all)-1], all[0]
 		}
 	case partWhole:
 		s.native, s.bounds, s.unit = true, s.unit, one

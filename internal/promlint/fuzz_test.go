@@ -14,7 +14,7 @@ import (
 // Whatever is parsed, the linter returns, soon, and each finding is about a part of the
 // expression.
 func FuzzExpr(f *testing.F) {
-	for _, e := range examples {
+	for _, e := range append(examples, pitfalls...) {
 		f.Add(e.bad, uint8(0))
 		f.Add(e.good, uint8(1))
 	}

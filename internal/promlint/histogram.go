@@ -2,6 +2,7 @@ package promlint
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,9 +131,26 @@ func (c *checker) checkBound(e *parser.VectorSelector, m *labels.Matcher, s *sha
 }
 
 func (c *checker) leFormat(e *parser.VectorSelector, m *labels.Matcher, short, long string) {
-	c.report(CodeLeFormat, Error, e,
+	f := c.report(CodeLeFormat, Error, e,
 		"%s matches only one of %q and %q: a scrape stores %q, and OTLP and remote write of the collector store %q. Write le=~%q.",
 		m, long, short, long, short, short+`(\.0)?`)
+	f.Suggestion = eitherBound(c.text(e), m, short)
+	f.Certain = f.Suggestion != ""
+}
+
+// eitherBound returns a selector whose matcher of le matches both forms of a bound; "" if the
+// matcher is not found in it once.
+func eitherBound(text string, m *labels.Matcher, short string) string {
+	pattern := regexp.MustCompile(`\ble\s*(=|!=)\s*("` + regexp.QuoteMeta(m.Value) + `"|'` + regexp.QuoteMeta(m.Value) + `')`)
+	found := pattern.FindAllStringSubmatchIndex(text, -1)
+	if len(found) != 1 {
+		return ""
+	}
+	op := "=~"
+	if m.Type == labels.MatchNotEqual {
+		op = "!~"
+	}
+	return text[:found[0][2]] + op + `"` + short + `(\\.0)?"` + text[found[0][5]:]
 }
 
 // boundTexts returns the two ways in which a bound is stored: by OTLP and by a scrape.

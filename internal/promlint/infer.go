@@ -101,14 +101,15 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		s.metrics[name] = true
 		return s, true
 	}
-	e, known := c.linter.names.byName[name]
+	e, known := c.linter.lookup(name)
 	if m, whole := c.linter.names.bare[name]; whole && c.native {
 		e, known = entry{metric: m, part: partWhole}, true
 	}
 	if known {
 		if node != nil {
-			c.checkRemoved(node, name, e)
-			c.checkOldName(node, name, e)
+			if c.checkNamed(node, name, e) {
+				return shape{}, false
+			}
 		}
 		s := c.shapeOf(e)
 		if !c.linter.options.Strict && !looksOurs(name) {

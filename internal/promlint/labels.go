@@ -68,10 +68,25 @@ func (c *checker) unknownLabel(node, from parser.Node, label string, s *shape, e
 	}
 	if alias, known := catalog.AttributeAliases[label]; known && s.labels.own[alias] {
 		hint = "Write " + alias + "."
+	} else if label == catalog.Router.Label && s.metric != nil && s.metric.EmittedBy == "receiver" {
+		hint = "It is the label of the production stack's router, which repeats the gauges of its servers: adding up both counts each server twice. Scrape one of them."
 	} else if near := nearestOf(label, s.labels.list()); near != "" {
 		hint = "Did you mean " + near + "?"
 	}
-	c.report(CodeUnknownLabel, Error, node, "%s does not have the label %s%s. %s", subject, label, effect, hint)
+	f := c.report(CodeUnknownLabel, Error, node, "%s does not have the label %s%s. %s", subject, label, effect, hint)
+	if alias, known := catalog.AttributeAliases[label]; known && s.labels.own[alias] {
+		f.Suggestion = onceReplaced(c.text(node), label, alias)
+		f.Certain = f.Suggestion != ""
+	}
+}
+
+// onceReplaced returns a text with another word, and "" if the word is not in it exactly once.
+func onceReplaced(text, word, by string) string {
+	pattern := regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`)
+	if len(pattern.FindAllStringIndex(text, 2)) != 1 {
+		return ""
+	}
+	return pattern.ReplaceAllLiteralString(text, by)
 }
 
 func nearestOf(word string, among []string) string {

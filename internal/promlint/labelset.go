@@ -179,8 +179,20 @@ func attributesOf(m *catalog.Metric, s Spelling, source *catalog.Source) []strin
 				all = append(all, r.Label)
 			}
 		}
-		all = append(all, "engine", "model_name")
+		// Neither of them has model_name, and only some have the number of the engine.
+		all = slices.DeleteFunc(all, func(label string) bool {
+			return label == "model_name" || label == "engine" && source.Family == loraFamily
+		})
+		if source.Family != loraFamily {
+			all = append(all, "engine")
+		}
+		return append(all, rayLabels...)
 	}
 	// Ray adds labels of its own.
-	return append(all, "WorkerId", "ReplicaId", "SessionName", "NodeAddress", "Component", "Version", "deployment", "application", "is_driver", "pid")
+	return append(all, rayLabels...)
 }
+
+var rayLabels = []string{"WorkerId", "ReplicaId", "SessionName", "NodeAddress", "Component", "Version", "deployment", "application", "is_driver", "pid"}
+
+// loraFamily is the family of LoRA adapters. Its value is the time of the last change.
+const loraFamily = "vllm:lora_requests_info"

@@ -30,6 +30,8 @@ type entry struct {
 	part   part
 	// source is set for a name on the wire.
 	source *catalog.Source
+	// spelling is the one in which the name is right.
+	spelling Spelling
 }
 
 // names are the names of all metrics in one spelling.
@@ -102,7 +104,7 @@ func (n *names) addParts(name string, m *catalog.Metric, source *catalog.Source)
 		if before, known := n.byName[name]; known && (before.source == nil || before.source.Until == "") {
 			return
 		}
-		n.byName[name] = entry{metric: m, part: p, source: source}
+		n.byName[name] = entry{metric: m, part: p, source: source, spelling: n.spelling}
 	}
 	if source != nil && source.Label != "" {
 		// An info family: its value is always 1.
@@ -124,6 +126,17 @@ func (n *names) addParts(name string, m *catalog.Metric, source *catalog.Source)
 		add(name+"_sum", partSum)
 		add(name+"_count", partCount)
 	}
+}
+
+// prefixOf returns the prefix of a deployment that a name on the wire has.
+func prefixOf(name string) string {
+	longest := catalog.Prefixes[0]
+	for _, prefix := range catalog.Prefixes {
+		if strings.HasPrefix(name, prefix) {
+			longest = prefix
+		}
+	}
+	return longest
 }
 
 // infoFamily reports whether a name is that of a family whose facts are in its labels.
@@ -170,6 +183,8 @@ func (l *Linter) nearest(name string) string {
 	}
 	return best
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func abs(n int) int { return max(n, -n) }
 

@@ -13,12 +13,16 @@ package promlint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Spelling is the way in which names of metrics and labels are written.
@@ -46,6 +50,11 @@ const (
 	Panel  Kind = "panel"
 	// Threshold is a query of a panel that draws a limit.
 	Threshold Kind = "threshold"
+	// Condition is the query of an alert whose comparison is stored elsewhere, as Grafana's
+	// alerts do it. Thresholds are the numbers that it compares with.
+	Condition Kind = "condition"
+	// Series names series only, as label_values of Grafana does: values do not matter.
+	Series Kind = "series"
 )
 
 // Severity is how sure it is that a finding does harm.
@@ -70,8 +79,11 @@ type Finding struct {
 	Start, End int
 	// Message is a sentence that says what is wrong, and one that says what to do.
 	Message string
-	// Suggestion replaces the bytes from Start to End; empty if no replacement is certain.
+	// Suggestion replaces the bytes from Start to End; empty if there is none to show.
 	Suggestion string
+	// Certain is true if the suggestion is what the author meant whatever else is in the
+	// expression, so that a program may write it.
+	Certain bool
 }
 
 func (f Finding) String() string {
@@ -94,6 +106,15 @@ type Options struct {
 	// Values are the values that a label can have, window or objective for example, in
 	// addition to those of the catalogue.
 	Values map[string][]string
+	// Mixed accepts names in any spelling. Spelling is then the one that names without a
+	// known meaning are measured by.
+	Mixed bool
+	// Version is the version of vLLM that the expressions are for; empty if there can be
+	// several.
+	Version string
+	// Stable reports each name on the wire that has a name in this spelling, as the stable
+	// one; empty reports none.
+	Stable Spelling
 	// ScrapeInterval is 15 s if zero.
 	ScrapeInterval time.Duration
 }
@@ -127,6 +148,9 @@ type Context struct {
 	Templates []string
 	// Thresholds are the values from which a panel has another colour.
 	Thresholds []float64
+	// Described is what surrounds the expression in words: the titles and the description of
+	// a panel and of its row.
+	Described string
 }
 
 // Linter checks expressions. It is safe for concurrent use once Record is no longer called.
@@ -136,6 +160,9 @@ type Linter struct {
 	recorded map[string]shape
 	foreign  map[string]foreign
 	labels   map[string]bool
+	// version is that of the options; versioned is false if there is none.
+	version   catalog.Release
+	versioned bool
 }
 
 // New returns a linter.
@@ -144,6 +171,12 @@ func New(o Options) *Linter {
 	o.ScrapeInterval = cmp.Or(o.ScrapeInterval, 15*time.Second)
 	l := &Linter{options: o, names: namesOf(o.Spelling), recorded: map[string]shape{}, foreign: foreignMetrics(o.Foreign)}
 	l.labels = deploymentLabels(o.Spelling)
+	l.version, l.versioned = catalog.ParseRelease(o.Version)
+	if o.Mixed {
+		for _, s := range Spellings() {
+			maps.Copy(l.labels, deploymentLabels(s))
+		}
+	}
 	for _, label := range o.Labels {
 		l.labels[label] = true
 	}
@@ -175,6 +208,8 @@ func (l *Linter) Record(name, expr, unit string, labels map[string]string) {
 	l.recorded[name] = s
 }
 
+var errLong = errors.New("the expression is longer than 64 KiB")
+
 // maxLength is the length of the longest expression that is checked. Longer ones are not
 // written by hand, and a parser must not be kept busy by them.
 const maxLength = 64 << 10
@@ -188,7 +223,12 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 	}
 	root, err := c.parse(expr)
 	if err != nil {
-		c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
+		if !l.options.Strict && context.Kind != Alert && context.Kind != Record && !mentionsOurs(expr) {
+			// A dashboard can have queries of another language.
+			return nil
+		}
+		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
+		f.Start, f.End = errorPlace(err, len(expr))
 		return c.findings
 	}
 	if !l.options.Strict && !c.concerns(root) {
@@ -218,6 +258,8 @@ type checker struct {
 	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
+	// flags are those that were reported.
+	flags map[string]bool
 }
 
 // report adds a finding about a node; about the whole rule if node is nil.
@@ -236,17 +278,23 @@ func (c *checker) report(code Code, severity Severity, node parser.Node, format 
 
 // checkRoot checks what depends on the result of the whole expression.
 func (c *checker) checkRoot(root parser.Expr, result shape) {
-	c.checkLifetime(&result)
 	c.checkTemplates(result)
+	if c.context.Kind == Series {
+		return
+	}
+	c.checkLifetime(&result)
 	c.checkUnit(root, result)
 	c.checkBare(root, result)
 	c.checkColours(root, result)
+	c.checkPerEngine(result)
+	c.checkSuccess(root)
+	c.checkAdvice(root)
 	switch c.context.Kind {
 	case Alert:
 		c.checkBurn(root)
 		c.checkAlert(root)
 	case Record:
 		c.checkRecordName(root)
-	case Panel, Threshold:
+	case Panel, Threshold, Condition, Series:
 	}
 }

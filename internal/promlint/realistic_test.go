@@ -110,7 +110,7 @@ func TestRealisticExpressionsHaveNoFinding(t *testing.T) {
 	for spelling, all := range realistic {
 		l := New(Options{Spelling: spelling})
 		for _, e := range all {
-			for _, f := range l.Expr(e.expr, Context{Kind: e.kind, Unit: e.unit, For: time.Minute}) {
+			for _, f := range l.Expr(e.expr, Context{Kind: e.kind, Unit: e.unit, For: time.Minute, Described: "--enable-lora --speculative-config"}) {
 				assert.Fail(t, e.expr, "%s", f)
 			}
 		}

@@ -16,6 +16,15 @@ type example struct {
 	context   Context
 	spelling  Spelling
 	suggests  string
+	// options are those of the linter; by default only the spelling.
+	options Options
+}
+
+func (e *example) linter() Options {
+	if e.options.Spelling != "" || e.options.Version != "" {
+		return e.options
+	}
+	return Options{Spelling: e.spelling, Strict: true}
 }
 
 const (
@@ -206,12 +215,12 @@ func codes(findings []Finding) []Code {
 }
 
 func TestEachRuleFindsItsMistakeAndOnlyThat(t *testing.T) {
-	for _, e := range examples {
+	for _, e := range append(examples, pitfalls...) {
 		t.Run(string(e.code)+" "+e.bad, func(t *testing.T) {
 			if e.context.Kind == "" {
 				e.context.Kind = Panel
 			}
-			l := New(Options{Spelling: e.spelling, Strict: true})
+			l := New(e.linter())
 			findings := l.Expr(e.bad, e.context)
 			at := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == e.code })
 			require.GreaterOrEqual(t, at, 0, "found %v", findings)
@@ -235,7 +244,7 @@ func TestEachRuleFindsItsMistakeAndOnlyThat(t *testing.T) {
 
 func TestEachCodeHasAnExampleAndASentence(t *testing.T) {
 	seen := map[Code]bool{}
-	for _, e := range examples {
+	for _, e := range append(examples, pitfalls...) {
 		seen[e.code] = true
 	}
 	for _, rule := range Rules() {

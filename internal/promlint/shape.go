@@ -75,8 +75,12 @@ type shape struct {
 	filter   *parser.BinaryExpr
 	// constant is true for values that are configured and never 0.
 	constant bool
-	// limit is the largest finite bound, for quantiles.
-	limit float64
+	// limit is the largest finite bound and lowest the smallest one, for quantiles.
+	limit, lowest float64
+	// stamp is true for a value that is a time since 1970.
+	stamp bool
+	// perEngine is an aggregation whose result is that of an engine and not of a server.
+	perEngine parser.Node
 	// absent is true for the result of absent.
 	absent bool
 }
@@ -85,7 +89,7 @@ func unknownShape() shape { return shape{} }
 
 // forget removes what concerns nodes of an expression that is not at hand.
 func (s *shape) forget() {
-	s.raw, s.filter = nil, nil
+	s.raw, s.filter, s.perEngine = nil, nil, nil
 	if s.typ == typCounter {
 		s.typ = typUnknown
 	}

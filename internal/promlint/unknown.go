@@ -15,7 +15,8 @@ import (
 func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	n := c.linter.names
 	f := func(code Code, suggestion, format string, args ...any) {
-		c.report(code, Error, node, format, args...).Suggestion = suggestion
+		x := c.report(code, Error, node, format, args...)
+		x.Suggestion, x.Certain = suggestion, suggestion != "" && (code == CodeMissingTotal || code == CodeExtraTotal)
 	}
 	if e, known := n.byName[name+"_total"]; known && e.part == partTotal {
 		f(CodeMissingTotal, c.renamed(node, name, name+"_total"),
@@ -47,12 +48,26 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	if !c.linter.options.Strict && !looksOurs(name) {
 		return
 	}
+	if !c.linter.options.Strict && ruleLike(name) {
+		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, and none of the files that were checked has it. Check it together with them.", name)
+		return
+	}
 	if nearest := c.linter.nearest(name); nearest != "" {
 		f(CodeUnknownMetric, c.renamed(node, name, nearest),
 			"No metric is named %s: the selector is always empty. The most similar name is %s.", name, nearest)
 		return
 	}
 	f(CodeUnknownMetric, "", "No metric and no recording rule is named %s: the selector is always empty. Correct the name.", name)
+}
+
+// ruleLike reports whether a name has the form level:metric:operations of recording rules.
+func ruleLike(name string) bool {
+	for _, prefix := range catalog.Prefixes {
+		if rest, has := strings.CutPrefix(name, prefix); has {
+			return strings.Contains(rest, ":")
+		}
+	}
+	return strings.Contains(name, ":")
 }
 
 // checkOtherSpelling reports a name that is right in another spelling.
@@ -86,7 +101,7 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 		if s.Until != "" {
 			continue
 		}
-		newest = c.linter.names.write(e.metric, e.part)
+		newest = c.linter.names.nameOf(s.Family, name, e)
 		if c.present[s.Family] {
 			return
 		}
@@ -96,22 +111,32 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 			"vLLM removed %s in %s and has no metric in its place: the selector is empty with newer servers. Remove it.", name, e.source.Until)
 		return
 	}
-	c.report(CodeRemovedMetric, Warning, node,
-		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.",
-		name, e.source.Until, newest, "or "+newest).Suggestion = c.renamed(node, name, newest)
+	stable := stableNameOf(e, Suffixed)
+	if stable != "" {
+		stable = " With the receiver of this project it is " + stable + " in all versions."
+	}
+	f := c.report(CodeRemovedMetric, Warning, node,
+		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.%s",
+		name, e.source.Until, newest, "or "+newest, stable)
+	f.Suggestion = c.renamed(node, name, newest)
+	f.Certain = f.Suggestion != "" && !e.source.Version
 }
 
-// checkOldName reports a family that only some old servers expose without _total.
-func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) {
+// checkOldName reports a family that only some old servers expose without _total, and returns
+// the one that is meant.
+func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry) (total entry, is bool) {
 	if e.source == nil || strings.HasSuffix(name, "_total") {
-		return
+		return e, false
 	}
 	total, known := c.linter.names.byName[name+"_total"]
 	if !known || total.part != partTotal || c.present[total.source.Family] {
-		return
+		return e, false
 	}
-	c.report(CodeMissingTotal, Error, node,
-		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name).Suggestion = c.renamed(node, name, name+"_total")
+	f := c.report(CodeMissingTotal, Error, node,
+		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name)
+	f.Suggestion = c.renamed(node, name, name+"_total")
+	f.Certain = f.Suggestion != ""
+	return total, true
 }
 
 // families returns the families in an expression without the parts of histograms.
@@ -178,14 +203,16 @@ func kindWord(e entry) string {
 // looksOurs reports whether a name begins like those of the catalogue. http_ and process_
 // are not among them, since any program may have them.
 func looksOurs(name string) bool {
-	for _, prefix := range []string{
-		"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
-		"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
-		"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
-	} {
+	for _, prefix := range ourPrefixes {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
 	return false
+}
+
+var ourPrefixes = []string{
+	"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
+	"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
+	"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
 }

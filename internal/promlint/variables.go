@@ -1,6 +1,7 @@
 package promlint
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 
@@ -94,4 +95,17 @@ func inBrackets(before string) bool {
 // isVariable reports whether a node is the stand-in of a variable.
 func (c *checker) isVariable(node parser.Node) bool {
 	return c.variables[int(node.PositionRange().Start)]
+}
+
+// errorPlace returns the part of an expression that an error of the parser is about.
+func errorPlace(err error, length int) (start, end int) {
+	var all parser.ParseErrors
+	if errors.As(err, &all) && len(all) > 0 {
+		at := all[0].PositionRange
+		start, end = int(at.Start), int(at.End)
+	}
+	if start < 0 || end > length || start > end {
+		return 0, 0
+	}
+	return start, end
 }

@@ -160,3 +160,12 @@ func (c *Connection) HTTP(ctx context.Context, logger *zap.Logger) (*http.Client
 func (c *Connection) Close(ctx context.Context) error { return c.Host.Shutdown(ctx) }
 
 var _ component.Host = (*configfile.Host)(nil)
+
+// Address returns the address of a server as the receiver expects it: one without a scheme
+// is http. The receiver adds the path itself.
+func Address(argument string) string {
+	if argument == "" || strings.Contains(argument, "://") {
+		return argument
+	}
+	return "http://" + argument
+}

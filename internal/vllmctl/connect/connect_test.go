@@ -118,3 +118,12 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 		assert.NotContains(t, err.Error(), "s3cret", name)
 	}
 }
+
+func TestAnAddressWithoutASchemeIsHTTP(t *testing.T) {
+	for written, want := range map[string]string{
+		"vllm-0:8000": "http://vllm-0:8000", "vllm-0:8000/x": "http://vllm-0:8000/x", "[::1]:8000": "http://[::1]:8000",
+		"https://vllm-0": "https://vllm-0", "": "",
+	} {
+		assert.Equal(t, want, connect.Address(written))
+	}
+}

@@ -88,8 +88,9 @@ var (
 
 // The widths that texts can grow to, first and when all columns have a place.
 const (
-	firstCause = 24
-	mostText   = 44
+	firstServer = 20
+	firstCause  = 24
+	mostText    = 44
 )
 
 // Layout is which columns a line has, with their widths.
@@ -112,9 +113,10 @@ func NewLayout(width int, rows []Row, at time.Time) Layout {
 	}
 	l := Layout{left: width}
 	l.place(kept)
+	l.grow(ByServer, min(needs[ByServer], firstServer))
 	l.grow(ByCause, min(needs[ByCause], firstCause))
-	l.grow(ByServer, min(needs[ByServer], mostText))
 	l.place(later)
+	l.grow(ByServer, min(needs[ByServer], mostText))
 	l.grow(ByCause, min(needs[ByCause], mostText))
 	l.grow(ByModel, min(needs[ByModel], mostText))
 	// Reasons are sentences, and nothing else needs the room.
@@ -174,9 +176,30 @@ func (l *Layout) line(cell func(Column) string) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(fit(cell(c), l.widths[c], columns[c].right))
+		text := cell(c)
+		if c == ByServer {
+			text = end(text, l.widths[c])
+		}
+		b.WriteString(fit(text, l.widths[c], columns[c].right))
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// end shortens a name to its end, which has what differs: the number of a pod, the port and
+// the engine.
+func end(text string, width int) string {
+	left := uniseg.StringWidth(text)
+	if left <= width {
+		return text
+	}
+	for g := uniseg.NewGraphemes(text); g.Next(); {
+		left -= g.Width()
+		if left < width {
+			_, to := g.Positions()
+			return "…" + text[to:]
+		}
+	}
+	return ""
 }
 
 // fit makes a text exactly so many cells wide.

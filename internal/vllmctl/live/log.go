@@ -95,11 +95,16 @@ func (l *Log) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 // Sync does nothing.
 func (*Log) Sync() error { return nil }
 
-// listed are fields as text. Those that only repeat where the line is from are left out.
+// notListed are the fields that the page of an engine has, or that are the same in all lines.
+var notListed = map[string]bool{
+	"at": true, "next": true, "runbook": true, "otelcol.component.id": true, "otelcol.component.kind": true, "otelcol.signal": true,
+}
+
+// listed are fields as text.
 func listed(fields map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if strings.HasPrefix(name, "otelcol.") {
+		if notListed[name] {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s=%v", name, fields[name]))

@@ -88,6 +88,9 @@ func TestTheHistoryHasEachChangeOnce(t *testing.T) {
 			active = 1
 		}
 		s.Take(b.with("vllm.diagnosis.cause", active, cause).metrics)
+		if second == 3 {
+			assert.Equal(t, noon.Add(2*time.Second), only(t, s).Since, "since it began, not since the last scrape")
+		}
 	}
 	r := only(t, s)
 	assert.Equal(t, []Transition{
@@ -146,6 +149,14 @@ func TestAnotherVersionIsTheSameServer(t *testing.T) {
 	r := only(t, s)
 	assert.Equal(t, "0.20.0", r.Version)
 	assert.Equal(t, 1, s.rows)
+}
+
+func TestAServerThatEndsAndBeginsInOneBatchIsKept(t *testing.T) {
+	s := NewState()
+	s.Take(scrape(0, "a:1", nil).up().is("healthy", 0, first).metrics)
+	s.Take(scrape(5, "a:1", nil).end("vllm.up", nil).up().is("healthy", 0, first).metrics)
+	assert.Len(t, only(t, s).Details.History, 1)
+	assert.Equal(t, noon, only(t, s).Since)
 }
 
 func TestAnEngineThatEndsHasNoRow(t *testing.T) {

@@ -100,6 +100,18 @@ func TestWhatNarrowScreensKeep(t *testing.T) {
 	assert.Contains(t, layout.Head(Order{By: ByTTFT, Reverse: true}), "TTFT↑")
 }
 
+func TestEnginesOfOneServerCanBeToldApartOnEveryScreen(t *testing.T) {
+	for _, name := range []string{"127.0.2.1:28310", "chat-production-vllm-7d9c6b4f-x2x9k", "模型服务器-生产环境-0"} {
+		one, two := named(name), named(name)
+		one.Engine, two.Engine, one.Several, two.Several = "0", "1", true, true
+		for width := 30; width < 200; width += 7 {
+			layout := NewLayout(width, []Row{one, two}, noon)
+			assert.NotEqual(t, layout.Line(&one, noon), layout.Line(&two, noon), width)
+			assert.Contains(t, layout.Line(&two, noon), " #1 ")
+		}
+	}
+}
+
 func TestNumbersFitTheirColumns(t *testing.T) {
 	for _, c := range []struct {
 		value  float64

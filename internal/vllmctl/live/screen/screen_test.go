@@ -137,12 +137,13 @@ func TestSizes(t *testing.T) {
 // A server can call itself anything.
 func TestHostileNamesAreText(t *testing.T) {
 	wide := row("a:1", "healthy", "", 0, 0, 0)
-	wide.Pod = "[red]名前[-:-:-]" + strings.Repeat("長", 60) + ":1"
+	wide.Pod, wide.Unread = "[red]名前[-:-:-]:1", strings.Repeat("長", 60)
 	evil := row("b:1", "healthy", "", 0, 0, 0)
 	evil.Pod, evil.Model = `["region"]x[""]`, "[::b]bold[]"
 	evil.Unread = "[yellow]the server said [:red:]"
 	x := open(t, 120, 24, wide, evil)
-	x.shows("[red]名")
+	x.shows("[red]名前[-:-:-]:1 ")
+	x.shows("長長長…")
 	x.shows(`["region"]x[""]`)
 	x.shows("[yellow]the server said")
 	for _, line := range x.lines() {
@@ -150,7 +151,7 @@ func TestHostileNamesAreText(t *testing.T) {
 			assert.True(t, unicode.IsPrint(r), "%q", line)
 		}
 	}
-	x.press(tcell.KeyEnter)
+	x.press(tcell.KeyDown, tcell.KeyEnter)
 	x.shows("[yellow]the server said [:red:]")
 	x.source.mu.Lock()
 	x.source.lines = []live.Line{{At: noon, Level: zapcore.WarnLevel, Message: "[red]a line[-]"}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -172,11 +173,13 @@ func (x *terminal) lines() []string {
 	lines := make([]string, 0, height)
 	for y := range height {
 		var b strings.Builder
-		for _, cell := range cells[y*width : (y+1)*width] {
-			if len(cell.Runes) == 0 {
-				b.WriteByte(' ')
+		for i := 0; i < width; i++ {
+			shown := string(cells[y*width+i].Runes)
+			if shown == "" {
+				shown = " "
 			}
-			b.WriteString(string(cell.Runes))
+			b.WriteString(shown)
+			i += max(0, uniseg.StringWidth(shown)-1) // A wide character hides the cell behind it.
 		}
 		lines = append(lines, strings.TrimRight(b.String(), " "))
 	}

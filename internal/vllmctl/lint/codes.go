@@ -1,0 +1,38 @@
+package lint
+
+import (
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
+)
+
+// The codes of findings that are not about an expression alone.
+const (
+	CodeFormat      promlint.Code = "format"
+	CodeSuppression promlint.Code = "suppression"
+	CodeVanishing   promlint.Code = "vanishing-variable"
+)
+
+var own = []promlint.Rule{
+	{
+		Code: CodeVanishing, Finds: "A panel shows whether servers are up, limited by a variable whose values disappear together with the server.",
+		Remedy: "Take the values of the variable from `up`, or set its value for all to `.*`.",
+	},
+	{
+		Code: CodeFormat, Finds: "Prometheus refuses the rule, or a text in a ConfigMap cannot be read.",
+		Remedy: "The message says what is missing, is not allowed there, or has a wrong form.",
+	},
+	{
+		Code: CodeSuppression, Finds: "A comment disables a code that does not exist.",
+		Remedy: "Correct the code, or remove the comment.",
+	},
+}
+
+// Rules returns all codes that a check can report, in the order of the documentation.
+func Rules() []promlint.Rule { return slices.Concat(promlint.Rules(), own, live.Rules()) }
+
+// Known reports whether a code exists.
+func Known(code promlint.Code) bool {
+	return slices.ContainsFunc(Rules(), func(r promlint.Rule) bool { return r.Code == code })
+}

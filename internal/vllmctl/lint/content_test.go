@@ -1,0 +1,89 @@
+package lint_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
+)
+
+func shipped(t *testing.T) []lint.Input {
+	t.Helper()
+	root := filepath.Join("..", "..", "..")
+	all := lint.Collect(t.Context(), []string{filepath.Join(root, "content"), filepath.Join(root, "examples")}, nil)
+	require.Greater(t, len(all), 50)
+	return all
+}
+
+// noFinding fails for each finding but the remark that an alert has no "for", which alerts on
+// the windows of a budget do not need.
+func noFinding(t *testing.T, report *lint.Report) {
+	t.Helper()
+	for i := range report.Files {
+		f := &report.Files[i]
+		assert.Empty(t, f.Error, f.Name)
+		for _, x := range f.Findings {
+			if x.Code != promlint.CodeWithoutFor {
+				assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
+			}
+		}
+	}
+}
+
+// What the project ships has no finding, in every spelling and format, together and alone, and
+// --fix would change nothing.
+func TestTheContentOfTheProjectHasNoFinding(t *testing.T) {
+	race.SkipSequential(t)
+	all := shipped(t)
+	report := lint.Check(t.Context(), all, lint.Options{})
+	noFinding(t, report)
+	assert.Greater(t, report.Summary.Expressions, 1500)
+	report.Plan(t.Context(), lint.Options{})
+	for i := range report.Files {
+		assert.Nil(t, report.Files[i].After, report.Files[i].Name)
+		assert.Empty(t, report.Files[i].Ignored, report.Files[i].Name)
+	}
+	for _, one := range all {
+		noFinding(t, lint.Check(t.Context(), []lint.Input{one}, lint.Options{}))
+	}
+	// All versions that have what the rules on vLLM's own names read.
+	noFinding(t, lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire"}, nil), lint.Options{Version: "0.20.0"}))
+}
+
+func TestRightRulesAndDashboardsHaveNoFinding(t *testing.T) {
+	report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{filepath.Join("testdata", "correct")}, nil), lint.Options{})
+	noFinding(t, report)
+	// 3 records, 12 alerts, 3 variables, an annotation and 10 queries; one query is not for Prometheus.
+	assert.Equal(t, 29, report.Summary.Expressions)
+}
+
+// The content on vLLM's own names can be moved to the stable ones, and is right then.
+func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
+	for _, to := range []promlint.Spelling{promlint.Suffixed, promlint.Unsuffixed, promlint.Dotted} {
+		o := lint.Options{Stable: to}
+		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire", "../../../content/perses/wire"}, nil), o)
+		report.Plan(t.Context(), o)
+		var moved []lint.Input
+		for i := range report.Files {
+			f := &report.Files[i]
+			if f.Skipped != "" {
+				continue
+			}
+			require.NotNil(t, f.After, "%s: %s", f.Name, f.NotFixed)
+			moved = append(moved, lint.Input{Name: f.Name, Content: f.After, Listed: true})
+		}
+		require.Len(t, moved, 3)
+		after := lint.Check(t.Context(), moved, o)
+		for i := range after.Files {
+			for _, x := range after.Files[i].Findings {
+				assert.NotEqual(t, promlint.Error, x.Severity, "%s: %s: %s", to, x.Path, x.Message)
+				assert.False(t, x.Fixable, "%s: %s: %s", to, x.Path, x.Message)
+			}
+		}
+	}
+}
