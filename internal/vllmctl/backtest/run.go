@@ -114,6 +114,10 @@ const settling = 15 * time.Minute
 // find looks for the targets, a day at a time so that no server has to read a long period
 // for one answer.
 func find(ctx context.Context, o *Options, whole history.Span) (history.Found, error) {
+	chosen, err := history.MatchLabels(o.Match)
+	if err != nil {
+		return history.Found{}, fmt.Errorf("--match: %w", err)
+	}
 	var all []labels.Labels
 	seen := map[uint64]bool{}
 	selector := history.Discovery(o.Match, o.Receiver.Prefixes)
@@ -129,7 +133,7 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 			}
 		}
 	}
-	return history.Targets(all, o.MaxTargets), nil
+	return history.Targets(all, o.MaxTargets, chosen...), nil
 }
 
 // run is one backtest that is under way.

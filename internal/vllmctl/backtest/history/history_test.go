@@ -77,6 +77,41 @@ func TestTargetsAreFoundByTheLabelsThatPrometheusAdds(t *testing.T) {
 	assert.Equal(t, 1, many.Overflow)
 }
 
+// A label that was added in the middle of a history makes two targets, of which the one
+// without it has not the series of the other. With --match, others that share job and
+// instance are not found, and their series are not read.
+func TestASelectorChoosesTheSeriesOfOneTarget(t *testing.T) {
+	up := func(cluster string) labels.Labels {
+		return series("__name__", "vllm:num_requests_running", "job", "v", "instance", "vllm-0:8000", "cluster", cluster)
+	}
+	chooses := func(target *Target, cluster string) bool {
+		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(target.Selector(nil))
+		require.NoError(t, err)
+		for _, m := range matchers {
+			if !m.Matches(up(cluster).Get(m.Name)) {
+				return false
+			}
+		}
+		return true
+	}
+	without := series("__name__", "vllm:num_requests_running", "job", "v", "instance", "vllm-0:8000")
+	found := Targets([]labels.Labels{without, up("a")}, 9)
+	require.Len(t, found.Targets, 2)
+	for _, target := range found.Targets {
+		assert.Equal(t, target.Labels.Get("cluster") == "a", chooses(target, "a"), target.Name)
+		assert.Equal(t, target.Labels.Get("cluster") == "", chooses(target, ""), target.Name)
+	}
+	names, err := MatchLabels(`cluster=~"a|c",model_name="m"`)
+	require.NoError(t, err)
+	found = Targets([]labels.Labels{up("a")}, 9, names...)
+	require.Len(t, found.Targets, 1)
+	assert.True(t, chooses(found.Targets[0], "a"))
+	assert.False(t, chooses(found.Targets[0], "b"))
+	assert.NotContains(t, found.Targets[0].Selector(nil), "model_name", "up does not have it")
+	_, err = MatchLabels("cluster")
+	require.ErrorContains(t, err, "is not a list of matchers")
+}
+
 func TestSelectorsQuoteWhatTheyContain(t *testing.T) {
 	found := Targets([]labels.Labels{
 		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "p", "cluster", "1"),

@@ -1,13 +1,14 @@
 package history
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -66,6 +67,20 @@ func Discovery(match string, more []string) string {
 	return selector(alternatives(slices.Compact(names)), match)
 }
 
+// MatchLabels returns the names of the labels in the further matchers of a user, or what is
+// wrong with these.
+func MatchLabels(match string) ([]string, error) {
+	all, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector("x", match))
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a list of matchers; write for example 'job=\"vllm\",cluster=~\"a|b\"'", match)
+	}
+	var names []string
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	return names, nil
+}
+
 // selector returns a selector of names with further matchers.
 func selector(names, match string) string {
 	s := "{__name__=~" + strconv.Quote(names)
@@ -115,7 +130,9 @@ func selectorOf(t *Target, more []string) string {
 		names = strings.Join(prefixes, "|") + "|" + alternatives(append(otherFamilies(), nameUp, nameProcessStart))
 	}
 	var match []string
-	t.matchers.Range(func(l labels.Label) { match = append(match, labelName(l.Name)+"="+strconv.Quote(l.Value)) })
+	for _, l := range t.matchers {
+		match = append(match, labelName(l.Name)+"="+strconv.Quote(l.Value))
+	}
 	if t.Form == Ours {
 		// What the processor derived then is derived again.
 		match = append(match, `__name__!~`+strconv.Quote(`vllm[._](diagnosis|slo|pool)[._].+`))

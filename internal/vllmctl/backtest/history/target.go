@@ -19,8 +19,9 @@ type Target struct {
 	// Labels are those by which the target was found: job, instance and what Prometheus or
 	// relabelling added to them.
 	Labels labels.Labels
-	// matchers select its series.
-	matchers labels.Labels
+	// matchers select its series. An empty value means that they do not have the label, which
+	// labels.Labels cannot say.
+	matchers []labels.Label
 }
 
 // Instance is the label of this name, of the server itself where a Prometheus that scraped a
@@ -71,8 +72,8 @@ type Found struct {
 }
 
 // Targets groups the series of Discovery into targets, at most so many, in the order of
-// their names.
-func Targets(series []labels.Labels, most int) Found {
+// their names. chosen are the labels that the matchers of Discovery name.
+func Targets(series []labels.Labels, most int, chosen ...string) Found {
 	type group struct {
 		labels labels.Labels
 		ours   bool
@@ -111,7 +112,7 @@ func Targets(series []labels.Labels, most int) Found {
 		found.Overflow = n - most
 		found.Targets = found.Targets[:most]
 	}
-	identify(found.Targets)
+	identify(found.Targets, chosen)
 	return found
 }
 
@@ -132,8 +133,9 @@ func withoutCopies(all []*Target) (kept []*Target, copies []string) {
 }
 
 // identify sets the names and matchers: job and instance, and the labels that differ where
-// several targets share both.
-func identify(all []*Target) {
+// several targets share both. Other targets with the same job and instance may not be among
+// them, because the user's matchers leave them out: the labels that these name are matched.
+func identify(all []*Target, chosen []string) {
 	same := map[string][]*Target{}
 	names := map[string]int{}
 	for _, t := range all {
@@ -144,24 +146,31 @@ func identify(all []*Target) {
 	for _, group := range same {
 		differ := differing(group)
 		for _, t := range group {
-			b := labels.NewBuilder(labels.EmptyLabels())
-			b.Set("job", t.Labels.Get("job")).Set("instance", t.Labels.Get("instance"))
+			match := []string{"job", "instance"}
 			name := []string{cmp.Or(t.Instance(), "unnamed")}
 			if names[t.Instance()] > 1 && t.Labels.Get("job") != "" {
 				name = append(name, "job="+t.Labels.Get("job"))
 			}
 			for _, l := range differ {
-				b.Set(l, t.Labels.Get(l))
+				match = append(match, l)
 				if l != "exported_instance" {
 					name = append(name, l+"="+t.Labels.Get(l))
 				}
 			}
 			for _, l := range replicaLabels {
-				if v := t.Labels.Get(l); v != "" {
-					b.Set(l, v)
+				if t.Labels.Has(l) {
+					match = append(match, l)
 				}
 			}
-			t.matchers = b.Labels()
+			for _, l := range chosen {
+				if l != labels.MetricName && !ofSeries()[l] && !changing(l) {
+					match = append(match, l)
+				}
+			}
+			slices.Sort(match)
+			for _, l := range slices.Compact(match) {
+				t.matchers = append(t.matchers, labels.Label{Name: l, Value: t.Labels.Get(l)})
+			}
 			t.Name = strings.Join(name, " ")
 		}
 	}
