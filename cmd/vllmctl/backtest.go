@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	_ "time/tzdata" // For --time-zone: the image has no files of time zones.
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
@@ -103,7 +104,7 @@ there was a false alarm.`,
 	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")
 	flags.BoolVar(&f.json, "json", false, "write one JSON document instead of text")
 	flags.BoolVar(&f.all, "all", false, "list also the changes between conditions that ask for nothing")
-	flags.StringVar(&f.resume, "resume", "", "keep what was read in this `folder`, so that another run reads nothing again; default is a folder of the user's cache")
+	flags.StringVar(&f.resume, "resume", "", "keep what was read in this `folder`, so that another run reads nothing again; default is a folder of the user's cache. What other headers or credentials showed is kept apart")
 	flags.IntVar(&f.parallel, "parallel", 3, "how many requests are made at a time")
 	flags.IntVar(&f.maxTargets, "max-targets", 500, "how many servers are judged")
 	flags.StringVar(&f.answer, "max-answer", "64MiB", "the largest answer that is read; longer periods are then asked for in parts")
@@ -150,7 +151,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	}
 	defer closeClient()
 	options := &backtest.Options{
-		Server: client, Address: address, Cache: cache, Period: period, Warmup: f.warmup, Match: f.match,
+		Server: client, Address: address, Caller: f.caller(), Cache: cache, Period: period, Warmup: f.warmup, Match: f.match,
 		Receiver: receiver, Processor: processor, Version: f.version, Parallel: f.parallel, MaxTargets: f.maxTargets, Now: began,
 	}
 	if len(f.rules) > 0 {
@@ -336,6 +337,15 @@ func (f *backtestFlags) client(ctx context.Context) (client *promapi.Client, add
 		http.CloseIdleConnections()
 		_ = connection.Close(context.WithoutCancel(ctx))
 	}, nil
+}
+
+// caller differs where the server may show other data. The address has been checked.
+func (f *backtestFlags) caller() string {
+	server, err := url.Parse(f.prometheus)
+	if err != nil {
+		return ""
+	}
+	return f.connect.Caller() + "\x00" + server.User.Username() + "\x00" + server.RawQuery
 }
 
 func sizeOf(text string) (int64, error) {

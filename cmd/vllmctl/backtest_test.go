@@ -581,6 +581,34 @@ func TestBacktestGoesOnWhereItWasInterrupted(t *testing.T) {
 	assert.Contains(t, stderr, "nothing was kept: with --resume default another run goes on")
 }
 
+// A tenant is chosen by a header or by who asks. What was kept of one is not another's.
+func TestBacktestKeepsWhatTenantsSeeApart(t *testing.T) {
+	f := newFakeAPI(t)
+	resume := t.TempDir()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("s3cret"), 0o600))
+	address := strings.Replace(f.url, "http://", "http://a:s3cret@", 1)
+	for name, more := range map[string][]string{
+		"none": nil, "a": {"--header", "X-Scope-OrgID: a"}, "b": {"--header", "X-Scope-OrgID: b"}, "token": {"--token-file", token},
+		"user": {"--prometheus", address}, "query": {"--prometheus", f.url + "?tenant=a"},
+	} {
+		for again, kept := range []bool{false, true} {
+			code, stdout, stderr := vllmctl(t, f.args(append(more, "--json", "--resume", resume)...)...)
+			require.Equal(t, status.OK, code, stderr)
+			assert.Equal(t, kept, document(t, stdout).Read.Kept > 0, "%s %d", name, again)
+		}
+	}
+	require.NoError(t, filepath.WalkDir(resume, func(path string, entry os.DirEntry, err error) error {
+		assert.NotContains(t, path, "s3cret")
+		if err == nil && !entry.IsDir() {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.NotContains(t, string(data), "s3cret")
+		}
+		return err
+	}))
+}
+
 // told is a document without how it was read.
 func told(t *testing.T, text string) report.Report {
 	t.Helper()

@@ -28,9 +28,12 @@ type Server interface {
 // Options are what a backtest is asked for.
 type Options struct {
 	Server Server
-	// Address is that of the server without secrets; it is part of the keys of the cache.
+	// Address is that of the server without secrets.
 	Address string
 	Cache   *history.Cache
+	// Caller differs where the server may show other data, such as those of another tenant.
+	// With Address it is part of the keys of the cache, which are hashed.
+	Caller string
 	// Period is what is judged; Warmup is read before it, for the baselines.
 	Period history.Span
 	Warmup time.Duration
@@ -93,7 +96,7 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 		return out, nil
 	}
 	r := &run{o: o, out: out, pool: o.Processor.Pool.HasValue()}
-	r.loader = &history.Loader{Source: o.Server, Cache: o.Cache, Server: o.Address, Settled: o.Now.Add(-settling)}
+	r.loader = &history.Loader{Source: o.Server, Cache: o.Cache, Server: o.Address + "\n" + o.Caller, Settled: o.Now.Add(-settling)}
 	if err := r.judges(ctx, whole); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type Source interface {
 type Loader struct {
 	Source Source
 	Cache  *Cache
-	// Server identifies the server in the keys of the cache, without secrets.
+	// Server identifies the server, and who asks it, in the keys of the cache.
 	Server string
 	// Settled is the time up to which the history does not change any more. Later parts are
 	// not kept.
