@@ -166,7 +166,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	out, err := backtest.Run(ctx, options)
 	progress.end()
 	if err != nil {
-		return f.interrupted(ctx, cache, err)
+		return f.interrupted(ctx, cache, progress.begun, err)
 	}
 	if len(out.Found.Targets) == 0 {
 		return f.nothing(period)
@@ -359,15 +359,18 @@ func sizeOf(text string) (int64, error) {
 	return int64(size), nil
 }
 
-// interrupted adds to an error what the user can do to go on.
-func (f *backtestFlags) interrupted(ctx context.Context, cache *history.Cache, err error) error {
+// interrupted adds to an error what the user can do to go on. read reports whether parts of
+// the history were judged.
+func (f *backtestFlags) interrupted(ctx context.Context, cache *history.Cache, read bool, err error) error {
 	if ctx.Err() != nil {
 		err = errors.New("the command was interrupted")
 	}
 	stored, problem := cache.Problem()
 	switch {
+	case !read && stored == 0:
+		return err
 	case f.resume == "":
-		return fmt.Errorf("%w; nothing was kept: with --resume default another run goes on where this one ended", err)
+		return fmt.Errorf("%w; nothing was kept: with --resume default another run goes on where it ended", err)
 	case problem != nil:
 		return fmt.Errorf("%w; parts of the history could not be kept: %w", err, problem)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,11 +26,22 @@ func (f *backtestFlags) openPage() (*page, error) {
 	if f.html == "" {
 		return &page{}, nil
 	}
-	file, err := os.CreateTemp(filepath.Dir(f.html), ".vllmctl-*.html")
+	to := f.html
+	if info, err := os.Stat(to); err == nil {
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("--html: %s is not a file; write the name of a file, for example backtest.html", to)
+		}
+		// A link stays one.
+		if to, err = filepath.EvalSymlinks(to); err != nil {
+			return nil, fmt.Errorf("--html: %w", err)
+		}
+	}
+	// CreateTemp would make a file that only the user can read, whatever the umask is.
+	file, err := os.OpenFile(fmt.Sprintf("%s.%d.part", to, rand.Uint32()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // As the shell does with > file.
 	if err != nil {
 		return nil, fmt.Errorf("--html: %w", err)
 	}
-	return &page{file, f.html}, nil
+	return &page{file, to}, nil
 }
 
 func (p *page) discard() {
@@ -44,7 +56,7 @@ func (p *page) write(r *report.Report) error {
 		return nil
 	}
 	err := report.HTML(p.file, r)
-	if err = errors.Join(err, p.file.Chmod(0o644), p.file.Close()); err == nil {
+	if err = errors.Join(err, p.file.Close()); err == nil {
 		err = os.Rename(p.file.Name(), p.to)
 	}
 	if err != nil {
@@ -59,6 +71,8 @@ type progress struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
 	tenth int
+	// begun is true once a part was judged.
+	begun bool
 }
 
 func newProgress(w io.Writer) *progress {
@@ -72,6 +86,7 @@ func newProgress(w io.Writer) *progress {
 }
 
 func (p *progress) set(done, total int) {
+	p.begun = true
 	if p.bar != nil {
 		p.bar.ChangeMax(total)
 		_ = p.bar.Set(done)

@@ -225,6 +225,9 @@ func TestBacktestMistakesOfTheCommandLine(t *testing.T) {
 		"no incidents":        {f.args("--incidents", filepath.Join(folder, "none.yaml")), "the incidents cannot be read"},
 		"empty incidents":     {f.args("--incidents", write("empty.yaml", "")), "has no incident; write for example"},
 		"no configuration":    {f.args("--config", filepath.Join(folder, "none.yaml")), "does not exist"},
+		"page is a folder":    {f.args("--html", folder), "is not a file; write the name of a file"},
+		"page is a device":    {f.args("--html", os.DevNull), "is not a file; write the name of a file"},
+		"no matchers":         {f.args("--match", "cluster"), `--match: "cluster" is not a list of matchers`},
 		"page in no folder":   {f.args("--html", filepath.Join(folder, "none", "page.html")), "--html: "},
 		"an argument":         {f.args("x"), "unknown command"},
 	} {
@@ -235,7 +238,7 @@ func TestBacktestMistakesOfTheCommandLine(t *testing.T) {
 		assert.NotContains(t, stderr, "s3cret", name)
 	}
 	assert.Zero(t, f.queries)
-	left, err := filepath.Glob(filepath.Join(folder, ".vllmctl*"))
+	left, err := filepath.Glob(filepath.Join(folder, "*.part"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
 }
@@ -575,10 +578,22 @@ func TestBacktestGoesOnWhereItWasInterrupted(t *testing.T) {
 
 	// Without a folder nothing can be kept, and the sentence says what to do.
 	ctx, cancel = context.WithCancel(t.Context())
-	cancel()
-	code, _, stderr = vllmctlIn(ctx, f.args()...)
+	f.queries = 0
+	f.fail(func(_ http.ResponseWriter, r *http.Request, n int) bool {
+		if n < 5 {
+			return false
+		}
+		cancel()
+		<-r.Context().Done()
+		return true
+	})
+	code, _, stderr = vllmctlIn(ctx, f.args("--parallel", "1")...)
 	assert.Equal(t, status.Failed, code)
 	assert.Contains(t, stderr, "nothing was kept: with --resume default another run goes on")
+	// Before anything was read there is nothing to say about it.
+	code, _, stderr = vllmctlIn(ctx, f.args()...)
+	assert.Equal(t, status.Failed, code)
+	assert.Equal(t, "vllmctl: the command was interrupted\n", stderr)
 }
 
 // A tenant is chosen by a header or by who asks. What was kept of one is not another's.
@@ -607,6 +622,34 @@ func TestBacktestKeepsWhatTenantsSeeApart(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// The page takes the place of an older one as a whole, behind a link as well, and is there
+// for whom the umask says.
+func TestBacktestReplacesAPage(t *testing.T) {
+	f := newFakeAPI(t)
+	folder := t.TempDir()
+	page, link := filepath.Join(folder, "page.html"), filepath.Join(folder, "link.html")
+	require.NoError(t, os.WriteFile(page, []byte("old"), 0o600))
+	require.NoError(t, os.Symlink(page, link))
+	f.fail(answerWith(401, "text/plain", ""))
+	code, _, _ := vllmctl(t, f.args("--html", link)...)
+	assert.Equal(t, status.Failed, code)
+	data, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(data))
+	f.fail(nil)
+	code, _, stderr := vllmctl(t, f.args("--html", link)...)
+	require.Equal(t, status.OK, code, stderr)
+	data, err = os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(data), "<!DOCTYPE html>")
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	assert.NotZero(t, info.Mode()&os.ModeSymlink)
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, files, 2)
 }
 
 // told is a document without how it was read.
