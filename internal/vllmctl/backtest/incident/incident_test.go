@@ -46,6 +46,22 @@ incidents:
 	assert.Equal(t, want[0], inCSV[0])
 	assert.Equal(t, want[1].From, inCSV[1].From)
 	assert.Empty(t, inCSV[1].Targets)
+	// As a spreadsheet in Germany writes it.
+	inCSV, err = Read(file(t, "i.csv", "\xef\xbb\xbfname;from;to;targets;cause\r\n\"slow GPU\";2026-07-01 10:00;2026-07-01T10:30:00+02:00;\"a:8000; chat-*\";slow_steps\r\n"), berlin)
+	require.NoError(t, err)
+	assert.Equal(t, want[:1], inCSV)
+}
+
+func TestAnIncidentConcernsATargetOfThatVeryName(t *testing.T) {
+	for _, c := range []struct {
+		target, name string
+		want         bool
+	}{
+		{"[::1]:8000", "[::1]:8000", true}, {"[::1]:8000", "1:8000", true}, {"a", "a:8000", true}, {"chat-*", "chat-7:8000", true}, {"a", "ab:8000", false},
+	} {
+		i := Incident{Targets: []string{c.target}}
+		assert.Equal(t, c.want, i.Concerns(c.name), c.target)
+	}
 }
 
 // Each mistake names its line and what to write.
@@ -71,12 +87,15 @@ func TestMistakesInAFileOfIncidents(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 	}
 	for text, want := range map[string]string{
-		"":               "has no incident",
-		"when,to\n1,2":   `the column "when" is not known`,
-		"from,to\nx,y":   `line 2: from: "x" is not a time`,
-		"from,to\n\"":    "extraneous",
-		"from,to\n1,2,3": "wrong number of fields",
-		"from,to":        "has no incident",
+		"":                               "has no incident",
+		"when,to\n1,2":                   `the column "when" is not known`,
+		"from,to\nx,y":                   `line 2: from: "x" is not a time`,
+		"from,from\n1,2":                 `the column "from" is there twice`,
+		"from;to\nx;y":                   `line 2: from: "x" is not a time`,
+		"from,to\n2026-07-01T10:00:00Z,": "line 2: to: is missing; of an incident that still lasts",
+		"from,to\n\"":                    "extraneous",
+		"from,to\n1,2,3":                 "wrong number of fields",
+		"from,to":                        "has no incident",
 	} {
 		_, err := Read(file(t, "i.csv", text), nil)
 		if text == "" {
@@ -106,6 +125,18 @@ func TestTimesWithoutAZoneFollowTheClockOfTheZone(t *testing.T) {
 	assert.Equal(t, 8, summer.Hour())
 	_, err = ParseTime("2026-03-29 02:30", berlin)
 	require.ErrorContains(t, err, "does not exist in Europe/Berlin")
+	// 02:30 was there twice on the last Sunday of October; 01:59 and 03:00 were not.
+	_, err = ParseTime("2026-10-25 02:30", berlin)
+	require.ErrorContains(t, err, "was there twice in Europe/Berlin")
+	for text, hour := range map[string]int{"2026-10-25 01:59:59": 23, "2026-10-25 03:00": 2} {
+		got, err := ParseTime(text, berlin)
+		require.NoError(t, err, text)
+		assert.Equal(t, hour, got.Hour(), text)
+	}
+	howe, err := time.LoadLocation("Australia/Lord_Howe") // By half an hour.
+	require.NoError(t, err)
+	_, err = ParseTime("2026-04-05 01:45", howe)
+	require.ErrorContains(t, err, "was there twice")
 	for _, text := range []string{"2026-07-01T10:00:00Z", "2026-07-01 12:00:00+02:00", "2026-07-01T12:00+02:00", "1782900000"} {
 		got, err := ParseTime(text, nil)
 		require.NoError(t, err, text)

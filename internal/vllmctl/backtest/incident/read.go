@@ -41,6 +41,10 @@ func (i *Incident) Concerns(names ...string) bool {
 	}
 	for _, pattern := range i.Targets {
 		for _, name := range names {
+			// [::1]:8000 is an instance, and as a pattern something else.
+			if pattern == name {
+				return true
+			}
 			if matched, _ := path.Match(pattern, name); matched {
 				return true
 			}
@@ -155,7 +159,11 @@ func strict(node *yaml.Node) (written, error) {
 var columns = []string{"name", "from", "to", "targets", "cause"}
 
 func parseCSV(data []byte, zone *time.Location) ([]Incident, error) {
-	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	reader := csv.NewReader(bytes.NewReader(data))
+	if first, _, _ := bytes.Cut(data, []byte("\n")); !bytes.ContainsRune(first, ',') && bytes.ContainsRune(first, ';') {
+		reader.Comma = ';' // As spreadsheets write it where the comma is in numbers.
+	}
 	reader.TrimLeadingSpace = true
 	header, err := reader.Read()
 	if err != nil {
@@ -165,6 +173,9 @@ func parseCSV(data []byte, zone *time.Location) ([]Incident, error) {
 		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
 		if !slices.Contains(columns, header[i]) {
 			return nil, fmt.Errorf("the column %q is not known; the columns are %s", header[i], strings.Join(columns, ", "))
+		}
+		if slices.Contains(header[:i], header[i]) {
+			return nil, fmt.Errorf("the column %q is there twice", header[i])
 		}
 	}
 	var all []Incident
@@ -216,6 +227,9 @@ func (w *written) incident(number int, zone *time.Location) (Incident, error) {
 	var err error
 	if one.From, err = ParseTime(w.From, zone); err != nil {
 		return one, fmt.Errorf("from: %w", err)
+	}
+	if strings.TrimSpace(w.To) == "" {
+		return one, errors.New("to: is missing; of an incident that still lasts write a time up to which it is compared")
 	}
 	if one.To, err = ParseTime(w.To, zone); err != nil {
 		return one, fmt.Errorf("to: %w", err)
@@ -285,7 +299,22 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 		if in.Hour() != t.Hour() || in.Minute() != t.Minute() {
 			return time.Time{}, fmt.Errorf("%q does not exist in %s, where the clocks were changed; write the time with its zone", text, zone)
 		}
+		if twice(in) {
+			return time.Time{}, fmt.Errorf("%q was there twice in %s, where the clocks were changed; write the time with its zone", text, zone)
+		}
 		return in.UTC(), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time; write for example 2026-11-20T10:00:00Z", text)
+}
+
+// twice reports whether the clock of its zone showed a time twice.
+func twice(t time.Time) bool {
+	const shown = "2006-01-02 15:04:05"
+	// Clocks are changed by at most two hours, and by no less than half of one.
+	for step := 30 * time.Minute; step <= 2*time.Hour; step += 30 * time.Minute {
+		if text := t.Format(shown); t.Add(step).Format(shown) == text || t.Add(-step).Format(shown) == text {
+			return true
+		}
+	}
+	return false
 }
