@@ -473,6 +473,25 @@ func TestBacktestOfFailuresAndGaps(t *testing.T) {
 	assert.WithinRange(t, unreachable[1], down.Add(10*time.Minute), down.Add(12*time.Minute))
 }
 
+// A server of the warm-up that is gone has no data in the whole period.
+func TestBacktestOfAServerThatEndsInTheWarmup(t *testing.T) {
+	f := newFakeAPI(t)
+	plain := f.sample
+	f.sample = func(s map[string]string, at int64) (float64, bool) {
+		v, _ := plain(s, at)
+		return v, at < historyBegin.Unix()+1800
+	}
+	file := filepath.Join(t.TempDir(), "i.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`incidents: [{name: typo, from: 2026-10-20T02:00:00Z, to: 2026-10-20T02:10:00Z, targets: ["a:800"]}, {from: 2026-10-20T02:00:00Z, to: 2026-10-20T02:10:00Z, targets: [a]}]`), 0o600))
+	code, stdout, stderr := vllmctl(t, f.args("--json", "--incidents", file)...)
+	require.Equal(t, status.Problem, code, stderr)
+	r := document(t, stdout)
+	assert.Zero(t, r.Targets[0].Coverage.Scrapes)
+	assert.InDelta(t, 7200, r.Targets[0].Coverage.Gaps, 1)
+	assert.Contains(t, r.Notes, `the history has none of the targets of the incident "typo": a:800`)
+	assert.NotContains(t, stdout, "of the incident \\\"incident 2")
+}
+
 // A server that gets another address is another server; the first one ends where it ended.
 func TestBacktestOfAServerThatChangesItsInstance(t *testing.T) {
 	f := newFakeAPI(t)

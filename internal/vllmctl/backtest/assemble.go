@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/incident"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/promapi"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/replay"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
@@ -69,6 +70,7 @@ func Assemble(o *Options, out *Outcome, incidents []incident.Incident, compared 
 	}
 	story.Pages, story.Own = r.Alerts, r.Own
 	if compared {
+		r.Notes = append(r.Notes, unknownTargets(incidents, r.Targets, story)...)
 		results, alarms := incident.Compare(incidents, story)
 		r.Incidents = append(r.Incidents, results...)
 		r.FalseAlarms = append(r.FalseAlarms, alarms...)
@@ -125,3 +127,26 @@ func notes(o *Options, out *Outcome) []string {
 
 // leastWarmup is the warm-up from which on the baselines are as in the middle of a history.
 const leastWarmup = time.Hour
+
+// mostUnknown is how many incidents with unknown targets are named.
+const mostUnknown = 10
+
+// unknownTargets are notes about incidents of targets that the history does not have. They
+// are missed whatever the diagnosis says, most often because of a mistake in the file.
+func unknownTargets(incidents []incident.Incident, targets []report.Target, story *incident.Story) []string {
+	var out []string
+	unknown := 0
+	for i := range incidents {
+		one := &incidents[i]
+		if slices.ContainsFunc(targets, func(t report.Target) bool { return one.Concerns(append(story.Names[t.Name], t.Name)...) }) {
+			continue
+		}
+		if unknown++; unknown <= mostUnknown {
+			out = append(out, promapi.Printable(fmt.Sprintf("the history has none of the targets of the incident %q: %s", one.Name, strings.Join(one.Targets, ", "))))
+		}
+	}
+	if unknown > mostUnknown {
+		out = append(out, fmt.Sprintf("the history has no target of %d more incidents", unknown-mostUnknown))
+	}
+	return out
+}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	jsoniter "github.com/json-iterator/go"
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -53,6 +54,8 @@ type Client struct {
 	read     int64
 	queries  int
 	retries  int
+	// answered is true once the server answered anything.
+	answered bool
 }
 
 // maxWarnings is how many different warnings of the server are kept.
@@ -146,8 +149,13 @@ func unix(t time.Time) string {
 	return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64)
 }
 
-// attempts is how often a request is made at most.
-const attempts = 8
+// attempts is how often a request is made at most, and firstAttempts how often while the
+// server has never answered: then the address is wrong, more often than that the server
+// restarts.
+const (
+	attempts      = 8
+	firstAttempts = 3
+)
 
 // ask makes a request, again while the server is busy. begin is called before each answer
 // is read, and data reads its field data.
@@ -157,7 +165,7 @@ func (c *Client) ask(ctx context.Context, path string, parameters url.Values, be
 		begin()
 		retryAfter, err := c.once(ctx, path, parameters, data)
 		known := As(err)
-		if err == nil || known == nil || known.Kind != Busy || attempt == attempts || waited >= c.settings.Patience {
+		if err == nil || known == nil || known.Kind != Busy || attempt >= c.attempts() || waited >= c.settings.Patience {
 			return err
 		}
 		// Half of the time is random, so that several readers do not come together.
@@ -172,6 +180,15 @@ func (c *Client) ask(ctx context.Context, path string, parameters url.Values, be
 		c.retries++
 		c.mu.Unlock()
 	}
+}
+
+func (c *Client) attempts() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		return attempts
+	}
+	return firstAttempts
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -224,6 +241,9 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 		return 0, transportError(ctx, err)
 	}
 	defer response.Body.Close()
+	c.mu.Lock()
+	c.answered = true
+	c.mu.Unlock()
 	if s, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && s > 0 {
 		retryAfter = time.Duration(min(s, 60)) * time.Second
 	}
@@ -234,7 +254,7 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 	c.mu.Unlock()
 	switch {
 	case body.exceeded:
-		return 0, newError(TooMuch, nil, "the answer is larger than %d MiB", c.settings.MaxAnswer>>20)
+		return 0, newError(TooMuch, nil, "the answer is larger than %s; give a larger --max-answer, or choose fewer targets with --match", humanize.IBytes(uint64(c.settings.MaxAnswer))) //nolint:gosec // It is positive.
 	case body.failed != nil && !errors.Is(body.failed, io.EOF):
 		// A connection that was cut is the cause of whatever was then found in the JSON.
 		return retryAfter, transportError(ctx, body.failed)

@@ -110,7 +110,7 @@ func TestWhatIsNoAnswerOfTheAPIIsAnError(t *testing.T) {
 func TestAnAnswerIsBoundedInBytes(t *testing.T) {
 	_, c, err := ask(t, reply(`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"`+strings.Repeat("x", 1<<20)+`"},"values":[]}]}}`),
 		func(s *Settings) { s.MaxAnswer = 1 << 16 })
-	require.ErrorContains(t, err, "the answer is larger than 0 MiB")
+	require.ErrorContains(t, err, "the answer is larger than 64 KiB; give a larger --max-answer")
 	assert.Equal(t, TooMuch, As(err).Kind)
 	assert.LessOrEqual(t, c.Stats().Bytes, int64(1<<16))
 }
@@ -141,6 +141,23 @@ func TestABusyServerIsAskedAgainForAWhile(t *testing.T) {
 	assert.LessOrEqual(t, asked, attempts)
 	assert.Equal(t, asked, c.Stats().Queries)
 	assert.Equal(t, asked-1, c.Stats().Retries)
+}
+
+// A wrong address is reported soon, and not after the patience with a server that restarts.
+func TestAServerThatNeverAnsweredIsAskedAgainOnlyForAMoment(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	server.Close()
+	waited := time.Duration(0)
+	client := New(Settings{HTTP: server.Client(), URL: *u, Sleep: func(_ context.Context, d time.Duration) error {
+		waited += d
+		return nil
+	}})
+	_, err = client.Series(t.Context(), "x", time.Unix(0, 0), time.Unix(1, 0))
+	require.ErrorContains(t, err, "cannot be reached")
+	assert.Equal(t, firstAttempts, client.Stats().Queries)
+	assert.Less(t, waited, 5*time.Second)
 }
 
 func TestTheKindOfAStatus(t *testing.T) {

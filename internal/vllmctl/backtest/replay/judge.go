@@ -221,10 +221,12 @@ type feed struct {
 	part   *history.Part
 	body   *body
 	next   int
+	// usual is the interval of the part, in seconds.
+	usual float64
 }
 
 func (j *Judge) feed(t *target, p *history.Part) *feed {
-	f := &feed{judge: j, target: t, part: p}
+	f := &feed{judge: j, target: t, part: p, usual: history.Interval(p.Times)}
 	if t.ours != nil {
 		job := p.Target.Get("exported_job")
 		if job == "" {
@@ -276,6 +278,9 @@ func ourFailed(metrics pmetric.Metrics) bool {
 // cover counts a scrape.
 func (f *feed) cover(at int64, failed bool) {
 	t, period := f.target, f.judge.settings.Period
+	if f.usual > 0 {
+		t.coverage.Interval = f.usual
+	}
 	if at < period.From.UnixMilli() {
 		t.last = at
 		return
@@ -289,10 +294,6 @@ func (f *feed) cover(at int64, failed bool) {
 	}
 	step := float64(at-max(t.last, period.From.UnixMilli())) / 1000
 	t.last = at
-	usual := history.Interval(f.part.Times)
-	if usual > 0 {
-		t.coverage.Interval = usual
-	}
 	if t.coverage.Interval > 0 && step > 3*t.coverage.Interval {
 		t.coverage.Gaps += step
 		return
@@ -317,8 +318,9 @@ func (j *Judge) Finish(ctx context.Context) ([]Result, error) {
 		tr := j.trackers[t.Name]
 		c := t.coverage
 		c.Engines = len(t.engines)
-		if end := j.settings.Period.To.UnixMilli(); t.last > 0 && c.Interval > 0 && float64(end-t.last)/1000 > 3*c.Interval {
-			c.Gaps += float64(end-t.last) / 1000
+		last := max(t.last, j.settings.Period.From.UnixMilli())
+		if silent := float64(j.settings.Period.To.UnixMilli()-last) / 1000; silent > 3*c.Interval && (c.Interval > 0 || c.Scrapes == 0) {
+			c.Gaps += silent
 		}
 		r := Result{Target: t.Target, Coverage: c}
 		r.Episodes = tr.finish()

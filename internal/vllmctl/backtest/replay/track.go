@@ -27,7 +27,7 @@ type Episode struct {
 	Evidence []string `json:"evidence,omitempty"`
 	// Notices were given meanwhile.
 	Notices []string `json:"notices,omitempty"`
-	// Warmup is true where it began before the period that was asked for.
+	// Warmup is true where it ended before the period that was asked for.
 	Warmup bool `json:"warmup,omitempty"`
 }
 
