@@ -148,7 +148,14 @@ func jsonType(t ast.Expr) (kind, of string) {
 		return "true or false", ""
 	case "int", "int64", "uint64", "float64":
 		return "number", ""
+	case "labels.Labels": // Of Prometheus.
+		return "object of text", ""
 	default:
+		// The object of another package of the program is documented beside this one.
+		at := strings.LastIndexByte(name, '.')
+		if name = name[at+1:]; at >= 0 && (name == "Severity" || name == "Code") {
+			return "text", name // These are texts of the checks of rules.
+		}
 		if ast.IsExported(name) {
 			return name, name
 		}
