@@ -55,6 +55,8 @@ func HTML(w io.Writer, r *Report) error {
 
 type htmlPage struct {
 	report *Report
+	// rows and bars count those of all sections.
+	rows, bars int
 
 	StyleHash                                template.HTMLAttr
 	Style                                    template.CSS
@@ -66,6 +68,7 @@ type htmlPage struct {
 	Compared                                 bool
 	Incidents                                []incidentRow
 	FalseAlarms                              []alarmRow
+	MoreFalseAlarms                          int
 	Sections                                 []section
 	AlertTables                              []alertTable
 }
@@ -104,7 +107,7 @@ type section struct {
 	Ticks           []tick
 	Lanes           []lane
 	Rows            []row
-	More            int
+	More, Missing   int
 }
 
 type row struct{ ID, From, For, Verdict, Sentence, Evidence string }
@@ -188,7 +191,8 @@ func (p *htmlPage) incidents() {
 		}
 		p.Incidents = append(p.Incidents, to)
 	}
-	for _, a := range r.FalseAlarms {
+	p.MoreFalseAlarms = max(0, len(r.FalseAlarms)-mostRows)
+	for _, a := range r.FalseAlarms[:min(mostRows, len(r.FalseAlarms))] {
 		by := "diagnosis: " + a.By
 		if a.Rule {
 			by = "would-be page: " + a.By
@@ -201,6 +205,9 @@ func (p *htmlPage) incidents() {
 const (
 	mostRows = 300
 	mostBars = 1500
+	// Those of the whole page, whatever the number of servers is.
+	mostPageRows = 10_000
+	mostPageBars = 30_000
 )
 
 func (p *htmlPage) sections() {
@@ -242,8 +249,9 @@ func (p *htmlPage) section(id, name, about string, episodes []replay.Episode, t 
 		for _, i := range engines[engine] {
 			e := &episodes[i]
 			rowID := fmt.Sprintf("%s-%d", id, i)
-			if e.Severity >= incident.Serious && len(s.Rows) < mostRows {
+			if e.Severity >= incident.Serious && len(s.Rows) < mostRows && p.rows < mostPageRows {
 				listed[i] = true
+				p.rows++
 				s.Rows = append(s.Rows, p.row(rowID, e))
 			} else if e.Severity >= incident.Serious {
 				s.More++
@@ -252,9 +260,9 @@ func (p *htmlPage) section(id, name, about string, episodes []replay.Episode, t 
 				rowID = id
 			}
 			title := incident.Verdict(e) + ", " + clock(e.From, r) + ", for " + short(e.To.Sub(e.From))
-			conditions.add(r, e.From, e.To, class(e), title, e.Condition, rowID)
+			p.add(&conditions, e.From, e.To, class(e), title, e.Condition, rowID)
 			if e.Cause != "" {
-				causes.add(r, e.From, e.To, class(e), title, e.Cause, rowID)
+				p.add(&causes, e.From, e.To, class(e), title, e.Cause, rowID)
 			}
 		}
 		s.Lanes = append(s.Lanes, conditions, causes)
@@ -264,6 +272,7 @@ func (p *htmlPage) section(id, name, about string, episodes []replay.Episode, t 
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
 		y += l.layOut(y)
+		s.Missing += l.missing
 	}
 	s.Height = y
 	p.Sections = append(p.Sections, s)
@@ -301,7 +310,7 @@ func (p *htmlPage) alertLanes(t *Target) []lane {
 				if incident.Page(f) {
 					kind = "page"
 				}
-				l.add(r, f.From, f.To, kind, f.Alert+", "+clock(f.From, r)+", for "+short(f.To.Sub(f.From)), f.Alert, rowOf("a", i, "would-be"))
+				p.add(&l, f.From, f.To, kind, f.Alert+", "+clock(f.From, r)+", for "+short(f.To.Sub(f.From)), f.Alert, rowOf("a", i, "would-be"))
 			}
 		}
 		out = append(out, l)
@@ -309,7 +318,7 @@ func (p *htmlPage) alertLanes(t *Target) []lane {
 	own := lane{Name: "own alerts"}
 	for i := range r.Own {
 		if f := &r.Own[i]; concerns(f) {
-			own.add(r, f.From, f.To, "own", f.Alert+", "+clock(f.From, r)+", for "+short(f.To.Sub(f.From)), f.Alert, rowOf("o", i, "own"))
+			p.add(&own, f.From, f.To, "own", f.Alert+", "+clock(f.From, r)+", for "+short(f.To.Sub(f.From)), f.Alert, rowOf("o", i, "own"))
 		}
 	}
 	out = append(out, own)
@@ -324,7 +333,7 @@ func (p *htmlPage) alertLanes(t *Target) []lane {
 			if one.Missed {
 				kind = "missed"
 			}
-			l.add(r, one.From, one.To, kind, one.Name+", "+clock(one.From, r)+", for "+short(one.To.Sub(one.From)), one.Name, fmt.Sprint("i", i))
+			p.add(&l, one.From, one.To, kind, one.Name+", "+clock(one.From, r)+", for "+short(one.To.Sub(one.From)), one.Name, fmt.Sprint("i", i))
 		}
 		out = append(out, l)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -129,6 +130,43 @@ func TestThePageIsBounded(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, Text(&text, r, false))
 	assert.Contains(t, text.String(), "fired 29982 times more")
+}
+
+// A page and a text about many servers are bounded as those about one are, and say what they
+// leave out.
+func TestManyServersStayReadable(t *testing.T) {
+	r := sample("a")
+	one := r.Targets[0]
+	quiet := Target{Coverage: replay.Coverage{Scrapes: 1}, Episodes: []replay.Episode{{From: r.From, To: r.To, Condition: "healthy"}}}
+	for i := range 500 {
+		busy := one
+		busy.Name, busy.Episodes = fmt.Sprint("busy", i), nil
+		for range 50 {
+			busy.Episodes = append(busy.Episodes, one.Episodes...)
+		}
+		if i >= 100 {
+			busy = quiet
+			busy.Name = fmt.Sprint("quiet", i)
+		}
+		r.Targets = append(r.Targets, busy)
+	}
+	for range 500 {
+		r.Own = append(r.Own, rulestore.Firing{Alert: "Unnamed", From: r.From, To: r.To})
+		r.FalseAlarms = append(r.FalseAlarms, r.FalseAlarms[0])
+	}
+	var b bytes.Buffer
+	require.NoError(t, HTML(&b, r))
+	assert.Less(t, b.Len(), 25<<20)
+	assert.Contains(t, b.String(), "later bars are left out of this timeline")
+	assert.Contains(t, b.String(), "202 more are in the output of --json")
+	for _, all := range []bool{false, true} {
+		var text strings.Builder
+		require.NoError(t, Text(&text, r, all))
+		assert.Equal(t, !all, strings.Contains(text.String(), "400 servers without anything to report; --all lists them"))
+		assert.Equal(t, all, strings.Contains(text.String(), "quiet499"))
+		assert.Contains(t, text.String(), "busy99")
+		assert.Contains(t, text.String(), "and 302 more; --json lists them all")
+	}
 }
 
 func TestTheTextIsPrintable(t *testing.T) {

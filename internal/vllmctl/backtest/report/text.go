@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/incident"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/promapi"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/replay"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
 )
 
@@ -23,8 +22,16 @@ import (
 func Text(w io.Writer, r *Report, all bool) error {
 	t := &text{report: r, all: all}
 	t.head()
+	quiet := 0
 	for i := range r.Targets {
+		if len(r.Targets) > mostQuiet && !all && t.quiet(&r.Targets[i]) {
+			quiet++
+			continue
+		}
 		t.target(&r.Targets[i])
+	}
+	if quiet > 0 {
+		t.line("\n%s without anything to report; --all lists them", plural(quiet, "server"))
 	}
 	if len(r.Pools) > 0 {
 		t.line("\nPools")
@@ -70,80 +77,6 @@ func (t *text) head() {
 	for _, n := range r.Notes {
 		t.line("Note: %s", n)
 	}
-}
-
-func (t *text) target(one *Target) {
-	c := &one.Coverage
-	t.line("\n%s", promapi.Printable(one.Name))
-	about := fmt.Sprintf("  %s, %d scrapes", one.Names, c.Scrapes)
-	if c.Interval > 0 {
-		about += " every " + short(seconds(c.Interval))
-	}
-	if c.Failed > 0 {
-		about += fmt.Sprintf(", %d of them failed", c.Failed)
-	}
-	if c.Gaps > 0 {
-		about += ", without any for " + short(seconds(c.Gaps))
-	}
-	if c.Engines > 1 {
-		about += fmt.Sprintf(", %d engines", c.Engines)
-	}
-	t.line("%s", about)
-	t.episodes(one.Episodes)
-	if one.Dropped > 0 {
-		t.line("  and %d changes more, which are not kept", one.Dropped)
-	}
-}
-
-// episodes lists the changes of a verdict. Without all, what asks for nothing is left out
-// where it follows something of the same kind.
-func (t *text) episodes(episodes []replay.Episode) {
-	shown := 0
-	last := map[replay.Subject]int{}
-	for i := range episodes {
-		e := &episodes[i]
-		if e.To.Before(t.report.From) {
-			last[e.Subject] = e.Severity
-			continue
-		}
-		before, known := last[e.Subject]
-		last[e.Subject] = e.Severity
-		if !t.all && e.Severity < incident.Serious && (!known || before < incident.Serious) {
-			continue
-		}
-		shown++
-		engine := ""
-		if e.Subject.Engine != "" {
-			engine = " engine " + promapi.Printable(e.Subject.Engine)
-		}
-		verdict := incident.Verdict(e)
-		t.line("  %s%s  %s  for %s", t.at(e.From), engine, promapi.Printable(verdict), short(e.To.Sub(e.From)))
-		if e.Severity >= incident.Serious && len(e.Evidence) > 0 {
-			t.line("      %s", promapi.Printable(strings.Join(e.Evidence, "; ")))
-		}
-	}
-	if shown == 0 {
-		t.line("  nothing to report: %s", quiet(episodes, t.report))
-	}
-}
-
-// quiet says what was reported where nothing asked for anything.
-func quiet(episodes []replay.Episode, r *Report) string {
-	total := map[string]time.Duration{}
-	for i := range episodes {
-		if d := r.within(&episodes[i]); d > 0 {
-			total[episodes[i].Condition] += d
-		}
-	}
-	if len(total) == 0 {
-		return "the history has no verdict in this period"
-	}
-	names := slices.SortedFunc(maps.Keys(total), func(a, b string) int { return cmp.Compare(total[b], total[a]) })
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = name + " for " + short(total[name])
-	}
-	return strings.Join(parts, ", ")
 }
 
 // mostFirings is how many firings of one alert are listed.
@@ -240,14 +173,20 @@ func (t *text) incidents() {
 	if len(r.FalseAlarms) > 0 {
 		t.line("\nFalse alarms: outside of all incidents")
 	}
-	for _, a := range r.FalseAlarms {
+	for _, a := range r.FalseAlarms[:min(mostFalse, len(r.FalseAlarms))] {
 		by := "diagnosis"
 		if a.Rule {
 			by = "would-be page"
 		}
 		t.line("  %s  %s: %s  %s  for %s", t.at(a.From), by, promapi.Printable(a.By), promapi.Printable(a.Subject), short(a.To.Sub(a.From)))
 	}
+	if n := len(r.FalseAlarms) - mostFalse; n > 0 {
+		t.line("  and %d more; --json lists them all", n)
+	}
 }
+
+// mostFalse is how many false alarms are listed.
+const mostFalse = 200
 
 // when says when something was first reported of an incident.
 func when(s *incident.Seen) string {

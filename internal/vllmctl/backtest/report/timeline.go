@@ -25,6 +25,8 @@ type lane struct {
 	Bars             []bar
 	// ends are where the last bar of each row ends.
 	ends []float64
+	// missing counts the bars for which there was no room.
+	missing int
 }
 
 type bar struct {
@@ -93,11 +95,17 @@ func place(r *Report, at time.Time) float64 {
 
 func coordinate(x float64) string { return fmt.Sprintf("%.1f", x) }
 
-// add adds a bar, unless the lane is full or the bar is outside.
-func (l *lane) add(r *Report, from, to time.Time, class, title, text, row string) {
-	if to.Before(r.From) || from.After(r.To) || len(l.Bars) >= mostBars {
+// add adds a bar, unless the lane or the page is full or the bar is outside.
+func (p *htmlPage) add(l *lane, from, to time.Time, class, title, text, row string) {
+	r := p.report
+	if to.Before(r.From) || from.After(r.To) {
 		return
 	}
+	if len(l.Bars) >= mostBars || p.bars >= mostPageBars {
+		l.missing++
+		return
+	}
+	p.bars++
 	x, end := place(r, from), place(r, to)
 	width := max(end-x, narrowest)
 	b := bar{
