@@ -473,6 +473,22 @@ func TestBacktestOfFailuresAndGaps(t *testing.T) {
 	assert.WithinRange(t, unreachable[1], down.Add(10*time.Minute), down.Add(12*time.Minute))
 }
 
+// Another scrape interval in the middle of an hour is no gap.
+func TestBacktestOfAScrapeIntervalThatChanges(t *testing.T) {
+	f := newFakeAPI(t)
+	plain, changed := f.sample, historyBegin.Unix()+5400
+	f.sample = func(s map[string]string, at int64) (float64, bool) {
+		v, has := plain(s, at)
+		return v, has && (at >= changed || at%60 == 0)
+	}
+	code, stdout, stderr := vllmctl(t, f.args("--json")...)
+	require.Equal(t, status.OK, code, stderr)
+	c := document(t, stdout).Targets[0].Coverage
+	assert.Equal(t, 30+360, c.Scrapes)
+	assert.LessOrEqual(t, c.Gaps, 60.0)
+	assert.InDelta(t, 7200, c.Observed, 90)
+}
+
 // A server of the warm-up that is gone has no data in the whole period.
 func TestBacktestOfAServerThatEndsInTheWarmup(t *testing.T) {
 	f := newFakeAPI(t)

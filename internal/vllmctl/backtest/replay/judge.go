@@ -74,7 +74,9 @@ type target struct {
 	ours     *ours
 	coverage Coverage
 	last     int64
-	engines  map[string]bool
+	// step is the time between the last two scrapes, in seconds.
+	step    float64
+	engines map[string]bool
 	// shared is true where another target has the same instance.
 	shared bool
 }
@@ -294,7 +296,11 @@ func (f *feed) cover(at int64, failed bool) {
 	}
 	step := float64(at-max(t.last, period.From.UnixMilli())) / 1000
 	t.last = at
-	if t.coverage.Interval > 0 && step > 3*t.coverage.Interval {
+	// Where the interval changes within a part, most of its steps may be of the other one:
+	// what follows a step of the same length is no gap.
+	before := t.step
+	t.step = step
+	if t.coverage.Interval > 0 && step > 3*max(t.coverage.Interval, before) {
 		t.coverage.Gaps += step
 		return
 	}
