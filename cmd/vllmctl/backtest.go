@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/incident"
@@ -74,10 +75,13 @@ A file of incidents is YAML, or CSV with the same columns where its name ends in
         targets: ["vllm-0:8000", "chat-*"]   # instances or pods; left out: any
         cause: slow_steps                    # a cause or condition; left out: not known
 
-In CSV the targets are separated by spaces or semicolons. A time without a zone needs --time-zone. An alarm
-belongs to an incident if it begins in it or at most --margin before it. An alarm counts as false if it is
-further than --margin from every incident: of the diagnosis those of severity 2 and 3, of the rules those
-that page (the label severity is page, critical, high, error or emergency, or there is none).
+In CSV the targets are separated by spaces or semicolons, and the columns by commas or, where the first line
+has no comma, by semicolons. A time without a zone needs --time-zone. An alarm
+belongs to an incident if it begins in it or at most --margin before it; one of a rule also if it begins at
+most --margin after it. One that began earlier and lasts into the incident is listed as "since ... before
+the incident": the incident is not missed then, and has no lead. An alarm counts as false if it is further
+than --margin from every incident: of the diagnosis those of severity 2 and 3, of the rules those that page
+(the label severity is page, critical, high, error or emergency, or there is none).
 
 The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
 there was a false alarm.`,
@@ -100,7 +104,7 @@ there was a false alarm.`,
 	flags.StringArrayVar(&f.rules, "rules", nil, "a `file` of Prometheus rules; builtin and builtin-raw are those that this project ships for our and for vLLM's own names; can be repeated")
 	flags.DurationVar(&f.step, "evaluation-interval", time.Minute, "how often groups of rules without an interval are evaluated; Prometheus's own default is 1m")
 	flags.StringVar(&f.incidents, "incidents", "", "a `file` of incidents to compare with, in YAML or CSV")
-	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how long before and after an incident an alarm belongs to it")
+	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how long before an incident an alarm belongs to it, and how far from it an alarm is not false")
 	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")
 	flags.BoolVar(&f.json, "json", false, "write one JSON document instead of text")
 	flags.BoolVar(&f.all, "all", false, "list also the changes between conditions that ask for nothing")
@@ -117,6 +121,9 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	ctx, stderr := c.Context(), c.ErrOrStderr()
 	if f.parallel < 1 || f.maxTargets < 1 {
 		return errors.New("--parallel and --max-targets must be at least 1")
+	}
+	if _, known := catalog.ParseRelease(f.version); f.version != "" && !known {
+		return fmt.Errorf("--vllm-version %s: write a version such as 0.20.0", f.version)
 	}
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {

@@ -227,6 +227,7 @@ func TestBacktestMistakesOfTheCommandLine(t *testing.T) {
 		"no configuration":    {f.args("--config", filepath.Join(folder, "none.yaml")), "does not exist"},
 		"page is a folder":    {f.args("--html", folder), "is not a file; write the name of a file"},
 		"page is a device":    {f.args("--html", os.DevNull), "is not a file; write the name of a file"},
+		"no version":          {f.args("--vllm-version", "banana"), "--vllm-version banana: write a version such as"},
 		"no matchers":         {f.args("--match", "cluster"), `--match: "cluster" is not a list of matchers`},
 		"page in no folder":   {f.args("--html", filepath.Join(folder, "none", "page.html")), "--html: "},
 		"an argument":         {f.args("x"), "unknown command"},
@@ -685,6 +686,25 @@ func TestBacktestReplacesAPage(t *testing.T) {
 	files, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	assert.Len(t, files, 2)
+}
+
+// What a server answered with a warning may be incomplete, so the next run asks again.
+func TestBacktestDoesNotKeepAnswersWithWarnings(t *testing.T) {
+	f := newFakeAPI(t)
+	f.fail(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if strings.HasSuffix(r.URL.Path, "/series") {
+			return false
+		}
+		return answerWith(200, "application/json", `{"status":"success","warnings":["remote storage is away"],"data":{"resultType":"matrix","result":[]}}`)(w, r, 0)
+	})
+	resume := t.TempDir()
+	code, stdout, stderr := vllmctl(t, f.args("--json", "--resume", resume)...)
+	require.Equal(t, status.OK, code, stderr)
+	assert.Contains(t, document(t, stdout).Notes, "the server warns: remote storage is away")
+	f.fail(nil)
+	code, stdout, stderr = vllmctl(t, f.args("--json", "--resume", resume)...)
+	require.Equal(t, status.OK, code, stderr)
+	assert.Equal(t, 480, document(t, stdout).Targets[0].Coverage.Scrapes)
 }
 
 // told is a document without how it was read.

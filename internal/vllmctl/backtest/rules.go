@@ -76,7 +76,7 @@ func NewEngine(ctx context.Context, dir string, files, prefixes []string, begin 
 	removeOld(dir)
 	var err error
 	if e.dir, err = os.MkdirTemp(dir, folderPrefix); err != nil {
-		return nil, fmt.Errorf("no folder for the rules: %w", err)
+		return nil, fmt.Errorf("the rules need a folder for a while, and none can be made: %w; name one that can be written by --resume or TMPDIR", err)
 	}
 	if err := rulestore.HasRoom(e.dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(e.dir))

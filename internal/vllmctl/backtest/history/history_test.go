@@ -271,6 +271,8 @@ type picky struct {
 	fail    error
 }
 
+func (*picky) Warned() int { return 0 }
+
 func (p *picky) Samples(_ context.Context, _ string, from, to time.Time) ([]promapi.Series, error) {
 	p.asked = append(p.asked, to.Sub(from))
 	if p.fail != nil {

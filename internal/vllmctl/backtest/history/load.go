@@ -32,6 +32,8 @@ func Windows(period Span, length time.Duration) []Span {
 // Source reads samples; promapi.Client is one.
 type Source interface {
 	Samples(ctx context.Context, selector string, from, to time.Time) ([]promapi.Series, error)
+	// Warned is how many warnings there were.
+	Warned() int
 }
 
 // Loader reads parts from the cache or the server.
@@ -76,10 +78,12 @@ func (l *Loader) Load(ctx context.Context, selector string, window Span) ([]prom
 	series, kept := l.Cache.Get(key, from, to)
 	if !kept {
 		var err error
+		warned := l.Source.Warned()
 		if series, err = l.read(ctx, selector, window); err != nil {
 			return nil, err
 		}
-		if !window.To.After(l.Settled) {
+		// An answer with a warning may be a part of the truth, and another run can get it all.
+		if !window.To.After(l.Settled) && l.Source.Warned() == warned {
 			l.Cache.Put(key, from, to, series)
 		}
 	}
