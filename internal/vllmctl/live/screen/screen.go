@@ -101,6 +101,8 @@ const (
 type view struct {
 	source Source
 	app    *tview.Application
+	// stop stops the process until the shell continues it.
+	stop func()
 
 	head, remark, keys *tview.TextView
 	table              *tview.Table

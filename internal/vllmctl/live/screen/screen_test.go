@@ -239,3 +239,27 @@ func TestAContextThatHasEndedBefore(t *testing.T) {
 	stop()
 	require.NoError(t, Run(ctx, &told{news: make(chan struct{})}, tcell.NewSimulationScreen("UTF-8")))
 }
+
+func TestCtrlZGivesTheTerminalBackUntilTheShellContinues(t *testing.T) {
+	simulated := tcell.NewSimulationScreen("UTF-8")
+	require.NoError(t, simulated.Init())
+	on := &suspended{SimulationScreen: simulated}
+	v := newView(&told{news: make(chan struct{}, 1), rows: three()})
+	v.app.SetScreen(on)
+	defer simulated.Fini()
+	var within string
+	v.stop = func() { within = on.calls }
+	assert.Nil(t, v.key(tcell.NewEventKey(tcell.KeyCtrlZ, 0, tcell.ModCtrl)))
+	assert.Equal(t, "suspend ", within)
+	assert.Equal(t, "suspend resume ", on.calls)
+}
+
+// suspended is a screen that notes when it gives the terminal back and takes it again.
+type suspended struct {
+	tcell.SimulationScreen
+
+	calls string
+}
+
+func (s *suspended) Suspend() error { s.calls += "suspend "; return s.SimulationScreen.Suspend() }
+func (s *suspended) Resume() error  { s.calls += "resume "; return s.SimulationScreen.Resume() }
