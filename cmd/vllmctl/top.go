@@ -109,7 +109,9 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 	case o.json:
 		err = stream(ctx, out, session, plan)
 	default:
-		err = screen.Run(ctx, session, terminal)
+		if err = screen.Run(ctx, session, terminal); err != nil {
+			err = fmt.Errorf("%w%s", err, instead)
+		}
 	}
 	// ctx may have ended, and what runs should end properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
@@ -120,9 +122,11 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 // shutdownLimit is how long the components may take to end.
 const shutdownLimit = 5 * time.Second
 
+// instead is what to use where there is no terminal.
+const instead = "; use --once for a table, or --json"
+
 // openTerminal returns the screen to draw on. An error says what to use instead.
 func openTerminal(out io.Writer) (tcell.Screen, error) {
-	const instead = "; use --once for a table, or --json"
 	file, isFile := out.(*os.File)
 	switch {
 	case !isFile || !term.IsTerminal(int(file.Fd())):

@@ -3,7 +3,9 @@ package screen
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -263,3 +265,18 @@ type suspended struct {
 
 func (s *suspended) Suspend() error { s.calls += "suspend "; return s.SimulationScreen.Suspend() }
 func (s *suspended) Resume() error  { s.calls += "resume "; return s.SimulationScreen.Resume() }
+
+func TestATerminalThatCannotBeOpenedIsAnError(t *testing.T) {
+	err := Run(t.Context(), &told{news: make(chan struct{}, 1)}, unopened{tcell.NewSimulationScreen("")})
+	require.EqualError(t, err, "the terminal cannot be used: open /dev/tty: no such device or address")
+}
+
+// unopened is a terminal as a process without one of its own has it. Anything but Init would
+// panic, as it does in tcell.
+type unopened struct{ tcell.Screen }
+
+func (unopened) Init() error {
+	return &fs.PathError{Op: "open", Path: "/dev/tty", Err: syscall.ENXIO}
+}
+func (unopened) Show() { panic("not initialized") }
+func (unopened) Fini() { panic("not initialized") }
