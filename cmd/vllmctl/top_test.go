@@ -42,7 +42,10 @@ type watched struct {
 	headers http.Header
 }
 
-func watch(t *testing.T) *watched { return watchLoad(t, 20) }
+func watch(t *testing.T) *watched {
+	t.Helper()
+	return watchLoad(t, 20)
+}
 
 // watchLoad watches a server that has had so many requests a second for a minute.
 func watchLoad(t *testing.T, rate float64) *watched {
