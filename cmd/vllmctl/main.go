@@ -17,11 +17,20 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop) // A second signal ends it at once.
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(int(code))
+}
+
+// endings are the signals that end a command in order, so that it gives the terminal back.
+func endings() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // It is with nohup, which a command should survive.
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // run carries out one command line.
