@@ -264,8 +264,12 @@ func (c *checker) checkRange(e *parser.MatrixSelector) {
 // variableBetween reports whether a node contains the stand-in of a variable.
 func (c *checker) variableBetween(node parser.Node) bool {
 	at := node.PositionRange()
+	return c.variableBetweenBytes(int(at.Start), int(at.End))
+}
+
+func (c *checker) variableBetweenBytes(start, end int) bool {
 	for place := range c.variables {
-		if place >= int(at.Start) && place < int(at.End) {
+		if place >= start && place < end {
 			return true
 		}
 	}

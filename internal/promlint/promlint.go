@@ -227,6 +227,10 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 			// A dashboard can have queries of another language.
 			return nil
 		}
+		if hasFreeVariable(expr) {
+			c.report(CodeSyntax, Info, nil, "The expression was not checked: a variable stands for a part of it without which it does not parse.")
+			return c.findings
+		}
 		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
 		f.Start, f.End = errorPlace(err, len(expr))
 		return c.findings

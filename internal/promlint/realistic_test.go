@@ -52,6 +52,11 @@ var realistic = map[Spelling][]written{
 		{`vllm:lora_requests_info{running_lora_adapters=~".*sql-lora.*"}`, Panel, ""},
 		{`time() - process_start_time_seconds{job="vllm"} < 600`, Alert, ""},
 		{`kube_deployment_status_replicas_available{deployment="vllm"} < kube_deployment_spec_replicas{deployment="vllm"}`, Alert, ""},
+		{`rate(vllm:${metric}_total[5m])`, Panel, ""},
+		{`sum(rate(vllm:${metric}_tokens_total{model_name=~"$model"}[$__rate_interval]))`, Panel, ""},
+		{`${prefix}num_requests_running`, Panel, ""},
+		{`increase(vllm:request_success_total[${__range_s}s])`, Panel, ""},
+		{`sum(increase(vllm:generation_tokens_total[${d}m]))`, Panel, ""},
 		{`sum(kube_pod_container_resource_requests{resource="nvidia_com_gpu"}) - sum(vllm:num_requests_running > bool 0)`, Panel, ""},
 	},
 	Suffixed: {

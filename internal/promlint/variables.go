@@ -3,7 +3,9 @@ package promlint
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -46,6 +48,12 @@ func (c *checker) withoutVariables(expr string) string {
 		c.variables[begin] = true
 		length := end - begin
 		switch {
+		case inBrackets(before) && isWordAt(expr, end):
+			// [${__range_s}s]: the unit is there already.
+			copy(out[begin:end], strings.Repeat("0", max(0, length-3))+"300"[max(0, 3-length):])
+		case !inBrackets(before) && (isWordAt(expr, begin-1) || isWordAt(expr, end)):
+			// A part of a name.
+			copy(out[begin:end], "v"+strings.Repeat("_", length-1))
 		case labelList.MatchString(before):
 			copy(out[begin:end], "v"+strings.Repeat("_", length-1))
 		case inBrackets(before):
@@ -56,6 +64,19 @@ func (c *checker) withoutVariables(expr string) string {
 		}
 	}
 	return string(out)
+}
+
+// isWordAt reports whether a byte of an expression can be one of a name.
+func isWordAt(expr string, at int) bool {
+	return at >= 0 && at < len(expr) && (expr[at] == '_' || expr[at] == ':' || expr[at] >= '0' && expr[at] <= '9' || unicode.IsLetter(rune(expr[at])))
+}
+
+// hasFreeVariable reports whether a variable stands outside of strings and of ranges. It can
+// be an operator, a function or a matcher, for which there is no stand-in.
+func hasFreeVariable(expr string) bool {
+	return slices.ContainsFunc(variable.FindAllStringIndex(expr, -1), func(place []int) bool {
+		return !inString(expr[:place[0]]) && !inBrackets(expr[:place[0]])
+	})
 }
 
 // padded returns a number of the length; if it has no room, zeros and ones are kept short.
