@@ -262,6 +262,10 @@ type checker struct {
 	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
+	// paired is true for an alert that requires the same over a long and a short window.
+	paired bool
+	// divisors are the aggregations that are a whole divisor.
+	divisors map[parser.Node]bool
 	// flags are those that were reported.
 	flags map[string]bool
 }
