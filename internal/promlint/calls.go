@@ -268,12 +268,8 @@ func (c *checker) variableBetween(node parser.Node) bool {
 }
 
 func (c *checker) variableBetweenBytes(start, end int) bool {
-	for place := range c.variables {
-		if place >= start && place < end {
-			return true
-		}
-	}
-	return false
+	i, _ := slices.BinarySearch(c.variables, start)
+	return i < len(c.variables) && c.variables[i] < end
 }
 
 func shortDuration(d time.Duration) string {
