@@ -127,14 +127,19 @@ func (f *lintFlags) source(ctx context.Context, connection *connect.Connection) 
 		return nil, err
 	}
 	if f.prometheus == "" {
-		return live.ReadServers(ctx, client, f.servers)
+		var servers []string
+		for _, server := range f.servers {
+			servers = append(servers, connect.Address(server))
+		}
+		return live.ReadServers(ctx, client, servers)
 	}
-	p, err := live.NewPrometheus(client, f.prometheus, time.Now())
+	address := connect.Address(f.prometheus)
+	p, err := live.NewPrometheus(client, address, time.Now())
 	if err == nil {
 		err = p.Reach(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--prometheus %s: %w", f.prometheus, err)
+		return nil, fmt.Errorf("--prometheus %s: %w", live.Shown(address), err)
 	}
 	return p, nil
 }

@@ -212,3 +212,22 @@ func TestAnInterruptEndsLint(t *testing.T) {
 	assert.Contains(t, out.String(), "interrupted")
 	assert.Less(t, time.Since(begin), 10*time.Second)
 }
+
+// What a server says, and a password in an address, must not reach a terminal as they are.
+func TestLintShowsNoPasswordAndNoControlCharactersOfAServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte(`{"status":"error","error":"no \u001b[2J tenant"}`))
+	}))
+	t.Cleanup(server.Close)
+	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1)
+	for _, flag := range []string{"--server", "--prometheus"} {
+		code, stdout, stderr := runLint(t, rightRules, flag, address, "-")
+		assert.Equal(t, status.Failed, code)
+		assert.Contains(t, stderr, "tenant", flag)
+		assert.NotContains(t, stdout+stderr, "hunter2", flag)
+		assert.NotContains(t, stderr, "\x1b", flag)
+		_, _, stderr = runLint(t, rightRules, flag, strings.TrimPrefix(server.URL, "http://"), "-")
+		assert.Contains(t, stderr, "422", "an address without a scheme is http, as for check and top")
+	}
+}
