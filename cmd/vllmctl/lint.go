@@ -85,9 +85,17 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		return printCodes(c.OutOrStdout(), f.json)
 	}
 	o, err := f.options()
+	for _, name := range []string{"prometheus", "vllm-version", "spelling", "stable-names"} {
+		if flag := c.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" && err == nil {
+			// A variable of the shell that is not set must not look like a comparison.
+			err = fmt.Errorf("--%s is empty; give it a value or leave it out", name)
+		}
+	}
 	switch {
 	case err != nil:
 		return err
+	case f.dryRun && !f.fix && !f.diff:
+		return errors.New("--dry-run needs --fix; --diff shows the same")
 	case len(args) == 0:
 		return fmt.Errorf("name at least one file or folder, or - for standard input; see %q", "vllmctl lint --help")
 	}

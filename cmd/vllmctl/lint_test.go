@@ -70,6 +70,11 @@ func TestTheExitStatusOfLintSaysWhatWasFound(t *testing.T) {
 		"two sources":                    {[]string{"--server", "http://a", "--prometheus", "http://b", right}, status.Failed},
 		"a server that is not there":     {[]string{"--server", "http://127.0.0.1:1", right}, status.Failed},
 		"a Prometheus that is not there": {[]string{"--prometheus", "http://127.0.0.1:1", right}, status.Failed},
+		"an empty Prometheus":            {[]string{"--prometheus", "", right}, status.Failed},
+		"an empty server":                {[]string{"--server", "", right}, status.Failed},
+		"an empty version":               {[]string{"--vllm-version", "", right}, status.Failed},
+		"a dry run of nothing":           {[]string{"--dry-run", right}, status.Failed},
+		"a dry run":                      {[]string{"--dry-run", "--fix", right}, status.OK},
 		"a removed name":                 {[]string{"--vllm-version", "0.20.0", warning}, status.Problem},
 		"a name that is still there":     {[]string{"--strict", "--vllm-version", "0.10.0", warning}, status.OK},
 	} {
