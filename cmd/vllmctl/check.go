@@ -113,7 +113,7 @@ func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string
 	plan := check.Plan{Delay: c.delay, Strict: c.strict, Given: len(c.objectives) > 0}
 	plan.Request.Interval = c.interval
 	for _, address := range args {
-		if e := check.Complete(address); !slices.Contains(plan.Request.Endpoints, e) {
+		if e := connect.Address(address); !slices.Contains(plan.Request.Endpoints, e) {
 			plan.Request.Endpoints = append(plan.Request.Endpoints, e)
 		}
 	}

@@ -48,7 +48,7 @@ func simulator(t *testing.T, edit func(body string) string) string {
 	return server.URL
 }
 
-func refused(t *testing.T) string {
+func refusedAddress(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -67,8 +67,8 @@ func TestCheckExitsWithWhatItFound(t *testing.T) {
 		"well, strict":         {[]string{good, "--strict"}, status.OK},
 		"warning":              {[]string{odd}, status.OK},
 		"warning, strict":      {[]string{odd, good, "--strict"}, status.Warning},
-		"problem":              {[]string{refused(t), good}, status.Problem},
-		"problem, strict":      {[]string{refused(t), odd, "--strict"}, status.Problem},
+		"problem":              {[]string{refusedAddress(t), good}, status.Problem},
+		"problem, strict":      {[]string{refusedAddress(t), odd, "--strict"}, status.Problem},
 		"objective":            {[]string{good, "--objective", "ttft=2s", "--strict"}, status.Warning},
 		"objective at a bound": {[]string{good, "--objective", "ttft=2500ms", "--strict"}, status.OK},
 	} {
@@ -124,7 +124,7 @@ func TestCheckSaysWhatIsWrongWithTheCommandLine(t *testing.T) {
 // Neither the output nor a message has a secret of the command line.
 func TestCheckDoesNotShowSecrets(t *testing.T) {
 	good := simulator(t, nil)
-	for _, address := range []string{good, refused(t), "ftp://127.0.0.1"} {
+	for _, address := range []string{good, refusedAddress(t), "ftp://127.0.0.1"} {
 		address = strings.Replace(address, "://", "://bob:hunter2@", 1) + "/metrics?token=hunter2"
 		for _, more := range [][]string{nil, {"--json"}, {"--verbose"}} {
 			_, out, errs := ctl(t, append([]string{"check", "--delay", "10ms", "--header", "X-Api-Key: hunter2", address}, more...)...)
@@ -144,14 +144,14 @@ func TestCheckOfAConfiguration(t *testing.T) {
 	assert.NotContains(t, out, "A configuration to begin with", "there is one already")
 }
 
-// refusing is a pipe whose reader is gone.
-type refusing struct{}
+// brokenPipe is a pipe whose reader is gone.
+type brokenPipe struct{}
 
-func (refusing) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestCheckThatCannotWriteIsNoResult(t *testing.T) {
 	var errs strings.Builder
-	code := run(t.Context(), []string{"check", "--delay", "10ms", simulator(t, nil)}, strings.NewReader(""), refusing{}, &errs)
+	code := run(t.Context(), []string{"check", "--delay", "10ms", simulator(t, nil)}, strings.NewReader(""), brokenPipe{}, &errs)
 	assert.Equal(t, status.Failed, code)
 	assert.Contains(t, errs.String(), "cannot be written")
 }

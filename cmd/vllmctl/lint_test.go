@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -187,15 +186,10 @@ func TestLintComparesWithAServer(t *testing.T) {
 	assert.NotContains(t, stderr, "Bearer")
 }
 
-// closed is a pipe whose reader is gone.
-type closed struct{}
-
-func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
-
 func TestAClosedOutputEndsLint(t *testing.T) {
 	path := file(t, "wrong.yaml", wrongRules)
 	for _, args := range [][]string{{path}, {"--json", path}, {"--diff", path}, {"--codes"}} {
-		assert.Equal(t, status.Failed, run(t.Context(), append([]string{"lint"}, args...), strings.NewReader(""), closed{}, io.Discard), args)
+		assert.Equal(t, status.Failed, run(t.Context(), append([]string{"lint"}, args...), strings.NewReader(""), closedPipe{}, io.Discard), args)
 	}
 }
 

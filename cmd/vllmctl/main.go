@@ -54,11 +54,12 @@ func newRoot() *cobra.Command {
 		Use:   "vllmctl",
 		Short: "Answers questions about vLLM servers before a collector is installed",
 		Long: "vllmctl answers questions about vLLM servers, rules, dashboards and history before a collector is\n" +
-			"installed. It only reads. It needs no collector and no configuration.",
+			"installed. It needs no collector and no configuration. It only reads, but for \"lint --fix\", which writes\n" +
+			"to the files that it is given.",
 		// run prints errors once; a usage text after each would hide them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCheck(), newLint(), newTop(), newReference())
+	root.AddCommand(newBacktest(), newCheck(), newLint(), newTop(), newReference())
 	return root
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -18,6 +19,11 @@ func ctl(t *testing.T, args ...string) (code status.Status, stdout, stderr strin
 	code = run(t.Context(), args, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
+
+// closedPipe is an output whose reader is gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestWithoutArgumentsItListsItsCommands(t *testing.T) {
 	code, out, errs := ctl(t)

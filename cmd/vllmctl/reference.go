@@ -32,7 +32,7 @@ func newReference() *cobra.Command {
 // the comments in its sources.
 func referencePage(checkout string) (string, error) {
 	var sections []reference.Section
-	for _, of := range []func(checkout string) (reference.Section, error){checkSection, lintSection, topSection} {
+	for _, of := range []func(checkout string) (reference.Section, error){backtestSection, checkSection, lintSection, topSection} {
 		section, err := of(checkout)
 		if err != nil {
 			return "", err

@@ -82,7 +82,7 @@ func recordPool(t *testing.T, s *poolStory) *poolRecording {
 			now := at + float64(i) + 0.5
 			d.advance(now)
 			require.NoError(t, w.advance(now))
-			metrics, _ := scrapers[i].scrape(w, d.clock.now, begin)
+			metrics, _ := scrapers[i].scrape(w, d.clock.Now(), begin)
 			observe(fmt.Sprint("server-", i), now, metrics)
 			if d.pool != nil {
 				h.pool = append(h.pool, reading{*d.pool, now})
@@ -93,7 +93,7 @@ func recordPool(t *testing.T, s *poolStory) *poolRecording {
 		if at >= poolOnset && at < poolEnds {
 			queued = s.queue
 		}
-		observe("gateway", at, gateway(queued, d.clock.now))
+		observe("gateway", at, gateway(queued, d.clock.Now()))
 	}
 	require.NoError(t, d.processor.Shutdown(t.Context()))
 	return h

@@ -19,7 +19,7 @@ import (
 
 // diagnosis is the processor as a black box, in the time of a story.
 type diagnosis struct {
-	clock     *clock
+	clock     *vllmprocessor.ManualClock
 	config    *vllmprocessor.Config
 	processor processor.Metrics
 	// last is what it emitted last for a server, and pool what it emitted last for pools.
@@ -31,7 +31,7 @@ type diagnosis struct {
 var begin = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
 func newDiagnosis(ctx context.Context, config *vllmprocessor.Config) (*diagnosis, error) {
-	d := &diagnosis{clock: &clock{now: begin}, config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}
+	d := &diagnosis{clock: vllmprocessor.NewManualClock(begin), config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}
 	factory := vllmprocessor.NewFactoryWithClock(d.clock)
 	settings := processor.Settings{
 		ID: component.NewID(factory.Type()),
@@ -73,7 +73,7 @@ func (o output) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 }
 
 // advance moves the time to so many seconds after the beginning.
-func (d *diagnosis) advance(to float64) { d.clock.advance(begin.Add(seconds(to))) }
+func (d *diagnosis) advance(to float64) { d.clock.Advance(begin.Add(seconds(to))) }
 
 // observe gives the processor a scrape, and returns what it reports about the server.
 func (d *diagnosis) observe(ctx context.Context, metrics pmetric.Metrics) (report, error) {

@@ -57,7 +57,7 @@ func recordPods(t *testing.T, length float64, pods ...pod) map[string][]reading 
 			}
 			d.advance(now)
 			require.NoError(t, worlds[i].advance(now-p.begins))
-			metrics, _ := scrapers[i].scrape(worlds[i], d.clock.now, begin.Add(seconds(p.begins)))
+			metrics, _ := scrapers[i].scrape(worlds[i], d.clock.Now(), begin.Add(seconds(p.begins)))
 			resource := metrics.ResourceMetrics().At(0).Resource().Attributes()
 			resource.PutStr("service.instance.id", p.name)
 			resource.PutStr("service.version", p.version)

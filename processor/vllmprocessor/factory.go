@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -16,6 +17,12 @@ import (
 
 // Clock is where a processor gets the time from.
 type Clock = clocks.Clock
+
+// ManualClock is a clock that moves only when its owner says so.
+type ManualClock = clocks.Manual
+
+// NewManualClock returns a clock that stands at a time.
+func NewManualClock(at time.Time) *ManualClock { return clocks.NewManual(at) }
 
 // NewFactory returns the factory of the vllm processor.
 func NewFactory() processor.Factory { return NewFactoryWithClock(clocks.Real{}) }

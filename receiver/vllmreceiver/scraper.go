@@ -36,8 +36,10 @@ type targetScraper struct {
 	cancel  context.CancelFunc
 
 	fetcher *fetch.Client
-	reader  *exposition.Reader
-	emitter *emit.Target
+	// askedVersion asks the server for its version. A replay replaces it.
+	askedVersion func(context.Context) (string, error)
+	reader       *exposition.Reader
+	emitter      *emit.Target
 
 	// version is the answer of GET /version in this run of the server process.
 	version string
@@ -113,6 +115,7 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 		Timeout:     s.client.Timeout, Limit: int64(s.shared.config.Limits.BodySize),
 		Places: s.shared.places,
 	})
+	s.askedVersion = s.fetcher.Version
 	return nil
 }
 
@@ -162,6 +165,14 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
 	}
 	defer answer.Release()
+	return out, s.take(ctx, at, health, &answer, body, out)
+}
+
+// take reads a body that was fetched at a time, and appends its points to out. Its error is
+// that of scrape.
+func (s *targetScraper) take(
+	ctx context.Context, at time.Time, health *bool, answer *fetch.Answer, body *bytes.Buffer, out pmetric.Metrics,
+) error {
 	parsed := s.now()
 	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
 	if open {
@@ -174,7 +185,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 		defer s.emitter.Forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
-		return out, s.fail(ctx, problem, at, health, out)
+		return s.fail(ctx, problem, at, health, out)
 	}
 	s.recovered(at)
 	if cut {
@@ -187,7 +198,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
 	}, out)
 	if !ok {
-		return out, nil
+		return nil
 	}
 	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
@@ -202,7 +213,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 		})
 	}
 	s.metrics = out.MetricCount()
-	return out, nil
+	return nil
 }
 
 // read parses a body. Only one large body is parsed at a time.
@@ -262,7 +273,7 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 // the same until it answers: most restarts do not change the release, and one lost answer
 // must not rename a metric.
 func (s *targetScraper) askVersion(ctx context.Context) string {
-	version, err := s.fetcher.Version(ctx)
+	version, err := s.askedVersion(ctx)
 	s.unconfirmed = err != nil && s.version != ""
 	if err != nil {
 		s.logger.Debug("The server did not report its version", zap.String("cause", fetch.AsError(err).Message))

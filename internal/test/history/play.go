@@ -64,7 +64,7 @@ func (h *History) play(t *testing.T, s *Story) {
 	h.End = h.Begin.Add(s.Length)
 	hosts := network.New()
 	for i := range s.Servers {
-		h.serve(t, hosts, &s.Servers[i])
+		h.serve(t, hosts, &s.Servers[i], s.Tap)
 	}
 	if s.Gateway != nil {
 		hosts.Put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
@@ -87,7 +87,7 @@ const gatewayHost = "gateway:9090"
 func syncerHost(i int) string { return fmt.Sprintf("vllm-%d:9091", i) }
 
 // serve starts the simulated servers.
-func (h *History) serve(t *testing.T, to *network.Network, servers *Servers) {
+func (h *History) serve(t *testing.T, to *network.Network, servers *Servers, tap tapped) {
 	t.Helper()
 	config := servers.Config
 	config.Clock, config.Start = time.Now, h.Begin
@@ -100,7 +100,7 @@ func (h *History) serve(t *testing.T, to *network.Network, servers *Servers) {
 	simulated, err := vllmsim.New(config)
 	require.NoError(t, err)
 	for i, target := range simulated.Targets() {
-		to.Put(hosts[i], target)
+		to.Put(hosts[i], tap.of(hosts[i], target))
 	}
 }
 

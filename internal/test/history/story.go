@@ -25,6 +25,9 @@ type Story struct {
 	NoProcessor bool
 	// Away are the times in which the collector does not run.
 	Away []Span
+	// Tap receives each answer of a server to a request for its metrics, as it is sent; the
+	// status is 0 where the server closed the connection without one.
+	Tap func(host string, at time.Time, status int, contentType string, body []byte)
 	// Own returns what the collector's exporters report about themselves.
 	Own func(at time.Duration) []Sample
 }

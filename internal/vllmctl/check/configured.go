@@ -55,14 +55,15 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	wg.Go(func() { exporters = askExporters(ctx, file, host) })
 	wg.Go(func() { answers = askKubernetes(ctx, file, settings.KubeConfig) })
 	jobs := jobsOf(ctx, f, file, host, cmp.Or(settings.Lookup, mostDiscovery))
-	seen := Look(ctx, jobs, settings.Delay)
+	out := &Report{Targets: make([]Target, len(jobs))}
+	seen := Look(ctx, jobs, settings.Delay, func(i int, s *Seen) {
+		// There can be many targets, so only what is said about them is kept.
+		out.Targets[i] = Judge(s)
+		s.drop()
+	})
 	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted before the check was complete")
-	}
-	out := &Report{}
-	for i := range seen {
-		out.Targets = append(out.Targets, Judge(&seen[i]))
 	}
 	judgeTargets(f, out.Targets, file)
 	for i := range exporters {

@@ -64,6 +64,9 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	if processed[m.Name] > 0 || h.metric(m.Name) {
 		return stateExists, ""
 	}
+	if strings.HasPrefix(m.Needs, "two `objectives`") && finished(cfg) < 2 {
+		return stateSetting, "set two objectives or more about ended requests in the processor"
+	}
 	for _, s := range settingsOf {
 		if strings.Contains(m.Needs, "`"+s.name+"`") && !s.has(cfg) {
 			return stateSetting, "set " + s.name + " of the processor"
@@ -106,6 +109,17 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 }
 
 const idleWords = "its inputs are there, and no request moved them between the two scrapes"
+
+// finished counts the objectives about ended requests.
+func finished(cfg *vllmprocessor.Config) int {
+	n := 0
+	for i := range cfg.Objectives {
+		if cfg.Objectives[i].Finished() {
+			n++
+		}
+	}
+	return n
+}
 
 // replaced reports whether another input of a metric takes the place of one. The processor has
 // several inputs for what servers count in several ways; then one of them is enough.

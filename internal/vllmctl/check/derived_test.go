@@ -2,12 +2,17 @@ package check_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
@@ -103,4 +108,57 @@ func TestAnInterruptedCheckHasNoResult(t *testing.T) {
 	_, err := check.Configured(ctx, []string{configuration(t, "endpoint: "+silent, "")}, check.Settings{Delay: time.Hour})
 	require.ErrorContains(t, err, "interrupted")
 	assert.Less(t, time.Since(began), 10*time.Second)
+}
+
+// The diagnosis and the objectives use those inputs that are there.
+func TestMetricsWithManyInputsNeedNoneOfThem(t *testing.T) {
+	s := newSimulated(t, vllmsim.Config{Version: "0.20.0"})
+	report := checked(t, configuration(t, "endpoint: "+serve(t, s), "objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]"))
+	states := map[string]string{}
+	for _, d := range report.Targets[0].Derived {
+		states[d.Name] = d.State
+	}
+	assert.Equal(t, "idle", states["vllm.diagnosis.cause"])
+	assert.Equal(t, "exists", states["vllm.diagnosis.condition"])
+	assert.Equal(t, "exists", states["vllm.slo.valid"])
+	assert.Equal(t, "setting", states["vllm.slo.joint_attainment"], "it needs two objectives")
+	assert.Equal(t, "setting", states["vllm.pool.replicas"])
+}
+
+// The storage of the collector is left alone, and the processor starts without it.
+func TestAProcessorWithStorageIsTriedWithoutIt(t *testing.T) {
+	folder := t.TempDir()
+	report := checked(t, written(t, "receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {storage: file_storage}}\nexporters: {debug: {}}\n"+
+		"extensions: {file_storage: {directory: "+folder+"}}\nservice: {extensions: [file_storage], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n"))
+	assert.Empty(t, codesOf(report, check.Problem, check.Warning))
+	assert.Greater(t, report.Targets[0].Added, 20)
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// The buckets of percentiles are those of the histogram.
+func TestBucketsOfPercentilesAreBoundsOfTheHistogram(t *testing.T) {
+	report := checked(t, configuration(t, "endpoint: "+serve(t, healthy(t)), ""))
+	words := regexp.MustCompile(`quantile of (\S+) is between (\S+) s and (\S+) s`)
+	seen := 0
+	for _, f := range all(report) {
+		for _, detail := range f.Details {
+			m := words.FindStringSubmatch(detail)
+			if f.Code != check.CodeQuantile || m == nil {
+				continue
+			}
+			seen++
+			bounds := append([]float64{0}, catalog.Bounds("vllm."+m[1])...)
+			lower, err := strconv.ParseFloat(m[2], 64)
+			require.NoError(t, err)
+			upper, err := strconv.ParseFloat(m[3], 64)
+			require.NoError(t, err)
+			i := slices.Index(bounds, lower)
+			require.GreaterOrEqual(t, i, 0, detail)
+			require.Less(t, i+1, len(bounds), detail)
+			assert.Equal(t, bounds[i+1], upper, "the next bound: %s", detail)
+		}
+	}
+	assert.Positive(t, seen)
 }

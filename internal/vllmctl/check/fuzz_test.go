@@ -57,7 +57,7 @@ func FuzzJudge(f *testing.F) {
 		}}).Unmarshal(processor))
 		probes, err := vllmreceiver.NewProbes(receiver, configfile.Telemetry(zap.NewNop()))
 		require.NoError(t, err)
-		seen := check.Look(t.Context(), []check.Job{{Probe: probes[0], Config: receiver, Processor: processor, Host: net}}, time.Nanosecond)
+		seen := check.Look(t.Context(), []check.Job{{Probe: probes[0], Config: receiver, Processor: processor, Host: net}}, time.Nanosecond, func(int, *check.Seen) {})
 		target := check.Judge(&seen[0])
 		require.NotEmpty(t, target.Kind)
 		for _, finding := range target.Findings {

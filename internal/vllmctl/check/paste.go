@@ -194,12 +194,3 @@ func withoutSecrets(address, prefix string) string {
 	}
 	return strings.ReplaceAll(out, "$$", "$$$$")
 }
-
-// Complete completes an address as the receiver expects it: with a scheme. The receiver adds
-// the path itself.
-func Complete(address string) string {
-	if strings.Contains(address, "://") || address == "" {
-		return address
-	}
-	return "http://" + address
-}

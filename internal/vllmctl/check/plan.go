@@ -73,7 +73,7 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	for _, probe := range probes {
 		jobs = append(jobs, Job{Probe: probe, Config: receiver, Processor: processor, Host: host})
 	}
-	seen := Look(ctx, jobs, p.Delay)
+	seen := Look(ctx, jobs, p.Delay, func(int, *Seen) {})
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted before the check was complete")
 	}

@@ -28,40 +28,49 @@ type Job struct {
 	Host component.Host
 }
 
-// parallel is how many targets are looked at at a time. A target that hangs holds its place
-// until its timeouts, and each can have a body of the largest size.
-const parallel = 16
+// parallel is how many targets are asked at a time. A target that hangs holds its place until
+// its timeouts, and each can have a body of the largest size.
+const parallel = 32
 
 // Look scrapes each target twice and lets the processor see both scrapes. The targets do not
 // wait for each other, unless there are very many. One takes at most three timeouts and the
-// delay between its scrapes. The result has the order of the jobs.
-func Look(ctx context.Context, jobs []Job, delay time.Duration) []Seen {
+// delay between its scrapes. The result has the order of the jobs. each is called for each
+// target in the goroutine that has looked at it, with its index; what it does not need any
+// more it may drop.
+func Look(ctx context.Context, jobs []Job, delay time.Duration, each func(i int, s *Seen)) []Seen {
 	out := make([]Seen, len(jobs))
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i := range jobs {
 		wg.Go(func() {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-			case <-ctx.Done():
-			}
-			out[i] = jobs[i].look(ctx, delay)
+			out[i] = jobs[i].look(ctx, delay, slots)
+			each(i, &out[i])
 		})
 	}
 	wg.Wait()
 	return out
 }
 
-func (j *Job) look(ctx context.Context, delay time.Duration) Seen {
+// look looks at one target. It holds a slot while it asks the target, and none while it waits.
+func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}) Seen {
 	p := j.Probe
 	s := Seen{
 		Name: p.Name, Scheme: p.Scheme, Receiver: j.Receiver, Credentials: p.Credentials, Skips: p.Skips,
 		Timeout: p.Timeout, ReceiverConfig: j.Config, Processor: j.Processor,
 	}
-	if ctx.Err() != nil {
+	take := func() bool {
+		select {
+		case slots <- struct{}{}:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if !take() {
 		return s
 	}
+	free := sync.OnceFunc(func() { <-slots })
+	defer free()
 	if err := p.Start(ctx, j.Host); err != nil {
 		s.Broken = vllmreceiver.Printable(err.Error())
 		return s
@@ -72,11 +81,16 @@ func (j *Job) look(ctx context.Context, delay time.Duration) Seen {
 		s.SpeaksTLS = mayBeTLS(&s) && speaksTLS(ctx, p.Name, p.Timeout)
 		return s
 	}
+	free()
 	select {
 	case <-ctx.Done():
 		return s
 	case <-time.After(delay):
 	}
+	if !take() {
+		return s
+	}
+	defer func() { <-slots }()
 	s.Second = p.Read(ctx)
 	if s.Second.Outcome == "ok" && j.Processor != nil {
 		s.process(ctx, j.Processor)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -58,6 +60,15 @@ func Judge(s *Seen) Target {
 	}
 	t.Findings, t.Passes = f.sorted(), f.passed
 	return t
+}
+
+// drop drops the points of both scrapes, which are the most of what was seen.
+func (s *Seen) drop() {
+	for _, r := range []*vllmreceiver.Reading{s.First, s.Second} {
+		if r != nil {
+			r.Emitted = pmetric.NewMetrics()
+		}
+	}
 }
 
 // newest is the second reading if it succeeded and is of the same process, else the first.

@@ -1,12 +1,13 @@
-package judge
+package clocks
 
 import (
 	"slices"
 	"time"
 )
 
-// clock is the time of a story. It stands still while something happens.
-type clock struct {
+// Manual is the time of a story or a history. It moves only when its owner says so, and
+// stands still while something happens. It is not safe for concurrent use.
+type Manual struct {
 	now   time.Time
 	calls []*call
 }
@@ -18,11 +19,14 @@ type call struct {
 	f     func()
 }
 
+// NewManual returns a clock that stands at a time.
+func NewManual(at time.Time) *Manual { return &Manual{now: at} }
+
 // Now returns the time.
-func (c *clock) Now() time.Time { return c.now }
+func (c *Manual) Now() time.Time { return c.now }
 
 // Every calls f at an interval while the clock moves.
-func (c *clock) Every(d time.Duration, f func()) (stop func()) {
+func (c *Manual) Every(d time.Duration, f func()) (stop func()) {
 	added := &call{c.now.Add(d), d, f}
 	c.calls = append(c.calls, added)
 	return func() {
@@ -30,9 +34,9 @@ func (c *clock) Every(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// advance moves the clock, and makes the calls that are due on the way in the order of
+// Advance moves the clock, and makes the calls that are due on the way in the order of
 // their times.
-func (c *clock) advance(to time.Time) {
+func (c *Manual) Advance(to time.Time) {
 	for {
 		var first *call
 		for _, one := range c.calls {

@@ -1,4 +1,4 @@
-package judge
+package clocks
 
 import (
 	"testing"
@@ -8,7 +8,8 @@ import (
 )
 
 func TestTheClockMakesItsCallsInOrderAndStandsStillMeanwhile(t *testing.T) {
-	c := &clock{now: begin}
+	begin := time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+	c := NewManual(begin)
 	type made struct {
 		name string
 		at   time.Duration
@@ -19,9 +20,9 @@ func TestTheClockMakesItsCallsInOrderAndStandsStillMeanwhile(t *testing.T) {
 	}
 	stop := c.Every(10*time.Second, note("ten"))
 	c.Every(15*time.Second, note("fifteen"))
-	c.advance(begin.Add(30 * time.Second))
+	c.Advance(begin.Add(30 * time.Second))
 	stop()
-	c.advance(begin.Add(46 * time.Second))
+	c.Advance(begin.Add(46 * time.Second))
 	assert.Equal(t, []made{
 		{"ten", 10e9}, {"fifteen", 15e9}, {"ten", 20e9}, {"ten", 30e9}, {"fifteen", 30e9}, {"fifteen", 45e9},
 	}, calls)

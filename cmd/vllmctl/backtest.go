@@ -1,0 +1,397 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/history"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/incident"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/promapi"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+// backtestFlags are the flags of vllmctl backtest.
+type backtestFlags struct {
+	connect                                    connect.Flags
+	prometheus, from, to, zone, match, version string
+	config, incidents, html, resume, answer    string
+	rules                                      []string
+	warmup, margin, step                       time.Duration
+	json, all                                  bool
+	parallel, maxTargets                       int
+}
+
+// newBacktest returns the command that judges a history.
+func newBacktest() *cobra.Command {
+	f := &backtestFlags{}
+	c := &cobra.Command{
+		Use:   "backtest --prometheus URL [--from TIME] [--to TIME]",
+		Short: "Runs the diagnosis and alerting rules over the history in Prometheus",
+		Long: `Reads the history of vLLM servers from the HTTP API of Prometheus, Thanos, Mimir or VictoriaMetrics, and
+runs the receiver and the processor over it as if they had been there: which condition each server was in,
+why, and since when.
+
+With --rules, Prometheus's own rule engine evaluates rules over the same history: which alerts would have
+fired, beside the alerts that did fire (the series ALERTS). With --incidents, it says which incidents the
+diagnosis and the rules would have seen, how much earlier, and which alarms were false.
+
+The history may have vLLM's own names (vllm:..., also with the prefixes of Ray and KServe), or our names as
+a collector with the vllm receiver writes them. Only the API is read; nothing is written to it. Gateways are
+not judged.
+
+The diagnosis compares a server with its own past. It begins to learn at the begin of the warm-up, not
+before, so give a --warmup of some hours where the history has them.
+
+Times are written with a zone (2026-11-20T10:00:00Z), without one in the zone of --time-zone, or relative to
+now (-24h, -7d).
+
+A file of incidents is YAML, or CSV with the same columns where its name ends in .csv:
+
+    incidents:
+      - name: slow GPU
+        from: 2026-11-20T10:00:00Z
+        to: 2026-11-20T10:30:00Z
+        targets: ["vllm-0:8000", "chat-*"]   # instances or pods; left out: any
+        cause: slow_steps                    # a cause or condition; left out: not known
+
+In CSV the targets are separated by spaces or semicolons. A time without a zone needs --time-zone. An alarm
+belongs to an incident if it begins in it or at most --margin before it. An alarm counts as false if it is
+further than --margin from every incident: of the diagnosis those of severity 2 and 3, of the rules those
+that page (the label severity is page, critical, high, error or emergency, or there is none).
+
+The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
+there was a false alarm.`,
+		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
+  vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d --resume default
+  vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
+      --rules rules.yaml --incidents incidents.yaml --html backtest.html`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.prometheus, "prometheus", "", "the `URL` of the server, before /api/v1")
+	flags.StringVar(&f.from, "from", "-24h", "the `time` at which the period begins")
+	flags.StringVar(&f.to, "to", "now", "the `time` at which the period ends")
+	flags.StringVar(&f.zone, "time-zone", "UTC", "the `zone` of times that have none, and of the output, for example Europe/Berlin")
+	flags.DurationVar(&f.warmup, "warmup", 2*time.Hour, "how much history before --from the baselines are learned from; reported apart")
+	flags.StringVar(&f.match, "match", "", "further `matchers` of the targets, as in a selector: 'job=\"vllm\",cluster=\"a\"'")
+	flags.StringVar(&f.version, "vllm-version", "", "the `version` of vLLM, for example 0.11.0, where the history does not have it")
+	flags.StringVar(&f.config, "config", "", "the configuration of a collector, whose settings of the vllm receiver and processor count; by default theirs")
+	flags.StringArrayVar(&f.rules, "rules", nil, "a `file` of Prometheus rules; builtin and builtin-raw are those that this project ships for our and for vLLM's own names; can be repeated")
+	flags.DurationVar(&f.step, "evaluation-interval", time.Minute, "how often groups of rules without an interval are evaluated; Prometheus's own default is 1m")
+	flags.StringVar(&f.incidents, "incidents", "", "a `file` of incidents to compare with, in YAML or CSV")
+	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how long before and after an incident an alarm belongs to it")
+	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")
+	flags.BoolVar(&f.json, "json", false, "write one JSON document instead of text")
+	flags.BoolVar(&f.all, "all", false, "list also the changes between conditions that ask for nothing")
+	flags.StringVar(&f.resume, "resume", "", "keep what was read in this `folder`, so that another run reads nothing again; default is a folder of the user's cache")
+	flags.IntVar(&f.parallel, "parallel", 3, "how many requests are made at a time")
+	flags.IntVar(&f.maxTargets, "max-targets", 500, "how many servers are judged")
+	flags.StringVar(&f.answer, "max-answer", "64MiB", "the largest answer that is read; longer periods are then asked for in parts")
+	f.connect.Register(flags, promapi.DefaultDeadline)
+	return c
+}
+
+func (f *backtestFlags) run(c *cobra.Command) (err error) {
+	began := time.Now()
+	ctx, stderr := c.Context(), c.ErrOrStderr()
+	if f.parallel < 1 || f.maxTargets < 1 {
+		return errors.New("--parallel and --max-targets must be at least 1")
+	}
+	zone, err := time.LoadLocation(f.zone)
+	if err != nil {
+		return fmt.Errorf("--time-zone: %q is not known; write for example Europe/Berlin", f.zone)
+	}
+	period, err := f.period(began, zone)
+	if err != nil {
+		return err
+	}
+	receiver, processor, err := f.settings(ctx)
+	if err != nil {
+		return err
+	}
+	var incidents []incident.Incident
+	if f.incidents != "" {
+		if incidents, err = incident.Read(f.incidents, f.incidentZone(c, zone)); err != nil {
+			return err
+		}
+	}
+	page, err := f.openPage()
+	if err != nil {
+		return err
+	}
+	defer func() { page.discard() }()
+	folder, cache, err := f.cache()
+	if err != nil {
+		return err
+	}
+	client, address, closeClient, err := f.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	options := &backtest.Options{
+		Server: client, Address: address, Cache: cache, Period: period, Warmup: f.warmup, Match: f.match,
+		Receiver: receiver, Processor: processor, Version: f.version, Parallel: f.parallel, MaxTargets: f.maxTargets, Now: began,
+	}
+	if len(f.rules) > 0 {
+		options.Rules, err = backtest.NewEngine(ctx, folder, f.rules, receiver.Prefixes, period.From.Add(-f.warmup).Truncate(time.Minute), f.step)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, options.Rules.Close()) }()
+	}
+	progress := newProgress(stderr)
+	options.Progress = progress.set
+	out, err := backtest.Run(ctx, options)
+	progress.end()
+	if err != nil {
+		return f.interrupted(ctx, cache, err)
+	}
+	if len(out.Found.Targets) == 0 {
+		return f.nothing(period)
+	}
+	r := backtest.Assemble(options, out, incidents, f.incidents != "", f.margin)
+	r.Zone = zone
+	stats := client.Stats()
+	for _, w := range stats.Warnings {
+		r.Notes = append(r.Notes, "the server warns: "+w)
+	}
+	if _, problem := cache.Problem(); problem != nil {
+		r.Notes = append(r.Notes, "parts of the history could not be kept for another run: "+promapi.Printable(problem.Error()))
+	}
+	r.Read = report.Read{
+		Requests: stats.Queries, Retries: stats.Retries, Bytes: stats.Bytes, Samples: out.Load.Samples,
+		Parts: out.Load.Parts, Kept: out.Load.Kept, Seconds: time.Since(began).Seconds(),
+	}
+	if err := page.write(r); err != nil {
+		return err
+	}
+	if err := f.print(c.OutOrStdout(), r); err != nil {
+		return err
+	}
+	if r.Compared && r.Failed() {
+		return status.Found(status.Problem)
+	}
+	return nil
+}
+
+func (f *backtestFlags) print(w io.Writer, r *report.Report) error {
+	if !f.json {
+		return report.Text(w, r, f.all)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// period reads --from and --to.
+func (f *backtestFlags) period(now time.Time, zone *time.Location) (history.Span, error) {
+	from, err := moment(f.from, now, zone)
+	if err != nil {
+		return history.Span{}, fmt.Errorf("--from: %w", err)
+	}
+	to, err := moment(f.to, now, zone)
+	if err != nil {
+		return history.Span{}, fmt.Errorf("--to: %w", err)
+	}
+	switch {
+	case !to.After(from):
+		return history.Span{}, fmt.Errorf("--from (%s) is not before --to (%s)", from.Format(time.RFC3339), to.Format(time.RFC3339))
+	case from.After(now):
+		return history.Span{}, fmt.Errorf("--from (%s) is in the future", from.Format(time.RFC3339))
+	case f.warmup < 0:
+		return history.Span{}, errors.New("--warmup must not be negative")
+	case f.margin < 0:
+		return history.Span{}, errors.New("--margin must not be negative")
+	case f.step < time.Second:
+		return history.Span{}, errors.New("--evaluation-interval must be at least 1s")
+	}
+	if to.After(now) {
+		to = now.UTC().Truncate(time.Millisecond)
+	}
+	return history.Span{From: from, To: to}, nil
+}
+
+// moment reads a time that may be relative to now.
+func moment(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	now = now.UTC().Truncate(time.Second)
+	if text == "now" {
+		return now, nil
+	}
+	if ago, relative := strings.CutPrefix(text, "-"); relative {
+		d, err := model.ParseDuration(ago)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("%q is not a duration; write for example -24h or -7d", text)
+		}
+		return now.Add(-time.Duration(d)), nil
+	}
+	return incident.ParseTime(text, zone)
+}
+
+// incidentZone is the zone of times without one: nil, which refuses them, unless the user
+// has chosen one.
+func (f *backtestFlags) incidentZone(c *cobra.Command, zone *time.Location) *time.Location {
+	if c.Flags().Changed("time-zone") {
+		return zone
+	}
+	return nil
+}
+
+// settings are those of a configuration, or the defaults.
+func (f *backtestFlags) settings(ctx context.Context) (*vllmreceiver.Config, *vllmprocessor.Config, error) {
+	receiver := vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config)
+	processor := vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config)
+	if f.config == "" {
+		return receiver, processor, nil
+	}
+	file, err := configfile.Read(ctx, f.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(file.Problems) > 0 {
+		return nil, nil, fmt.Errorf("--config: %w", errors.Join(file.Problems...))
+	}
+	if len(file.Receivers) > 1 || len(file.Processors) > 1 {
+		return nil, nil, errors.New("--config: the configuration has several vllm receivers or processors; give one with only those whose settings count")
+	}
+	for _, one := range file.Receivers {
+		receiver = one.Config
+	}
+	for _, one := range file.Processors {
+		processor = one.Config
+	}
+	return receiver, processor, nil
+}
+
+// cache opens the folder of --resume.
+func (f *backtestFlags) cache() (folder string, cache *history.Cache, err error) {
+	if f.resume == "" {
+		return "", nil, nil
+	}
+	folder = f.resume
+	if folder == "default" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", nil, fmt.Errorf("--resume default: %w; name a folder", err)
+		}
+		folder = filepath.Join(user, "vllmctl", "backtest")
+	}
+	cache, err = history.OpenCache(folder, history.DefaultCacheLimit)
+	return folder, cache, err
+}
+
+// client returns a client of the server, and its address without secrets.
+func (f *backtestFlags) client(ctx context.Context) (client *promapi.Client, address string, closeAll func(), err error) {
+	server, err := url.Parse(f.prometheus)
+	switch {
+	case f.prometheus == "":
+		return nil, "", nil, errors.New("--prometheus is missing; write for example --prometheus http://prometheus:9090")
+	case err != nil, server.Host == "", server.Scheme != "http" && server.Scheme != "https":
+		// The error of url.Parse has the address with its secrets.
+		return nil, "", nil, errors.New("--prometheus is not a URL; write for example http://prometheus:9090")
+	}
+	server.Fragment = ""
+	for _, end := range []string{"/", "/graph", "/query", "/api/v1"} {
+		server.Path = strings.TrimSuffix(server.Path, end)
+	}
+	shown := *server
+	shown.User, shown.RawQuery = nil, ""
+	answer, err := sizeOf(f.answer)
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("--max-answer: %w", err)
+	}
+	connection, err := f.connect.Open(ctx, zap.NewNop())
+	if err != nil {
+		return nil, "", nil, err
+	}
+	deadline := connection.Client.Timeout
+	// The client has the deadline of a whole answer itself.
+	connection.Client.Timeout = 0
+	http, err := connection.HTTP(ctx, zap.NewNop())
+	if err != nil {
+		return nil, "", nil, errors.Join(err, connection.Close(ctx))
+	}
+	client = promapi.New(promapi.Settings{HTTP: http, URL: *server, Deadline: deadline, MaxAnswer: answer})
+	return client, shown.String(), func() {
+		http.CloseIdleConnections()
+		_ = connection.Close(context.WithoutCancel(ctx))
+	}, nil
+}
+
+func sizeOf(text string) (int64, error) {
+	var size vllmreceiver.ByteSize
+	if err := size.UnmarshalText([]byte(text)); err != nil {
+		return 0, err
+	}
+	if size < 64<<10 {
+		return 0, fmt.Errorf("%s is too small for an answer; write at least 64KiB", text)
+	}
+	return int64(size), nil
+}
+
+// interrupted adds to an error what the user can do to go on.
+func (f *backtestFlags) interrupted(ctx context.Context, cache *history.Cache, err error) error {
+	if ctx.Err() != nil {
+		err = errors.New("the command was interrupted")
+	}
+	stored, problem := cache.Problem()
+	switch {
+	case f.resume == "":
+		return fmt.Errorf("%w; nothing was kept: with --resume default another run goes on where this one ended", err)
+	case problem != nil:
+		return fmt.Errorf("%w; parts of the history could not be kept: %w", err, problem)
+	}
+	return fmt.Errorf("%w; %d parts of the history are kept: the same command goes on from there", err, stored)
+}
+
+// nothing is the error where there is no target.
+func (f *backtestFlags) nothing(period history.Span) error {
+	match := ""
+	if f.match != "" {
+		match = " with " + f.match
+	}
+	return fmt.Errorf("the history has no vLLM server%s from %s to %s: there is neither vllm:num_requests_running nor vllm_up; "+
+		"look at the period, at --match, and at whether this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
+}
+
+// backtestSection is the part of the reference page that the help of backtest does not have.
+func backtestSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "backtest"}
+	parts := filepath.Join(checkout, "internal", "vllmctl")
+	for _, of := range []struct{ folder, name string }{
+		{"backtest/report", "Report"},
+		{"backtest/replay", "Coverage"},
+		{"backtest/replay", "Episode"},
+		{"rulestore", "Firing"},
+		{"rulestore", "Problem"},
+		{"backtest/incident", "Result"},
+		{"backtest/incident", "Alarm"},
+	} {
+		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
+		if err != nil {
+			return section, err
+		}
+		section.Document = append(section.Document, objects...)
+	}
+	return section, nil
+}
