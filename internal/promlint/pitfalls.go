@@ -84,23 +84,6 @@ func (c *checker) checkMeanWindows(e *parser.BinaryExpr) {
 	}
 }
 
-// checkMeanWindows reports a mean whose sum and count are of different windows.
-func (c *checker) checkMeanWindows(e *parser.BinaryExpr) {
-	one, _ := c.windowOf(e.LHS)
-	other, _ := c.windowOf(e.RHS)
-	if one == 0 || other == 0 || one == other || c.variableBetween(e) {
-		return
-	}
-	for _, l := range c.entriesIn(e.LHS) {
-		for _, r := range c.entriesIn(unguarded(e.RHS)) {
-			if l.metric == r.metric && l.part == partSum && r.part == partCount {
-				c.report(CodeWrongDenominator, Error, e, "The sum is that of %s and the count that of %s, so the result is no mean. Use one window for both.", words(one), words(other))
-				return
-			}
-		}
-	}
-}
-
 // constantQuotient reports whether two expressions are the same, or the sum and the mean of
 // the same.
 func constantQuotient(left, right parser.Expr) (same bool, why string) {
