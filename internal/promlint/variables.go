@@ -139,7 +139,8 @@ func isWordAt(expr string, at int) bool {
 func pipes(expr string) bool {
 	in := surroundings{expr: expr}
 	for at := range len(expr) {
-		if in.advance(at); expr[at] == '|' && in.quote == 0 {
+		in.advance(at)
+		if expr[at] == '|' && in.quote == 0 {
 			return true
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // A variable can be an operator, a function, or a matcher. Then nothing can be said.
@@ -62,6 +64,7 @@ func TestExpressionsOfOtherLanguagesAreNoErrors(t *testing.T) {
 
 // The bounds of length and depth bound the time: before, 20 000 variables took minutes.
 func TestLargeExpressionsAreCheckedInBoundedTime(t *testing.T) {
+	race.SkipSequential(t)
 	l := New(Options{Spelling: Wire, Mixed: true})
 	for name, expr := range map[string]string{
 		"a sum of variables":    "vllm:num_requests_running" + strings.Repeat("+$a", 20_000),
@@ -74,7 +77,7 @@ func TestLargeExpressionsAreCheckedInBoundedTime(t *testing.T) {
 		begin := time.Now()
 		l.Expr(expr, Context{Kind: Record})
 		_, _ = Selectors(expr)
-		assert.Less(t, time.Since(begin), 20*time.Second, name)
+		assert.Less(t, time.Since(begin), 60*time.Second, name)
 	}
 	all := l.Expr("vllm:num_requests_running"+strings.Repeat("+1", 2_000), Context{Kind: Record})
 	require.Len(t, all, 1)

@@ -185,7 +185,8 @@ type expiring struct {
 }
 
 func (e *expiring) Err() error {
-	if e.left--; e.left < 0 {
+	e.left--
+	if e.left < 0 {
 		return context.Canceled
 	}
 	return nil
