@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
@@ -43,7 +45,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := root.ExecuteContext(ctx)
 	code, unprinted := status.Of(err)
 	if unprinted {
-		fmt.Fprintln(stderr, "vllmctl:", err)
+		// It can repeat what a server says, and have several lines.
+		lines := strings.Split(strings.ReplaceAll(err.Error(), "\t", "  "), "\n")
+		for i, line := range lines {
+			lines[i] = lint.Printable(line)
+		}
+		fmt.Fprintln(stderr, "vllmctl:", strings.Join(lines, "\n"))
 	}
 	return code
 }
