@@ -72,7 +72,7 @@ func TestTheREADMEShowsWhatCheckFinds(t *testing.T) {
 		want = append(want, c[1])
 	}
 	assert.Len(t, want, 3)
-	assert.Equal(t, got, want)
+	assert.Equal(t, want, got)
 	// Each word of the README is in the output.
 	for _, word := range words.FindAllString(shown, -1) {
 		if strings.Contains(word, "vllm.example.com") || duration.MatchString(word) {
