@@ -99,7 +99,7 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 		f.add(CodeNoReceiver, "No pipeline has a receiver of the type vllm.")
 	}
 	if len(f.found) == 0 {
-		f.pass(Configuration, "%d pipelines with the receiver vllm", receives)
+		f.pass(Configuration, "%s with the receiver vllm", plural(receives, "pipeline"))
 	}
 }
 
@@ -176,7 +176,11 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 		processor := file.Processor(r.Name)
 		add := func(probes []*vllmreceiver.Probe) {
 			for _, p := range probes {
-				jobs = append(jobs, Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host})
+				job := Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host}
+				if id := p.Authenticator; id != nil && host.Lacks(*id) {
+					job.Lacks = id.String()
+				}
+				jobs = append(jobs, job)
 			}
 		}
 		probes, err := vllmreceiver.NewProbes(r.Config, configfile.Telemetry(zap.NewNop()))
@@ -213,7 +217,7 @@ func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered
 	}
 	switch {
 	case len(found.Probes) > 0:
-		f.pass(Configuration, "the discovery of receivers::%s finds %d targets", receiver, len(found.Probes))
+		f.pass(Configuration, "the discovery of receivers::%s finds %s", receiver, plural(len(found.Probes), "target"))
 	case len(found.Warnings) == 0:
 		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s has found no targets.", receiver))
 	}

@@ -25,7 +25,7 @@ var answerCodes = []Code{
 	},
 	{
 		CodeTimeout, Connection, Problem, "The server did not answer within the timeout.",
-		"Check that a firewall or a network policy does not drop the connection. If the server is overloaded, raise timeout (`--timeout` here) up to the collection interval.",
+		"Without a connection, check that a firewall or a network policy does not drop it. With one, the server is overloaded: raise timeout (`--timeout` here) up to the collection interval. An answer that does not end is often that of another program.",
 	},
 	{
 		CodeSlow, Connection, Warning, "The answer took more than half of the timeout, so a busier server can miss it.",
@@ -92,8 +92,12 @@ var answerCodes = []Code{
 		"Use a current token of this cluster: a bearertokenauth extension with filename reads a renewed token again (`--token-file` here). If the token is right, the picker cannot reach the Kubernetes API.",
 	},
 	{
-		CodeAuthForbidden, Connection, Problem, "The server knows the credentials, and they may not read this path.",
-		"For an endpoint picker, bind a ClusterRole with nonResourceURLs: [/metrics], verbs: [get] to the service account of the token. See examples/kubernetes/base/gateway/rbac.yaml.",
+		CodeAuthForbidden, Connection, Problem, "The server does not allow this path, to the configured credentials or without any.",
+		"Without credentials, set auth or headers for this target (`--token-file` or `--header` here). For an endpoint picker, bind a ClusterRole with nonResourceURLs: [/metrics], verbs: [get] to the service account of the token. See examples/kubernetes/base/gateway/rbac.yaml.",
+	},
+	{
+		CodeAuthUnchecked, Connection, Warning, "The target uses an authenticator that `vllmctl` cannot run, so it was not asked.",
+		"Check the target with a credential that you have: `vllmctl check URL` with `--token-file` or `--header`.",
 	},
 	{
 		CodeNotFound, Connection, Problem, "There is nothing at this path.",

@@ -27,7 +27,13 @@ var authenticators = []extension.Factory{
 // Host has the extensions that authenticate requests.
 type Host struct {
 	running map[component.ID]component.Component
+	// others are extensions that the configuration starts, and that this program does not have.
+	others map[component.ID]bool
 }
+
+// Lacks reports whether the configuration starts an extension of a kind that this program
+// does not have. Whether it works is not known then.
+func (h *Host) Lacks(extension component.ID) bool { return h.others[extension] }
 
 // GetExtensions returns the extensions that run.
 func (h *Host) GetExtensions() map[component.ID]component.Component { return h.running }
@@ -45,7 +51,7 @@ func (h *Host) Shutdown(ctx context.Context) error {
 // Host starts those extensions of the configuration that authenticate requests of clients.
 // Others are not started. An error names the extension.
 func (f *File) Host(ctx context.Context, logger *zap.Logger) (*Host, error) {
-	host := &Host{running: map[component.ID]component.Component{}}
+	host := &Host{running: map[component.ID]component.Component{}, others: map[component.ID]bool{}}
 	for _, name := range f.Started {
 		if err := host.start(ctx, name, f.Extensions[name], logger); err != nil {
 			return nil, errors.Join(fmt.Errorf("extensions::%s: %w", name, err), host.Shutdown(ctx))
@@ -72,6 +78,7 @@ func (h *Host) start(ctx context.Context, name string, settings map[string]any, 
 	}
 	i := slices.IndexFunc(authenticators, func(f extension.Factory) bool { return f.Type() == id.Type() })
 	if i < 0 {
+		h.others[id] = true
 		return nil
 	}
 	config := authenticators[i].CreateDefaultConfig()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -166,6 +167,9 @@ var _ component.Host = (*configfile.Host)(nil)
 func Address(argument string) string {
 	if argument == "" || strings.Contains(argument, "://") {
 		return argument
+	}
+	if ip := net.ParseIP(argument); ip != nil && strings.Contains(argument, ":") {
+		argument = "[" + argument + "]"
 	}
 	return "http://" + argument
 }
