@@ -201,6 +201,7 @@ func (o *topOptions) ofFile(ctx context.Context, log *live.Log) (*live.Plan, top
 	plan.Notes = append(plan.Notes, file.Warnings...)
 	host, err := file.Host(ctx, log.Logger())
 	if err != nil {
+		err = errors.Join(err, host.Shutdown(ctx))
 		return nil, nil, err
 	}
 	return plan, host, nil

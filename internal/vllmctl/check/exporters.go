@@ -206,7 +206,7 @@ func withoutTLS(host string) Exporter {
 
 // unchecked is the finding about an exporter whose authenticator this program does not have.
 func unchecked(authenticator component.ID) Exporter {
-	return Exporter{Code: CodeExporterUnchecked, What: fmt.Sprintf("its authenticator %s cannot be run by this program, so the backend was not asked", authenticator)}
+	return Exporter{Code: CodeExporterUnchecked, What: fmt.Sprintf("its authenticator %s does not run here, so the backend was not asked", authenticator)}
 }
 
 // byStatus judges the status of an answer.

@@ -142,6 +142,10 @@ func byCode(err error, address string, took time.Duration) Exporter {
 	case grpccodes.InvalidArgument, grpccodes.OutOfRange, grpccodes.FailedPrecondition:
 		return Exporter{Code: CodeExporterEmpty, What: what}
 	case grpccodes.Unavailable:
+		if strings.Contains(answer.Message(), "remote error: tls:") {
+			// A backend that wants a certificate ends the connection after the handshake.
+			return Exporter{Code: CodeExporterTLS, What: what}
+		}
 		if strings.Contains(answer.Message(), "HTTP/1.1 header") {
 			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; the port of OTLP over HTTP (4318) is another than that of OTLP over gRPC (4317)"}
 		}

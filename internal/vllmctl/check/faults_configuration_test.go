@@ -133,12 +133,12 @@ func redirecting(tb testing.TB, status int) string {
 }
 
 // secureGRPC is a backend whose certificate is for other.example.
-func secureGRPC(tb testing.TB) (address, authority string) {
+func secureGRPC(tb testing.TB, client tls.ClientAuthType) (address, authority string) {
 	tb.Helper()
 	server := grpc.NewServer()
 	pmetricotlp.RegisterGRPCServer(server, &accepting{})
 	return secure(tb, server, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} },
-		&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+		&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, ClientAuth: client})
 }
 
 // otherAuthenticator writes a configuration whose exporter, without its closing brace, uses an
@@ -207,8 +207,12 @@ func exporterFaults() []fault {
 			address, _ := secure(t, http.NotFoundHandler(), nil, nil)
 			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: "+strings.Replace(address, "https:", "http:", 1)+"}", "otlphttp", "")
 		}},
-		{"certificate of another host whose name is configured, gRPC", nil, func(t world) string {
-			address, authority := secureGRPC(t)
+		{"certificate of gRPC for another host whose name is configured", nil, func(t world) string {
+			address, authority := secureGRPC(t, tls.NoClientCert)
+			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+address+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
+		}},
+		{"client certificate wanted by gRPC", []string{check.CodeExporterTLS}, func(t world) string {
+			address, authority := secureGRPC(t, tls.RequireAnyClientCert)
 			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+address+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
 		}},
 		{"gRPC at the port of HTTP", []string{check.CodeExporterRejected}, func(t world) string {

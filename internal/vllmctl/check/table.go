@@ -96,8 +96,8 @@ var answerCodes = []Code{
 		"Without credentials, set auth or headers for this target (`--token-file` or `--header` here). For an endpoint picker, bind a ClusterRole with nonResourceURLs: [/metrics], verbs: [get] to the service account of the token. See examples/kubernetes/base/gateway/rbac.yaml.",
 	},
 	{
-		CodeAuthUnchecked, Connection, Warning, "The target uses an authenticator that `vllmctl` cannot run, so it was not asked.",
-		"Check the target with a credential that you have: `vllmctl check URL` with `--token-file` or `--header`.",
+		CodeAuthUnchecked, Connection, Warning, "The target was not asked, because its authenticator does not run here: `vllmctl` does not have its kind, or it failed to start.",
+		"If it failed to start, see the problem under configuration. Otherwise check the target with a credential that you have: `vllmctl check URL` with `--token-file` or `--header`.",
 	},
 	{
 		CodeNotFound, Connection, Problem, "There is nothing at this path.",

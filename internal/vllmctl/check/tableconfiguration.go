@@ -32,7 +32,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeDiscoveryNone, Configuration, Warning, "The discovery has found no targets within a few seconds.",
-		"Check the selector, the list or the file, and the relabelling rules. Pods that were never ready are left out unless ready_only is false.",
+		"Check that the source of the targets answers, the selector, the list or the file, and the relabelling rules. Pods that were never ready are left out unless ready_only is false.",
 	},
 	{
 		CodeDiscoveryError, Configuration, Problem, "The discovery cannot work here.",

@@ -52,7 +52,7 @@ func Judge(s *Seen) Target {
 		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
 	case s.Authenticator != "":
 		t.Outcome = "not_asked"
-		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not asked: its authenticator %s cannot be run by this program.", s.Authenticator))
+		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not asked: its authenticator %s does not run here.", s.Authenticator))
 	case s.First == nil:
 		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
 	default:
