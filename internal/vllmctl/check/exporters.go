@@ -243,7 +243,8 @@ func failed(err error, host string) Exporter {
 	)
 	out := Exporter{Code: CodeExporterFailed, What: host + ": " + vllmreceiver.Printable(err.Error())}
 	switch {
-	case strings.Contains(err.Error(), "malformed HTTP"):
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
+		// A server of gRPC speaks first, and net/http notices it before or after its request.
 		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; the port of OTLP over gRPC (4317) is another than that of OTLP over HTTP (4318)"
 	case errors.As(err, &dns):
 		out.Code, out.What = CodeExporterDNS, "the host name of "+host+" does not resolve"

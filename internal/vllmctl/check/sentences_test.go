@@ -29,11 +29,11 @@ func TestATimeoutNamesTheStepThatDidNotEnd(t *testing.T) {
 	t.Parallel()
 	hold := func(answer string) string {
 		return raw(t, func(c net.Conn) {
-			_, _ = c.Write([]byte(answer))
 			for {
 				if _, err := c.Read(make([]byte, 4096)); err != nil {
 					return
 				}
+				_, _ = c.Write([]byte(answer))
 			}
 		})
 	}

@@ -9,7 +9,7 @@ var codes = slices.Concat(answerCodes, serverCodes, configurationCodes)
 var answerCodes = []Code{
 	{
 		CodeDNS, Connection, Problem, "The host name of the target does not resolve.",
-		"Check the spelling, and whether the name resolves where the collector runs: inside a cluster a Service has another name than outside.",
+		"Check the spelling, and whether the name resolves where the collector runs: inside a cluster a Service has another name than outside. Where the sentence has a timeout or a refused connection, the DNS server does not answer.",
 	},
 	{
 		CodeSeveralAddresses, Connection, Warning, "The host name resolves to several addresses, so each scrape can reach another server.",
