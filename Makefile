@@ -255,6 +255,15 @@ faults: build ## Run the built binary against every fault of a server, and write
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# KEEP=folder also keeps the texts and pages of the runs.
+.PHONY: backtest-week
+backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "vllmctl backtest"
+	$(say) 'go test ./internal/test/backtest -week (20 minutes or so; "make e2e" runs a short form)'
+	@{ $(GO) test -tags e2e ./internal/test/backtest -run SimulatedWeek -v -count 1 -week -timeout 90m $(if $(KEEP),-keep $(abspath $(KEEP))); echo "status $$?"; } | awk ' \
+		/^status [0-9]+$$/ { exit $$2 } \
+		/^ *(=== |--- PASS)/ { next } \
+		{ print; fflush() }'
+
 .PHONY: e2e
 e2e: build prometheus ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \

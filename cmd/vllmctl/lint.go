@@ -85,9 +85,17 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		return printCodes(c.OutOrStdout(), f.json)
 	}
 	o, err := f.options()
+	for _, name := range []string{"prometheus", "vllm-version", "spelling", "stable-names"} {
+		if flag := c.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" && err == nil {
+			// A variable of the shell that is not set must not look like a comparison.
+			err = fmt.Errorf("--%s is empty; give it a value or leave it out", name)
+		}
+	}
 	switch {
 	case err != nil:
 		return err
+	case f.dryRun && !f.fix && !f.diff:
+		return errors.New("--dry-run needs --fix; --diff shows the same")
 	case len(args) == 0:
 		return fmt.Errorf("name at least one file or folder, or - for standard input; see %q", "vllmctl lint --help")
 	}
@@ -127,14 +135,19 @@ func (f *lintFlags) source(ctx context.Context, connection *connect.Connection) 
 		return nil, err
 	}
 	if f.prometheus == "" {
-		return live.ReadServers(ctx, client, f.servers)
+		var servers []string
+		for _, server := range f.servers {
+			servers = append(servers, connect.Address(server))
+		}
+		return live.ReadServers(ctx, client, servers)
 	}
-	p, err := live.NewPrometheus(client, f.prometheus, time.Now())
+	address := connect.Address(f.prometheus)
+	p, err := live.NewPrometheus(client, address, time.Now())
 	if err == nil {
 		err = p.Reach(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--prometheus %s: %w", f.prometheus, err)
+		return nil, fmt.Errorf("--prometheus %s: %w", live.Shown(address), err)
 	}
 	return p, nil
 }

@@ -69,6 +69,11 @@ func TestTheExitStatusOfLintSaysWhatWasFound(t *testing.T) {
 		"two sources":                    {[]string{"--server", "http://a", "--prometheus", "http://b", right}, status.Failed},
 		"a server that is not there":     {[]string{"--server", "http://127.0.0.1:1", right}, status.Failed},
 		"a Prometheus that is not there": {[]string{"--prometheus", "http://127.0.0.1:1", right}, status.Failed},
+		"an empty Prometheus":            {[]string{"--prometheus", "", right}, status.Failed},
+		"an empty server":                {[]string{"--server", "", right}, status.Failed},
+		"an empty version":               {[]string{"--vllm-version", "", right}, status.Failed},
+		"a dry run of nothing":           {[]string{"--dry-run", right}, status.Failed},
+		"a dry run":                      {[]string{"--dry-run", "--fix", right}, status.OK},
 		"a removed name":                 {[]string{"--vllm-version", "0.20.0", warning}, status.Problem},
 		"a name that is still there":     {[]string{"--strict", "--vllm-version", "0.10.0", warning}, status.OK},
 	} {
@@ -205,4 +210,23 @@ func TestAnInterruptEndsLint(t *testing.T) {
 	assert.Equal(t, status.Failed, code)
 	assert.Contains(t, out.String(), "interrupted")
 	assert.Less(t, time.Since(begin), 10*time.Second)
+}
+
+// What a server says, and a password in an address, must not reach a terminal as they are.
+func TestLintShowsNoPasswordAndNoControlCharactersOfAServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte(`{"status":"error","error":"no \u001b[2J tenant"}`))
+	}))
+	t.Cleanup(server.Close)
+	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1)
+	for _, flag := range []string{"--server", "--prometheus"} {
+		code, stdout, stderr := runLint(t, rightRules, flag, address, "-")
+		assert.Equal(t, status.Failed, code)
+		assert.Contains(t, stderr, "tenant", flag)
+		assert.NotContains(t, stdout+stderr, "hunter2", flag)
+		assert.NotContains(t, stderr, "\x1b", flag)
+		_, _, stderr = runLint(t, rightRules, flag, strings.TrimPrefix(server.URL, "http://"), "-")
+		assert.Contains(t, stderr, "422", "an address without a scheme is http, as for check and top")
+	}
 }

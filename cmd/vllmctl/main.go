@@ -9,19 +9,30 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop) // A second signal ends it at once.
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(int(code))
+}
+
+// endings are the signals that end a command in order, so that it gives the terminal back.
+func endings() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // It is with nohup, which a command should survive.
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // run carries out one command line.
@@ -34,7 +45,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := root.ExecuteContext(ctx)
 	code, unprinted := status.Of(err)
 	if unprinted {
-		fmt.Fprintln(stderr, "vllmctl:", err)
+		// It can repeat what a server says, and have several lines.
+		lines := strings.Split(strings.ReplaceAll(err.Error(), "\t", "  "), "\n")
+		for i, line := range lines {
+			lines[i] = lint.Printable(line)
+		}
+		fmt.Fprintln(stderr, "vllmctl:", strings.Join(lines, "\n"))
 	}
 	return code
 }

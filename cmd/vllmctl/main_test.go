@@ -3,7 +3,9 @@ package main
 import (
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,4 +74,13 @@ func TestEveryCommandAndFlagHasAText(t *testing.T) {
 			assert.LessOrEqual(t, len(line), 110, "%s: %s", c.Name(), line)
 		}
 	}
+}
+
+// A terminal that is closed sends SIGHUP, and another program may send it as well: the
+// terminal must be given back.
+func TestAHangupEndsACommandInOrderExceptUnderNohup(t *testing.T) {
+	assert.Contains(t, endings(), os.Signal(syscall.SIGHUP))
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	assert.NotContains(t, endings(), os.Signal(syscall.SIGHUP))
 }

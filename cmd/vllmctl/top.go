@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"golang.org/x/term"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
@@ -24,6 +26,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live/screen"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
 // topOptions are the flags of top.
@@ -55,10 +58,12 @@ fixed limits. A longer --window is calmer and reports later; a problem is report
 With --config the receivers, the processors and the authenticators of a collector's configuration are used,
 with discovery, objectives and pools, and with its times unless flags set others; exporters are not.
 
---once waits for two scrapes of each server, prints the table as plain text and ends. Its exit status is 0 if
-nothing asks for action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be
-read, and 2 if no server can be read. --json prints one JSON document with --once. Without it, --json prints
-one document a line (NDJSON), one per interval, until it is interrupted.`,
+--once waits until a great problem would have been reported, which takes two windows and up to four intervals,
+prints the table as plain text and ends. With addresses, it scrapes every 2s unless --interval is set. Small
+problems, and those that build up slowly, need a longer watch. Its exit status is 0 if nothing asks for
+action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be read, and 2 if no
+server can be read or there are too many to show. --json prints one JSON document with --once. Without it,
+--json prints one document a line (NDJSON), one per interval, until it is interrupted.`,
 		Example: `  vllmctl top http://vllm-0:8000 http://vllm-1:8000
   vllmctl top --config collector.yaml
   vllmctl top --interval 1s --window 4s http://localhost:8000
@@ -68,9 +73,9 @@ one document a line (NDJSON), one per interval, until it is interrupted.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opts.configs, "config", nil, "a collector's configuration `file`, instead of addresses; repeated, the files are merged")
-	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes of a server (default 5s, with --config that of the configuration)")
+	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes of a server (default 5s, with --once 2s, with --config that of the configuration)")
 	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means are taken over (default three intervals, with --config that of the configuration)")
-	flags.BoolVar(&opts.once, "once", false, "print the table once, after two scrapes, and end")
+	flags.BoolVar(&opts.once, "once", false, "print the table once, when a problem would be reported, and end")
 	flags.BoolVar(&opts.json, "json", false, "print JSON instead of a table")
 	for _, times := range []string{"interval", "window"} {
 		flags.Lookup(times).DefValue = "" // 0 is no default, and the text has them.
@@ -104,7 +109,9 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 	case o.json:
 		err = stream(ctx, out, session, plan)
 	default:
-		err = screen.Run(ctx, session, terminal)
+		if err = screen.Run(ctx, session, terminal); err != nil {
+			err = fmt.Errorf("%w%s", err, instead)
+		}
 	}
 	// ctx may have ended, and what runs should end properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
@@ -115,9 +122,11 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 // shutdownLimit is how long the components may take to end.
 const shutdownLimit = 5 * time.Second
 
+// instead is what to use where there is no terminal.
+const instead = "; use --once for a table, or --json"
+
 // openTerminal returns the screen to draw on. An error says what to use instead.
 func openTerminal(out io.Writer) (tcell.Screen, error) {
-	const instead = "; use --once for a table, or --json"
 	file, isFile := out.(*os.File)
 	switch {
 	case !isFile || !term.IsTerminal(int(file.Fd())):
@@ -168,6 +177,9 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	return o.ofFile(ctx, log)
 }
 
+// onceInterval is the default time between two scrapes with --once.
+const onceInterval = 2 * time.Second
+
 func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *live.Log) (*live.Plan, topHost, error) {
 	connection, err := o.connect.Open(ctx, log.Logger())
 	if err != nil {
@@ -177,6 +189,13 @@ func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *l
 	for _, address := range addresses {
 		if e := connect.Address(address); !slices.Contains(endpoints, e) {
 			endpoints = append(endpoints, e)
+		}
+	}
+	if o.once && o.times.Interval == 0 {
+		// Somebody waits.
+		o.times.Interval = onceInterval
+		if o.times.Window > 0 {
+			o.times.Interval = max(time.Second, min(onceInterval, o.times.Window/2))
 		}
 	}
 	plan, err := live.OfAddresses(endpoints, &connection.Client, o.times)
@@ -199,7 +218,12 @@ func (o *topOptions) ofFile(ctx context.Context, log *live.Log) (*live.Plan, top
 		return nil, nil, err
 	}
 	plan.Notes = append(plan.Notes, file.Warnings...)
+	// An authenticator of an exporter may need a secret that only the collector has.
+	file.Started = slices.DeleteFunc(file.Started, func(extension string) bool { return !authenticates(file, extension) })
 	host, err := file.Host(ctx, log.Logger())
+	if err != nil && len(file.Warnings) > 0 {
+		err = fmt.Errorf("%w (%s)", err, strings.Join(file.Warnings, "; "))
+	}
 	if err != nil {
 		err = errors.Join(err, host.Shutdown(ctx))
 		return nil, nil, err
@@ -207,13 +231,23 @@ func (o *topOptions) ofFile(ctx context.Context, log *live.Log) (*live.Plan, top
 	return plan, host, nil
 }
 
-// printOnce waits for two scrapes and prints what they show.
-func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
-	limit := plan.TwoScrapes()
-	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintf(file, "Two scrapes take up to %s.\n", limit)
+// authenticates reports whether a receiver names an extension as its authenticator.
+func authenticates(file *configfile.File, extension string) bool {
+	names := func(client *confighttp.ClientConfig) bool {
+		return client.Auth.HasValue() && client.Auth.Get().AuthenticatorID.String() == extension
 	}
-	if err := session.Wait(ctx, limit); err != nil {
+	return slices.ContainsFunc(file.Receivers, func(r configfile.Receiver) bool {
+		return names(&r.Config.Client) || slices.ContainsFunc(r.Config.Targets, func(t vllmreceiver.TargetConfig) bool { return names(&t.Client) })
+	})
+}
+
+// printOnce waits until a problem would be reported and prints what there is.
+func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
+	limit := plan.Verdicts()
+	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintf(file, "It takes up to %s until a problem would be reported; a shorter --window takes less.\n", limit)
+	}
+	if err := session.Wait(ctx, limit, (*live.Table).Judged); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -245,7 +279,7 @@ func widthOf(out io.Writer) int {
 
 // stream prints a document per interval, from the first two scrapes on, until ctx ends.
 func stream(ctx context.Context, out io.Writer, session *live.Session, plan *live.Plan) error {
-	if session.Wait(ctx, plan.TwoScrapes()) != nil {
+	if session.Wait(ctx, plan.TwoScrapes(), (*live.Table).Scraped) != nil {
 		return nil // It was interrupted, which is how it ends.
 	}
 	tick := time.NewTicker(plan.Interval)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,8 +44,14 @@ type watched struct {
 
 func watch(t *testing.T) *watched {
 	t.Helper()
+	return watchLoad(t, 20)
+}
+
+// watchLoad watches a server that has had so many requests a second for a minute.
+func watchLoad(t *testing.T, rate float64) *watched {
+	t.Helper()
 	simulated, err := vllmsim.New(vllmsim.Config{
-		Workload: &engine.Workload{Rate: 20, Prompt: engine.Lengths{Median: 300}, Output: engine.Lengths{Median: 50}},
+		Workload: &engine.Workload{Rate: rate, Prompt: engine.Lengths{Median: 300}, Output: engine.Lengths{Median: 50}},
 		Clock:    time.Now, Start: time.Now().Add(-time.Minute), Seed: 1,
 	})
 	require.NoError(t, err)
@@ -97,7 +104,7 @@ func total(t *testing.T, body []byte, family string) (value, count float64) {
 func TestTopOnceAsJSONHasTheNumbersOfTheBodies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("net/http.(*Server).Serve"), goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 	server, down := watch(t), closedPort(t)
-	code, out, errs := ctl(t, "top", "--once", "--json", "--interval", "1s", "--header", "X-Test: yes", server.URL, "http://"+down)
+	code, out, errs := ctl(t, "top", "--once", "--json", "--interval", "1s", "--window", "2s", "--header", "X-Test: yes", server.URL, "http://"+down)
 	assert.Equal(t, status.Problem, code, "one server cannot be read")
 	assert.Empty(t, errs)
 	var d live.Document
@@ -110,14 +117,22 @@ func TestTopOnceAsJSONHasTheNumbersOfTheBodies(t *testing.T) {
 	e := &d.Engines[1]
 	assert.Equal(t, server.address, e.Server)
 	assert.Equal(t, "0", e.Engine)
-	require.Len(t, server.bodies, 2, "two scrapes are enough")
-	before, last := server.bodies[0], server.bodies[1]
-	gauge := func(family string) float64 { v, _ := total(t, last, family); return v }
+	assert.False(t, e.Early)
+	assert.GreaterOrEqual(t, len(server.bodies), 5, "two windows of two seconds")
+	assert.LessOrEqual(t, len(server.bodies), 9, "and not much longer")
+	last, begin := server.bodies[len(server.bodies)-1], len(server.bodies)-3
 	grown := func(family string) float64 {
-		a, _ := total(t, before, family)
+		a, _ := total(t, server.bodies[begin], family)
 		b, _ := total(t, last, family)
 		return b - a
 	}
+	// A millisecond decides whether the window of two seconds has three scrapes or four.
+	seconds, ratio := 2.0, *e.Tokens / *e.Prompts
+	if math.Abs(grown("vllm:generation_tokens_total")/grown("vllm:prompt_tokens_total")-ratio) > 1e-9 {
+		begin, seconds = begin-1, 3
+	}
+	before := server.bodies[begin]
+	gauge := func(family string) float64 { v, _ := total(t, last, family); return v }
 	mean := func(family string) float64 {
 		a, n := total(t, before, family)
 		b, m := total(t, last, family)
@@ -127,9 +142,9 @@ func TestTopOnceAsJSONHasTheNumbersOfTheBodies(t *testing.T) {
 	assert.InDelta(t, gauge("vllm:num_requests_waiting"), *e.Waiting, 0)
 	assert.InEpsilon(t, mean("vllm:time_to_first_token_seconds"), *e.TTFT, 1e-9)
 	assert.InEpsilon(t, mean("vllm:inter_token_latency_seconds"), *e.ITL, 1e-9)
-	// Both are over the same time, which only the receiver knows exactly; it is about a second.
-	assert.InEpsilon(t, grown("vllm:generation_tokens_total")/grown("vllm:prompt_tokens_total"), *e.Tokens / *e.Prompts, 1e-9)
-	assert.InEpsilon(t, grown("vllm:generation_tokens_total"), *e.Tokens, 0.3)
+	// Both are over the same time, which only the receiver knows exactly; it is about the window.
+	assert.InEpsilon(t, grown("vllm:generation_tokens_total")/grown("vllm:prompt_tokens_total"), ratio, 1e-9)
+	assert.InEpsilon(t, grown("vllm:generation_tokens_total")/seconds, *e.Tokens, 0.3)
 	for _, s := range d.Servers {
 		if s.Address == down {
 			assert.False(t, s.Readable)
@@ -143,13 +158,14 @@ func TestTopOnceAsJSONHasTheNumbersOfTheBodies(t *testing.T) {
 }
 
 func TestTopOnceAsText(t *testing.T) {
+	t.Parallel()
 	server := watch(t)
-	code, out, errs := ctl(t, "top", "--once", "--interval", "1s", server.URL)
+	code, out, errs := ctl(t, "top", "--once", "--interval", "1s", "--window", "2s", server.URL)
 	assert.Equal(t, status.OK, code, out)
 	assert.Empty(t, errs)
 	assert.NotContains(t, out, "\x1b")
 	assert.Contains(t, out, "1 server, 1 engine: 1 healthy\n")
-	v, _ := total(t, server.bodies[1], "vllm:num_requests_running")
+	v, _ := total(t, server.bodies[len(server.bodies)-1], "vllm:num_requests_running")
 	for line := range strings.Lines(out) {
 		if fields := strings.Fields(line); len(fields) > 5 && fields[0] == server.address {
 			assert.Equal(t, "healthy", fields[2])
@@ -159,6 +175,16 @@ func TestTopOnceAsText(t *testing.T) {
 	assert.Contains(t, out, server.address)
 }
 
+// A server whose users wait for a minute must not be called healthy because nobody has looked
+// for long enough.
+func TestTopOnceReportsAProblemThatTheServerHasHad(t *testing.T) {
+	t.Parallel()
+	overloaded := watchLoad(t, 400)
+	code, out, errs := ctl(t, "top", "--once", "--interval", "1s", "--window", "2s", overloaded.URL)
+	assert.Equal(t, status.Problem, code, out+errs)
+	assert.Contains(t, out, "1 server, 1 engine: 1 degraded\n")
+}
+
 func atof(t *testing.T, text string) (v float64) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text), &v))
@@ -166,6 +192,7 @@ func atof(t *testing.T, text string) (v float64) {
 }
 
 func TestTopOnceWhereNothingCanBeRead(t *testing.T) {
+	t.Parallel()
 	code, out, _ := ctl(t, "top", "--once", "--interval", "1s", "http://"+closedPort(t))
 	assert.Equal(t, status.Failed, code)
 	assert.Contains(t, out, "No server can be read. The reasons are below.")
@@ -173,29 +200,41 @@ func TestTopOnceWhereNothingCanBeRead(t *testing.T) {
 }
 
 func TestTopReadsAConfigurationWithItsAuthenticator(t *testing.T) {
+	t.Parallel()
 	server := watch(t)
 	dir := t.TempDir()
 	token := filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte("sesame"), 0o600))
 	file := filepath.Join(dir, "collector.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
-extensions: {bearertokenauth: {filename: "`+token+`"}}
+extensions:
+  bearertokenauth: {filename: "`+token+`"}
+  bearertokenauth/backend: {token: "${env:VLLMCTL_TEST_NOT_SET}"} # Only the collector has it.
 receivers: {vllm: {endpoint: "`+server.URL+`", collection_interval: 1s, auth: {authenticator: bearertokenauth}}}
-processors: {vllm: {window: 5s}}
+processors: {vllm: {window: 2s}}
 exporters: {debug: {}}
 service:
-  extensions: [bearertokenauth]
+  extensions: [bearertokenauth, bearertokenauth/backend]
   pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}
 `), 0o600))
 	code, out, errs := ctl(t, "top", "--once", "--config", file)
 	assert.Equal(t, status.OK, code, out+errs)
 	assert.Contains(t, out, server.address)
-	assert.Contains(t, out, "over the last 5s")
+	assert.Contains(t, out, "over the last 2s")
 	assert.Equal(t, "Bearer sesame", server.headers.Get("Authorization"))
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("authenticator: bearertokenauth"), []byte("authenticator: bearertokenauth/backend")), 0o600))
+	code, _, errs = ctl(t, "top", "--once", "--config", file)
+	assert.Equal(t, status.Failed, code)
+	assert.Contains(t, errs, "extensions::bearertokenauth/backend: no bearer token provided (")
+	assert.Contains(t, errs, "VLLMCTL_TEST_NOT_SET", "the reason")
 }
 
 // With --json and without --once there is one document a line, until it is interrupted.
 func TestTopAsAStreamOfDocuments(t *testing.T) {
+	t.Parallel()
 	server := watch(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -232,12 +271,13 @@ func TestTopAsAStreamOfDocuments(t *testing.T) {
 
 // A reader that goes away ends it with one sentence.
 func TestTopWithoutAReader(t *testing.T) {
+	t.Parallel()
 	server := watch(t)
-	for _, args := range [][]string{{"--json"}, {"--once"}, {"--once", "--json"}} {
+	for _, args := range [][]string{{"--json"}, {"--once"}} {
 		read, write := io.Pipe()
 		require.NoError(t, read.CloseWithError(errors.New("the reader is gone")))
 		var errs strings.Builder
-		code := run(t.Context(), append([]string{"top", "--interval", "1s", server.URL}, args...), strings.NewReader(""), write, &errs)
+		code := run(t.Context(), append([]string{"top", "--interval", "1s", "--window", "2s", server.URL}, args...), strings.NewReader(""), write, &errs)
 		assert.Equal(t, status.Failed, code, args)
 		assert.Equal(t, "vllmctl: the reader is gone\n", errs.String(), args)
 	}
@@ -266,7 +306,7 @@ func TestTopWithWrongArguments(t *testing.T) {
 		"--interval 0s must be longer than 0":   {"--once", "--interval", "0s", "http://a:1"},
 		"--window -5s must be longer than 0":    {"--once", "--window", "-5s", "http://a:1"},
 		"--interval 10ms is too short":          {"--once", "--interval", "10ms", "http://a:1"},
-		"--window 5s has less than two scrapes": {"--once", "--window", "5s", "http://a:1"},
+		"--window 1s has less than two scrapes": {"--once", "--window", "1s", "http://a:1"},
 		"address 2: has the scheme":             {"--once", "http://a:1", "ftp://b:1"},
 		"does not exist; check the path":        {"--once", "--config", filepath.Join(dir, "missing.yaml")},
 		"the configuration has mistakes":        {"--once", "--config", mistaken},

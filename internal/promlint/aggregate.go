@@ -42,6 +42,10 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 	case parser.LIMITK, parser.LIMIT_RATIO:
 		return s
 	case parser.SUM, parser.AVG:
+		if e.Op == parser.SUM && c.divisors[e] && s.filter != nil && s.positive {
+			// A guard, one level deeper than usual.
+			s.filter = nil
+		}
 		c.checkFilterAsNumber(&s, e.Op.String())
 		c.checkJudged(e, &s)
 	case parser.STDVAR:
@@ -124,6 +128,11 @@ func (c *checker) grouped(e *parser.AggregateExpr, s shape) shape {
 	for _, label := range e.Grouping {
 		if !s.labels.has(label, c.linter.labels) || s.fixed[label] {
 			continue
+		}
+		if s.ident == nil && len(e.Grouping) > 1 {
+			// One label can determine another one: a pod has one node.
+			ident = nil
+			break
 		}
 		if s.ident == nil || s.ident[label] || c.linter.labels[label] {
 			ident[label] = true

@@ -77,7 +77,8 @@ func (c *checker) checkAlert(root parser.Expr) {
 		c.report(CodeAlwaysFiring, Error, root, "The expression has a result whatever the values are, so the alert fires for each series. Compare the value with a threshold, without bool.")
 	}
 	c.checkSilentWhenGone(root)
-	if c.context.For == 0 {
+	// The long window of a pair does what "for" is there for.
+	if c.context.For == 0 && !c.paired {
 		c.report(CodeWithoutFor, Info, nil, "The alert has no \"for\": a single evaluation above the threshold fires it. Add one unless the expression covers a range that is long enough.")
 	}
 }

@@ -201,6 +201,12 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 
 // arithmetic returns the shape of an arithmetic operation.
 func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
+	if e.Op == parser.DIV {
+		if c.divisors == nil {
+			c.divisors = map[parser.Node]bool{}
+		}
+		c.divisors[inner(e.RHS)] = true
+	}
 	left, right := c.infer(e.LHS), c.infer(e.RHS)
 	c.checkBool(e, &left, &right)
 	if e.Op == parser.DIV {

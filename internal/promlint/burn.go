@@ -41,6 +41,8 @@ type condition struct {
 	// volume is true for a condition that there are enough events, coverage for one that
 	// enough of the window was observed.
 	volume, coverage bool
+	// guarded is true for a ratio that is only there with enough events.
+	guarded bool
 }
 
 // checkBurn checks alerts on the burn rate of a budget.
@@ -105,6 +107,11 @@ func (c *checker) described(t condition, value parser.Expr) condition {
 			_, recorded := c.linter.recorded[selectorName(n)]
 			computed = computed || recorded
 			t.coverage = t.coverage || strings.Contains(selectorName(n), "coverage")
+		case *parser.BinaryExpr:
+			// (requests > 0.1) as a divisor requires a number of requests.
+			if limit, is := number(n.RHS); is && limit > 0 && (n.Op == parser.GTR || n.Op == parser.GTE) && !n.ReturnBool {
+				t.guarded = true
+			}
 		case *parser.Call:
 			t.coverage = t.coverage || n.Func.Name == "count_over_time"
 		}
@@ -127,6 +134,7 @@ func (c *checker) checkVolume(all []condition) {
 		if !t.share {
 			continue
 		}
+		volume = volume || t.guarded
 		if shortest == nil || t.window < shortest.window {
 			shortest = t
 		}
@@ -156,7 +164,7 @@ func (c *checker) checkPairs(all []condition) []string {
 			if first.window == 0 || second.window == 0 || first.kind != second.kind || first.op != second.op {
 				continue
 			}
-			paired[i], paired[j] = true, true
+			paired[i], paired[j], c.paired = true, true, true
 			c.checkPair(first, second)
 			thresholds = append(thresholds, first.threshold)
 		}
@@ -178,20 +186,21 @@ func (c *checker) checkPair(first, second *condition) {
 		return
 	}
 	windows := pair{first.window, second.window}
+	if windows.long < windows.short {
+		c.report(CodeBurnWindows, Info, second.node,
+			"The short window %s comes before the long one %s, so the alert shows the value of the short one. Write the long window first.", words(windows.long), words(windows.short))
+		windows = pair{windows.short, windows.long}
+	}
 	if want, known := workbook[first.factor]; known && (first.burn || first.threshold != strconv.FormatFloat(first.factor, 'g', -1, 64) || first.factor == 14.4) {
 		if windows != want {
 			c.report(CodeBurnWindows, Error, second.node,
-				"The factor %v belongs to the windows %s and %s, in this order, and not to %s and %s.",
+				"The factor %v belongs to the windows %s and %s, and not to %s and %s.",
 				first.factor, words(want.long), words(want.short), words(windows.long), words(windows.short))
 		}
 		return
 	}
-	switch {
-	case windows.long == windows.short:
+	if windows.long == windows.short {
 		c.report(CodeBurnWindows, Error, second.node, "Both conditions have the window %s. The second one needs a shorter window, of a twelfth.", words(windows.long))
-	case windows.long < windows.short:
-		c.report(CodeBurnWindows, Warning, second.node,
-			"The short window %s comes before the long one %s, so the alert shows the value of the short one. Write the long window first.", words(windows.long), words(windows.short))
 	}
 	if withoutFactor(first) {
 		c.report(CodeBurnThreshold, Error, second.node,

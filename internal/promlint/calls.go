@@ -264,12 +264,12 @@ func (c *checker) checkRange(e *parser.MatrixSelector) {
 // variableBetween reports whether a node contains the stand-in of a variable.
 func (c *checker) variableBetween(node parser.Node) bool {
 	at := node.PositionRange()
-	for place := range c.variables {
-		if place >= int(at.Start) && place < int(at.End) {
-			return true
-		}
-	}
-	return false
+	return c.variableBetweenBytes(int(at.Start), int(at.End))
+}
+
+func (c *checker) variableBetweenBytes(start, end int) bool {
+	i, _ := slices.BinarySearch(c.variables, start)
+	return i < len(c.variables) && c.variables[i] < end
 }
 
 func shortDuration(d time.Duration) string {

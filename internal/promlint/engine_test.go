@@ -164,7 +164,7 @@ var quotedVariable = regexp.MustCompile(`\$\{?[A-Za-z_]+\}?`)
 
 // executable replaces the variables of an expression.
 func executable(l *Linter, expr string) string {
-	c := &checker{linter: l, variables: map[int]bool{}}
+	c := &checker{linter: l}
 	return quotedVariable.ReplaceAllString(c.withoutVariables(expr), ".*")
 }
 

@@ -33,6 +33,10 @@ var wellKnown = []Foreign{
 
 func foreignMetrics(declared []Foreign) map[string]foreign {
 	all := map[string]foreign{}
+	for _, f := range catalog.InfoFamilies {
+		// Those that become attributes of the resource only have no metric in the catalogue.
+		all[f.Family] = foreign{typ: typGauge, unit: one, class: classState}
+	}
 	for _, list := range [][]Foreign{wellKnown, telemetry, gpu, declared} {
 		for _, f := range list {
 			u := parseUnit(f.Unit)
@@ -71,6 +75,14 @@ func foreignMetrics(declared []Foreign) map[string]foreign {
 func (c *checker) foreignOf(name string) (foreign, bool) {
 	if f, known := c.linter.foreign[name]; known {
 		return f, true
+	}
+	if base, has := strings.CutSuffix(name, "_created"); has {
+		// The client library of Python exposes when a counter or a histogram was made.
+		wire := namesOf(Wire)
+		_, counter := wire.byName[base+"_total"]
+		if _, histogram := wire.bare[base]; counter || histogram {
+			return foreign{typ: typGauge, class: classPlain, unit: unitWords["s"]}, true
+		}
 	}
 	if name == "" || c.linter.options.Strict || looksOurs(name) {
 		return foreign{}, false

@@ -78,7 +78,7 @@ func TestLongAndDeepExpressionsAreBounded(t *testing.T) {
 	wide := strings.Repeat("vllm_upp or ", 4000) + "vllm_up"
 	l.Expr(wide, Context{Kind: Alert, For: time.Minute})
 	t.Log(time.Since(begin))
-	deep := strings.Repeat("(", 3000) + "vllm_up" + strings.Repeat(")", 3000)
+	deep := strings.Repeat("(", maxLevels-1) + "vllm_up" + strings.Repeat(")", maxLevels-1)
 	assert.Empty(t, l.Expr(deep, Context{Kind: Panel}))
 	nested := "vllm_up"
 	for range 500 {

@@ -81,22 +81,47 @@ func (c *checker) checkLe(e *parser.VectorSelector, m *labels.Matcher, s *shape)
 		c.checkBound(e, m, s)
 		return
 	}
-	if s.metric == nil || len(catalog.Bounds(s.metric.Name)) == 0 || m.Type == labels.MatchNotRegexp {
+	if m.Type == labels.MatchNotRegexp {
 		return
 	}
-	matched := m.Matches("+Inf")
+	if s.metric == nil || len(catalog.Bounds(s.metric.Name)) == 0 {
+		if !m.Matches("+Inf") {
+			// How many of the unknown bounds it matches is not known.
+			s.fixed["le"] = true
+		}
+		return
+	}
+	selected := 0
+	if m.Matches("+Inf") {
+		selected = 1
+	}
+	var halves [][2]string
 	for _, bound := range catalog.Bounds(s.metric.Name) {
 		short, long := boundTexts(bound)
 		switch a, b := m.Matches(short), m.Matches(long); {
 		case a && b:
-			matched = true
-		case a || b:
-			matched = true
+			selected++
+		case b:
+			selected++
 			c.leFormat(e, m, short, long)
+		case a:
+			halves = append(halves, [2]string{short, long})
 		}
 	}
-	if !matched {
+	for _, half := range halves {
+		if selected == 0 || !strings.Contains(m.Value, ".") {
+			c.leFormat(e, m, half[0], half[1])
+			continue
+		}
+		c.report(CodeLeFormat, Warning, e, "A dot in a pattern stands for any character, so %s also matches the bound %q, where it is not written %q. Write \\\\. for a dot.", m, half[0], half[1])
+	}
+	switch {
+	case selected == 0 && len(halves) == 0:
 		c.report(CodeLeUnknown, Error, e, "No bucket of %s matches %s. Its bounds are %s.", s.metric.Name, m, boundList(s.metric))
+	case selected == 1 || selected == 0 && len(halves) == 1:
+		// A server writes a bound in one form, so the pattern selects one bucket.
+		s.fixed["le"] = true
+		delete(s.ident, "le")
 	}
 }
 
@@ -131,7 +156,12 @@ func (c *checker) checkBound(e *parser.VectorSelector, m *labels.Matcher, s *sha
 }
 
 func (c *checker) leFormat(e *parser.VectorSelector, m *labels.Matcher, short, long string) {
-	f := c.report(CodeLeFormat, Error, e,
+	severity := Error
+	if c.linter.names.spelling == Wire && m.Matches(long) {
+		// What a scrape stores, which is where the names on the wire mostly come from.
+		severity = Warning
+	}
+	f := c.report(CodeLeFormat, severity, e,
 		"%s matches only one of %q and %q: a scrape stores %q, and OTLP and remote write of the collector store %q. Write le=~%q.",
 		m, long, short, long, short, short+`(\.0)?`)
 	f.Suggestion = eitherBound(c.text(e), m, short)

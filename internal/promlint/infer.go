@@ -72,7 +72,7 @@ func (c *checker) ranged(e *parser.MatrixSelector) shape {
 
 // selector returns the shape of a selector and checks its name and its matchers.
 func (c *checker) selector(e *parser.VectorSelector) shape {
-	name := selectorName(e)
+	name := c.nameWithoutVariable(e)
 	if name == "" {
 		c.checkNamePattern(e)
 		return unknownShape()

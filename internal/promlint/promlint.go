@@ -148,6 +148,8 @@ type Context struct {
 	Templates []string
 	// Thresholds are the values from which a panel has another colour.
 	Thresholds []float64
+	// Extended is true for MetricsQL, which has more than PromQL.
+	Extended bool
 	// Described is what surrounds the expression in words: the titles and the description of
 	// a panel and of its row.
 	Described string
@@ -222,10 +224,26 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 		return c.findings
 	}
 	root, err := c.parse(expr)
+	if errors.Is(err, errDeep) {
+		c.report(CodeSyntax, Error, nil, "The expression is nested more than %d levels deep and was not checked. Split it into recording rules.", maxLevels)
+		return c.findings
+	}
 	if err != nil {
 		if !l.options.Strict && context.Kind != Alert && context.Kind != Record && !mentionsOurs(expr) {
 			// A dashboard can have queries of another language.
 			return nil
+		}
+		if pipes(expr) {
+			// Rules and panels of Loki have the same form.
+			return nil
+		}
+		if context.Extended {
+			c.report(CodeSyntax, Info, nil, "The expression was not checked: it is no PromQL. It may be MetricsQL, which has more.")
+			return c.findings
+		}
+		if c.free {
+			c.report(CodeSyntax, Info, nil, "The expression was not checked: a variable stands for a part of it without which it does not parse.")
+			return c.findings
 		}
 		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))
 		f.Start, f.End = errorPlace(err, len(expr))
@@ -248,8 +266,12 @@ type checker struct {
 	context  Context
 	source   string
 	findings []Finding
-	// variables are the places where a variable of Grafana was replaced by a stand-in.
-	variables map[int]bool
+	// variables are the places, in their order, where a variable of Grafana was replaced by a
+	// stand-in.
+	variables []int
+	// free is true if one of them is neither in a string nor in a range, a name or a list of
+	// labels. It can be an operator, a function or a matcher, for which there is no stand-in.
+	free bool
 	// native is true within the argument of a function of native histograms.
 	native bool
 	// guards are the metrics that an enclosing "and" requires to be positive.
@@ -258,6 +280,10 @@ type checker struct {
 	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
+	// paired is true for an alert that requires the same over a long and a short window.
+	paired bool
+	// divisors are the aggregations that are a whole divisor.
+	divisors map[parser.Node]bool
 	// flags are those that were reported.
 	flags map[string]bool
 }

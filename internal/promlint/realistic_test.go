@@ -52,6 +52,20 @@ var realistic = map[Spelling][]written{
 		{`vllm:lora_requests_info{running_lora_adapters=~".*sql-lora.*"}`, Panel, ""},
 		{`time() - process_start_time_seconds{job="vllm"} < 600`, Alert, ""},
 		{`kube_deployment_status_replicas_available{deployment="vllm"} < kube_deployment_spec_replicas{deployment="vllm"}`, Alert, ""},
+		{`time() - max by (pod) (vllm:prompt_tokens_created)`, Panel, "s"},
+		{`min by (pod) (vllm:e2e_request_latency_seconds_created)`, Panel, ""},
+		{`count by (build_ref) (llm_d_epp_info)`, Panel, ""},
+		{`inference_extension_info{commit=~".+"}`, Panel, ""},
+		{`sum by (namespace, pod) (vllm:num_requests_waiting) * on (namespace, pod) group_left (label_team) max by (namespace, pod, label_team) (kube_pod_labels{label_app="vllm"})`, Panel, ""},
+		{`sum by (namespace) (vllm:num_requests_waiting) / on (namespace) group_left () sum by (namespace) (kube_deployment_status_replicas_ready{deployment=~"vllm-.*"} > 0)`, Panel, ""},
+		{`sum by (model_name) (rate(vllm:time_to_first_token_seconds_sum[5m])) / (sum by (model_name) (rate(vllm:time_to_first_token_seconds_count[5m])) > 0.1) > 1`, Alert, ""},
+		{`sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket{le=~"1(\\.0)?"}[5m]))`, Panel, ""},
+		{`sum(rate(vllm:time_to_first_token_seconds_bucket{le=~"1\\.0|1"}[1h])) / (sum(rate(vllm:time_to_first_token_seconds_count[1h])) > 0)`, Panel, ""},
+		{`rate(vllm:${metric}_total[5m])`, Panel, ""},
+		{`sum(rate(vllm:${metric}_tokens_total{model_name=~"$model"}[$__rate_interval]))`, Panel, ""},
+		{`${prefix}num_requests_running`, Panel, ""},
+		{`increase(vllm:request_success_total[${__range_s}s])`, Panel, ""},
+		{`sum(increase(vllm:generation_tokens_total[${d}m]))`, Panel, ""},
 		{`sum(kube_pod_container_resource_requests{resource="nvidia_com_gpu"}) - sum(vllm:num_requests_running > bool 0)`, Panel, ""},
 	},
 	Suffixed: {
@@ -115,4 +129,40 @@ func TestRealisticExpressionsHaveNoFinding(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The workbook's alerts have no "for", and the order of the two windows is only seen in the value.
+func TestAPairOfWindowsNeedsNoForAndHasNoWrongOrder(t *testing.T) {
+	l := New(Options{Spelling: Wire})
+	l.Record("ns:slow:ratio_rate5m", `1 - sum(rate(vllm:time_to_first_token_seconds_bucket{le="0.5"}[5m])) / (sum(rate(vllm:time_to_first_token_seconds_count[5m])) > 0)`, "", nil)
+	l.Record("ns:slow:ratio_rate1h", `1 - sum(rate(vllm:time_to_first_token_seconds_bucket{le="0.5"}[1h])) / (sum(rate(vllm:time_to_first_token_seconds_count[1h])) > 0)`, "", nil)
+	const volume = ` and sum(rate(vllm:request_success_total[5m])) > 1`
+	assert.Empty(t, l.Expr(`ns:slow:ratio_rate1h > (14.4 * 0.05) and ns:slow:ratio_rate5m > (14.4 * 0.05)`+volume, Context{Kind: Alert}))
+	all := l.Expr(`ns:slow:ratio_rate5m > (14.4 * 0.05) and ns:slow:ratio_rate1h > (14.4 * 0.05)`+volume, Context{Kind: Alert})
+	if assert.Len(t, all, 1) {
+		assert.Equal(t, CodeBurnWindows, all[0].Code)
+		assert.Equal(t, Info, all[0].Severity)
+	}
+	all = l.Expr(`ns:slow:ratio_rate1h > (6 * 0.05) and ns:slow:ratio_rate5m > (14.4 * 0.05)`+volume, Context{Kind: Alert})
+	assert.NotEmpty(t, all)
+}
+
+// What stands for one bound in both of its forms selects one bucket; a pattern that matches two
+// bounds does not.
+func TestAPatternOfLeIsJudgedByTheBoundsThatItMatches(t *testing.T) {
+	l := New(Options{Spelling: Wire})
+	codes := func(le string) map[Code]Severity {
+		all := map[Code]Severity{}
+		for _, f := range l.Expr(`sum(rate(vllm:time_to_first_token_seconds_bucket{le`+le+`}[5m]))`, Context{Kind: Panel}) {
+			all[f.Code] = f.Severity
+		}
+		return all
+	}
+	assert.Empty(t, codes(`=~"1|1\\.0"`))
+	assert.Empty(t, codes(`="0.5"`))
+	assert.Equal(t, map[Code]Severity{CodeLeFormat: Warning}, codes(`="1.0"`), "what a scrape stores")
+	assert.Equal(t, map[Code]Severity{CodeLeFormat: Error}, codes(`="1"`), "what no scrape stores")
+	assert.Equal(t, map[Code]Severity{CodeLeFormat: Warning}, codes(`=~"1|1.0"`), "the dot also matches 160")
+	assert.Contains(t, codes(`=~"0.5|0.75"`), CodeBucketUse)
+	assert.Equal(t, map[Code]Severity{CodeLeUnknown: Error, CodeBucketUse: Error}, codes(`=~"0.51|0.52"`))
 }

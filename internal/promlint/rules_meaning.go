@@ -123,8 +123,8 @@ var ruleTableMeaning = []Rule{
 		Good:   `rate(vllm:inter_token_latency_seconds_sum[5m]) / (rate(vllm:inter_token_latency_seconds_count[5m]) > 0)`,
 	},
 	{
-		Code: CodeWrongDenominator, Finds: "The two sides of a division count different requests, so the mean is wrong.",
-		Remedy: "Divide a histogram's `_sum` by its own `_count`.",
+		Code: CodeWrongDenominator, Finds: "The two sides of a division count different requests, or the same ones in different windows, so the mean is wrong.",
+		Remedy: "Divide a histogram's `_sum` by its own `_count` in the same window.",
 		Bad:    `rate(vllm:prompt_tokens_total[5m]) / (rate(vllm:request_success_total[5m]) > 0)`,
 		Good:   `rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)`,
 	},

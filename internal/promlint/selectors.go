@@ -37,7 +37,7 @@ func Selectors(expr string) ([]Selector, error) {
 			return nil
 		}
 		at := n.PositionRange()
-		s := Selector{Name: selectorName(n), Start: int(at.Start), End: int(at.End)}
+		s := Selector{Name: c.nameWithoutVariable(n), Start: int(at.Start), End: int(at.End)}
 		if HasVariable(s.Name) {
 			s.Name = ""
 		}

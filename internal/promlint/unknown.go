@@ -193,6 +193,16 @@ func selectorName(s *parser.VectorSelector) string {
 	return ""
 }
 
+// nameWithoutVariable returns the name that a selector asks for, and "" if a variable stands for a
+// part of it.
+func (c *checker) nameWithoutVariable(s *parser.VectorSelector) string {
+	begin := int(s.PosRange.Start)
+	if s.Name != "" && c.variableBetweenBytes(begin, begin+len(s.Name)) {
+		return ""
+	}
+	return selectorName(s)
+}
+
 func kindWord(e entry) string {
 	if e.part == partTotal {
 		return "counter"

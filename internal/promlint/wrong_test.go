@@ -15,6 +15,7 @@ var wrong = []struct {
 	context  Context
 	code     Code
 }{
+	{Wire, `rate(vllm:time_to_first_token_seconds_sum[5m]) / (rate(vllm:time_to_first_token_seconds_count[1h]) > 0)`, panel(""), CodeWrongDenominator},
 	{Wire, `rate(vllm:prompt_tokens[5m]) * on (pod) group_left () kube_pod_info`, panel(""), CodeMissingTotal},
 	{Wire, `topk(5, rate(vllm:generation_tokens[5m]))`, panel(""), CodeMissingTotal},
 	{Suffixed, `sum(increase(vllm_num_preemptions[1h] offset 1d))`, panel(""), CodeMissingTotal},

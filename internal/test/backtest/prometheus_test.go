@@ -81,7 +81,7 @@ func record(t *testing.T, story *Story) recorded {
 	dir := t.TempDir()
 	data, config, rules := filepath.Join(dir, "data"), filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "own.yaml")
 	require.NoError(t, os.WriteFile(rules, []byte(OwnRules), 0o600))
-	story.Rules = []string{rules}
+	story.Rules = append(story.Rules, rules)
 	store, own := RecordWithAlerts(t, data, story)
 	Persist(t, store)
 	require.NoError(t, os.WriteFile(config, nil, 0o600))
@@ -154,6 +154,8 @@ func check(t *testing.T, story *Story, truths []Truth, r *report.Report, slowest
 func TestBacktestOfARealPrometheusFindsTheIncidents(t *testing.T) {
 	program := vllmctl(t)
 	story, truths := Short(time.Now().UTC().Add(-24 * time.Hour).Truncate(2 * time.Hour))
+	// Prometheus itself had the rules that are shipped for vLLM's own names.
+	story.Rules = []string{filepath.Join(root, "content", "rules", "wire", "vllm.yaml")}
 	history := record(t, story)
 	from, to := story.Begin.Add(90*time.Minute), story.Begin.Add(story.Length)
 	resume := t.TempDir()
@@ -162,7 +164,7 @@ func TestBacktestOfARealPrometheusFindsTheIncidents(t *testing.T) {
 		"backtest", "--prometheus", history.address, "--from", from.Format(time.RFC3339), "--to", to.Format(time.RFC3339), "--warmup", "90m",
 		"--vllm-version", "0.20.0", "--resume", resume, "--incidents", incidents(t, story, truths),
 	}
-	stdout, stderr, status := command(t, program, append(args, "--json", "--html", page, "--rules", "builtin-raw", "--rules", "builtin")...)
+	stdout, stderr, status := command(t, program, append(args, "--json", "--html", page, "--rules", "builtin-raw", "--rules", "builtin", "--evaluation-interval", "30s")...)
 	require.Zero(t, status, "%s\n%s", stdout, stderr)
 	var r report.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
@@ -187,6 +189,11 @@ func TestBacktestOfARealPrometheusFindsTheIncidents(t *testing.T) {
 	for _, want := range []string{"VLLMRawServerDown", "VLLMRawServerStalled", "VLLMServerNotServing", "VLLMServerDegraded"} {
 		assert.Contains(t, fired, want)
 	}
+	// The rules that Prometheus had fired then exactly as they would have fired.
+	raw := func(all []rulestore.Firing) []rulestore.Firing {
+		return slices.DeleteFunc(slices.Clone(all), func(f rulestore.Firing) bool { return !strings.HasPrefix(f.Alert, "VLLMRaw") })
+	}
+	sameAlerts(t, raw(history.own), raw(r.Alerts), from)
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "GPU clock falls")

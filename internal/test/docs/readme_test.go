@@ -17,9 +17,9 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") //nolint:gocritic // with (?m), ^ is the start of a line
 
-// The README is what a stranger reads first: one screen and a bit.
+// The README is what a stranger reads first: two screens and a bit.
 func TestTheReadmeIsShort(t *testing.T) {
-	assert.LessOrEqual(t, len(strings.Fields(read(t, "README.md"))), 900, "move what is not needed first to docs")
+	assert.LessOrEqual(t, len(strings.Fields(read(t, "README.md"))), 1050, "move what is not needed first to docs")
 }
 
 // What a reader copies from the README and the first pages is accepted by the

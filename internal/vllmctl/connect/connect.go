@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -163,12 +163,12 @@ func (c *Connection) Close(ctx context.Context) error { return c.Host.Shutdown(c
 var _ component.Host = (*configfile.Host)(nil)
 
 // Address returns the address of a server as the receiver expects it: one without a scheme
-// is http. The receiver adds the path itself.
+// is http, and an IPv6 address alone gets its brackets. The receiver adds the path itself.
 func Address(argument string) string {
 	if argument == "" || strings.Contains(argument, "://") {
 		return argument
 	}
-	if ip := net.ParseIP(argument); ip != nil && strings.Contains(argument, ":") {
+	if ip, err := netip.ParseAddr(argument); err == nil && ip.Is6() {
 		argument = "[" + argument + "]"
 	}
 	return "http://" + argument

@@ -122,7 +122,7 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 func TestAnAddressWithoutASchemeIsHTTP(t *testing.T) {
 	for written, want := range map[string]string{
 		"vllm-0:8000": "http://vllm-0:8000", "vllm-0:8000/x": "http://vllm-0:8000/x", "[::1]:8000": "http://[::1]:8000",
-		"https://vllm-0": "https://vllm-0", "": "", "::1": "http://[::1]",
+		"https://vllm-0": "https://vllm-0", "": "", "::1": "http://[::1]", "10.0.0.1": "http://10.0.0.1",
 	} {
 		assert.Equal(t, want, connect.Address(written))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 const rule = "groups: [{name: a, rules: [{record: 'a:b', expr: 'sum(vllm:num_requests_waiting)'}]}]\n"
@@ -175,4 +176,32 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%q becomes %q becomes %q", content, file.After, again.Files[0].After)
 		}
 	})
+}
+
+// expiring is a context that ends after it was asked a number of times.
+type expiring struct {
+	context.Context
+	left int
+}
+
+func (e *expiring) Err() error {
+	e.left--
+	if e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestACheckIsInterruptedWithinAFile(t *testing.T) {
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: a\n  rules:\n")
+	for i := range 100 {
+		fmt.Fprintf(&rules, "  - {record: 'a:b%d', expr: 'rate(vllm:num_preemptions[5m])'}\n", i)
+	}
+	inputs := []lint.Input{{Name: "a.yaml", Content: []byte(rules.String()), Listed: true}}
+	report := lint.Check(&expiring{t.Context(), 10}, inputs, lint.Options{})
+	assert.Contains(t, report.Files[0].Error, "interrupted")
+	assert.Empty(t, report.Files[0].Findings, "half of the findings would look like all")
+	assert.Zero(t, report.Summary.Errors)
+	assert.Equal(t, status.Failed, report.Status(false))
 }

@@ -35,6 +35,8 @@ type Options struct {
 // maxFindings is the number of findings that are reported of one file.
 const maxFindings = 5_000
 
+const errInterrupted = "the check was interrupted"
+
 // loaded is a file that was read.
 type loaded struct {
 	file     *File
@@ -60,7 +62,7 @@ func Check(ctx context.Context, inputs []Input, o Options) *Report {
 	c := newChecker(o, all)
 	for _, one := range all {
 		if ctx.Err() != nil {
-			one.file.Error = "the check was interrupted"
+			one.file.Error = errInterrupted
 			continue
 		}
 		c.check(ctx, one)
@@ -150,6 +152,10 @@ func (c *checker) check(ctx context.Context, one *loaded) {
 		c.add(one, hidden, nil, p.Node, Finding{Code: CodeFormat, Severity: promlint.Error, Path: p.Path, Message: sentence(p.Message)})
 	}
 	for _, e := range one.content.Expressions {
+		if ctx.Err() != nil {
+			one.file.Error, one.file.Findings = errInterrupted, nil
+			return
+		}
 		spelling := c.spellingOf(one, e.Text())
 		all := append(linters[spelling].Expr(e.Text(), e.Context), vanishing(e)...)
 		for _, f := range c.compared(ctx, e, spelling, all) {

@@ -277,6 +277,8 @@ func (r *Row) Why() string {
 		return "no vLLM server, but a " + r.Kind
 	case r.Condition == "":
 		return "no metrics of an engine"
+	case r.Early > 0:
+		return "problems show after " + Age(r.Early)
 	case len(r.Notices) > 0:
 		return "notice: " + strings.Join(r.Notices, ", ")
 	}

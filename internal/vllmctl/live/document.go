@@ -80,6 +80,9 @@ type EngineDocument struct {
 	Contributing []ShareDocument `json:"contributing,omitempty"`
 	// Notices are information that asks for nothing.
 	Notices []string `json:"notices,omitempty"`
+	// Early is true while the engine has been watched for less than a problem needs to be
+	// reported. A condition of severity 0 or 1 can then be wrong.
+	Early bool `json:"early,omitempty"`
 	// Since is when the condition was first reported in this session.
 	Since *time.Time `json:"since,omitempty"`
 	// Sentence is what was found.
@@ -191,7 +194,7 @@ func (r *Row) document() EngineDocument {
 	known := func(field Field) *float64 { return finite(r.Values[field]) }
 	e := EngineDocument{
 		Server: r.Address, Model: r.Model, Engine: r.Engine, Pool: r.Pool, Replicas: r.Replicas,
-		Condition: r.Condition, Severity: r.Severity, Cause: r.Cause, Detail: r.Detail, Notices: r.Notices,
+		Condition: r.Condition, Severity: r.Severity, Cause: r.Cause, Detail: r.Detail, Notices: r.Notices, Early: r.Early > 0,
 		Running: known(Running), Waiting: known(Waiting), KVCache: known(KVCache),
 		TTFT: known(TTFT), ITL: known(ITL), E2E: known(E2E), Queue: known(Queue),
 		Tokens: known(Tokens), Prompts: known(Prompts), Requests: known(Requests), Arrivals: known(Arrivals),

@@ -64,6 +64,8 @@ func TestAHostileServerHarmsNeitherTheTerminalNorOthers(t *testing.T) {
 				require.Fail(t, "a control character", "%q", r)
 			}
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		assert.LessOrEqual(t, len(s.state.notes.sentences), maxNotes)
 		return n < 8
 	})

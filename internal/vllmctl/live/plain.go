@@ -21,7 +21,8 @@ const (
 const NeedsAction = 2
 
 // Status is the exit status of what a table shows: Failed if no server can be read, Problem if
-// an engine or a pool needs action or a server cannot be read.
+// an engine or a pool needs action or a server cannot be read. It is also Failed if all that is
+// shown is well and something is not shown.
 func (t *Table) Status() status.Status {
 	if t.Servers == t.Failing {
 		return status.Failed
@@ -30,6 +31,9 @@ func (t *Table) Status() status.Status {
 		if t.Rows[i].Urgent() {
 			return status.Problem
 		}
+	}
+	if t.LeftOut > 0 {
+		return status.Failed
 	}
 	return status.OK
 }

@@ -27,6 +27,9 @@ type Plan struct {
 	// Interval is the time between two scrapes of a server, and Window what rates and means
 	// are taken over; the longest of several.
 	Interval, Window time.Duration
+	// Judging is for how long an engine has to be watched before a great problem is reported,
+	// the longest of several. A small one takes longer.
+	Judging time.Duration
 	// Targets is the number of servers that are named; more may be discovered.
 	Targets int
 	// Discovers reports whether a receiver finds servers by itself.
@@ -104,7 +107,8 @@ func OfAddresses(addresses []string, client *confighttp.ClientConfig, times Time
 	plan := &Plan{Pipelines: []Pipeline{{Processor: judging, Receivers: []Receiver{{Config: config}}}}}
 	if err := plan.finish(times); err != nil {
 		// The receiver names the key of a configuration that nobody has written.
-		return nil, errors.New(ofTarget.ReplaceAllStringFunc(err.Error(), func(key string) string {
+		text := strings.ReplaceAll(err.Error(), ", or give it its own resource_attributes::service.instance.id", "")
+		return nil, errors.New(ofTarget.ReplaceAllStringFunc(text, func(key string) string {
 			number, _ := strconv.Atoi(ofTarget.FindStringSubmatch(key)[1])
 			return fmt.Sprintf("address %d", number+1)
 		}))
@@ -178,6 +182,9 @@ func (p *Plan) finish(times Times) error {
 			return fmt.Errorf("the processor %s: %w", pipeline.Name, err)
 		}
 		p.Interval, p.Window = max(p.Interval, interval), max(p.Window, pipeline.Processor.Window)
+		// The last of these windows can end up to an interval later.
+		judging := time.Duration(pipeline.Processor.Diagnosis.Hold)*pipeline.Processor.Window + interval
+		p.Judging = max(p.Judging, judging)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestErrorsNameTheAddressAndNoSecret(t *testing.T) {
 	require.Error(t, err)
 	for _, want := range []string{
 		"address 2: has no scheme; write http://b:8000 or https://b:8000", "address 3: has a port that does not exist",
-		"address 4: the same server as address 1",
+		"address 4: the same server as address 1; remove one",
 	} {
 		assert.ErrorContains(t, err, want)
 	}

@@ -123,6 +123,7 @@ func (s *Session) Table(details bool) *Table {
 	table := s.state.Table(time.Now(), details)
 	s.mu.Unlock()
 	table.Interval, table.Window, table.Targets = s.plan.Interval, s.plan.Window, s.plan.Targets
+	table.markEarly(s.plan.Judging)
 	return table
 }
 
@@ -130,10 +131,21 @@ func (s *Session) Table(details bool) *Table {
 // scrapes are spread over an interval, and the last one may take an interval.
 func (p *Plan) TwoScrapes() time.Duration { return 3*p.Interval + time.Second }
 
-// Wait returns when all servers have been scraped twice, successfully or not, and at the
-// latest after limit. Where servers are discovered it always waits for so long, because their
-// number is not known. It returns an error only if ctx ends.
-func (s *Session) Wait(ctx context.Context, limit time.Duration) error {
+// Verdicts is how long it takes at most until a problem that each server has from the start
+// has been reported.
+func (p *Plan) Verdicts() time.Duration { return p.TwoScrapes() + p.Judging }
+
+// Scraped reports whether all servers that are named have been scraped twice, successfully
+// or not.
+func (t *Table) Scraped() bool { return t.Servers >= t.Targets && t.Scrapes >= minScrapes }
+
+// Judged reports whether a problem that a server has had from the start would be in the table.
+func (t *Table) Judged() bool { return t.Scraped() && t.Early == 0 }
+
+// Wait returns when a table is what is waited for, and at the latest after limit. Where
+// servers are discovered it always waits for so long, because their number is not known. It
+// returns an error only if ctx ends.
+func (s *Session) Wait(ctx context.Context, limit time.Duration, until func(*Table) bool) error {
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	for {
@@ -144,7 +156,7 @@ func (s *Session) Wait(ctx context.Context, limit time.Duration) error {
 			return nil
 		case <-s.news:
 		}
-		if table := s.Table(false); !s.plan.Discovers && table.Servers >= table.Targets && table.Scrapes >= minScrapes {
+		if !s.plan.Discovers && until(s.Table(false)) {
 			return nil
 		}
 	}

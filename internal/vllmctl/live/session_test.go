@@ -318,7 +318,7 @@ service:
 		assert.Contains(t, strings.Join(plan.Notes, " "), "storage of the configuration is left to the collector")
 		s := NewSession(plan, NewLog())
 		require.NoError(t, s.Start(t.Context(), at))
-		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes()))
+		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes(), (*Table).Scraped))
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		table := s.Table(true)
@@ -374,11 +374,48 @@ func TestWaitWaitsForServersThatDoNotAnswerYet(t *testing.T) {
 		require.NoError(t, err)
 		s := NewSession(plan, NewLog())
 		require.NoError(t, s.Start(t.Context(), at))
-		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes()))
+		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes(), (*Table).Scraped))
 		table := s.Table(false)
 		assert.Equal(t, 2, table.Servers)
 		assert.Equal(t, 1, table.Failing)
 		assert.GreaterOrEqual(t, table.Scrapes, 2, "within the limit")
+		require.NoError(t, s.Shutdown(t.Context()))
+	})
+}
+
+// The oracle is the load: requests come four times as fast as the server can answer them.
+func TestJudgedTablesHaveTheProblemThatAServerHasHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := network.New()
+		at.Put("well:8000", simulated(t, 8, vllmsim.Config{}))
+		at.Put("slow:8000", simulated(t, 60, vllmsim.Config{}))
+		client := confighttp.NewDefaultClientConfig()
+		client.Middlewares = []configmiddleware.Config{{ID: network.ID}}
+		plan, err := OfAddresses([]string{"http://well:8000", "http://slow:8000", "http://down:8000"}, &client, Times{})
+		require.NoError(t, err)
+		s := NewSession(plan, NewLog())
+		require.NoError(t, s.Start(t.Context(), at))
+		require.NoError(t, s.Wait(t.Context(), plan.Verdicts(), (*Table).Scraped))
+		table := s.Table(false)
+		assert.Equal(t, 2, table.Early, "two scrapes are not enough")
+		for _, r := range table.Rows {
+			switch {
+			case r.Unread != "":
+				assert.Zero(t, r.Early, "this is known at once")
+			default:
+				assert.Equal(t, "problems show after 35s", r.Why())
+				e := r.document()
+				assert.True(t, e.Early)
+			}
+		}
+		began := time.Now()
+		require.NoError(t, s.Wait(t.Context(), plan.Verdicts(), (*Table).Judged))
+		assert.Less(t, time.Since(began), 40*time.Second, "it ends before its limit")
+		table = s.Table(false)
+		assert.Zero(t, table.Early)
+		for _, r := range table.Rows {
+			assert.Equal(t, map[string]string{"well:8000": "healthy", "slow:8000": "degraded", "down:8000": "unreachable"}[r.Address], r.Condition)
+		}
 		require.NoError(t, s.Shutdown(t.Context()))
 	})
 }
@@ -390,6 +427,6 @@ func TestWaitEndsWithItsContextAndAtItsLimit(t *testing.T) {
 	s := NewSession(plan, NewLog())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, s.Wait(ctx, time.Hour), context.Canceled)
-	require.NoError(t, s.Wait(t.Context(), time.Millisecond))
+	require.ErrorIs(t, s.Wait(ctx, time.Hour, (*Table).Scraped), context.Canceled)
+	require.NoError(t, s.Wait(t.Context(), time.Millisecond, (*Table).Scraped))
 }

@@ -43,9 +43,10 @@ type server struct {
 	// are printable.
 	instance                               string
 	address, namespace, pod, version, kind string
-	// up is whether the last scrape succeeded, and since is when that became so.
-	up    bool
-	since time.Time
+	// up is whether the last scrape succeeded, since is when that became so, and at is when
+	// the last scrape was.
+	up        bool
+	since, at time.Time
 	// scrapes is how many scrapes there were, and reads how many succeeded.
 	scrapes, reads int
 	// failure is the kind of the failure of the last scrape; empty without one.
@@ -138,6 +139,7 @@ func (s *State) takeServer(resource pcommon.Map, metrics []needed) {
 	for name, engine := range to.engines {
 		if engine.condition == "" {
 			delete(to.engines, name)
+			delete(s.notes.sentences, to.instance+"\x00"+name)
 			continue
 		}
 		engine.remember()
@@ -280,6 +282,7 @@ func (v *server) scraped(at time.Time, up bool) {
 	if v.scrapes == 0 || up != v.up {
 		v.up, v.since = up, at
 	}
+	v.at = at
 	v.scrapes++
 	if up {
 		v.reads++

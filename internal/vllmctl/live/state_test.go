@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 var first = labels{"engine": "0", "model_name": "llama"}
@@ -202,6 +204,8 @@ func TestRowsHaveALimitThatIsSaid(t *testing.T) {
 	assert.Equal(t, 7, table.LeftOut)
 	assert.Contains(t, table.Remark(), "7 more engines or servers have no row")
 	assert.Contains(t, table.Remark(), "2000")
+	assert.Contains(t, table.Remark(), "256 of one server")
+	assert.Equal(t, status.Failed, table.Status(), "those without a row may not be well")
 
 	// A place that becomes free goes to the next one that comes.
 	s.Take(scrape(9, "s0:1", nil).end("vllm.up", nil).metrics)
@@ -259,6 +263,13 @@ func TestNotesAreLimitedAndForgotten(t *testing.T) {
 	assert.Equal(t, "It lacks x.", only(t, s).Details.Sentence)
 	s.Take(scrape(1, "gone:1", nil).up().is("healthy", 0, first).metrics)
 	assert.Empty(t, only(t, s).Details.Sentence, "it is about the condition before")
+	s.Note(&Line{Message: "diagnosis: It lacks `x`.", fields: map[string]any{
+		"service.instance.id": "gone:1", "model_name": "other", "engine": "0", "condition": "unknown",
+	}})
+	other := labels{"model_name": "other", "engine": "0"}
+	s.Take(scrape(1, "gone:1", nil).up().is("healthy", 0, other).metrics)
+	s.Take(scrape(1, "gone:1", nil).up().end("vllm.diagnosis.condition", labels{"model_name": "other", "engine": "0", "condition": "healthy"}).metrics)
+	assert.Len(t, s.notes.sentences, 1, "that of the other model left with it")
 	s.Take(scrape(2, "gone:1", nil).end("vllm.up", nil).metrics)
 	assert.Empty(t, s.notes.failures)
 	assert.Empty(t, s.notes.sentences)

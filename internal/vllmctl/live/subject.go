@@ -23,8 +23,9 @@ type subject struct {
 	replicas            int
 	condition           string
 	severity            int
-	// since is when the condition was first reported, and at the time of the newest report.
-	since, at time.Time
+	// began is when the first condition was reported, since when the present one was, and at
+	// the time of the newest report.
+	began, since, at time.Time
 	// causes are the active ones.
 	causes          map[cause]struct{}
 	shares          map[string]float64
@@ -101,6 +102,9 @@ func (s *subject) judged(condition string, p pmetric.NumberDataPoint) {
 	switch {
 	case holds(p):
 		s.at = p.Timestamp().AsTime()
+		if s.began.IsZero() {
+			s.began = s.at
+		}
 		if condition != s.condition {
 			s.condition, s.since = condition, s.at
 		}

@@ -26,6 +26,8 @@ type Table struct {
 	// LeftOut is how many engines, pools and servers have no row. There may be more than that
 	// where it is large.
 	LeftOut int
+	// Early is how many rows have been watched for less than a problem needs to be reported.
+	Early int
 	// Reads is the least number of scrapes that a server that can be read has had, Scrapes the
 	// least number that any server has had, whether they succeeded or not.
 	Reads, Scrapes int
@@ -62,7 +64,12 @@ type Row struct {
 	Unread, UnreadKind string
 	UnreadSince        time.Time
 	// Reads is how many scrapes have succeeded.
-	Reads  int
+	Reads int
+	// Watched is for how long the engine or the pool has been judged without a failed scrape.
+	Watched time.Duration
+	// Early is how long it has to be watched before a problem can be reported; 0 if it has
+	// been, or if something is reported already.
+	Early  time.Duration
 	Values [numFields]float64
 
 	// Details are nil unless they were asked for.
@@ -111,6 +118,9 @@ func (s *State) Table(at time.Time, details bool) *Table {
 			row.Model, row.Engine = engine.model, engine.engine
 			row.judge(engine, details)
 			row.Values[Errors] = server.errors
+			if server.up && server.since.After(engine.began) {
+				row.Watched = server.at.Sub(server.since)
+			}
 			if details {
 				said := s.notes.sentences[server.instance+"\x00"+name]
 				if said.condition == row.Condition && said.cause == row.Cause {
@@ -133,6 +143,16 @@ func (s *State) Table(at time.Time, details bool) *Table {
 	return t
 }
 
+// markEarly marks the rows that have been watched for less than a problem needs to be reported.
+func (t *Table) markEarly(needed time.Duration) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Condition != "" && !r.Urgent() && r.Watched < needed {
+			r.Early = needed
+			t.Early++
+		}
+	}
+}
+
 // serverRow returns what all rows of a server have in common.
 func (s *State) serverRow(key string, v *server) Row {
 	row := Row{
@@ -152,6 +172,7 @@ func (s *State) serverRow(key string, v *server) Row {
 // judge takes what is reported of an engine or a pool.
 func (r *Row) judge(s *subject, details bool) {
 	r.Verdict, r.Severity, r.Since, r.Values = s.verdict(details), s.severity, s.since, s.values
+	r.Watched = s.at.Sub(s.began)
 	if !details {
 		return
 	}

@@ -50,7 +50,8 @@ func (t *Table) Remark() string {
 	case t.Servers == 0:
 		return "The first scrape is under way."
 	case t.LeftOut > 0:
-		return fmt.Sprintf("%d more engines or servers have no row: at most %d are shown. Watch fewer servers at a time.", t.LeftOut, MaxRows)
+		return fmt.Sprintf("%d more engines or servers have no row: at most %d are shown, and %d of one server. Watch fewer servers at a time.",
+			t.LeftOut, MaxRows, maxEngines)
 	case t.Failing == t.Servers:
 		return "No server can be read. Enter shows why."
 	case t.Reads < minScrapes:

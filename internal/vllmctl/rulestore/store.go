@@ -97,15 +97,17 @@ func Open(dir string, strategy Strategy, block, keep time.Duration) (*Store, err
 
 // Close closes the store. The folder stays.
 func (s *Store) Close() (err error) {
-	defer asError(&err)
+	defer func() { err = refused(recover(), err) }()
 	return s.DB.Close()
 }
 
-// asError turns a panic of the storage into an error: it panics where it cannot write.
-func asError(err *error) {
-	if problem := recover(); problem != nil {
-		*err = fmt.Errorf("the storage of the rules cannot be written: %v", problem)
+// refused turns a panic of the storage into an error: it panics where it cannot write. Without
+// a panic it returns err.
+func refused(problem any, err error) error {
+	if problem != nil {
+		return fmt.Errorf("the storage of the rules cannot be written: %v", problem)
 	}
+	return err
 }
 
 // room is how much a storage needs at least, in bytes: it reserves its files before it writes
@@ -130,7 +132,7 @@ func HasRoom(dir string) error {
 
 // Compact writes what is old enough to the folder, and drops what is too old.
 func (s *Store) Compact(ctx context.Context) (err error) {
-	defer asError(&err)
+	defer func() { err = refused(recover(), err) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.DB.EnableCompactions()
@@ -140,7 +142,7 @@ func (s *Store) Compact(ctx context.Context) (err error) {
 
 // Take stores metrics as Prometheus's OTLP endpoint does.
 func (s *Store) Take(ctx context.Context, metrics pmetric.Metrics) (err error) {
-	defer asError(&err)
+	defer func() { err = refused(recover(), err) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	appender := s.DB.AppenderV2(ctx)
@@ -161,7 +163,7 @@ type Series struct {
 // Append stores samples as a scrape does. Samples of a series that are not later than those
 // that are stored are dropped, as Prometheus drops them; it returns how many.
 func (s *Store) Append(ctx context.Context, series []Series) (dropped int, err error) {
-	defer asError(&err)
+	defer func() { err = refused(recover(), err) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	appender := s.DB.AppenderV2(ctx)

@@ -141,7 +141,7 @@ func TestIncidentsAreComparedWithWhatWasReported(t *testing.T) {
 		episode("a:1", 100, 104, 3, "unreachable", ""),
 		episode("a:1", 200, 300, 2, "degraded", "kv_pressure"),
 	}
-	s.Own = []rulestore.Firing{firing("Slow", 13, 20, "instance", "a:1"), firing("Other", 2, 3, "instance", "c:1"), firing("Slow", 16, 20, "instance", "a:1")}
+	s.Own = []rulestore.Firing{firing("Slow", 13, 20, "instance", "a:1"), firing("Other", 2, 3, "instance", "c:1"), firing("Slow", 16, 20, "instance", "a:1"), firing("Late", 30, 40, "instance", "a:1"), firing("Too late", 36, 40, "instance", "a:1")}
 	s.Pages = []rulestore.Firing{
 		firing("P", 4, 10, "instance", "a:1", "severity", "page"), firing("Job", -10, 30, "job", "vllm", "severity", "ticket"),
 		firing("Q", 400, 410, "instance", "a:1"), firing("T", 410, 420, "severity", "ticket"),
@@ -161,7 +161,8 @@ func TestIncidentsAreComparedWithWhatWasReported(t *testing.T) {
 	assert.True(t, *slow.Right)
 	require.NotNil(t, slow.Ahead)
 	assert.Equal(t, 600.0, *slow.Ahead)
-	require.Len(t, slow.Own, 1)
+	require.Len(t, slow.Own, 2, "up to the margin after the end")
+	assert.Equal(t, "Late", slow.Own[1].By)
 	require.Len(t, slow.Alerts, 2)
 	assert.Equal(t, "Job", slow.Alerts[0].By)
 	assert.Equal(t, 600.0, slow.Alerts[0].Lead)

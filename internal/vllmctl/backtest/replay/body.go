@@ -132,15 +132,14 @@ func legacy(name string) bool {
 	return name != ""
 }
 
-// families has the families of a part that consist of several names, and all names.
-type families struct{ histograms, summaries, names map[string]bool }
+// families has the families of a part that consist of several names.
+type families struct{ histograms, summaries map[string]bool }
 
 func familiesOf(p *history.Part) families {
-	f := families{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	f := families{map[string]bool{}, map[string]bool{}}
 	sums, counts := map[string]bool{}, map[string]bool{}
 	for i := range p.Series {
 		name := p.Series[i].Labels.Get("__name__")
-		f.names[name] = true
 		if base, is := strings.CutSuffix(name, "_bucket"); is && p.Series[i].Labels.Has("le") {
 			f.histograms[base] = true
 		}
@@ -179,9 +178,6 @@ func (f families) of(name string, l labels.Labels, prefixes []string) (family, k
 		return name, "summary"
 	case strings.HasSuffix(name, "_created"):
 		return name, "gauge"
-	case f.names[name+"_total"]:
-		// Ray writes each counter under both names.
-		return name, "counter"
 	}
 	total := strings.HasSuffix(name, "_total")
 	if known := catalog.BySource(wireName(name, prefixes)); len(known) > 0 {

@@ -119,8 +119,14 @@ func (d *Document) parse() error {
 		}
 		// A map of YAML can begin with a brace, too.
 		d.JSON, d.Roots, d.nodes, d.lines, d.cursor = false, nil, 0, nil, cursor{}
-		if d.parseYAML() == nil && len(d.Roots) > 0 && !strings.HasPrefix(begin, "{{") {
+		template := strings.HasPrefix(begin, "{{")
+		inYAML := d.parseYAML()
+		if inYAML == nil && len(d.Roots) > 0 && !template {
 			return nil
+		}
+		if first := strings.TrimLeft(begin[1:], " \t\r\n"); inYAML != nil && !template && first != "" && !strings.ContainsAny(first[:1], `"{[]}`) {
+			// A key without quotes: YAML is meant.
+			return inYAML
 		}
 		return err
 	}

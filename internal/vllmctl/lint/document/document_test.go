@@ -270,3 +270,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestTheErrorOfABraceIsThatOfTheLanguageThatIsMeant(t *testing.T) {
+	for text, want := range map[string]string{
+		`{groups: [{name: a, rules: [{expr: rate(x[5m]) > 1}]}]}`: "did not find expected",
+		`{"groups": [}`: "invalid character",
+	} {
+		_, err := Parse([]byte(text))
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -86,6 +86,8 @@ type reader struct {
 	// prefix is put before paths: the key of a ConfigMap.
 	prefix string
 	depth  int
+	// extended is true within an object whose expressions are of MetricsQL.
+	extended bool
 	// rulesSeen counts rules, also those that an alias repeats.
 	rulesSeen int
 }

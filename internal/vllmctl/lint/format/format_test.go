@@ -233,3 +233,23 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestOtherGroupsAndOtherTextsAreLeftAlone(t *testing.T) {
+	for _, text := range []string{
+		"groups: [web, db]\n",
+		"groups:\n- name: admins\n  members: [a, b]\n",
+	} {
+		f := read(t, text)
+		assert.Empty(t, f.Kinds, text)
+		assert.Empty(t, f.Problems, text)
+	}
+	f := read(t, "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.json: |\n    {\"a\": ${A}}\n  t.yaml: |\n    {{- if .x }}\n    a: b\n    {{- end }}\n")
+	assert.Empty(t, f.Problems)
+	assert.NotEmpty(t, f.Ignored)
+	f = read(t, "apiVersion: v1\nkind: ConfigMap\ndata:\n  d.json: |\n    {\"panels\": [{\"targets\": [{\"expr\": \"a\"}]}\n")
+	assert.NotEmpty(t, f.Problems, "a dashboard that cannot be read")
+	f = read(t, "apiVersion: operator.victoriametrics.com/v1beta1\nkind: VMRule\nspec: {groups: [{name: h, rules: [{record: 'a:c', expr: y}]}]}\n")
+	assert.True(t, f.Expressions[0].Context.Extended)
+	f = read(t, "groups: []\n")
+	assert.NotEmpty(t, f.Kinds)
+}

@@ -21,9 +21,11 @@ func (r *reader) kubernetes(n *document.Node) {
 		r.configMap(n.Get("stringData"))
 	case spec.Get("groups").Is(document.List):
 		// PrometheusRule, VMRule, and Google's Rules, ClusterRules and GlobalRules.
+		r.extended = kind == "VMRule"
 		if r.rules(spec) {
 			r.kind(kind)
 		}
+		r.extended = false
 	case kind == "GrafanaDashboard":
 		r.operatorDashboard(spec)
 	case strings.HasPrefix(version, "dashboard.grafana.app/"):
@@ -74,6 +76,10 @@ func (r *reader) inner(n *document.Node) {
 		return
 	}
 	d, err := n.Inner()
+	if err != nil && !looksKnown(n.Text) {
+		r.ignore("a text that cannot be read: " + err.Error())
+		return
+	}
 	if err != nil {
 		r.file.Problems = append(r.file.Problems, Problem{Node: n, Path: strings.TrimSuffix(r.prefix, ": "), Message: "it cannot be read: " + err.Error()})
 		return
@@ -81,6 +87,12 @@ func (r *reader) inner(n *document.Node) {
 	for _, root := range d.Roots {
 		r.value(root)
 	}
+}
+
+// looksKnown reports whether a text that cannot be read was meant as rules or as a dashboard. A
+// ConfigMap has other things, too.
+func looksKnown(text string) bool {
+	return strings.Contains(text, "expr") && (strings.Contains(text, "groups") || strings.Contains(text, "panels") || strings.Contains(text, "targets"))
 }
 
 // operatorDashboard reads the object of the Grafana operator.

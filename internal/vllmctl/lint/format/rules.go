@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -19,7 +20,8 @@ import (
 // Thanos, or the provisioning of alerts in Grafana.
 func (r *reader) rules(n *document.Node) bool {
 	groups := n.Get("groups")
-	if !groups.Is(document.List) {
+	if !groups.Is(document.List) || len(groups.Items) > 0 && !slices.ContainsFunc(groups.Items, func(g *document.Node) bool { return g.Get("rules") != nil }) {
+		// Groups of users or of machines are not meant.
 		return false
 	}
 	managed, prometheus := false, len(groups.Items) == 0
@@ -58,7 +60,7 @@ func (r *reader) rules(n *document.Node) bool {
 }
 
 func (r *reader) rule(group, rule *document.Node, path string, index int, scope, head Lines) {
-	c := promlint.Context{Kind: promlint.Record, Name: rule.Get("record").String(), For: duration(rule.Get("for")), Labels: map[string]string{}}
+	c := promlint.Context{Kind: promlint.Record, Name: rule.Get("record").String(), For: duration(rule.Get("for")), Labels: map[string]string{}, Extended: r.extended}
 	if alert := rule.Get("alert").String(); alert != "" {
 		c.Kind, c.Name = promlint.Alert, alert
 		c.Templates = append(texts(rule.Get("annotations")), texts(rule.Get("labels"))...)

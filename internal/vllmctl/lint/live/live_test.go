@@ -164,7 +164,8 @@ func TestServersThatCannotBeReadAreNamed(t *testing.T) {
 		"no address":     {"localhost:8000", "http://"},
 		"nobody listens": {"http://127.0.0.1:1", "cannot be read"},
 		"not found":      {vllm(t, body, "text/plain", "") + "/nothing", "404"},
-		"HTML":           {vllm(t, "<html>", "text/html", ""), "metrics"},
+		"HTML":           {vllm(t, "<html>", "text/html", ""), "a web page and not metrics; check the address"},
+		"JSON":           {vllm(t, `{"status":"error"}`, "application/json", ""), "--prometheus"},
 		"binary":         {vllm(t, "\x00\x01\xff\n", "text/plain", ""), "no metrics"},
 		"empty":          {vllm(t, "", "text/plain", ""), "no metrics"},
 		"slow":           {slow, "cannot be read"},
@@ -260,6 +261,10 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 		"an error of the API": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"status":"error","error":"no org id"}`))
 		},
+		"a reason": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(`{"status":"error","error":"too many series"}`))
+		},
 		"another program": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
 		"not allowed":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
 		"a huge answer": func(w http.ResponseWriter, _ *http.Request) {
@@ -270,6 +275,12 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		err = p.Reach(t.Context())
 		require.Error(t, err, name)
+		switch name {
+		case "a reason":
+			require.ErrorContains(t, err, "422 Unprocessable Entity: too many series")
+		case "not allowed":
+			require.ErrorContains(t, err, "--token-file")
+		}
 		if name == "a huge answer" {
 			require.ErrorContains(t, err, "larger than 16 MiB")
 		}

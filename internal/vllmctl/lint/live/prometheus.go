@@ -42,7 +42,7 @@ func NewPrometheus(client *http.Client, address string, until time.Time) (*Prome
 		return nil, errors.New("write the address with http:// or https:// and a host")
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/api/v1")
-	return &Prometheus{client: client, base: u, address: address, until: until, labels: map[string][]string{}, values: map[[2]string][]string{}}, nil
+	return &Prometheus{client: client, base: u, address: Shown(address), until: until, labels: map[string][]string{}, values: map[[2]string][]string{}}, nil
 }
 
 // Version is not known: servers can have several.
@@ -120,7 +120,7 @@ func (p *Prometheus) list(ctx context.Context, path, match string) ([]string, er
 		Data   []string
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, errors.New("its answer is not that of Prometheus's API")
+		return nil, errors.New("its answer is not that of Prometheus's API; check the address, which ends before /api/v1")
 	}
 	if answer.Status != "success" {
 		return nil, fmt.Errorf("it answers %q", answer.Error)

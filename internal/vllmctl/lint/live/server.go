@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,7 +40,7 @@ type Servers struct {
 // what it has would be missing then.
 func ReadServers(ctx context.Context, client *http.Client, addresses []string) (*Servers, error) {
 	s := &Servers{metrics: map[string]*Metric{}, declared: map[string]bool{}, full: map[[2]string]bool{}}
-	s.where = "the server " + addresses[0]
+	s.where = "the server " + Shown(addresses[0])
 	if len(addresses) > 1 {
 		s.where = fmt.Sprintf("none of the %d servers", len(addresses))
 	}
@@ -47,7 +48,7 @@ func ReadServers(ctx context.Context, client *http.Client, addresses []string) (
 	versions := map[string]bool{}
 	for _, address := range addresses {
 		if err := s.read(ctx, client, address, versions); err != nil {
-			failed = append(failed, fmt.Errorf("--server %s: %w", address, err))
+			failed = append(failed, fmt.Errorf("--server %s: %w", Shown(address), err))
 		}
 	}
 	if len(versions) == 1 {
@@ -78,6 +79,15 @@ func (s *Servers) Metric(_ context.Context, name string, _ []string) (*Metric, e
 		}
 	}
 	return nil, nil
+}
+
+// Shown returns an address without its password, for messages.
+func Shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return u.Redacted()
 }
 
 // metricsURL returns the address of the metrics of a server.
@@ -139,7 +149,7 @@ func get(ctx context.Context, client *http.Client, u *url.URL, limit int64, acce
 	body, err = io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return nil, "", fmt.Errorf("it answers %s", answer.Status)
+		return nil, "", refusal(answer, body)
 	case err != nil:
 		return nil, "", fmt.Errorf("its answer breaks off: %w", err)
 	case int64(len(body)) > limit:
@@ -148,8 +158,31 @@ func get(ctx context.Context, client *http.Client, u *url.URL, limit int64, acce
 	return body, answer.Header.Get("Content-Type"), nil
 }
 
+// maxReason is the size of the longest reason of a server that is repeated.
+const maxReason = 300
+
+// refusal says what a server answers instead, with its reason where it gives one as Prometheus does.
+func refusal(answer *http.Response, body []byte) error {
+	var said struct{ Error string }
+	switch {
+	case json.Unmarshal(body, &said) == nil && said.Error != "" && len(said.Error) <= maxReason:
+		return fmt.Errorf("it answers %s: %s", answer.Status, said.Error)
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("it answers %s; give it what it asks for with --token-file or --header", answer.Status)
+	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("it answers %s to %s; check the address", answer.Status, answer.Request.URL.Path)
+	}
+	return fmt.Errorf("it answers %s", answer.Status)
+}
+
 // parse reads the text with Prometheus's own parser.
 func (s *Servers) parse(body []byte, kind string) error {
+	switch begin := bytes.TrimSpace(body); {
+	case bytes.HasPrefix(begin, []byte("<")):
+		return errors.New("its answer is a web page and not metrics; check the address")
+	case bytes.HasPrefix(begin, []byte("{")):
+		return errors.New("its answer is JSON and not metrics; check the address, and give that of a Prometheus with --prometheus")
+	}
 	if len(body) > 0 && body[len(body)-1] != '\n' {
 		body = append(body, '\n')
 	}

@@ -15,6 +15,10 @@ func (v *view) key(event *tcell.EventKey) *tcell.EventKey {
 	case keyStop, tcell.KeyCtrlC:
 		v.app.Stop()
 		return nil
+	case tcell.KeyCtrlZ:
+		// The terminal passes on all keys, so this one does not stop the program by itself.
+		v.app.Suspend(v.stop)
+		return nil
 	case tcell.KeyCtrlL:
 		v.app.Sync()
 		return nil

@@ -9,6 +9,7 @@ package screen
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -40,11 +41,20 @@ const (
 	keyStop = tcell.KeyF63
 )
 
+// ready is a screen that has been initialized: tview would do it once more, and ignore errors.
+type ready struct{ tcell.Screen }
+
+func (ready) Init() error { return nil }
+
 // Run shows the source on a screen until a person quits or ctx ends. When it returns, it has
-// ended all its goroutines and given the terminal back.
+// ended all its goroutines and given the terminal back. An error means that the terminal
+// cannot be used, for example because the process has none of its own.
 func Run(ctx context.Context, source Source, on tcell.Screen) error {
+	if err := on.Init(); err != nil {
+		return fmt.Errorf("the terminal cannot be used: %w", err)
+	}
 	v := newView(source)
-	v.app.SetScreen(on)
+	v.app.SetScreen(ready{on})
 	ended := make(chan struct{})
 	var waiting sync.WaitGroup
 	waiting.Go(func() { pass(ctx, ended, source, on) })
@@ -101,6 +111,8 @@ const (
 type view struct {
 	source Source
 	app    *tview.Application
+	// stop stops the process until the shell continues it.
+	stop func()
 
 	head, remark, keys *tview.TextView
 	table              *tview.Table

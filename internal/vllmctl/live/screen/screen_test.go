@@ -3,7 +3,9 @@ package screen
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -239,3 +241,42 @@ func TestAContextThatHasEndedBefore(t *testing.T) {
 	stop()
 	require.NoError(t, Run(ctx, &told{news: make(chan struct{})}, tcell.NewSimulationScreen("UTF-8")))
 }
+
+func TestCtrlZGivesTheTerminalBackUntilTheShellContinues(t *testing.T) {
+	simulated := tcell.NewSimulationScreen("UTF-8")
+	require.NoError(t, simulated.Init())
+	on := &suspended{SimulationScreen: simulated}
+	v := newView(&told{news: make(chan struct{}, 1), rows: three()})
+	v.app.SetScreen(on)
+	defer simulated.Fini()
+	var within string
+	v.stop = func() { within = on.calls }
+	assert.Nil(t, v.key(tcell.NewEventKey(tcell.KeyCtrlZ, 0, tcell.ModCtrl)))
+	assert.Equal(t, "suspend ", within)
+	assert.Equal(t, "suspend resume ", on.calls)
+}
+
+// suspended is a screen that notes when it gives the terminal back and takes it again.
+type suspended struct {
+	tcell.SimulationScreen
+
+	calls string
+}
+
+func (s *suspended) Suspend() error { s.calls += "suspend "; return s.SimulationScreen.Suspend() }
+func (s *suspended) Resume() error  { s.calls += "resume "; return s.SimulationScreen.Resume() }
+
+func TestATerminalThatCannotBeOpenedIsAnError(t *testing.T) {
+	err := Run(t.Context(), &told{news: make(chan struct{}, 1)}, unopened{tcell.NewSimulationScreen("")})
+	require.EqualError(t, err, "the terminal cannot be used: open /dev/tty: no such device or address")
+}
+
+// unopened is a terminal as a process without one of its own has it. Anything but Init would
+// panic, as it does in tcell.
+type unopened struct{ tcell.Screen }
+
+func (unopened) Init() error {
+	return &fs.PathError{Op: "open", Path: "/dev/tty", Err: syscall.ENXIO}
+}
+func (unopened) Show() { panic("not initialized") }
+func (unopened) Fini() { panic("not initialized") }

@@ -88,6 +88,7 @@ func helpText(width int) string {
 		{"0", "the worst first"},
 		{"l", "the log of the receiver and the processor, the newest line first"},
 		{"Ctrl-L", "draw the screen anew"},
+		{"Ctrl-Z", "stop until the shell continues it with fg"},
 		{"q, Ctrl-C", "quit"},
 	} {
 		write(k[0], k[1])

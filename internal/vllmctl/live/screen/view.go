@@ -15,7 +15,7 @@ import (
 // newView returns a view of a source.
 func newView(source Source) *view {
 	v := &view{
-		source: source, app: tview.NewApplication(),
+		source: source, app: tview.NewApplication(), stop: stop,
 		head: line(tcell.StyleDefault.Bold(true)), remark: line(tcell.StyleDefault), keys: line(tcell.StyleDefault.Dim(true)),
 		table: tview.NewTable(), text: tview.NewTextView(), filter: tview.NewInputField(),
 		middle: tview.NewPages(), bottom: tview.NewPages(),

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package screen
+
+// stop does nothing: this system has no job control.
+func stop() {}
