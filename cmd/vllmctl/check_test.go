@@ -107,10 +107,11 @@ func TestCheckSaysWhatIsWrongWithTheCommandLine(t *testing.T) {
 		"no effect":          {"--config", broken, "--header", "A: b"},
 		"--kubeconfig":       {good, "--kubeconfig", broken},
 		"--ca-file":          {good, "--ca-file", filepath.Join(folder, "none.pem")},
+		"server is empty":    {good, ""},
 		"only http and":      {"ftp://127.0.0.1"},
 		"port that does not": {"127.0.0.1:99999"},
 		"is not a URL":       {"http://[::1"},
-		"longer than coll":   {good, "--interval", "1s", "--timeout", "5s"},
+		"longer than --int":  {good, "--interval", "1s", "--timeout", "5s"},
 		"invalid argument":   {good, "--delay", "soon"},
 	} {
 		code, out, errs := ctl(t, append([]string{"check"}, args...)...)

@@ -225,6 +225,7 @@ func (o *topOptions) ofFile(ctx context.Context, log *live.Log) (*live.Plan, top
 		err = fmt.Errorf("%w (%s)", err, strings.Join(file.Warnings, "; "))
 	}
 	if err != nil {
+		err = errors.Join(err, host.Shutdown(ctx))
 		return nil, nil, err
 	}
 	return plan, host, nil

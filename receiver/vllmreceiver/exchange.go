@@ -20,6 +20,9 @@ type Exchange struct {
 	// connection that is used again. FirstByte is the time from the end of the request to the
 	// first byte of the answer, and Body the time until the last byte was read.
 	DNS, Connect, TLS, FirstByte, Body time.Duration
+	// Dialed is host and port of the connection: those of the proxy where there is one. Empty
+	// where no request was sent.
+	Dialed string
 	// Addresses are what the host name resolves to.
 	Addresses []string
 	// Certificate is when the server's certificate ends; zero without TLS.
@@ -102,6 +105,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 func (r *recorder) trace(e *Exchange) *httptrace.ClientTrace {
 	var dns, connect, handshake, sent time.Time
 	return &httptrace.ClientTrace{
+		GetConn:  func(address string) { r.change(func() { e.Dialed = address }) },
 		DNSStart: func(httptrace.DNSStartInfo) { r.change(func() { dns = time.Now() }) },
 		DNSDone: func(info httptrace.DNSDoneInfo) {
 			r.change(func() {

@@ -39,6 +39,8 @@ type Probe struct {
 	Timeout     time.Duration
 	// Skips is true where the certificate of the server is not verified.
 	Skips bool
+	// Authenticator is the extension that authenticates the requests; nil without one.
+	Authenticator *component.ID
 
 	scraper  *targetScraper
 	recorder *recorder
@@ -146,6 +148,9 @@ func (r *vllmReceiver) newProbe(t target) *Probe {
 		Name: instanceID(t.address), Scheme: t.address.Scheme, Timeout: t.client.Timeout,
 		Credentials: t.client.Auth.HasValue() || hasCredentials(t.client.Headers) || t.address.User != nil,
 		Skips:       t.client.TLS.InsecureSkipVerify, scraper: s, recorder: &recorder{},
+	}
+	if auth := t.client.Auth.Get(); auth != nil {
+		p.Authenticator = &auth.AuthenticatorID
 	}
 	s.wrap = p.record
 	s.observe = func(o *observation) { p.seen = o }

@@ -45,7 +45,7 @@ func judgeBody(f *findings, s *Seen) {
 		}
 	}
 	if n := sum(inconsistent); n > 0 {
-		f.add(CodeInconsistent, fmt.Sprintf("%d series are dropped because their numbers do not add up.", n), counted(inconsistent)...)
+		f.add(CodeInconsistent, fmt.Sprintf("Series are dropped because their numbers do not add up: %d.", n), counted(inconsistent)...)
 	}
 	// The gauges with which a Ray agent repeats its counters are expected.
 	if len(r.Conflicts) > 0 && r.Dropped["type_conflict"] < len(r.Conflicts) && !isRay(r) {

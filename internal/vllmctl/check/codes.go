@@ -24,6 +24,7 @@ const (
 	CodeAuthRejected     = "auth-rejected"
 	CodeAuthToken        = "auth-token-not-verified"
 	CodeAuthForbidden    = "auth-forbidden"
+	CodeAuthUnchecked    = "auth-not-checked"
 	CodeNotFound         = "not-found"
 	CodeServerError      = "server-error"
 	CodeStatus           = "unexpected-status"

@@ -41,8 +41,10 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	judgeConfiguration(f, file)
 	host, err := file.Host(ctx, zap.NewNop())
 	if err != nil {
-		f.add(CodeConfigInvalid, "An extension cannot be started: "+vllmreceiver.Printable(err.Error())+".")
-		host = &configfile.Host{}
+		for _, failure := range strings.Split(err.Error(), "\nextensions::") {
+			failure = strings.Join(mistakes("extensions::"+strings.TrimPrefix(failure, "extensions::")), "; ")
+			f.add(CodeConfigInvalid, "An extension cannot be started: "+vllmreceiver.Printable(failure)+".")
+		}
 	}
 	defer host.Shutdown(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost
 
@@ -99,7 +101,7 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 		f.add(CodeNoReceiver, "No pipeline has a receiver of the type vllm.")
 	}
 	if len(f.found) == 0 {
-		f.pass(Configuration, "%d pipelines with the receiver vllm", receives)
+		f.pass(Configuration, "%s with the receiver vllm", plural(receives, "pipeline"))
 	}
 }
 
@@ -176,7 +178,11 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 		processor := file.Processor(r.Name)
 		add := func(probes []*vllmreceiver.Probe) {
 			for _, p := range probes {
-				jobs = append(jobs, Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host})
+				job := Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host}
+				if id := p.Authenticator; id != nil && host.Lacks(*id) {
+					job.Lacks = id.String()
+				}
+				jobs = append(jobs, job)
 			}
 		}
 		probes, err := vllmreceiver.NewProbes(r.Config, configfile.Telemetry(zap.NewNop()))
@@ -188,7 +194,7 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 		if !r.Config.Discovery.IsSet() {
 			continue
 		}
-		judgeDiscovery(f, r.Name, found[i], errs[i])
+		judgeDiscovery(f, r.Name, found[i], errs[i], lookup)
 		if found[i] != nil {
 			add(found[i].Probes)
 		}
@@ -197,7 +203,7 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 }
 
 // judgeDiscovery judges what the discovery of a receiver has found.
-func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered, err error) {
+func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered, err error, within time.Duration) {
 	if err != nil || found == nil {
 		f.add(CodeDiscoveryError, fmt.Sprintf("The discovery of receivers::%s cannot work here: %s.", receiver, vllmreceiver.Printable(fmt.Sprint(err))))
 		return
@@ -213,9 +219,9 @@ func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered
 	}
 	switch {
 	case len(found.Probes) > 0:
-		f.pass(Configuration, "the discovery of receivers::%s finds %d targets", receiver, len(found.Probes))
+		f.pass(Configuration, "the discovery of receivers::%s finds %s", receiver, plural(len(found.Probes), "target"))
 	case len(found.Warnings) == 0:
-		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s has found no targets.", receiver))
+		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s has found no targets within %s.", receiver, within))
 	}
 }
 

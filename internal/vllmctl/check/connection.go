@@ -18,7 +18,7 @@ const soon = 14 * 24 * time.Hour
 func judgeConnection(f *findings, s *Seen) {
 	r := s.First
 	if r.Outcome != "ok" {
-		f.add(failureCode(s), sentence(r.Message))
+		f.add(failureCode(s), failure(s))
 	}
 	exchange := &r.Metrics
 	if several(exchange.Addresses) {
@@ -97,6 +97,46 @@ func failureCode(s *Seen) string {
 		return CodeNotText
 	}
 	return CodeRequestFailed
+}
+
+// failure says why a scrape failed.
+func failure(s *Seen) string {
+	r := s.First
+	e := &r.Metrics
+	what := sentence(r.Message)
+	switch {
+	case r.Outcome == "timeout":
+		what = fmt.Sprintf("Within the timeout of %s %s.", s.Timeout, unfinished(s))
+	case r.Outcome == "forbidden" && !s.Credentials:
+		what = "The server answered " + named(e.Status) + " to a request without credentials."
+	}
+	if address, _, _ := strings.Cut(s.Name, "/"); e.Dialed != "" && e.Dialed != address && e.Status == 0 && r.Redirects == 0 {
+		what += " This is about the proxy " + e.Dialed + ", through which the request goes."
+	}
+	return what
+}
+
+// unfinished says which step of an exchange did not end.
+func unfinished(s *Seen) string {
+	e := &s.First.Metrics
+	switch {
+	case e.Status != 0:
+		media, _, _ := strings.Cut(e.ContentType, ";")
+		return fmt.Sprintf("the server began an answer of the type %q and did not end it", media)
+	case e.Connect == 0 && len(e.Addresses) == 0 && !isAddress(e.Dialed):
+		return "the host name was not resolved"
+	case e.Connect == 0:
+		return "no connection was made"
+	case e.TLS == 0 && s.Scheme == "https":
+		return "the TLS handshake did not end"
+	}
+	return "the server accepted the connection and did not answer"
+}
+
+// isAddress reports whether host and port begin with an IP address.
+func isAddress(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	return err == nil && net.ParseIP(host) != nil
 }
 
 func tlsCode(cause string) string {

@@ -73,9 +73,14 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 		}
 	}
 	_, setting, or := strings.Cut(m.Needs, "or the setting ")
-	if absent, is := why[m.Name]; is && or && !cfg.Derived.CapacityFromBlocks {
+	or = or && h.hasBlocks()
+	if absent, is := why[m.Name]; is && !cfg.Derived.CapacityFromBlocks {
 		// The server can expose it itself.
-		return stateMissing, absent.Why + ", or with the setting " + setting
+		words := "is not sent by the server (" + absent.Why + ")"
+		if or {
+			words += "; the setting " + setting + " of the processor derives it"
+		}
+		return stateMissing, words
 	}
 	if strings.Contains(m.Needs, " for ") {
 		// Only one value of an attribute needs more.
@@ -83,12 +88,12 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	}
 	for _, input := range m.DerivedFrom {
 		absent, is := why[input]
-		if !is || h.replaced(m, input) || h.optional(m, input) {
+		if !is || h.replaced(m, input) || h.optional(m, input) || outlived(m, absent, why) {
 			continue
 		}
 		words := fmt.Sprintf("needs %s (%s)", input, absent.Why)
 		if or {
-			words += " or the setting " + setting
+			words += ", or the setting " + setting
 		}
 		switch absent.Reason {
 		case reasonFlag, reasonUnreleased:
@@ -103,9 +108,37 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	}
 	// These inputs exist on each server, and stay at 0 without the feature.
 	if strings.Contains(m.Needs, "KV connector") && !slices.Contains(h.reading.Server.Setups, "connector") || strings.Contains(m.Needs, "multi-modal") {
-		return stateFeature, "needs " + m.Needs + ", in use"
+		// The version is there, as the inputs are.
+		feature := m.Needs
+		if _, rest, more := strings.Cut(feature, ", "); more && strings.HasPrefix(feature, "vLLM ") {
+			feature = rest
+		}
+		return stateFeature, "needs " + feature + ", which is not in use"
 	}
 	return stateIdle, idleWords
+}
+
+// hasBlocks reports whether the server sends what a capacity is derived from.
+func (h *have) hasBlocks() bool {
+	m, known := catalog.ByName("vllm.kv_cache.capacity")
+	return known && !slices.ContainsFunc(m.DerivedFrom, func(input string) bool { return !h.metric(input) })
+}
+
+// outlived reports whether an input was removed from vLLM and a metric needs another one since,
+// which is missing as well. Then the other one is the reason.
+func outlived(m *catalog.Metric, input Missing, why map[string]Missing) bool {
+	if input.Reason != reasonRemoved {
+		return false
+	}
+	for _, group := range alternatives {
+		if slices.Contains(group, input.Name) {
+			return slices.ContainsFunc(group, func(other string) bool {
+				absent, is := why[other]
+				return is && absent.Reason != reasonRemoved && slices.Contains(m.DerivedFrom, other)
+			})
+		}
+	}
+	return false
 }
 
 const idleWords = "its inputs are there, and no request moved them between the two scrapes"

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 	"go.uber.org/zap"
@@ -131,7 +134,7 @@ func askRemoteWrite(ctx context.Context, section map[string]any, host *configfil
 }
 
 func unusable(err error) Exporter {
-	return Exporter{Code: CodeExporterSettings, What: "the settings cannot be used: " + vllmreceiver.Printable(err.Error())}
+	return Exporter{Code: CodeExporterSettings, What: "the settings cannot be used: " + vllmreceiver.Printable(strings.Join(mistakes(err.Error()), "; "))}
 }
 
 // post sends a request and judges the answer by its status.
@@ -144,11 +147,17 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 	telemetry.TracerProvider, telemetry.MeterProvider = nil, nil
 	// The headers here say what the body is.
 	settings.Client.Compression = ""
+	if auth := settings.Client.Auth.Get(); auth != nil && host.Lacks(auth.AuthenticatorID) {
+		return unchecked(auth.AuthenticatorID)
+	}
 	client, err := settings.Client.ToClient(ctx, host.GetExtensions(), telemetry)
 	if err != nil {
 		return unusable(err)
 	}
 	defer client.CloseIdleConnections()
+	client.CheckRedirect = sameRequest
+	dialed := ""
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(address string) { dialed = address }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return unusable(err)
@@ -160,16 +169,49 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 	began := time.Now()
 	response, err := client.Do(request)
 	if err != nil {
+		if dialed != "" && dialed != hostPort(u) {
+			return failed(err, "the proxy "+dialed)
+		}
 		return failed(err, u.Host)
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
 	_ = response.Body.Close()
+	if response.StatusCode == http.StatusBadRequest && u.Scheme == "http" && speaksTLS(ctx, hostPort(u), mostHandshake) {
+		return withoutTLS(u.Host)
+	}
 	return byStatus(response.StatusCode, u.Host, time.Since(began))
+}
+
+// hostPort is the address of a server with its port.
+func hostPort(u *url.URL) string {
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+}
+
+// sameRequest follows a redirect that repeats the request at the same host. Others become a
+// GET, which stores nothing, or hand the credentials to another host.
+func sameRequest(next *http.Request, before []*http.Request) error {
+	if last := before[len(before)-1]; next.Method != last.Method || next.URL.Host != last.URL.Host || len(before) > mostRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// mostRedirects is how many redirects are followed.
+const mostRedirects = 5
+
+// withoutTLS is the finding about a plain request to a backend with TLS.
+func withoutTLS(host string) Exporter {
+	return Exporter{Code: CodeExporterTLS, What: host + " speaks TLS, and the exporter is configured without it"}
+}
+
+// unchecked is the finding about an exporter whose authenticator this program does not have.
+func unchecked(authenticator component.ID) Exporter {
+	return Exporter{Code: CodeExporterUnchecked, What: fmt.Sprintf("its authenticator %s does not run here, so the backend was not asked", authenticator)}
 }
 
 // byStatus judges the status of an answer.
 func byStatus(status int, host string, took time.Duration) Exporter {
-	what := fmt.Sprintf("%s answers %d %s", host, status, http.StatusText(status))
+	what := host + " answers " + named(status)
 	switch {
 	case status/100 == 2:
 		return Exporter{What: fmt.Sprintf("%s accepts an empty request, in %s", host, rounded(took))}
@@ -201,6 +243,9 @@ func failed(err error, host string) Exporter {
 	)
 	out := Exporter{Code: CodeExporterFailed, What: host + ": " + vllmreceiver.Printable(err.Error())}
 	switch {
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
+		// A server of gRPC speaks first, and net/http notices it before or after its request.
+		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; the port of OTLP over gRPC (4317) is another than that of OTLP over HTTP (4318)"
 	case errors.As(err, &dns):
 		out.Code, out.What = CodeExporterDNS, "the host name of "+host+" does not resolve"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netTimeout) && netTimeout.Timeout():

@@ -1,10 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +47,17 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 		return unusable(err)
 	}
 	address, plain := settings.address()
+	if scheme, _, found := strings.Cut(address, ":"); found && slices.Contains(otherSchemes, scheme) {
+		return Exporter{Code: CodeExporterUnchecked, What: "an endpoint of the kind " + scheme + " is not checked"}
+	}
+	if auth := settings.Auth.Get(); auth != nil && host.Lacks(auth.AuthenticatorID) {
+		return unchecked(auth.AuthenticatorID)
+	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return Exporter{Code: CodeExporterSettings, What: "the endpoint has no port; write for example backend:4317"}
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: address}}); err == nil && proxy != nil {
+		return Exporter{Code: CodeExporterUnchecked, What: "it is reached through the proxy of HTTPS_PROXY, which is not checked for gRPC"}
 	}
 	began := time.Now()
 	// A connection of its own says more clearly than gRPC what fails.
@@ -63,7 +76,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 			config = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 		transport = credentials.NewTLS(config)
-		if _, _, err := transport.ClientHandshake(ctx, address, connection); err != nil {
+		if _, _, err := transport.ClientHandshake(ctx, cmp.Or(config.ServerName, address), connection); err != nil {
 			out := failed(err, address)
 			if out.Code == CodeExporterFailed {
 				out.Code = CodeExporterTLS
@@ -83,6 +96,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 		}
 		options = append(options, grpc.WithPerRPCCredentials(perCall))
 	}
+	_ = connection.Close() // Some backends serve one connection at a time.
 	client, err := grpc.NewClient("passthrough:///"+address, options...)
 	if err != nil {
 		return unusable(err)
@@ -94,10 +108,13 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	_, err = pmetricotlp.NewGRPCClient(client).Export(ctx, pmetricotlp.NewExportRequest())
 	out := byCode(err, address, time.Since(began))
 	if out.Code == CodeExporterFailed && plain && speaksTLS(ctx, address, mostHandshake) {
-		return Exporter{Code: CodeExporterTLS, What: address + " speaks TLS, and the exporter is configured without it"}
+		return withoutTLS(address)
 	}
 	return out
 }
+
+// otherSchemes are kinds of endpoints of gRPC that are no host and port.
+var otherSchemes = []string{"unix", "unix-abstract", "passthrough", "xds", "vsock"}
 
 // address is host and port, and whether the connection is plain, as the exporter reads both.
 func (s *grpcSettings) address() (address string, plain bool) {
@@ -124,6 +141,14 @@ func byCode(err error, address string, took time.Duration) Exporter {
 		return Exporter{Code: CodeExporterRejected, What: what}
 	case grpccodes.InvalidArgument, grpccodes.OutOfRange, grpccodes.FailedPrecondition:
 		return Exporter{Code: CodeExporterEmpty, What: what}
+	case grpccodes.Unavailable:
+		if strings.Contains(answer.Message(), "remote error: tls:") {
+			// A backend that wants a certificate ends the connection after the handshake.
+			return Exporter{Code: CodeExporterTLS, What: what}
+		}
+		if strings.Contains(answer.Message(), "HTTP/1.1 header") {
+			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; the port of OTLP over HTTP (4318) is another than that of OTLP over gRPC (4317)"}
+		}
 	case grpccodes.DeadlineExceeded:
 		return Exporter{Code: CodeExporterTimeout, What: address + " did not answer within " + mostExporter.String()}
 	}

@@ -2,11 +2,14 @@ package check_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +122,34 @@ func grpcBackend(tb testing.TB, code codes.Code, has bool) string {
 	return listener.Addr().String()
 }
 
+// redirecting answers with a redirect, and accepts what comes to the other path.
+func redirecting(tb testing.TB, status int) string {
+	tb.Helper()
+	return serve(tb, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/other" {
+			http.Redirect(w, r, "/other", status)
+		}
+	}))
+}
+
+// secureGRPC is a backend whose certificate is for other.example.
+func secureGRPC(tb testing.TB, client tls.ClientAuthType) (address, authority string) {
+	tb.Helper()
+	server := grpc.NewServer()
+	pmetricotlp.RegisterGRPCServer(server, &accepting{})
+	return secure(tb, server, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} },
+		&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, ClientAuth: client})
+}
+
+// otherAuthenticator writes a configuration whose exporter, without its closing brace, uses an
+// authenticator that vllmctl cannot run.
+func otherAuthenticator(tb testing.TB, exporter, name string) string {
+	tb.Helper()
+	return written(tb, "extensions: {headers_setter: {headers: [{key: a, value: b}]}}\nreceivers: {vllm: {"+patient+"endpoint: "+serve(tb, healthy(tb))+"}}\n"+
+		"processors: {vllm: {}}\nexporters: {"+exporter+", auth: {authenticator: headers_setter}}}\n"+
+		"service: {extensions: [headers_setter], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: ["+name+"]}}}\n")
+}
+
 // accepting accepts every export.
 type accepting struct {
 	pmetricotlp.UnimplementedGRPCServer
@@ -171,6 +202,37 @@ func exporterFaults() []fault {
 		}},
 		{"backend without TLS, gRPC", []string{check.CodeExporterTLS}, func(t world) string {
 			return whole(t, "vllm", fmt.Sprintf("otlp: {%sendpoint: %q}", remembered, grpcBackend(t, codes.OK, true)), "otlp", "")
+		}},
+		{"backend with TLS, HTTP without", []string{check.CodeExporterTLS}, func(t world) string {
+			address, _ := secure(t, http.NotFoundHandler(), nil, nil)
+			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: "+strings.Replace(address, "https:", "http:", 1)+"}", "otlphttp", "")
+		}},
+		{"certificate of gRPC for another host whose name is configured", nil, func(t world) string {
+			address, authority := secureGRPC(t, tls.NoClientCert)
+			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+address+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
+		}},
+		{"client certificate wanted by gRPC", []string{check.CodeExporterTLS}, func(t world) string {
+			address, authority := secureGRPC(t, tls.RequireAnyClientCert)
+			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+address+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
+		}},
+		{"gRPC at the port of HTTP", []string{check.CodeExporterRejected}, func(t world) string {
+			return whole(t, "vllm", fmt.Sprintf("otlp: {%stls: {insecure: true}, endpoint: %q}", remembered, backend(t, http.StatusOK)[len("http://"):]), "otlp", "")
+		}},
+		{"HTTP at the port of gRPC", []string{check.CodeExporterRejected}, func(t world) string {
+			return whole(t, "vllm", fmt.Sprintf("otlphttp: {%sendpoint: \"http://%s\"}", remembered, grpcBackend(t, codes.OK, true)), "otlphttp", "")
+		}},
+		to("socket of gRPC", "otlp", remembered+"endpoint: \"unix:///run/backend.sock\"", check.CodeExporterUnchecked),
+		{"redirect that makes a GET of the write", []string{check.CodeExporterRejected}, func(t world) string {
+			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: "+redirecting(t, http.StatusFound)+"}", "otlphttp", "")
+		}},
+		{"redirect that repeats the write", nil, func(t world) string {
+			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: "+redirecting(t, http.StatusPermanentRedirect)+"}", "otlphttp", "")
+		}},
+		{"authenticator of another kind, HTTP", []string{check.CodeExporterUnchecked}, func(t world) string {
+			return otherAuthenticator(t, "otlphttp: {"+remembered+"endpoint: "+backend(t, http.StatusUnauthorized), "otlphttp")
+		}},
+		{"authenticator of another kind, gRPC", []string{check.CodeExporterUnchecked}, func(t world) string {
+			return otherAuthenticator(t, fmt.Sprintf("otlp: {%stls: {insecure: true}, endpoint: %q", remembered, grpcBackend(t, codes.Unauthenticated, false)), "otlp")
 		}},
 		{"backend with TLS, gRPC without", []string{check.CodeExporterTLS}, func(t world) string {
 			address, _ := secure(t, http.NotFoundHandler(), nil, nil)

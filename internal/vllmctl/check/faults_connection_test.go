@@ -73,6 +73,17 @@ func connectionFaults() []fault {
 			names(t, map[string][]string{"vllm.example.test": {"127.0.0.1"}})
 			return configuration(t, "endpoint: "+on(serve(t, healthy(t)), "vllm.example.test")+", headers: {Authorization: secret}", "")
 		}},
+		{"authenticator of another kind", []string{check.CodeAuthUnchecked}, func(t world) string {
+			return written(t, "extensions: {headers_setter: {headers: [{key: a, value: b}]}}\n"+
+				"receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: headers_setter}}}\nprocessors: {vllm: {}}\nexporters: {debug: {}}\n"+
+				"service: {extensions: [headers_setter], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
+		}},
+		{"authenticator that fails to start beside one that runs", []string{check.CodeConfigInvalid, check.CodeAuthUnchecked}, func(t world) string {
+			return written(t, "extensions: {bearertokenauth: {filename: /nonexistent/token}, basicauth: {client_auth: {username: a, password: b}}}\n"+
+				"receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: bearertokenauth}}, vllm/b: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: basicauth}}}\n"+
+				"processors: {vllm: {}}\nexporters: {debug: {}}\n"+
+				"service: {extensions: [bearertokenauth, basicauth], pipelines: {metrics: {receivers: [vllm, vllm/b], processors: [vllm], exporters: [debug]}}}\n")
+		}},
 		{"refused", []string{check.CodeRefused}, func(t world) string {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)

@@ -61,7 +61,7 @@ func TestEachFaultGivesExactlyItsCodes(t *testing.T) {
 				}
 			}
 			slices.Sort(serious)
-			assert.Equal(t, serious, codesOf(report, check.Problem, check.Warning))
+			assert.Equal(t, serious, codesOf(report, check.Problem, check.Warning), "%+v", report.Findings)
 			got := codesOf(report, check.Info)
 			for _, code := range infos {
 				assert.Contains(t, got, code)

@@ -223,6 +223,7 @@ func secure(tb testing.TB, handler http.Handler, change func(*x509.Certificate),
 	settings.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = settings
+	server.EnableHTTP2 = slices.Contains(settings.NextProtos, "h2")
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
 	tb.Cleanup(func() { server.CloseClientConnections(); server.Close() })

@@ -88,7 +88,7 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 	isSource := func(name string) bool {
 		return slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return x.Family == name })
 	}
-	declared := slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return h.declared[x.Family] })
+	declared := slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return h.declared[x.Family] && h.feeds(&x) })
 	_, label := labelled(newest)
 	switch {
 	case h.off[m.Name]:
@@ -132,7 +132,16 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 	case label:
 		return reasonVersion, "the information of the cache configuration does not have it"
 	}
+	if !h.known {
+		return reasonUnknown, "servers with the other metrics of this one have it, and nothing explains why it is not there"
+	}
 	return reasonUnknown, "a server of this version has it, and nothing explains why it is not there"
+}
+
+// feeds reports whether a server of this version feeds a metric from a source. Some families
+// changed their meaning, and feed another metric since.
+func (h *have) feeds(x *catalog.Source) bool {
+	return !x.Version || !h.known || h.release.Within(x.Since, x.Until)
 }
 
 // spans reports whether the version of the server is after the last version of a metric, and
@@ -191,6 +200,9 @@ var missingCodes = []struct {
 	{CodeMissingIdle, "%d metrics have no series yet.", []string{reasonIdle}},
 }
 
+// namesInLine is how many metrics one line of details names.
+const namesInLine = 8
+
 // judgeMissing reports the missing families by reason.
 func judgeMissing(f *findings, missing []Missing, version string) {
 	for _, c := range missingCodes {
@@ -206,7 +218,9 @@ func judgeMissing(f *findings, missing []Missing, version string) {
 		}
 		var details []string
 		for _, why := range slices.Sorted(maps.Keys(byWhy)) {
-			details = append(details, why+": "+strings.Join(byWhy[why], ", "))
+			for names := range slices.Chunk(byWhy[why], namesInLine) {
+				details = append(details, why+": "+strings.Join(names, ", "))
+			}
 		}
 		f.add(c.code, fmt.Sprintf(c.what, n), details...)
 	}
@@ -217,7 +231,7 @@ func judgeMissing(f *findings, missing []Missing, version string) {
 		}
 	}
 	if len(unexplained) > 0 {
-		f.add(CodeMissing, fmt.Sprintf("%d metrics are missing that vLLM %s has, and derived metrics need them.", len(unexplained), version), unexplained...)
+		f.add(CodeMissing, fmt.Sprintf("%d metrics are missing that vLLM %s should have, and derived metrics need them.", len(unexplained), version), unexplained...)
 	}
 }
 

@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +90,19 @@ func TestTheConfigurationToPasteHasOnlyServersThatAnswer(t *testing.T) {
 }
 
 // A threshold that a server does not have is moved to the nearest bound that all have.
+// A server of another program is not what the collector is for.
+func TestTheConfigurationToPasteHasNoOtherPrograms(t *testing.T) {
+	t.Parallel()
+	good, node := serve(t, healthy(t)), answers(t, http.StatusOK, text, sample("node_load1", ""))
+	report := looked(t, good, node)
+	assert.Contains(t, report.Paste, good)
+	assert.NotContains(t, report.Paste, node)
+	var out strings.Builder
+	require.NoError(t, report.Write(&out, check.Style{}))
+	assert.Contains(t, out.String(), "A configuration to begin with, for 1 of 2 targets:")
+	assert.Empty(t, looked(t, node).Paste)
+}
+
 func TestObjectivesAreMovedToBoundsOfAllServers(t *testing.T) {
 	s := healthy(t)
 	s.edit = func(_ int, body string) string {

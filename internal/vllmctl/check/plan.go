@@ -97,11 +97,12 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	// The probes have the order of the addresses.
 	request.Endpoints = nil
 	for i := range seen {
-		if seen[i].First != nil && seen[i].First.Outcome == "ok" {
+		other := slices.ContainsFunc(out.Targets[i].Findings, func(x Finding) bool { return x.Code == CodeNotVLLM })
+		if seen[i].First != nil && seen[i].First.Outcome == "ok" && !other {
 			request.Endpoints = append(request.Endpoints, p.Request.Endpoints[i])
 		}
 	}
-	if len(request.Endpoints) > 0 {
+	if out.pasted = len(request.Endpoints); out.pasted > 0 {
 		if out.Paste, err = request.Paste(); err != nil {
 			return nil, err
 		}

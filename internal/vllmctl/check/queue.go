@@ -101,7 +101,7 @@ func queuesOf(f *findings, file *configfile.File, seen []Seen) []*directory {
 			queue, err := queueOf(section)
 			switch {
 			case err != nil:
-				f.add(CodeExporterSettings, fmt.Sprintf("%s: sending_queue cannot be used: %s.", who, vllmreceiver.Printable(err.Error())))
+				f.add(CodeExporterSettings, fmt.Sprintf("%s: sending_queue cannot be used: %s.", who, vllmreceiver.Printable(strings.Join(mistakes(err.Error()), "; "))))
 			case queue.Enabled != nil && !*queue.Enabled:
 				f.pass(Queue, "%s has no queue", name)
 			case queue.Storage == "":
@@ -184,12 +184,17 @@ func storageOf(file *configfile.File, extension string) (d *directory, wrong str
 func judgeQueues(f *findings, directories []*directory, look func(path string) Disk) {
 	for _, d := range directories {
 		disk := look(d.path)
+		where := d.path
+		if whole, err := filepath.Abs(d.path); err == nil && whole != filepath.Clean(d.path) {
+			// The collector may run in another directory.
+			where += " (here " + whole + ")"
+		}
 		switch {
 		case disk.Missing && !d.creates:
-			f.add(CodeQueueDirectory, fmt.Sprintf("The directory %s of %s does not exist.", d.path, d.extension))
+			f.add(CodeQueueDirectory, fmt.Sprintf("The directory %s of %s does not exist.", where, d.extension))
 			continue
 		case !disk.Writable:
-			f.add(CodeQueueWrite, fmt.Sprintf("The directory %s of %s cannot be written to by this user.", d.path, d.extension))
+			f.add(CodeQueueWrite, fmt.Sprintf("The directory %s of %s cannot be written to by this user.", where, d.extension))
 			continue
 		}
 		size := humanize.IBytes(uint64(max(0, d.need)))
@@ -197,10 +202,10 @@ func judgeQueues(f *findings, directories []*directory, look func(path string) D
 			size = "about " + size
 		}
 		if disk.Free >= 0 && disk.Free < d.need {
-			f.add(CodeQueueSpace, fmt.Sprintf("The queues in %s can need %s, and %s are free.", d.path, size, humanize.IBytes(uint64(disk.Free))))
+			f.add(CodeQueueSpace, fmt.Sprintf("The queues in %s can need %s, and %s are free.", where, size, humanize.IBytes(uint64(disk.Free))))
 			continue
 		}
-		words := d.path + " can be written to"
+		words := where + " can be written to"
 		if d.need > 0 && disk.Free >= 0 {
 			words += fmt.Sprintf("; its queues can need %s, and %s are free", size, humanize.IBytes(uint64(disk.Free)))
 		}

@@ -31,8 +31,12 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Passes are what was found in order about the configuration.
 	Passes []Pass `json:"passes,omitempty"`
-	// Paste is a configuration of the collector for those targets that answered, in YAML.
+	// Paste is a configuration of the collector in YAML, for those targets that answered with
+	// metrics of vLLM or of a gateway.
 	Paste string `json:"configuration,omitempty"`
+
+	// pasted is the number of targets in Paste.
+	pasted int
 }
 
 // Target is one server.
@@ -41,7 +45,8 @@ type Target struct {
 	Name string `json:"name"`
 	// Receiver is the receiver that the target belongs to; absent without a configuration.
 	Receiver string `json:"receiver,omitempty"`
-	// Outcome is "ok" or the kind of failure of the first scrape.
+	// Outcome is "ok", the kind of failure of the first scrape, or "failed" or "not_asked" where
+	// no request was sent.
 	Outcome string `json:"outcome"`
 	// Version is the version that the server reports; absent without one.
 	Version string `json:"server_version,omitempty"`

@@ -26,6 +26,8 @@ type Job struct {
 	Processor *vllmprocessor.Config
 	// Host has the authenticators.
 	Host component.Host
+	// Lacks is the authenticator of the target where the host cannot run it; empty for most.
+	Lacks string
 }
 
 // parallel is how many targets are asked at a time. A target that hangs holds its place until
@@ -56,7 +58,10 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	p := j.Probe
 	s := Seen{
 		Name: p.Name, Scheme: p.Scheme, Receiver: j.Receiver, Credentials: p.Credentials, Skips: p.Skips,
-		Timeout: p.Timeout, ReceiverConfig: j.Config, Processor: j.Processor,
+		Authenticator: j.Lacks, Timeout: p.Timeout, ReceiverConfig: j.Config, Processor: j.Processor,
+	}
+	if j.Lacks != "" {
+		return s
 	}
 	take := func() bool {
 		select {

@@ -105,7 +105,17 @@ func unknownServer(r *vllmreceiver.Reading) (code, what string) {
 	if r.Version != "" {
 		return CodeLogStats, fmt.Sprintf("The server is vLLM %s and has no metrics of an engine.", r.Version)
 	}
-	return CodeNotVLLM, "The body has neither metrics of vLLM nor those of an inference gateway."
+	what = "The body has neither metrics of vLLM nor those of an inference gateway"
+	if i := slices.IndexFunc(r.Families, isOwn); i >= 0 {
+		what += "; it has " + r.Families[i].Name + ", for example"
+	}
+	return CodeNotVLLM, what + "."
+}
+
+// isOwn reports whether a family says what program a body is of. Client libraries add these
+// others to each.
+func isOwn(x vllmreceiver.Family) bool {
+	return !slices.ContainsFunc([]string{"process_", "python_", "go_", "promhttp_"}, func(prefix string) bool { return strings.HasPrefix(x.Name, prefix) })
 }
 
 // foreignPrefix returns what is in front of the names of vLLM; empty where there is nothing
@@ -127,6 +137,8 @@ func judgeVersion(f *findings, s *Seen) {
 	switch {
 	case r.Version == "" && isRay(r):
 		f.pass(Server, "the agent of Ray has no /version")
+	case r.Version == "" && r.VersionStatus == http.StatusOK:
+		f.add(CodeVersionNone, "The server does not report its version: /version answers with no version that can be read.")
 	case r.Version == "":
 		f.add(CodeVersionNone, "The server does not report its version: "+answered("/version", r.VersionStatus)+".")
 	case !r.Server.Released():
@@ -141,7 +153,12 @@ func answered(path string, status int) string {
 	if status == 0 {
 		return path + " has no answer"
 	}
-	return fmt.Sprintf("%s answers %d %s", path, status, http.StatusText(status))
+	return path + " answers " + named(status)
+}
+
+// named is a status with its name, if it has one.
+func named(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
 func judgeHealth(f *findings, r *vllmreceiver.Reading) {
@@ -149,8 +166,8 @@ func judgeHealth(f *findings, r *vllmreceiver.Reading) {
 	case !r.HealthAsked || isRay(r):
 	case r.Health == http.StatusOK:
 		f.pass(Server, "/health answers 200")
-	case r.Health == http.StatusNotFound, r.Health == http.StatusUnauthorized, r.Health == http.StatusForbidden:
-		// A proxy that lets only the metrics pass.
+	case r.Health/100 == 4:
+		// A proxy that lets only the metrics pass. A dead engine is answered with 5xx.
 		f.pass(Server, "%s, so the health is not known", answered("/health", r.Health))
 	default:
 		f.add(CodeUnhealthy, "The engine does not report that it is healthy: "+answered("/health", r.Health)+".")
@@ -230,7 +247,8 @@ func judgeRole(f *findings, s *Seen) {
 	switch moved := sources["external_kv_transfer"]; {
 	case connector && finished >= fewRequests && gaps == 0:
 		f.add(CodePrefill, fmt.Sprintf("All of %.0f requests ended with their first token.", finished))
-	case prompt > 0 && moved/prompt > mostlyMoved:
+	case prompt > 0 && moved/prompt > mostlyMoved && !isRay(r):
+		// The agent of Ray counts all tokens under one source.
 		f.add(CodeDecode, fmt.Sprintf("%.0f %% of the prompt tokens came from other servers.", 100*moved/prompt))
 	}
 }

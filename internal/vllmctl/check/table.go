@@ -9,7 +9,7 @@ var codes = slices.Concat(answerCodes, serverCodes, configurationCodes)
 var answerCodes = []Code{
 	{
 		CodeDNS, Connection, Problem, "The host name of the target does not resolve.",
-		"Check the spelling, and whether the name resolves where the collector runs: inside a cluster a Service has another name than outside.",
+		"Check the spelling, and whether the name resolves where the collector runs: inside a cluster a Service has another name than outside. Where the sentence has a timeout or a refused connection, the DNS server does not answer.",
 	},
 	{
 		CodeSeveralAddresses, Connection, Warning, "The host name resolves to several addresses, so each scrape can reach another server.",
@@ -25,7 +25,7 @@ var answerCodes = []Code{
 	},
 	{
 		CodeTimeout, Connection, Problem, "The server did not answer within the timeout.",
-		"Check that a firewall or a network policy does not drop the connection. If the server is overloaded, raise timeout (`--timeout` here) up to the collection interval.",
+		"Without a connection, check that a firewall or a network policy does not drop it. With one, the server is overloaded: raise timeout (`--timeout` here) up to the collection interval. An answer that does not end is often that of another program.",
 	},
 	{
 		CodeSlow, Connection, Warning, "The answer took more than half of the timeout, so a busier server can miss it.",
@@ -92,8 +92,12 @@ var answerCodes = []Code{
 		"Use a current token of this cluster: a bearertokenauth extension with filename reads a renewed token again (`--token-file` here). If the token is right, the picker cannot reach the Kubernetes API.",
 	},
 	{
-		CodeAuthForbidden, Connection, Problem, "The server knows the credentials, and they may not read this path.",
-		"For an endpoint picker, bind a ClusterRole with nonResourceURLs: [/metrics], verbs: [get] to the service account of the token. See examples/kubernetes/base/gateway/rbac.yaml.",
+		CodeAuthForbidden, Connection, Problem, "The server does not allow this path, to the configured credentials or without any.",
+		"Without credentials, set auth or headers for this target (`--token-file` or `--header` here). For an endpoint picker, bind a ClusterRole with nonResourceURLs: [/metrics], verbs: [get] to the service account of the token. See examples/kubernetes/base/gateway/rbac.yaml.",
+	},
+	{
+		CodeAuthUnchecked, Connection, Warning, "The target was not asked, because its authenticator does not run here: `vllmctl` does not have its kind, or it failed to start.",
+		"If it failed to start, see the problem under configuration. Otherwise check the target with a credential that you have: `vllmctl check URL` with `--token-file` or `--header`.",
 	},
 	{
 		CodeNotFound, Connection, Problem, "There is nothing at this path.",

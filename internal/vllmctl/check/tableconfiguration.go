@@ -32,7 +32,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeDiscoveryNone, Configuration, Warning, "The discovery has found no targets within a few seconds.",
-		"Check the selector, the list or the file, and the relabelling rules. Pods that were never ready are left out unless ready_only is false.",
+		"Check that the source of the targets answers, the selector, the list or the file, and the relabelling rules. Pods that were never ready are left out unless ready_only is false.",
 	},
 	{
 		CodeDiscoveryError, Configuration, Problem, "The discovery cannot work here.",
@@ -61,7 +61,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeExporterTLS, Exporters, Problem, "The TLS handshake with the backend failed.",
-		"Set tls::ca_file of the exporter to the authority of the backend. For a backend without TLS set tls::insecure, or write http:// in the endpoint.",
+		"Set tls::ca_file of the exporter to the authority of the backend. For a backend without TLS set tls::insecure, or write http:// in the endpoint. For one that requires a certificate set tls::cert_file and tls::key_file.",
 	},
 	{
 		CodeExporterAuth, Exporters, Problem, "The backend does not accept the credentials of the exporter.",
@@ -69,7 +69,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeExporterRejected, Exporters, Problem, "The backend refuses an empty request of the exporter's kind.",
-		"Check the path of the endpoint and the kind of the exporter: 404 means another path, UNIMPLEMENTED that no service for OTLP metrics is there.",
+		"Check the path of the endpoint and the kind of the exporter: 404 means another path, a redirect that the final address must be written, and UNIMPLEMENTED that no service for OTLP metrics is there.",
 	},
 	{
 		CodeExporterFailed, Exporters, Problem, "The backend answers with an error of its own, or the connection failed in another way.",
@@ -84,7 +84,7 @@ var configurationCodes = []Code{
 		"Correct the setting that the sentence names.",
 	},
 	{
-		CodeExporterUnchecked, Exporters, Info, "This kind of exporter is not checked.",
+		CodeExporterUnchecked, Exporters, Info, "This kind of exporter, of its endpoint or of its authenticator is not checked.",
 		"Start the collector and look at its log.",
 	},
 	{

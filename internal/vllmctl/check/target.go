@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,6 +22,9 @@ type Seen struct {
 	// Broken is why the target could not be asked at all, as a certificate that cannot be
 	// read; empty for most.
 	Broken string
+	// Authenticator is the one that this program cannot run, so that the target was not asked;
+	// empty for most.
+	Authenticator string
 	// First and Second are the two scrapes. Second is nil after a first one that failed.
 	First, Second *vllmreceiver.Reading
 	// SpeaksTLS is true where a plain request failed and the server answers a TLS handshake.
@@ -46,6 +50,9 @@ func Judge(s *Seen) Target {
 	switch {
 	case s.Broken != "":
 		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
+	case s.Authenticator != "":
+		t.Outcome = "not_asked"
+		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not asked: its authenticator %s does not run here.", s.Authenticator))
 	case s.First == nil:
 		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
 	default:

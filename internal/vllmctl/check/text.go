@@ -48,7 +48,11 @@ func (r *Report) Write(to io.Writer, style Style) error {
 	}
 	out.b.WriteString("\n")
 	if r.Paste != "" {
-		out.b.WriteString("\nA configuration to begin with:\n\n")
+		which := ""
+		if r.pasted < len(r.Targets) {
+			which = fmt.Sprintf(", for %d of %s", r.pasted, plural(len(r.Targets), "target"))
+		}
+		out.b.WriteString("\nA configuration to begin with" + which + ":\n\n")
 		for line := range strings.Lines(r.Paste) {
 			out.b.WriteString("  " + line)
 		}

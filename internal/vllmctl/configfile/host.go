@@ -27,7 +27,13 @@ var authenticators = []extension.Factory{
 // Host has the extensions that authenticate requests.
 type Host struct {
 	running map[component.ID]component.Component
+	// others are extensions that the configuration starts and that do not run here.
+	others map[component.ID]bool
 }
+
+// Lacks reports whether the configuration starts an extension that does not run here: this
+// program does not have its kind, or it failed to start.
+func (h *Host) Lacks(extension component.ID) bool { return h.others[extension] }
 
 // GetExtensions returns the extensions that run.
 func (h *Host) GetExtensions() map[component.ID]component.Component { return h.running }
@@ -43,25 +49,32 @@ func (h *Host) Shutdown(ctx context.Context) error {
 }
 
 // Host starts those extensions of the configuration that authenticate requests of clients.
-// Others are not started. An error names the extension.
+// Others are not started. The error names those that failed; the host has the rest even then,
+// and must be shut down.
 func (f *File) Host(ctx context.Context, logger *zap.Logger) (*Host, error) {
-	host := &Host{running: map[component.ID]component.Component{}}
+	host := &Host{running: map[component.ID]component.Component{}, others: map[component.ID]bool{}}
+	var failed []error
 	for _, name := range f.Started {
 		if err := host.start(ctx, name, f.Extensions[name], logger); err != nil {
-			return nil, errors.Join(fmt.Errorf("extensions::%s: %w", name, err), host.Shutdown(ctx))
+			failed = append(failed, fmt.Errorf("extensions::%s: %w", name, err))
 		}
 	}
-	return host, nil
+	return host, errors.Join(failed...)
 }
 
-// NewHost starts extensions by their names and settings, as Host does.
+// NewHost starts extensions by their names and settings, as Host does. After an error none
+// runs.
 func NewHost(ctx context.Context, extensions map[string]map[string]any, logger *zap.Logger) (*Host, error) {
 	f := File{Extensions: extensions}
 	for name := range extensions {
 		f.Started = append(f.Started, name)
 	}
 	slices.Sort(f.Started)
-	return f.Host(ctx, logger)
+	host, err := f.Host(ctx, logger)
+	if err != nil {
+		return nil, errors.Join(err, host.Shutdown(ctx))
+	}
+	return host, nil
 }
 
 // start starts one extension if it is an authenticator.
@@ -70,6 +83,7 @@ func (h *Host) start(ctx context.Context, name string, settings map[string]any, 
 	if err := id.UnmarshalText([]byte(name)); err != nil {
 		return err
 	}
+	h.others[id] = true
 	i := slices.IndexFunc(authenticators, func(f extension.Factory) bool { return f.Type() == id.Type() })
 	if i < 0 {
 		return nil
@@ -86,6 +100,7 @@ func (h *Host) start(ctx context.Context, name string, settings map[string]any, 
 		return err
 	}
 	h.running[id] = created
+	delete(h.others, id)
 	return nil
 }
 
