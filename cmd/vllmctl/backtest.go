@@ -25,7 +25,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -392,26 +391,4 @@ func (f *backtestFlags) nothing(period history.Span) error {
 	}
 	return fmt.Errorf("the history has no vLLM server%s from %s to %s: there is neither vllm:num_requests_running nor vllm_up; "+
 		"look at the period, at --match, and at whether this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
-}
-
-// backtestSection is the part of the reference page that the help of backtest does not have.
-func backtestSection(checkout string) (reference.Section, error) {
-	section := reference.Section{Command: "backtest"}
-	parts := filepath.Join(checkout, "internal", "vllmctl")
-	for _, of := range []struct{ folder, name string }{
-		{"backtest/report", "Report"},
-		{"backtest/replay", "Coverage"},
-		{"backtest/replay", "Episode"},
-		{"rulestore", "Firing"},
-		{"rulestore", "Problem"},
-		{"backtest/incident", "Result"},
-		{"backtest/incident", "Alarm"},
-	} {
-		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
-		if err != nil {
-			return section, err
-		}
-		section.Document = append(section.Document, objects...)
-	}
-	return section, nil
 }

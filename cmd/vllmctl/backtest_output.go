@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 )
 
 // page is the file of --html. It is opened before the work, so that a folder that cannot be
@@ -102,4 +103,26 @@ func (p *progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
+}
+
+// backtestSection is the part of the reference page that the help of backtest does not have.
+func backtestSection(checkout string) (reference.Section, error) {
+	section := reference.Section{Command: "backtest"}
+	parts := filepath.Join(checkout, "internal", "vllmctl")
+	for _, of := range []struct{ folder, name string }{
+		{"backtest/report", "Report"},
+		{"backtest/replay", "Coverage"},
+		{"backtest/replay", "Episode"},
+		{"rulestore", "Firing"},
+		{"rulestore", "Problem"},
+		{"backtest/incident", "Result"},
+		{"backtest/incident", "Alarm"},
+	} {
+		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
+		if err != nil {
+			return section, err
+		}
+		section.Document = append(section.Document, objects...)
+	}
+	return section, nil
 }

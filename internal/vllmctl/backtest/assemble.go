@@ -141,7 +141,8 @@ func unknownTargets(incidents []incident.Incident, targets []report.Target, stor
 		if slices.ContainsFunc(targets, func(t report.Target) bool { return one.Concerns(append(story.Names[t.Name], t.Name)...) }) {
 			continue
 		}
-		if unknown++; unknown <= mostUnknown {
+		unknown++
+		if unknown <= mostUnknown {
 			out = append(out, promapi.Printable(fmt.Sprintf("the history has none of the targets of the incident %q: %s", one.Name, strings.Join(one.Targets, ", "))))
 		}
 	}

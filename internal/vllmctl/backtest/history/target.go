@@ -163,7 +163,7 @@ func identify(all []*Target, chosen []string) {
 				}
 			}
 			for _, l := range chosen {
-				if l != labels.MetricName && !ofSeries()[l] && !changing(l) {
+				if l != "__name__" && !ofSeries()[l] && !changing(l) {
 					match = append(match, l)
 				}
 			}

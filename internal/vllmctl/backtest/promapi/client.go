@@ -263,7 +263,7 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 	c.mu.Unlock()
 	switch {
 	case body.exceeded:
-		return 0, newError(TooMuch, nil, "the answer is larger than %s; give a larger --max-answer, or choose fewer targets with --match", humanize.IBytes(uint64(c.settings.MaxAnswer))) //nolint:gosec // It is positive.
+		return 0, newError(TooMuch, nil, "the answer is larger than %s; give a larger --max-answer, or choose fewer targets with --match", humanize.IBytes(uint64(c.settings.MaxAnswer)))
 	case body.failed != nil && !errors.Is(body.failed, io.EOF):
 		// A connection that was cut is the cause of whatever was then found in the JSON.
 		return retryAfter, transportError(ctx, body.failed)
