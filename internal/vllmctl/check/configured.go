@@ -41,7 +41,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	judgeConfiguration(f, file)
 	host, err := file.Host(ctx, zap.NewNop())
 	if err != nil {
-		for _, failure := range strings.Split(err.Error(), "\nextensions::") {
+		for failure := range strings.SplitSeq(err.Error(), "\nextensions::") {
 			failure = strings.Join(mistakes("extensions::"+strings.TrimPrefix(failure, "extensions::")), "; ")
 			f.add(CodeConfigInvalid, "An extension cannot be started: "+vllmreceiver.Printable(failure)+".")
 		}

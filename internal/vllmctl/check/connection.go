@@ -105,6 +105,8 @@ func failure(s *Seen) string {
 	e := &r.Metrics
 	what := sentence(r.Message)
 	switch {
+	case s.SpeaksTLS:
+		what = "The server speaks TLS, and the request was plain HTTP."
 	case r.Outcome == "timeout":
 		what = fmt.Sprintf("Within the timeout of %s %s.", s.Timeout, unfinished(s))
 	case r.Outcome == "forbidden" && !s.Credentials:

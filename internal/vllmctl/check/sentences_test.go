@@ -63,6 +63,13 @@ func TestARefusedConnectionNamesTheProxyThatRefused(t *testing.T) {
 	assert.NotContains(t, said(report, check.CodeExporterRefused), "proxy")
 }
 
+func TestAPlainRequestToAServerWithTLSSaysSo(t *testing.T) {
+	t.Parallel()
+	address, _ := secure(t, healthy(t), nil, nil)
+	report := checked(t, configuration(t, "endpoint: "+strings.Replace(address, "https:", "http:", 1), ""))
+	assert.Equal(t, "The server speaks TLS, and the request was plain HTTP.", said(report, check.CodeTLSNeeded))
+}
+
 func TestAForbiddenRequestWithoutCredentialsSaysSo(t *testing.T) {
 	t.Parallel()
 	report := checked(t, configuration(t, "endpoint: "+answers(t, http.StatusForbidden, "text/plain", "no"), ""))
