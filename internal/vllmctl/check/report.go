@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
@@ -147,24 +146,6 @@ func (f *findings) add(name, what string, details ...string) {
 	f.found = append(f.found, finding)
 }
 
-// printable replaces what cannot be printed on a line, and bounds the length. Errors that can
-// have addresses with secrets go through vllmreceiver.Printable before.
-func printable(text string) string {
-	var out strings.Builder
-	n := 0
-	for _, r := range text {
-		n++
-		if n > mostText {
-			return out.String() + "..."
-		}
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			r = '?'
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
-}
-
 // mostText is how many characters a sentence or a detail has at most.
 const mostText = 1000
 
@@ -222,3 +203,6 @@ func (r *Report) all() []Finding {
 	}
 	return out
 }
+
+// printable returns text of a server as one printable line of a bounded length.
+func printable(text string) string { return plain.Text(text, mostText) }

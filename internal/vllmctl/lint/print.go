@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/plain"
 )
 
 // Style is how a report is printed.
@@ -114,7 +114,7 @@ func (p *printer) source(f *File, x *Finding) {
 		}
 	}
 	mark.WriteString("^" + strings.Repeat("~", max(0, to-from-1)))
-	p.printf("  %s\n  %s\n", strings.ReplaceAll(Printable(strings.ReplaceAll(string(line), "\t", "\x00")), "\ufffd", "\t"), p.colour("32", mark.String()))
+	p.printf("  %s\n  %s\n", withTabs(string(line)), p.colour("32", mark.String()))
 }
 
 func (p *printer) summary(r *Report) {
@@ -145,16 +145,14 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Printable replaces what a terminal would not print as it is: control characters and marks
-// that change the direction of text.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
-			return '\ufffd'
-		}
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, text)
+// Printable returns text of a file as one printable line.
+func Printable(text string) string { return plain.Text(text, 0) }
+
+// withTabs is a printable line with its tabs, since the mark below it counts them.
+func withTabs(line string) string {
+	parts := strings.Split(line, "\t")
+	for i := range parts {
+		parts[i] = Printable(parts[i])
+	}
+	return strings.Join(parts, "\t")
 }

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/plain"
 )
 
 // Kind is what a caller can do about an error.
@@ -54,26 +54,6 @@ func newError(kind Kind, cause error, format string, args ...any) *Error {
 
 // maxRemoteText is how many bytes of a server's text an error repeats.
 const maxRemoteText = 300
-
-// Printable makes text of a server fit for a terminal: one line, without control
-// characters, of a bounded length.
-func Printable(text string) string {
-	text = strings.TrimSpace(text)
-	var b strings.Builder
-	for _, r := range text {
-		if b.Len() >= maxRemoteText {
-			b.WriteString("…")
-			break
-		}
-		switch {
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
 
 // statusError returns the error of an answer that is not a success. text is what the
 // server says about it.
@@ -137,3 +117,6 @@ func transportError(ctx context.Context, err error) *Error {
 	}
 	return newError(Busy, err, "the server cannot be reached: %s", Printable(text.Error()))
 }
+
+// Printable returns text of a server as one printable line of a bounded length.
+func Printable(text string) string { return plain.Text(strings.TrimSpace(text), maxRemoteText) }
