@@ -72,6 +72,7 @@ func TestTheDockerfileBuildsWhatTheMakefileBuilds(t *testing.T) {
 	// The last stage: what runs, as whom, and with what it can trust backends.
 	all := strings.Join(lasts, "\n")
 	assert.Contains(t, all, "/src/bin/otelcol-vllm /otelcol-vllm")
+	assert.Contains(t, all, "/src/bin/vllmctl /vllmctl")
 	assert.Contains(t, all, "/etc/ssl/certs/ca-certificates.crt")
 	assert.Contains(t, lasts, "USER 10001:10001")
 	assert.Contains(t, lasts, `ENTRYPOINT ["/otelcol-vllm"]`)
