@@ -84,9 +84,8 @@ var forbidden = map[string][]edge{
 	},
 	"simulator-recordings": {{"internal/vllmsim/realruns", "./processor/vllmprocessor"}},
 	"vllmctl": {
-		{"internal/vllmctl/status", "./internal/judge"},
 		{"internal/vllmctl/status", "./connector/vllmdiagnosisconnector"},
-		{"internal/vllmctl/status", "./internal/test/captures"},
+		{"internal/vllmctl/status", "./internal/vllmsim"},
 	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
@@ -166,6 +165,8 @@ var allowed = []edge{
 	{"internal/vllmsim/scenario", "./internal/vllmsim/traffic"},
 	{"internal/vllmsim/realruns", "./internal/judge"},
 	{"cmd/demo", "./internal/vllmsim"},
+	{"internal/vllmctl/live", "./processor/vllmprocessor"},
+	{"internal/vllmctl/live", "./internal/vllmctl/verdict"},
 }
 
 type rule struct {
