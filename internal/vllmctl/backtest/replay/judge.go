@@ -12,11 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/history"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -101,27 +100,17 @@ func New(ctx context.Context, s *Settings, replays *vllmreceiver.Replays, target
 	}
 	j.trackers[""] = newTracker(s.Processor.MaxStaleness)
 	factory := vllmprocessor.NewFactoryWithClock(j.clock)
-	settings := processor.Settings{
-		ID: component.NewID(factory.Type()),
-		TelemetrySettings: component.TelemetrySettings{
-			Logger: zap.NewNop(), TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(),
-			Resource: pcommon.NewResource(),
-		},
-	}
+	settings := processor.Settings{ID: component.NewID(factory.Type()), TelemetrySettings: configfile.Telemetry(zap.NewNop())}
 	var err error
 	if j.processor, err = factory.CreateMetrics(ctx, settings, s.Processor, output{j}); err != nil {
 		return nil, fmt.Errorf("processor: %w", err)
 	}
-	if err := j.processor.Start(ctx, nowhere{}); err != nil {
+	// A host without extensions: no state outlives a backtest.
+	if err := j.processor.Start(ctx, &configfile.Host{}); err != nil {
 		return nil, fmt.Errorf("processor: %w", err)
 	}
 	return j, nil
 }
-
-// nowhere is a host without extensions: nothing outlives a backtest.
-type nowhere struct{}
-
-func (nowhere) GetExtensions() map[component.ID]component.Component { return nil }
 
 // output receives what the processor emits.
 type output struct{ *Judge }
