@@ -208,7 +208,7 @@ func TestBacktestOfAServerThatDrips(t *testing.T) {
 	assert.Less(t, time.Since(began), 20*time.Second)
 }
 
-// A server whose output nobody reads any more is no reason to hang.
+// A closed output ends the run; it does not hang.
 func TestBacktestWithAClosedOutput(t *testing.T) {
 	f := newFakeAPI(t)
 	code := run(t.Context(), f.args("--json"), strings.NewReader(""), closedPipe{}, io.Discard)

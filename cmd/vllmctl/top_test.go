@@ -175,7 +175,7 @@ func TestTopOnceAsText(t *testing.T) {
 	assert.Contains(t, out, server.address)
 }
 
-// A server whose users wait for a minute must not be called healthy because nobody has looked
+// A server whose users wait for a minute must not be called healthy because it was not watched
 // for long enough.
 func TestTopOnceReportsAProblemThatTheServerHasHad(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ var ruleTableMeaning = []Rule{
 		Good:   `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`,
 	},
 	{
-		Code: CodeFullCache, Finds: "An alert that wakes people, or a colour for danger, is about a full KV cache alone, which is no harm by itself.",
+		Code: CodeFullCache, Finds: "An alert that wakes people, or a colour for danger, is about a full KV cache alone, which does no harm by itself.",
 		Remedy: "Require that requests wait as well, or alert on the time to the first token.",
 		Bad:    `vllm:kv_cache_usage_perc > 0.9`,
 		Good:   `vllm:kv_cache_usage_perc > 0.9 and vllm:num_requests_waiting > 0`,

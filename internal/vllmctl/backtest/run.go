@@ -52,7 +52,7 @@ type Options struct {
 	Rules *Engine
 	// Now is the time of the command.
 	Now time.Time
-	// Progress is told how many of the parts are done; nil for nobody.
+	// Progress is called with the number of parts that are done and of all; it may be nil.
 	Progress func(done, total int)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 )
 
-// other is a program that is no vLLM server, with this body.
+// other is a program other than vLLM, with this body.
 func other(name, body, version string, want ...string) fault {
 	return fault{name, want, func(t world) string {
 		return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ var serverCodes = []Code{
 		"Scrape the vLLM servers as well.",
 	},
 	{
-		CodeVersionNone, Server, Warning, "The server does not report its version, so names that changed their meaning cannot be told apart.",
+		CodeVersionNone, Server, Warning, "The server does not report its version, so the meaning of names that changed is not known.",
 		"Let requests for /version pass through the proxy in front of the server. Credentials of the target are sent with it.",
 	},
 	{

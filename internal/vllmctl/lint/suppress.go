@@ -121,7 +121,7 @@ func (s *suppressions) unknown() []Finding {
 				if !Known(code) {
 					all = append(all, Finding{
 						Code: CodeSuppression, Severity: promlint.Warning, span: x.span,
-						Message: fmt.Sprintf("The comment disables %q, which is no code. \"vllmctl lint --codes\" lists all codes.", code),
+						Message: fmt.Sprintf("The comment disables %q, which is not a code. \"vllmctl lint --codes\" lists all codes.", code),
 					})
 				}
 			}

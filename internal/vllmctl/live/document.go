@@ -38,7 +38,7 @@ type ServerDocument struct {
 	Pod string `json:"pod,omitempty"`
 	// Version is that of vLLM.
 	Version string `json:"version,omitempty"`
-	// Kind is what a server is that is no vLLM server, for example `gateway`.
+	// Kind is the kind of a server other than vLLM, for example `gateway`.
 	Kind string `json:"kind,omitempty"`
 	// Readable reports whether the last scrape succeeded.
 	Readable bool `json:"readable"`

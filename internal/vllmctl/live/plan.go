@@ -106,7 +106,7 @@ func OfAddresses(addresses []string, client *confighttp.ClientConfig, times Time
 	judging.Diagnosis.StartTimeout = 0
 	plan := &Plan{Pipelines: []Pipeline{{Processor: judging, Receivers: []Receiver{{Config: config}}}}}
 	if err := plan.finish(times); err != nil {
-		// The receiver names the key of a configuration that nobody has written.
+		// The receiver names the key of a configuration that does not exist.
 		text := strings.ReplaceAll(err.Error(), ", or give it its own resource_attributes::service.instance.id", "")
 		return nil, errors.New(ofTarget.ReplaceAllStringFunc(text, func(key string) string {
 			number, _ := strconv.Atoi(ofTarget.FindStringSubmatch(key)[1])

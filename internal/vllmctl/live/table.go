@@ -49,7 +49,7 @@ type Row struct {
 	// Address is that of the server, Namespace and Pod are those of Kubernetes.
 	Address, Namespace, Pod string
 	Version                 string
-	// Kind is what a server is that is no vLLM server, as "gateway".
+	// Kind is the kind of a server other than vLLM, as "gateway".
 	Kind          string
 	Model, Engine string
 	// Several is true if the server has several engines.

@@ -35,7 +35,7 @@ func resourceName(label string) string {
 
 // attributesOf returns the attributes of the resource of a target: what Prometheus or
 // relabelling added to its series. shared is true where another target has the same
-// instance; the job then tells them apart.
+// instance; the job distinguishes them then.
 func attributesOf(target labels.Labels, shared bool) map[string]any {
 	out := map[string]any{}
 	target.Range(func(l labels.Label) {
