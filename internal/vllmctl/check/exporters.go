@@ -172,7 +172,15 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 		if dialed != "" && dialed != hostPort(u) {
 			return failed(err, "the proxy "+dialed)
 		}
-		return failed(err, u.Host)
+		out := failed(err, u.Host)
+		if out.Code == CodeExporterFailed && u.Scheme == "https" {
+			if config, err := settings.Client.TLS.LoadTLSConfig(ctx); err == nil {
+				if reason := refusal(ctx, hostPort(u), config); reason != "" {
+					return Exporter{Code: CodeExporterTLS, What: u.Host + ": " + reason}
+				}
+			}
+		}
+		return out
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
 	_ = response.Body.Close()

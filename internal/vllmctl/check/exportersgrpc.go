@@ -67,8 +67,9 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	}
 	defer connection.Close()
 	transport := insecure.NewCredentials()
+	var config *tls.Config
 	if !plain {
-		config, err := settings.TLS.LoadTLSConfig(ctx)
+		config, err = settings.TLS.LoadTLSConfig(ctx)
 		if err != nil {
 			return unusable(err)
 		}
@@ -107,8 +108,15 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	}
 	_, err = pmetricotlp.NewGRPCClient(client).Export(ctx, pmetricotlp.NewExportRequest())
 	out := byCode(err, address, time.Since(began))
-	if out.Code == CodeExporterFailed && plain && speaksTLS(ctx, address, mostHandshake) {
+	switch {
+	case out.Code != CodeExporterFailed:
+	case plain && speaksTLS(ctx, address, mostHandshake):
 		return withoutTLS(address)
+	case !plain:
+		_ = client.Close()
+		if reason := refusal(ctx, address, config); reason != "" {
+			return Exporter{Code: CodeExporterTLS, What: address + ": " + reason}
+		}
 	}
 	return out
 }

@@ -215,6 +215,14 @@ func exporterFaults() []fault {
 			address, authority := secureGRPC(t, tls.RequireAnyClientCert)
 			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+address+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
 		}},
+		{"client certificate wanted by gRPC, alert lost", []string{check.CodeExporterTLS}, func(t world) string {
+			address, authority := secureGRPC(t, tls.RequireAnyClientCert)
+			return whole(t, "vllm", "otlp: {"+remembered+"endpoint: "+resetting(t, address, 2)+", tls: {server_name_override: other.example, ca_file: "+authority+"}}", "otlp", "")
+		}},
+		{"client certificate wanted by HTTP, alert lost", []string{check.CodeExporterTLS}, func(t world) string {
+			address, authority := secure(t, http.NotFoundHandler(), nil, &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert})
+			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: "+resetting(t, address, 1)+", tls: {ca_file: "+authority+"}}", "otlphttp", "")
+		}},
 		{"gRPC at the port of HTTP", []string{check.CodeExporterRejected}, func(t world) string {
 			return whole(t, "vllm", fmt.Sprintf("otlp: {%stls: {insecure: true}, endpoint: %q}", remembered, backend(t, http.StatusOK)[len("http://"):]), "otlp", "")
 		}},

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -228,6 +229,36 @@ func secure(tb testing.TB, handler http.Handler, change func(*x509.Certificate),
 	server.StartTLS()
 	tb.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return "https://" + server.Listener.Addr().String(), authority
+}
+
+// resetting stands before a server and resets one of the connections, the first is 1. A client
+// sees the same where its request meets a connection that the server has just closed.
+func resetting(tb testing.TB, address string, which int) string {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for number := 1; ; number++ {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if number == which {
+				_ = client.(*net.TCPConn).SetLinger(0)
+				_ = client.Close()
+				continue
+			}
+			server, err := net.Dial("tcp", strings.TrimPrefix(address, "https://"))
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+			go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
+		}
+	}()
+	return "https://" + listener.Addr().String()
 }
 
 // patient lets a target take its time: the machine may do other things as well.

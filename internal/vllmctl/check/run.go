@@ -82,6 +82,10 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	}
 	defer p.Close()
 	s.First = p.Read(ctx)
+	for tries := 0; s.First.Outcome == "reset" && s.Scheme == "https" && tries < 2; tries++ {
+		// A TLS alert is lost where the request is written a moment after it. See refusal.
+		s.First = p.Read(ctx)
+	}
 	if s.First.Outcome != "ok" {
 		s.SpeaksTLS = mayBeTLS(&s) && speaksTLS(ctx, p.Name, p.Timeout)
 		return s
@@ -128,3 +132,25 @@ func speaksTLS(ctx context.Context, name string, timeout time.Duration) bool {
 	_ = connection.Close()
 	return true
 }
+
+// refusal is the TLS alert with which a server ends a connection after the handshake, as one
+// does that wants another certificate from its client. A request of which a part is written
+// after that alert fails with "broken pipe" or "connection reset" in its place, so this
+// connection only reads. It is empty where no alert comes.
+func refusal(ctx context.Context, address string, config *tls.Config) string {
+	ctx, cancel := context.WithTimeout(ctx, mostHandshake)
+	defer cancel()
+	connection, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		defer connection.Close()
+		_ = connection.SetReadDeadline(time.Now().Add(mostAlert))
+		_, err = connection.Read(make([]byte, 1))
+	}
+	if err != nil && strings.Contains(err.Error(), "remote error: tls:") {
+		return vllmreceiver.Printable(err.Error())
+	}
+	return ""
+}
+
+// mostAlert is how long an alert after the handshake is waited for.
+const mostAlert = time.Second
