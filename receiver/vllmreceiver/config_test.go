@@ -182,6 +182,8 @@ func TestConfigMistakes(t *testing.T) {
 		{"no URL", `{endpoint: "http://[::1"}`, "is not a URL"},
 		{"a list as attribute", `{targets: [{endpoint: "http://a", resource_attributes: {x: [1]}}]}`, "targets::0::resource_attributes::x: must be a text"},
 		{"a timeout beyond the interval", `{endpoint: "http://a", timeout: 20s}`, "longer than collection_interval (15s)"},
+		{"another compression", `{endpoint: "http://a", compression: zstd}`, `compression: "zstd" cannot be asked for; write gzip`},
+		{"another compression of a target", `{targets: [{endpoint: "http://a", compression: snappy}]}`, `targets::0::compression: "snappy" cannot be asked for`},
 		{"an interval of zero", `{endpoint: "http://a", collection_interval: 0s}`, "collection_interval"},
 	}
 	for _, tt := range tests {

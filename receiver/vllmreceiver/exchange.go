@@ -27,7 +27,7 @@ type Exchange struct {
 	Addresses []string
 	// Certificate is when the server's certificate ends; zero without TLS.
 	Certificate time.Time
-	// Begin has the first bytes of the body, after decompression: at most 64.
+	// Begin has the first bytes of the body as the server sent them: at most 64.
 	Begin []byte
 	// ServerTime is the Date of the answer, and Arrived when it arrived by our clock.
 	ServerTime, Arrived time.Time

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -88,6 +89,8 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	config := s.client
 	headers := config.Headers
 	config.Headers = nil
+	// This would compress the bodies of requests, and a scrape has none.
+	config.Compression, config.CompressionParams = "", configcompression.CompressionParams{}
 	httpClient, err := config.ToClient(ctx, host.GetExtensions(), settings)
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
@@ -113,7 +116,7 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 		HTTP: httpClient, Headers: headers, URL: *s.identity.address,
 		Credentials: credentials,
 		Timeout:     s.client.Timeout, Limit: int64(s.shared.config.Limits.BodySize),
-		Places: s.shared.places,
+		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places,
 	})
 	s.askedVersion = s.fetcher.Version
 	return nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configtls"
 	"golang.org/x/net/http/httpguts"
@@ -66,6 +68,12 @@ func (c *Config) Validate() error {
 	for i := range c.Targets {
 		validateFiles(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client.TLS, &c.Client.TLS, add)
 	}
+	validateCompression("", &c.Client, add)
+	for i := range c.Targets {
+		if c.Targets[i].Client.Compression != c.Client.Compression {
+			validateCompression(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client, add)
+		}
+	}
 	c.Discovery.validate(add)
 	c.validateNumbers(add)
 	c.validateNames(add)
@@ -80,6 +88,15 @@ func validateHeaders(key string, headers configopaque.MapList, add func(key, for
 			// The value may be a secret.
 			add(key+"headers::"+strconv.Quote(header.Name), "the name or the value cannot be sent; remove line breaks and control characters")
 		}
+	}
+}
+
+// validateCompression finds a compression that the receiver cannot ask for.
+func validateCompression(key string, client *confighttp.ClientConfig, add func(key, format string, args ...any)) {
+	switch client.Compression {
+	case "", "none", configcompression.TypeGzip:
+	default:
+		add(key+"compression", "%q cannot be asked for; write gzip for servers over a slow network, or leave it out", client.Compression)
 	}
 }
 

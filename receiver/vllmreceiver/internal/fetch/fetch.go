@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,8 @@ type Client struct {
 	metrics url.URL
 	timeout time.Duration
 	limit   int64
+	// encoding is what is asked for: identity or gzip.
+	encoding string
 	// credentials is true where requests carry some.
 	credentials bool
 	places      Places
@@ -62,13 +65,19 @@ type Settings struct {
 	Timeout time.Duration
 	// Limit is the largest body in bytes, after decompression.
 	Limit int64
+	// Gzip asks the server to compress its answers. Without it, it is asked not to: the
+	// server compresses in the thread that serves its requests.
+	Gzip bool
 	// Places are shared by all targets; nil means no limit.
 	Places Places
 }
 
 // New returns a client for one target.
 func New(s Settings) *Client {
-	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places}
+	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places, encoding: "identity"}
+	if s.Gzip {
+		c.encoding = "gzip"
+	}
 	// A redirect to another host, or from https to http, would send the configured
 	// headers there, and they may hold a secret.
 	httpClient := *s.HTTP
@@ -106,7 +115,7 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	body.Reset()
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.metrics, Accept)
+	response, err := c.get(ctx, c.metrics, Accept, c.encoding)
 	if err != nil {
 		return Answer{}, c.withoutTLS(transportError(ctx, err))
 	}
@@ -119,11 +128,11 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 		return Answer{}, newError(OutcomeNotPrometheus, nil,
 			"the answer is %s, not Prometheus text: the endpoint is not a metrics endpoint", media)
 	}
-	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return Answer{}, newError(OutcomeNotPrometheus, nil,
-			"the server compressed its answer by a method that was not asked for; only gzip is understood")
+	from, err := decompressed(response)
+	if err != nil {
+		return Answer{}, transportError(ctx, err)
 	}
-	release, err := c.read(ctx, response.Body, body)
+	release, err := c.read(ctx, from, body)
 	if err != nil {
 		return Answer{}, transportError(ctx, err)
 	}
@@ -138,6 +147,23 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
 	}
 	return Answer{ContentType: contentType, Time: serverTime(response.Header), Open: isOpen(response), Release: release}, nil
+}
+
+// decompressed returns the body of an answer without its compression. A proxy may compress
+// though it was asked not to, so the header decides.
+func decompressed(response *http.Response) (io.Reader, error) {
+	switch response.Header.Get("Content-Encoding") {
+	case "", "identity":
+		return response.Body, nil
+	case "gzip":
+		unpacked, err := gzip.NewReader(response.Body)
+		if errors.Is(err, io.EOF) {
+			return http.NoBody, nil
+		}
+		return unpacked, err
+	}
+	return nil, newError(OutcomeNotPrometheus, nil,
+		"the server compressed its answer by a method that was not asked for; only gzip is understood")
 }
 
 // serverTime returns the time of the server's clock in an answer; zero without one.
@@ -177,7 +203,7 @@ func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (
 // Content-Length, chunks, HTTP/2 and the trailer of gzip all declare the end, and
 // net/http returns an error if such a body is truncated.
 func isOpen(response *http.Response) bool {
-	return response.ProtoMajor == 1 && response.ContentLength < 0 && !response.Uncompressed &&
+	return response.ProtoMajor == 1 && response.ContentLength < 0 && response.Header.Get("Content-Encoding") != "gzip" &&
 		!slices.Contains(response.TransferEncoding, "chunked")
 }
 
@@ -186,7 +212,7 @@ func isOpen(response *http.Response) bool {
 func (c *Client) Health(ctx context.Context) (bool, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.sibling("/health"), "*/*")
+	response, err := c.get(ctx, c.sibling("/health"), "*/*", "identity")
 	if err != nil {
 		return false, transportError(ctx, err)
 	}
@@ -198,7 +224,7 @@ func (c *Client) Health(ctx context.Context) (bool, error) {
 func (c *Client) Version(ctx context.Context) (string, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.sibling("/version"), "application/json")
+	response, err := c.get(ctx, c.sibling("/version"), "application/json", "identity")
 	if err != nil {
 		return "", transportError(ctx, err)
 	}
@@ -206,10 +232,14 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if response.StatusCode != http.StatusOK {
 		return "", statusError(response, c.credentials)
 	}
+	from, err := decompressed(response)
+	if err != nil {
+		return "", transportError(ctx, err)
+	}
 	var answer struct {
 		Version string `json:"version"`
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, sideLimit)).Decode(&answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(from, sideLimit)).Decode(&answer); err != nil {
 		return "", newError(OutcomeOther, err, "/version did not answer JSON with a version")
 	}
 	version := strings.TrimSpace(answer.Version)
@@ -232,12 +262,13 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, c.timeout)
 }
 
-func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http.Response, error) {
+func (c *Client) get(ctx context.Context, address url.URL, accept, encoding string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
+	request.Header.Set("Accept-Encoding", encoding)
 	request.Header.Set("User-Agent", "otelcol-vllm")
 	for name, value := range c.headers.Iter {
 		request.Header.Set(name, string(value))

@@ -66,6 +66,44 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	}
 }
 
+// prometheus_client compresses in the thread that serves requests, so it is asked to only where
+// that is configured, and never for the small answers. A proxy may compress nonetheless.
+func TestAServerIsAskedToCompressOnlyIfConfigured(t *testing.T) {
+	for want, change := range map[string]func(*Settings){
+		"identity": func(*Settings) {},
+		"gzip":     func(s *Settings) { s.Gzip = true },
+	} {
+		for _, compresses := range []bool{false, true} {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				text, asked := body, want
+				if r.URL.Path != "/metrics" {
+					text, asked = `{"version": "0.20.0"}`, "identity"
+				}
+				assert.Equal(t, []string{asked}, r.Header.Values("Accept-Encoding"), r.URL.Path)
+				if !compresses {
+					_, _ = io.WriteString(w, text)
+					return
+				}
+				w.Header().Set("Content-Encoding", "gzip")
+				zip := gzip.NewWriter(w)
+				_, _ = io.WriteString(zip, text)
+				assert.NoError(t, zip.Close())
+			})
+			c := client(t, address, change)
+			var got bytes.Buffer
+			answer, err := c.Metrics(t.Context(), &got)
+			require.NoError(t, err)
+			assert.Equal(t, body, got.String())
+			assert.False(t, answer.Open)
+			version, err := c.Version(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, "0.20.0", version)
+			_, err = c.Health(t.Context())
+			require.NoError(t, err)
+		}
+	}
+}
+
 // Each row is one thing that goes wrong, the outcome that is counted, and a part
 // of the message to the operator.
 func TestMetricsFailures(t *testing.T) {
