@@ -73,7 +73,7 @@ func TestATokenFileAgainstAPickersAuthentication(t *testing.T) {
 		c.Client.DisableKeepAlives = true
 	})
 	require.NoError(t, s.start(t.Context(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{id: extension}}))
-	t.Cleanup(func() { require.NoError(t, s.shutdown(t.Context())) })
+	t.Cleanup(func() { s.shutdown() })
 
 	for _, step := range []struct{ token, words string }{
 		{"expired", "could not verify the token"},
@@ -138,7 +138,7 @@ func TestCredentialsOverPlainHTTPAreWarnedOf(t *testing.T) {
 				assert.Contains(t, entry.Message, "plain HTTP")
 				assert.NotContains(t, entry.Message+fields(entry.ContextMap()), "word")
 			}
-			require.NoError(t, s.shutdown(t.Context()))
+			s.shutdown()
 		})
 	}
 }

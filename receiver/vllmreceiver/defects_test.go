@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
@@ -155,7 +156,8 @@ func countRestarts(t *testing.T, r *rig) func() int64 {
 	builder, err := metadata.NewTelemetryBuilder(recorded.NewTelemetrySettings())
 	require.NoError(t, err)
 	t.Cleanup(builder.Shutdown)
-	r.scraper.shared.telemetry = newTelemetry(builder)
+	r.scraper.shared.telemetry, err = newTelemetry(builder, receivertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
 	return func() int64 {
 		m, err := recorded.GetMetric("otelcol_receiver_vllm_resets")
 		if err != nil {

@@ -85,7 +85,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	r.scraper.now = func() time.Time { return r.now }
 	require.NoError(t, r.scraper.start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
-		require.NoError(t, r.scraper.shutdown(t.Context()))
+		r.scraper.shutdown()
 		require.NoError(t, receiver.Shutdown(t.Context()))
 	})
 	// The points name a fixed server, so that they can be compared.

@@ -53,7 +53,7 @@ func TestAPickerThatRequiresAClientCertificate(t *testing.T) {
 				}
 			})
 			require.NoError(t, s.start(t.Context(), componenttest.NewNopHost()))
-			t.Cleanup(func() { require.NoError(t, s.shutdown(t.Context())) })
+			t.Cleanup(func() { s.shutdown() })
 			out, err := s.scrape(t.Context())
 			if with {
 				require.NoError(t, err)

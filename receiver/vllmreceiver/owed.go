@@ -83,7 +83,12 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		}
 		out := pmetric.NewMetrics()
 		owed.AppendAt(at, out)
-		if err := r.send(ctx, r.newSink(), out); err != nil {
+		to := r.newSink()
+		release := context.AfterFunc(ctx, to.close)
+		err := r.send(to, out)
+		release()
+		to.close()
+		if err != nil {
 			r.storeOwed(address, owed)
 			return
 		}

@@ -80,7 +80,7 @@ func (b *backend) lives(name string) (out []string) {
 	return out
 }
 
-// delivery sends what a rig scrapes to a backend, as the scrape helper does.
+// delivery sends what a rig scrapes to a backend.
 type delivery struct {
 	*rig
 	to      *backend
@@ -91,7 +91,7 @@ func newDelivery(t *testing.T, change ...func(*Config)) *delivery {
 	t.Helper()
 	p := &delivery{rig: newRig(t, change...), to: newBackend()}
 	p.receiver.next = p.to
-	p.running = &runningTarget{scraper: p.scraper, sink: p.receiver.newSink(), gone: make(chan struct{})}
+	p.running = &runningTarget{key: p.scraper.identity.address.String(), scraper: p.scraper, sink: p.receiver.newSink(), gone: make(chan struct{})}
 	return p
 }
 
@@ -100,10 +100,7 @@ func (p *delivery) deliver(body string) {
 	p.mu.Lock()
 	p.body = body
 	p.mu.Unlock()
-	out, err := p.receiver.scrape(p.t.Context(), p.running)
-	if err == nil {
-		_ = p.running.sink.ConsumeMetrics(p.t.Context(), out)
-	}
+	p.receiver.scrape(p.running)
 	p.now = p.now.Add(15 * time.Second)
 }
 

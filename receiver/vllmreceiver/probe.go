@@ -171,7 +171,7 @@ func (p *Probe) Start(ctx context.Context, host component.Host) error {
 // Close closes the connections of the probe.
 func (p *Probe) Close() {
 	p.scraper.cancel()
-	_ = p.scraper.shutdown(context.Background()) // It closes idle connections, and cannot fail.
+	p.scraper.shutdown()
 }
 
 // Read scrapes the target once, on a connection of its own. It takes at most two timeouts:
@@ -181,7 +181,9 @@ func (p *Probe) Read(ctx context.Context) *Reading {
 	p.scraper.fetcher.Close()
 	p.seen = nil
 	r := &Reading{At: time.Now(), Outcome: fetch.OutcomeOK.String(), Emitted: pmetric.NewMetrics()}
-	out, err := p.scraper.scrape(ctx)
+	scraping, cancel := either(ctx, p.scraper.stopped)
+	out, err := p.scraper.scrape(scraping)
+	cancel()
 	r.Took = time.Since(r.At)
 	r.Emitted = out
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -60,8 +61,8 @@ type shared struct {
 	reading sync.Mutex
 }
 
-// vllmReceiver runs one scrape controller for each target, so that a slow
-// target delays no other. Targets can come and go while it runs (running.go).
+// vllmReceiver scrapes each target at times of its own, so that a slow target delays no
+// other. Targets can come and go while it runs (running.go).
 type vllmReceiver struct {
 	shared *shared
 	next   consumer.Metrics
@@ -86,8 +87,9 @@ type vllmReceiver struct {
 
 	// status reports the component status.
 	status *receiverStatus
-	// observed counts the points that the scrape helper does not send.
+	// observed counts the points that are sent.
 	observed *receiverhelper.ObsReport
+	tracer   trace.Tracer
 
 	// discovery finds targets; nil if it is not configured.
 	discovery *targetDiscovery
@@ -98,8 +100,12 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	if err != nil {
 		return nil, err
 	}
+	selfTelemetry, err := newTelemetry(builder, settings)
+	if err != nil {
+		return nil, err
+	}
 	s := &shared{
-		config: cfg, settings: settings, telemetry: newTelemetry(builder),
+		config: cfg, settings: settings, telemetry: selfTelemetry,
 		memory: exposition.NewLimitedMemory(maxRememberedBlocks, exposition.Limits{
 			Name: cfg.Limits.NameLength, LabelName: cfg.Limits.LabelNameLength, LabelValue: cfg.Limits.LabelValueLength,
 		}),
@@ -122,7 +128,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	}
 	return &vllmReceiver{
 		shared: s, next: next, running: map[string]*runningTarget{}, owed: map[string]emit.Owed{},
-		status: newReceiverStatus(), observed: observed,
+		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
 

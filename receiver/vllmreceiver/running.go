@@ -10,23 +10,19 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/scraper"
-	"go.opentelemetry.io/collector/scraper/scrapererror"
-	"go.opentelemetry.io/collector/scraper/scraperhelper"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
 var errNotRunning = errors.New("the receiver is not running")
 
-// runningTarget is a target with its controller.
+// runningTarget is a target with the times of its scrapes.
 type runningTarget struct {
-	scraper    *targetScraper
-	controller receiver.Metrics
-	sink       *sink
+	// key is its address.
+	key     string
+	scraper *targetScraper
+	turns   *repeater
+	sink    *sink
 	// stop stops it once; gone is closed when it has stopped.
 	stop sync.Once
 	gone chan struct{}
@@ -114,67 +110,57 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 // start starts one target after an offset. owed are the ends of a former target of the
 // same address that were refused.
 func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
-	running := &runningTarget{scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
+	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
 	running.sink.owed = owed
-	s := running.scraper
-	scrape := func(ctx context.Context) (pmetric.Metrics, error) { return r.scrape(ctx, running) }
-	metrics, err := scraper.NewMetrics(scrape, scraper.WithStart(s.start), scraper.WithShutdown(s.shutdown))
-	if err != nil {
+	if err := running.scraper.start(ctx, r.host); err != nil {
 		return nil, err
 	}
-	config := r.shared.config.Controller
-	config.InitialDelay += offset
-	if t.interval > 0 {
-		config.CollectionInterval = t.interval
-	}
-	// The deadline of the helper would include sending; fetch has its own deadline.
-	config.Timeout = 0
-	settings := r.shared.settings
-	// The helper would log every failed scrape; the scraper logs only changes.
-	settings.Logger = zap.NewNop()
-	running.controller, err = scraperhelper.NewMetricsController(
-		&config, settings, running.sink, scraperhelper.AddMetricsScraper(metadata.Type, metrics))
-	if err != nil {
-		return nil, err
+	interval := t.interval
+	if interval == 0 {
+		interval = r.shared.config.Controller.CollectionInterval
 	}
 	r.status.added(t.address.String())
-	if err := running.controller.Start(ctx, r.host); err != nil {
-		r.status.removed(t.address.String())
-		return nil, err
-	}
+	running.turns = newRepeater(r.shared.config.Controller.InitialDelay+offset, interval, func() { r.scrape(running) })
 	return running, nil
 }
 
-// scrape returns the points of a successful scrape, and the helper sends them. It sends
-// the points of a failed scrape itself: the helper would drop them if there is an error,
-// and would count them as scraped if there is none.
-func (r *vllmReceiver) scrape(ctx context.Context, t *runningTarget) (pmetric.Metrics, error) {
+// scrape scrapes a target and sends the points, also those of a scrape that failed.
+func (r *vllmReceiver) scrape(t *runningTarget) {
+	ctx, span := r.tracer.Start(t.scraper.stopped, scrapeSpan)
 	out, failure := t.scraper.scrape(ctx)
+	span.End()
 	t.sink.appendOwed(out)
-	if failure == nil && t.scraper.stopped.Err() != nil {
-		// The scrape may have been canceled.
-		return out, nil
+	self := r.shared.telemetry
+	switch {
+	case failure != nil:
+		self.tally.add(self.points.errored, int64(max(1, t.scraper.metrics)))
+		if !t.scraper.draining() {
+			r.status.failed(t.key, instanceID(t.scraper.identity.address), failure)
+		}
+	default:
+		self.tally.add(self.points.scraped, int64(out.MetricCount()))
+		// A scrape that was canceled reports nothing.
+		if t.scraper.stopped.Err() == nil {
+			r.status.succeeded(t.key)
+		}
 	}
-	address := t.scraper.identity.address
-	if failure == nil || !t.scraper.draining() {
-		r.status.scraped(address.String(), instanceID(address), failure)
-	}
-	if failure == nil {
-		return out, nil
-	}
+	self.tally.flush(ctx, time.Now())
 	// The pipeline counts the points that the next consumer refuses.
-	_ = r.send(ctx, t.sink, out)
-	return pmetric.NewMetrics(), scrapererror.NewPartialScrapeError(failure, max(1, t.scraper.metrics))
+	_ = r.send(t.sink, out)
 }
 
-// send sends points that the helper does not send, and counts them as the helper does.
-func (r *vllmReceiver) send(ctx context.Context, to *sink, out pmetric.Metrics) error {
+// scrapeSpan is the name that the collector's scrape helper gives to a scrape.
+const scrapeSpan = "scraper/vllm/ScrapeMetrics"
+
+// send sends points and counts them. It does not send an empty batch, which a canceled scrape
+// has.
+func (r *vllmReceiver) send(to *sink, out pmetric.Metrics) error {
 	points := out.DataPointCount()
 	if points == 0 {
 		return nil
 	}
-	ctx = r.observed.StartMetricsOp(ctx)
-	err := to.ConsumeMetrics(ctx, out)
+	ctx := r.observed.StartMetricsOp(to.closed)
+	err := to.send(ctx, out)
 	r.observed.EndMetricsOp(ctx, "", points, err)
 	return err
 }
@@ -188,7 +174,8 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		defer close(t.gone)
 		t.scraper.cancel()
 		r.targets.Add(-1)
-		t.err = t.controller.Shutdown(ctx)
+		t.turns.stop()
+		t.scraper.shutdown()
 		r.mu.Lock()
 		stopping := r.stopped
 		r.mu.Unlock()
@@ -197,7 +184,7 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 			now := t.scraper.now()
 			t.scraper.emitter.End(now, out)
 			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
-			t.err = errors.Join(t.err, r.send(ctx, t.sink, out))
+			t.err = errors.Join(t.err, r.send(t.sink, out))
 			r.storeOwed(key, t.sink.owed)
 		}
 		t.sink.close()
@@ -240,6 +227,7 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		all = errors.Join(all, err)
 	}
 	r.shared.defects.Close()
+	r.shared.telemetry.tally.close(ctx)
 	r.shared.telemetry.Shutdown()
 	return all
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // targetScraper scrapes one target: fetch, read, normalize, emit. It has the clock, the
@@ -52,6 +53,12 @@ type targetScraper struct {
 	unconfirmed bool
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
+	// planned is the plan of the last scrape, with what it is for.
+	planned struct {
+		layout  *exposition.Layout
+		version string
+		plan    *normalize.Plan
+	}
 	// metrics is the number of metrics of the last successful scrape.
 	metrics int
 	// pod is what Kubernetes reports about the target's pod; nil for others.
@@ -78,7 +85,7 @@ const maxHeaderBytes = 256 << 10
 func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	settings := s.shared.settings.TelemetrySettings
 	// The HTTP instrumentation would wrap the transport, and Close could not close its
-	// connections. The scrape helper traces the scrape.
+	// connections. The receiver traces the scrape.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
 	if auth := s.client.Auth.Get(); auth != nil {
 		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
@@ -143,20 +150,17 @@ func (s *targetScraper) warnIfPlain() {
 		"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
 }
 
-func (s *targetScraper) shutdown(context.Context) error {
+func (s *targetScraper) shutdown() {
 	if s.fetcher != nil {
 		s.fetcher.Close()
 	}
 	s.reader.Release()
-	return nil
 }
 
 // scrape returns the points of one scrape. A failed scrape also has points, for example
-// vllm.up with the value 0; its error is a *fetch.Error.
+// vllm.up with the value 0; its error is a *fetch.Error. ctx must end when the target stops.
 func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	out := pmetric.NewMetrics()
-	ctx, cancel := either(ctx, s.stopped)
-	defer cancel()
 	body := s.shared.buffers.Get().(*bytes.Buffer)
 	defer s.putBuffer(body)
 	at := s.now()
@@ -185,7 +189,7 @@ func (s *targetScraper) take(
 	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
-		defer s.emitter.Forget()
+		defer s.forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
 		return s.fail(ctx, problem, at, health, out)
@@ -205,7 +209,7 @@ func (s *targetScraper) take(
 	}
 	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
-	s.shared.telemetry.scraped(ctx, fetch.OutcomeOK)
+	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
 	s.explain(at, snapshot, scrape.Plan, &report)
 	s.logDefects(at, scrape.Plan, &report, dialect)
@@ -241,7 +245,7 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
 	if s.resourceFixed {
 		// The answer of another process must not change the version of this one.
-		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
+		scrape.Plan = s.planOf(scrape.Snapshot.Layout, s.version)
 		if s.emitter.Foreign(scrape) {
 			return scrape, ctx.Err() == nil
 		}
@@ -255,11 +259,11 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 			s.emitter.Restart()
 		}
 	}
-	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+	scrape.Plan = s.planOf(scrape.Snapshot.Layout, version)
 	if fixed && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
 		version, fixed = s.askVersion(ctx), false
-		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+		scrape.Plan = s.planOf(scrape.Snapshot.Layout, version)
 	}
 	if ctx.Err() != nil {
 		return scrape, false
@@ -269,6 +273,21 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 	}
 	s.version, s.resourceFixed = version, true
 	return scrape, true
+}
+
+// forget frees what is remembered of the series.
+func (s *targetScraper) forget() {
+	s.emitter.Forget()
+	s.planned.layout, s.planned.plan = nil, nil
+}
+
+// planOf returns the plan of a layout. In most scrapes it is that of the last one.
+func (s *targetScraper) planOf(layout *exposition.Layout, version string) *normalize.Plan {
+	if s.planned.plan == nil || s.planned.layout != layout || s.planned.version != version {
+		s.planned.layout, s.planned.version = layout, version
+		s.planned.plan = s.shared.plans.get(layout, version)
+	}
+	return s.planned.plan
 }
 
 // askVersion asks the server for its version. It is empty if the server has no such path.
@@ -316,7 +335,7 @@ func (s *targetScraper) fail(
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)
 	}
 	s.emitter.Fail(at, own, out)
-	s.shared.telemetry.scraped(ctx, cause.Outcome)
+	s.shared.telemetry.scraped(cause.Outcome)
 	s.failures.failed(at, cause, s.draining())
 	return cause
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 )
 
-// sink is the next consumer of one target. Its close cancels a call that blocks: the
-// scrape helper sends with a context that never ends, so a consumer that hangs would
-// otherwise block Shutdown. It also stores the ends that were refused. One goroutine at a
-// time uses it.
+// sink is the next consumer of one target. Its close cancels a call that blocks, so a consumer
+// that hangs does not block Shutdown. It also stores the ends that were refused. One goroutine
+// at a time uses it.
 type sink struct {
-	consumer.Metrics
+	next   consumer.Metrics
 	closed context.Context
 	close  context.CancelFunc
 
@@ -28,22 +27,21 @@ type sink struct {
 
 func newSink(next consumer.Metrics, room func() int, dropped func(int)) *sink {
 	closed, closeSink := context.WithCancel(context.Background())
-	return &sink{Metrics: next, closed: closed, close: closeSink, room: room, dropped: dropped}
+	return &sink{next: next, closed: closed, close: closeSink, room: room, dropped: dropped}
 }
 
 // appendOwed adds the refused ends to the next batch. It must be called for every batch
 // before the batch is sent.
 func (s *sink) appendOwed(metrics pmetric.Metrics) { s.owed.AppendTo(metrics) }
 
-// ConsumeMetrics sends a batch to the next consumer. It drops an empty batch, which the
-// helper sends after a canceled scrape.
-func (s *sink) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
-	if metrics.DataPointCount() == 0 {
-		return nil
-	}
+// send sends a batch to the next consumer. ctx must end when the sink is closed.
+func (s *sink) send(ctx context.Context, metrics pmetric.Metrics) error {
 	// Before sending, because the consumer may modify the batch.
 	ends, lost := emit.EndsOf(metrics, s.room())
-	err := s.send(ctx, metrics)
+	err := errNotRunning
+	if s.closed.Err() == nil {
+		err = s.next.ConsumeMetrics(ctx, metrics)
+	}
 	if err == nil {
 		s.owed = nil
 		return nil
@@ -53,15 +51,6 @@ func (s *sink) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) erro
 		s.dropped(lost)
 	}
 	return err
-}
-
-func (s *sink) send(ctx context.Context, metrics pmetric.Metrics) error {
-	if s.closed.Err() != nil {
-		return errNotRunning
-	}
-	ctx, cancel := either(ctx, s.closed)
-	defer cancel()
-	return s.Metrics.ConsumeMetrics(ctx, metrics)
 }
 
 // either returns a context that ends when one of two contexts ends.

@@ -52,12 +52,11 @@ func (s *receiverStatus) stop() { s.start(nil) }
 // added adds a target that was not scraped yet.
 func (s *receiverStatus) added(key string) { s.set(key, notScraped, "") }
 
-// scraped sets the result of a scrape; cause is nil after a success.
-func (s *receiverStatus) scraped(key, instance string, cause error) {
-	if cause == nil {
-		s.set(key, scrapeSucceeded, "")
-		return
-	}
+// succeeded records a scrape that succeeded.
+func (s *receiverStatus) succeeded(key string) { s.set(key, scrapeSucceeded, "") }
+
+// failed records a scrape that failed.
+func (s *receiverStatus) failed(key, instance string, cause error) {
 	s.set(key, scrapeFailed, instance+": "+cause.Error())
 }
 
@@ -72,6 +71,10 @@ func (s *receiverStatus) removed(key string) {
 
 func (s *receiverStatus) set(key string, result scrapeResult, failure string) {
 	s.mu.Lock()
+	if last, known := s.last[key]; known && last == scrapeSucceeded && result == scrapeSucceeded {
+		s.mu.Unlock()
+		return
+	}
 	s.count(s.last[key], -1)
 	s.count(result, +1)
 	s.last[key] = result

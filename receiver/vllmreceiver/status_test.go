@@ -58,14 +58,14 @@ func TestTheStatusFollowsTheTargets(t *testing.T) {
 	s.start(host)
 	s.added("a")
 	s.added("b")
-	s.scraped("a", "a:8000", errors.New("refused"))
+	s.failed("a", "a:8000", errors.New("refused"))
 	assert.Empty(t, host.seen(), "b was not scraped yet")
-	s.scraped("b", "b:8000", errors.New("timeout"))
-	s.scraped("a", "a:8000", errors.New("refused"))
+	s.failed("b", "b:8000", errors.New("timeout"))
+	s.failed("a", "a:8000", errors.New("refused"))
 	s.added("c")
-	s.scraped("c", "c:8000", errors.New("refused"))
-	s.scraped("b", "b:8000", nil)
-	s.scraped("a", "a:8000", errors.New("refused"))
+	s.failed("c", "c:8000", errors.New("refused"))
+	s.succeeded("b")
+	s.failed("a", "a:8000", errors.New("refused"))
 	s.removed("b")
 	s.removed("a")
 	s.removed("c")
@@ -76,9 +76,9 @@ func TestTheStatusFollowsTheTargets(t *testing.T) {
 		"StatusOK",
 	}, host.seen())
 	s.added("d")
-	s.scraped("d", "d:8000", errors.New("refused"))
+	s.failed("d", "d:8000", errors.New("refused"))
 	s.stop()
-	s.scraped("d", "d:8000", nil)
+	s.succeeded("d")
 	assert.Equal(t, "StatusRecoverableError the only target cannot be scraped: d:8000: refused", host.seen()[4])
 	assert.Len(t, host.seen(), 5, "nothing after the shutdown has begun")
 }
@@ -96,11 +96,11 @@ func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
 			s.added(key)
 			wg.Go(func() {
 				for i := range 21 {
-					var cause error
 					if i%2 == 0 {
-						cause = errors.New("refused")
+						s.failed(key, key, errors.New("refused"))
+					} else {
+						s.succeeded(key)
 					}
-					s.scraped(key, key, cause)
 				}
 			})
 		}

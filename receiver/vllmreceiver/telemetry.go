@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -17,27 +18,40 @@ import (
 // telemetry is the self-telemetry of the receiver. It creates the attribute sets once.
 type telemetry struct {
 	*metadata.TelemetryBuilder
-	outcomes map[fetch.Outcome]metric.MeasurementOption
+	// tally has the counters that every scrape may add to.
+	tally    tally
+	points   scrapedPoints
+	outcomes map[fetch.Outcome]tallied
 	lines    map[exposition.Reason]metric.MeasurementOption
-	drops    [normalize.NumReasons]metric.MeasurementOption
+	// drops has both those that are lost and those that are omitted on purpose.
+	drops              [normalize.NumReasons]tallied
+	unknown, conflicts tallied
 }
 
-func newTelemetry(builder *metadata.TelemetryBuilder) *telemetry {
+func newTelemetry(builder *metadata.TelemetryBuilder, settings receiver.Settings) (*telemetry, error) {
 	t := &telemetry{
 		TelemetryBuilder: builder,
-		outcomes:         map[fetch.Outcome]metric.MeasurementOption{},
+		outcomes:         map[fetch.Outcome]tallied{},
 		lines:            map[exposition.Reason]metric.MeasurementOption{},
 	}
 	for _, o := range fetch.Outcomes() {
-		t.outcomes[o] = attributeOption("outcome", o.String())
+		t.outcomes[o] = t.tally.newCount(builder.ReceiverVllmScrapes, attributeOption("outcome", o.String()))
 	}
 	for _, r := range exposition.Reasons() {
 		t.lines[r] = attributeOption("reason", r.String())
 	}
 	for _, r := range normalize.Reasons() {
-		t.drops[r] = attributeOption("reason", r.String())
+		counter := builder.ReceiverVllmDroppedPoints
+		if isOmission(r) {
+			counter = builder.ReceiverVllmOmittedPoints
+		}
+		t.drops[r] = t.tally.newCount(counter, attributeOption("reason", r.String()))
 	}
-	return t
+	t.unknown = t.tally.newCount(builder.ReceiverVllmUnknownFamilies)
+	t.conflicts = t.tally.newCount(builder.ReceiverVllmTypeConflicts)
+	var err error
+	t.points, err = newScrapedPoints(&t.tally, settings)
+	return t, err
 }
 
 func attributeOption(name, value string) metric.MeasurementOption {
@@ -45,9 +59,7 @@ func attributeOption(name, value string) metric.MeasurementOption {
 }
 
 // scraped counts one scrape.
-func (t *telemetry) scraped(ctx context.Context, outcome fetch.Outcome) {
-	t.ReceiverVllmScrapes.Add(ctx, 1, t.outcomes[outcome])
-}
+func (t *telemetry) scraped(outcome fetch.Outcome) { t.tally.add(t.outcomes[outcome], 1) }
 
 // resets counts one restart of a server process.
 func (t *telemetry) resets(ctx context.Context) { t.ReceiverVllmResets.Add(ctx, 1) }
@@ -62,24 +74,13 @@ func (t *telemetry) read(
 	if snapshot.Duplicates > 0 {
 		t.ReceiverVllmDuplicateSamples.Add(ctx, int64(snapshot.Duplicates))
 	}
-	if n := len(plan.Unknown); n > 0 {
-		t.ReceiverVllmUnknownFamilies.Add(ctx, int64(n))
-	}
-	if n := len(plan.Conflicts); n > 0 {
-		t.ReceiverVllmTypeConflicts.Add(ctx, int64(n))
-	}
+	t.tally.add(t.unknown, int64(len(plan.Unknown)))
+	t.tally.add(t.conflicts, int64(len(plan.Conflicts)))
 	for i := range snapshot.Problems {
 		t.ReceiverVllmBadLines.Add(ctx, 1, t.lines[snapshot.Problems[i].Reason])
 	}
 	for reason := range plan.Dropped {
-		n := int64(plan.Dropped[reason] + report.Dropped[reason])
-		switch {
-		case n == 0:
-		case isOmission(normalize.Reason(reason)):
-			t.ReceiverVllmOmittedPoints.Add(ctx, n, t.drops[reason])
-		default:
-			t.ReceiverVllmDroppedPoints.Add(ctx, n, t.drops[reason])
-		}
+		t.tally.add(t.drops[reason], int64(plan.Dropped[reason]+report.Dropped[reason]))
 	}
 }
 

@@ -52,6 +52,7 @@ func TestSelfTelemetryCounts(t *testing.T) {
 	}
 	_, err = scraper.scrape(t.Context())
 	require.Error(t, err)
+	r.shared.telemetry.tally.close(t.Context())
 
 	by := func(name, value string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String(name, value))}
@@ -80,7 +81,7 @@ func TestSelfTelemetryCounts(t *testing.T) {
 	assert.EqualValues(t, 2, size.Count)
 	assert.EqualValues(t, 2*len(body), size.Sum)
 
-	require.NoError(t, scraper.shutdown(t.Context()))
+	scraper.shutdown()
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 
@@ -91,7 +92,7 @@ func scrapeBody(t *testing.T, s *targetScraper, body string) {
 	scrape, ok := s.plan(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
 	require.True(t, ok)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
-	s.shared.telemetry.scraped(t.Context(), fetch.OutcomeOK)
+	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(t.Context(), snapshot, scrape.Plan, &report, len(body), time.Millisecond)
 }
 
@@ -115,6 +116,7 @@ func TestNothingIsDroppedOfAHealthyServer(t *testing.T) {
 		for range 2 {
 			scrapeBody(t, scraper, string(body))
 		}
+		r.shared.telemetry.tally.close(t.Context())
 		lost, err := recorded.GetMetric("otelcol_receiver_vllm_dropped_points")
 		if err == nil {
 			assert.Fail(t, "lost", "%s: %v", file, lost.Data)
@@ -122,7 +124,7 @@ func TestNothingIsDroppedOfAHealthyServer(t *testing.T) {
 		if _, err := recorded.GetMetric("otelcol_receiver_vllm_omitted_points"); err == nil {
 			omitted++
 		}
-		require.NoError(t, scraper.shutdown(t.Context()))
+		scraper.shutdown()
 		require.NoError(t, r.Shutdown(t.Context()))
 		require.NoError(t, recorded.Shutdown(t.Context()))
 	}

@@ -54,10 +54,30 @@ func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 
 // isEnd reports whether a metric is the end of a series: each has a metric of its own.
 func isEnd(m pmetric.Metric) bool {
-	for p := range pointsOf(m) {
-		return p.Flags().NoRecordedValue()
+	var flags pmetric.DataPointFlags
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		flags = flagsOf(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		flags = flagsOf(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		flags = flagsOf(m.Histogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		flags = flagsOf(m.Summary().DataPoints())
 	}
-	return false
+	return flags.NoRecordedValue()
+}
+
+// flagsOf returns the flags of the first point.
+func flagsOf[P point](points interface {
+	Len() int
+	At(i int) P
+},
+) pmetric.DataPointFlags {
+	if points.Len() == 0 {
+		return 0
+	}
+	return points.At(0).Flags()
 }
 
 // copyScope appends a resource with one scope to out, without its metrics.
@@ -84,6 +104,9 @@ func (o Owed) Count() int {
 // AppendTo appends the ends to a batch, with the time of the batch. It omits the ends of
 // series that have a point in the batch, and does not change a batch without points.
 func (o Owed) AppendTo(out pmetric.Metrics) {
+	if len(o) == 0 {
+		return
+	}
 	if at := timeOf(out); at != 0 {
 		o.AppendAt(at, out)
 	}

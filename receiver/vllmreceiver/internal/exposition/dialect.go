@@ -21,6 +21,9 @@ const (
 // ways: without a version, as 1.0.0 (prometheus_client since 0.23), or not at
 // all.
 func DialectOf(contentType string) Dialect {
+	if strings.HasPrefix(contentType, "text/plain") {
+		return DialectText
+	}
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		// A broken parameter does not make the type itself unknown.

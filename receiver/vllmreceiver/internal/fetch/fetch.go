@@ -38,13 +38,15 @@ const sideLimit = 64 << 10
 
 // Client scrapes one target. It is not safe for concurrent use.
 type Client struct {
-	http    *http.Client
+	http *http.Client
+	// scrape is the request for the metrics without its context; nil if it cannot be made,
+	// with the reason in invalid.
+	scrape  *http.Request
+	invalid error
 	headers configopaque.MapList
 	metrics url.URL
 	timeout time.Duration
 	limit   int64
-	// encoding is what is asked for: identity or gzip.
-	encoding string
 	// credentials is true where requests carry some.
 	credentials bool
 	places      Places
@@ -74,10 +76,7 @@ type Settings struct {
 
 // New returns a client for one target.
 func New(s Settings) *Client {
-	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places, encoding: "identity"}
-	if s.Gzip {
-		c.encoding = "gzip"
-	}
+	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places}
 	// A redirect to another host, or from https to http, would send the configured
 	// headers there, and they may hold a secret.
 	httpClient := *s.HTTP
@@ -93,6 +92,11 @@ func New(s Settings) *Client {
 		return nil
 	}
 	c.http = &httpClient
+	encoding := "identity"
+	if s.Gzip {
+		encoding = "gzip"
+	}
+	c.scrape, c.invalid = c.request(c.metrics, Accept, encoding)
 	return c
 }
 
@@ -115,7 +119,10 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	body.Reset()
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.metrics, Accept, c.encoding)
+	if c.invalid != nil {
+		return Answer{}, transportError(ctx, c.invalid)
+	}
+	response, err := c.do(ctx, c.scrape)
 	if err != nil {
 		return Answer{}, c.withoutTLS(transportError(ctx, err))
 	}
@@ -124,7 +131,7 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 		return Answer{}, c.withoutTLS(statusError(response, c.credentials))
 	}
 	contentType := response.Header.Get("Content-Type")
-	if media, _, err := mime.ParseMediaType(contentType); err == nil && (media == "text/html" || media == "application/json") {
+	if media := otherMedia(contentType); media != "" {
 		return Answer{}, newError(OutcomeNotPrometheus, nil,
 			"the answer is %s, not Prometheus text: the endpoint is not a metrics endpoint", media)
 	}
@@ -147,6 +154,17 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 			"the body is empty: the server may run with --disable-log-stats, or PROMETHEUS_MULTIPROC_DIR is not writable")
 	}
 	return Answer{ContentType: contentType, Time: serverTime(response.Header), Open: isOpen(response), Release: release}, nil
+}
+
+// otherMedia returns the media type of an answer that has no metrics; empty for others.
+func otherMedia(contentType string) string {
+	if strings.HasPrefix(contentType, "text/plain") {
+		return ""
+	}
+	if media, _, err := mime.ParseMediaType(contentType); err == nil && (media == "text/html" || media == "application/json") {
+		return media
+	}
+	return ""
 }
 
 // decompressed returns the body of an answer without its compression. A proxy may compress
@@ -212,7 +230,7 @@ func isOpen(response *http.Response) bool {
 func (c *Client) Health(ctx context.Context) (bool, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.sibling("/health"), "*/*", "identity")
+	response, err := c.get(ctx, c.sibling("/health"), "*/*")
 	if err != nil {
 		return false, transportError(ctx, err)
 	}
@@ -224,7 +242,7 @@ func (c *Client) Health(ctx context.Context) (bool, error) {
 func (c *Client) Version(ctx context.Context) (string, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	response, err := c.get(ctx, c.sibling("/version"), "application/json", "identity")
+	response, err := c.get(ctx, c.sibling("/version"), "application/json")
 	if err != nil {
 		return "", transportError(ctx, err)
 	}
@@ -262,8 +280,27 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, c.timeout)
 }
 
-func (c *Client) get(ctx context.Context, address url.URL, accept, encoding string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
+func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http.Response, error) {
+	request, err := c.request(address, accept, "identity")
+	if err != nil {
+		return nil, err
+	}
+	return c.do(ctx, request)
+}
+
+// do sends a request that may be sent again later.
+func (c *Client) do(ctx context.Context, request *http.Request) (*http.Response, error) {
+	request = request.WithContext(ctx)
+	if c.http.Jar != nil {
+		// The client adds the cookies to the headers that it is given.
+		request.Header = request.Header.Clone()
+	}
+	return c.http.Do(request)
+}
+
+// request returns a request without its context.
+func (c *Client) request(address url.URL, accept, encoding string) (*http.Request, error) {
+	request, err := http.NewRequest(http.MethodGet, address.String(), http.NoBody) //nolint:noctx // do adds it
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +313,7 @@ func (c *Client) get(ctx context.Context, address url.URL, accept, encoding stri
 			request.Host = string(value)
 		}
 	}
-	return c.http.Do(request)
+	return request, nil
 }
 
 // sibling returns the URL of another path of the same server. It keeps the path
