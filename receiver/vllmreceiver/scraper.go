@@ -187,6 +187,9 @@ func (s *targetScraper) take(
 		text, open = whole, !complete
 	}
 	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
+	if s.observe == nil {
+		defer s.reader.Done()
+	}
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
 		defer s.forget()

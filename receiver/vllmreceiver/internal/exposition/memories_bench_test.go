@@ -51,7 +51,10 @@ var rememberings = []struct {
 // readerOnly is the package as it is.
 type readerOnly struct{ r *Reader }
 
-func (t *readerOnly) read(body []byte) *Layout { return t.r.Read(body, DialectText).Layout }
+func (t *readerOnly) read(body []byte) *Layout {
+	defer t.r.Done()
+	return t.r.Read(body, DialectText).Layout
+}
 
 // blocksOnly replays known blocks and assembles the layout each time.
 type blocksOnly struct{ r *Reader }
@@ -80,6 +83,9 @@ func (t *layoutsOnly) read(body []byte) *Layout {
 
 // collectBlocks does what Read does before it asks for the layout.
 func collectBlocks(r *Reader, body []byte) {
+	if r.work == nil {
+		r.work = r.memory.borrow()
+	}
 	r.walk(body, DialectText)
 	if r.parsing != nil {
 		r.merge(body, DialectText)
@@ -97,6 +103,9 @@ type wholeBodies struct{ r *Reader }
 
 func (t *wholeBodies) read(body []byte) *Layout {
 	r := t.r
+	if r.work == nil {
+		r.work = r.memory.borrow()
+	}
 	r.matched = r.matched[:0]
 	if last := r.recent[0]; last != nil && r.match(last.blocks[0], body, 0) == len(body) {
 		return &last.layout

@@ -15,6 +15,8 @@ type Memory struct {
 	max  int
 	// limits are those of the lines. Readers that share a block drop the same lines.
 	limits Limits
+	// works is the memory of bodies that are being read.
+	works sync.Pool
 
 	mu       sync.Mutex
 	pool     pool
@@ -32,6 +34,29 @@ func NewMemory(maxBlocks int) *Memory {
 // NewLimitedMemory returns a Memory whose readers drop lines beyond these limits.
 func NewLimitedMemory(maxBlocks int, limits Limits) *Memory {
 	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks, limits: limits}
+}
+
+// borrow returns memory for one body.
+func (m *Memory) borrow() *work {
+	if m != nil {
+		if w, is := m.works.Get().(*work); is {
+			return w
+		}
+	}
+	return &work{}
+}
+
+// maxKept is how many numbers a body may have had whose memory is used again.
+const maxKept = 1 << 16
+
+// giveBack takes memory back that borrow has returned.
+func (m *Memory) giveBack(w *work) {
+	// It must keep no layout alive.
+	clear(w.snapshot.Exemplars)
+	w.snapshot.Layout = nil
+	if m != nil && cap(w.values) <= maxKept && cap(w.matched) <= maxKept {
+		m.works.Put(w)
+	}
 }
 
 // SetPool limits the memory of all large layouts together, in bytes.

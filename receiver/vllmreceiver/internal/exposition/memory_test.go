@@ -82,6 +82,9 @@ func TestValueThatTouchesItsNameIsNotReplayed(t *testing.T) {
 
 // parsedLines is how many lines of a body go to the parsers.
 func parsedLines(r *Reader, body []byte, d Dialect) int {
+	if r.work == nil {
+		r.work = r.memory.borrow()
+	}
 	r.walk(body, d)
 	defer func() {
 		r.freeScratch()
@@ -193,6 +196,33 @@ func TestReaderLetsGoOfALargeBody(t *testing.T) {
 	blocks, _, _ := memory.Stats()
 	require.Equal(t, 3, blocks)
 	runtime.KeepAlive(reader)
+}
+
+// Memory that goes from target to target keeps no layout and no text of the last one alive.
+func TestBorrowedMemoryHoldsNothingOfItsLastBody(t *testing.T) {
+	memory := NewMemory(1000)
+	reader := NewReader(memory)
+	reader.Read(append(vllmBody("some/model", 1), "# TYPE e counter\ne_total 1 # {trace_id=\"x\"} 1\nbad{\n"...), DialectOpenMetrics)
+	w := reader.work
+	reader.Done()
+	require.Nil(t, reader.work)
+	for _, b := range append(w.blocks[:cap(w.blocks)], nil) {
+		require.Nil(t, b)
+	}
+	for _, p := range w.pieces[:cap(w.pieces)] {
+		require.Zero(t, p)
+	}
+	for _, e := range w.snapshot.Exemplars[:cap(w.snapshot.Exemplars)] {
+		require.Zero(t, e)
+	}
+	require.Nil(t, w.snapshot.Layout)
+	require.Nil(t, w.parsing)
+	reader.Done() // Without a body it does nothing.
+	huge := &work{values: make([]float64, maxKept+1)}
+	memory.giveBack(huge)
+	for range 100 {
+		require.NotSame(t, huge, memory.borrow())
+	}
 }
 
 // Where a family has many series, each must be found without looking at all.

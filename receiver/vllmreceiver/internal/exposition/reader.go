@@ -26,7 +26,14 @@ type Reader struct {
 	holds bool
 	// refused is true if there was no room for the last body.
 	refused bool
+	// work is the memory of the current body; nil between two bodies.
+	*work
+}
 
+// work is the memory that one body needs while it is read and used. The targets of a receiver
+// share a few, because they are scraped one after the other: this is less than half of the
+// memory of a target, and what the last target has used is in the cache of the processor.
+type work struct {
 	// pieces are the blocks of the current body in order, blocks the same once all
 	// are known, and parsing what could not be replayed, or nil.
 	pieces  []piece
@@ -54,9 +61,12 @@ type piece struct {
 func NewReader(m *Memory) *Reader { return &Reader{memory: m} }
 
 // Read reads one body. It never fails: lines that cannot be read are reported as problems,
-// and all others are returned. The Snapshot and its slices are overwritten by the next
+// and all others are returned. The Snapshot and its slices are valid until Done or the next
 // Read; its Layout is immutable and may be kept. The result does not refer to body.
 func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
+	if r.work == nil {
+		r.work = r.memory.borrow()
+	}
 	s := &r.snapshot
 	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
 	readable := limitLines(body)
@@ -96,6 +106,14 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	}
 	r.freeScratch()
 	return s
+}
+
+// Done returns the memory of the last Snapshot, which must not be used any more.
+func (r *Reader) Done() {
+	if r.work != nil {
+		r.memory.giveBack(r.work)
+		r.work = nil
+	}
 }
 
 // limitLines returns the first maxLines lines of a body.
@@ -205,7 +223,7 @@ func (r *Reader) layout(d Dialect) *assembled {
 // refuse drops a body for which there is no room, and the layouts of earlier bodies.
 func (r *Reader) refuse() *Snapshot {
 	r.Release()
-	r.values, r.matched, r.refused = nil, nil, true
+	r.refused = true
 	r.snapshot = Snapshot{Layout: &Layout{}, Refused: true}
 	return &r.snapshot
 }
