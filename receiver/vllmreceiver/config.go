@@ -220,13 +220,14 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	}
 	for i := range c.Targets {
 		target := &c.Targets[i]
-		inherited := TargetConfig{Client: c.Client, source: target.source}
+		inherited := TargetConfig{Client: c.Client}
 		inherited.Client.Endpoint = ""
 		if target.source != nil {
 			if err := target.source.Unmarshal(&inherited); err != nil {
 				return fmt.Errorf("targets::%d: %w", i, err)
 			}
 		}
+		inherited.source = nil // Otherwise it would stay in memory.
 		*target = inherited
 	}
 	return nil

@@ -198,7 +198,7 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 			serviceName: r.shared.config.ServiceName, address: t.address,
 			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
 		},
-		logger:  r.shared.settings.Logger.With(zap.String("target", instanceID(t.address))),
+		logger:  r.shared.settings.Logger.WithLazy(zap.String("target", instanceID(t.address))),
 		reader:  exposition.NewReader(r.shared.memory),
 		emitter: emit.New(r.shared.emission),
 		warned:  map[string]bool{},

@@ -79,6 +79,10 @@ type targetScraper struct {
 	observe func(*observation)
 }
 
+// requestBytes is the size of the buffer for requests, which have no body. Go's own has 4 KiB,
+// for each connection. A longer request is sent in parts.
+const requestBytes = 1 << 10
+
 // maxHeaderBytes limits the headers of an answer.
 const maxHeaderBytes = 256 << 10
 
@@ -96,6 +100,9 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	config := s.client
 	headers := config.Headers
 	config.Headers = nil
+	if config.WriteBufferSize == 0 {
+		config.WriteBufferSize = requestBytes
+	}
 	// This would compress the bodies of requests, and a scrape has none.
 	config.Compression, config.CompressionParams = "", configcompression.CompressionParams{}
 	httpClient, err := config.ToClient(ctx, host.GetExtensions(), settings)
