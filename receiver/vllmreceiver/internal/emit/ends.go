@@ -38,7 +38,7 @@ func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice, r
 // and does not identify a series.
 func (t *Target) emitEnded(now pcommon.Timestamp, metrics pmetric.MetricSlice, report *Report) {
 	for _, e := range t.ended {
-		t.appendEnd(emptyMetric(e.metric, metrics), e, now)
+		t.appendEnd(emptyMetric(e.metric, 1, metrics), e, now)
 	}
 	report.Ended += len(t.ended)
 	// Free the memory: usually far fewer series end.

@@ -70,15 +70,16 @@ func (b *builder) histogram(open *openMetric, point *normalize.Point, st *state)
 // checkBuckets checks the cumulative buckets of one series and returns its
 // count.
 func checkBuckets(series *exposition.Series, values []float64) (uint64, normalize.Reason) {
-	previous := 0.0
-	for _, bucket := range series.Buckets {
-		value := values[bucket.Slot]
+	previous, whole := 0.0, true
+	for i := range series.Buckets {
+		value := values[series.Buckets[i].Slot]
 		if math.IsNaN(value) {
 			return 0, normalize.ReasonBucketNaN
 		}
 		if value < previous {
 			return 0, normalize.ReasonBucketDecrease
 		}
+		whole = whole && isWhole(value)
 		previous = value
 	}
 	count, ok := wholeCount(values[series.Count])
@@ -92,10 +93,8 @@ func checkBuckets(series *exposition.Series, values []float64) (uint64, normaliz
 	case float64(count) > last:
 		return 0, normalize.ReasonCountAboveBucket
 	}
-	for _, bucket := range series.Buckets {
-		if _, ok := wholeCount(values[bucket.Slot]); !ok {
-			return 0, normalize.ReasonBadCount
-		}
+	if !whole {
+		return 0, normalize.ReasonBadCount
 	}
 	return count, normalize.ReasonNone
 }
@@ -103,11 +102,16 @@ func checkBuckets(series *exposition.Series, values []float64) (uint64, normaliz
 // wholeCount converts a count. It returns false for a value that is negative,
 // fractional, NaN, or more than a float64 counts exactly.
 func wholeCount(value float64) (uint64, bool) {
-	const most = 1 << 53
-	if !(value >= 0 && value <= most) || value != math.Trunc(value) {
+	if !isWhole(value) {
 		return 0, false
 	}
 	return uint64(value), true
+}
+
+// isWhole reports whether a value is a count that a float64 holds exactly.
+func isWhole(value float64) bool {
+	const most = 1 << 53
+	return value >= 0 && value <= most && value == float64(uint64(value))
 }
 
 // fold writes the bounds and counts per bucket of a point into scratch, from
@@ -115,6 +119,16 @@ func wholeCount(value float64) (uint64, bool) {
 func (b *builder) fold(point *normalize.Point) {
 	s := &b.target.scratch
 	s.setBounds(point)
+	if point.Bounds == nil && len(point.Parts) == 1 && len(s.counts) == len(point.Parts[0].Buckets) {
+		// The bounds are those of its buckets.
+		previous := uint64(0)
+		for i := range point.Parts[0].Buckets {
+			cumulative := uint64(b.values[point.Parts[0].Buckets[i].Slot])
+			s.counts[i] = cumulative - previous
+			previous = cumulative
+		}
+		return
+	}
 	for i := range point.Parts {
 		buckets := point.Parts[i].Buckets
 		at, previous := 0, uint64(0)

@@ -22,10 +22,27 @@ const (
 	MetricTerminating = "vllm.pod.terminating"
 )
 
-// OwnMetrics returns the names of all metrics about the scrape itself.
-func OwnMetrics() []string {
-	return []string{MetricUp, MetricHealthy, MetricDuration, MetricSamples, MetricFailure, MetricReady, MetricTerminating}
+// ownMetric is one of the metrics about the scrape itself.
+type ownMetric int
+
+const (
+	ownUp ownMetric = iota
+	ownHealthy
+	ownDuration
+	ownSamples
+	ownFailure
+	ownReady
+	ownTerminating
+	numOwn
+)
+
+var ownNames = [numOwn]string{
+	ownUp: MetricUp, ownHealthy: MetricHealthy, ownDuration: MetricDuration, ownSamples: MetricSamples,
+	ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
 }
+
+// OwnMetrics returns the names of all metrics about the scrape itself.
+func OwnMetrics() []string { return ownNames[:] }
 
 // failureAttribute has the kind of a failure.
 const failureAttribute = "outcome"
@@ -50,85 +67,93 @@ type Pod struct{ Ready, Terminating bool }
 
 // ownMetrics emits the metrics about the scrape itself.
 type ownMetrics struct {
-	metrics map[string]*catalog.Metric
-	live    map[string]bool
+	// metrics has nil for those that are switched off.
+	metrics [numOwn]*catalog.Metric
+	live    [numOwn]bool
 	// failure is the kind of failure whose series is live; empty without one.
 	failure string
 }
 
+func newOwnMetrics(metrics map[string]*catalog.Metric) (o ownMetrics) {
+	for m, name := range ownNames {
+		o.metrics[m] = metrics[name]
+	}
+	return o
+}
+
 func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	o.put(MetricUp, truth(own.Up), now, metrics)
-	o.put(MetricDuration, own.Duration.Seconds(), now, metrics)
-	o.put(MetricSamples, float64(own.Samples), now, metrics)
-	o.optional(MetricHealthy, own.Healthy, now, metrics)
+	o.put(ownUp, truth(own.Up), now, metrics)
+	o.put(ownDuration, own.Duration.Seconds(), now, metrics)
+	o.put(ownSamples, float64(own.Samples), now, metrics)
+	o.optional(ownHealthy, own.Healthy, now, metrics)
 	var ready, terminating *bool
 	if own.Pod != nil {
 		ready, terminating = &own.Pod.Ready, &own.Pod.Terminating
 	}
-	o.optional(MetricReady, ready, now, metrics)
-	o.optional(MetricTerminating, terminating, now, metrics)
+	o.optional(ownReady, ready, now, metrics)
+	o.optional(ownTerminating, terminating, now, metrics)
 	o.emitFailure(own.Failure, now, metrics)
 }
 
 // optional emits a metric that not every scrape has, or ends it if this scrape lacks
 // it.
-func (o *ownMetrics) optional(name string, value *bool, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+func (o *ownMetrics) optional(m ownMetric, value *bool, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	if value != nil {
-		o.put(name, truth(*value), now, metrics)
+		o.put(m, truth(*value), now, metrics)
 	} else {
-		o.finish(name, now, metrics)
+		o.finish(m, now, metrics)
 	}
 }
 
 // emitFailure emits the series of this kind of failure, and ends that of another.
 func (o *ownMetrics) emitFailure(kind string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.metrics[MetricFailure] == nil {
+	if o.metrics[ownFailure] == nil {
 		return
 	}
 	if o.failure != "" && o.failure != kind {
-		o.endOf(MetricFailure, now, metrics).Attributes().PutStr(failureAttribute, o.failure)
+		o.endOf(ownFailure, now, metrics).Attributes().PutStr(failureAttribute, o.failure)
 	}
 	o.failure = kind
 	if kind != "" {
-		o.appendValue(MetricFailure, 1, now, metrics).Attributes().PutStr(failureAttribute, kind)
+		o.appendValue(ownFailure, 1, now, metrics).Attributes().PutStr(failureAttribute, kind)
 	}
 }
 
-func (o *ownMetrics) put(name string, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.metrics[name] == nil {
+func (o *ownMetrics) put(m ownMetric, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+	if o.metrics[m] == nil {
 		return
 	}
-	o.appendValue(name, value, now, metrics)
-	o.live[name] = true
+	o.appendValue(m, value, now, metrics)
+	o.live[m] = true
 }
 
 // end ends the metrics that are live.
 func (o *ownMetrics) end(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	for _, name := range OwnMetrics() {
-		o.finish(name, now, metrics)
+	for m := range numOwn {
+		o.finish(m, now, metrics)
 	}
 	o.emitFailure("", now, metrics)
 }
 
 // finish ends a metric that is live.
-func (o *ownMetrics) finish(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.live[name] {
-		o.endOf(name, now, metrics)
-		o.live[name] = false
+func (o *ownMetrics) finish(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+	if o.live[m] {
+		o.endOf(m, now, metrics)
+		o.live[m] = false
 	}
 }
 
 // endOf appends the end of a metric. Like all ends it has no description.
-func (o *ownMetrics) endOf(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
-	point := o.append(name, now, metrics)
+func (o *ownMetrics) endOf(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
+	point := o.append(m, now, metrics)
 	point.SetFlags(noRecordedValue)
 	return point
 }
 
-func (o *ownMetrics) append(name string, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
+func (o *ownMetrics) append(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
 	to := metrics.AppendEmpty()
-	to.SetName(o.metrics[name].Name)
-	to.SetUnit(o.metrics[name].Unit)
+	to.SetName(o.metrics[m].Name)
+	to.SetUnit(o.metrics[m].Unit)
 	point := to.SetEmptyGauge().DataPoints().AppendEmpty()
 	point.SetTimestamp(now)
 	return point
@@ -136,10 +161,10 @@ func (o *ownMetrics) append(name string, now pcommon.Timestamp, metrics pmetric.
 
 // appendValue appends a metric with a value.
 func (o *ownMetrics) appendValue(
-	name string, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice,
+	m ownMetric, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice,
 ) pmetric.NumberDataPoint {
-	point := o.append(name, now, metrics)
-	metrics.At(metrics.Len() - 1).SetDescription(o.metrics[name].Description)
+	point := o.append(m, now, metrics)
+	metrics.At(metrics.Len() - 1).SetDescription(o.metrics[m].Description)
 	point.SetDoubleValue(value)
 	return point
 }

@@ -218,27 +218,30 @@ func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) n
 
 // newMetric appends an empty metric with everything but its points.
 func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
-	to := emptyMetric(metric, metrics)
+	to := emptyMetric(metric, len(metric.Points), metrics)
 	to.SetDescription(metric.Description)
 	return to
 }
 
-// emptyMetric appends an empty metric with what identifies it.
-func emptyMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
+// emptyMetric appends an empty metric with what identifies it, and with room for points.
+func emptyMetric(metric *normalize.Metric, points int, metrics pmetric.MetricSlice) pmetric.Metric {
 	to := metrics.AppendEmpty()
 	to.SetName(metric.Name)
 	to.SetUnit(metric.Unit)
 	switch metric.Kind {
 	case catalog.KindGauge:
-		to.SetEmptyGauge()
+		to.SetEmptyGauge().DataPoints().EnsureCapacity(points)
 	case catalog.KindSum:
 		sum := to.SetEmptySum()
 		sum.SetIsMonotonic(true)
 		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		sum.DataPoints().EnsureCapacity(points)
 	case catalog.KindHistogram:
-		to.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		histogram := to.SetEmptyHistogram()
+		histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		histogram.DataPoints().EnsureCapacity(points)
 	case catalog.KindSummary:
-		to.SetEmptySummary()
+		to.SetEmptySummary().DataPoints().EnsureCapacity(points)
 	}
 	return to
 }

@@ -109,7 +109,7 @@ func New(settings Settings) *Target {
 		settings: settings,
 		resource: pcommon.NewResource(),
 		vanished: map[normalize.SeriesKey]vanished{},
-		own:      ownMetrics{metrics: settings.Own, live: map[string]bool{}},
+		own:      newOwnMetrics(settings.Own),
 	}
 }
 
