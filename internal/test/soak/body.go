@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// The metrics by which the sink recognizes an answer. The receiver keeps families that it does
-// not know, and adds the prefix "vllm.".
+// The metrics by which the sink recognizes an answer. The receiver keeps families of vLLM that
+// it does not know.
 const (
 	// servedFamily stands at the beginning of each body, enginesFamily at its end, once for each
 	// engine. Both have the number of the answer.
-	servedFamily, servedMetric   = "soak_served", "vllm.soak_served"
-	enginesFamily, enginesMetric = "soak_engine", "vllm.soak_engine"
+	servedFamily, servedMetric   = "vllm:soak_served", "vllm.soak_served"
+	enginesFamily, enginesMetric = "vllm:soak_engine", "vllm.soak_engine"
 	// The families of vLLM whose points are checked for each engine.
 	tokensFamily, tokensMetric = "vllm:prompt_tokens_total", "vllm.prompt_tokens"
 	firstFamily, firstMetric   = "vllm:time_to_first_token_seconds", "vllm.time_to_first_token"

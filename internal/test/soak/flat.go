@@ -18,7 +18,7 @@ type sample struct {
 	// files of the queue are mapped, and their pages can be taken back at any time.
 	RSS       float64 `json:"rss"`
 	Anonymous float64 `json:"anonymous"`
-	// Files is the number of open file descriptors, Queue the requests in the queue on disk.
+	// Files is the number of open file descriptors, Queue the bytes in the queues on disk.
 	Files float64 `json:"files"`
 	Queue float64 `json:"queue"`
 }

@@ -29,11 +29,13 @@ type Result struct {
 	Balance balance `json:"balance"`
 	// Events counts what was done to the servers, the backend and the collector.
 	Events map[string]int `json:"events"`
-	// MostQueue is the largest queue in requests; Drained the seconds that it took to drain.
+	// MostQueue is the largest queue in bytes; Drained the seconds that it took to drain.
 	MostQueue float64 `json:"most_queue"`
 	Drained   float64 `json:"drained_seconds"`
 	// Stops are the seconds from SIGTERM to the end of each process.
 	Stops []float64 `json:"stop_seconds"`
+	// CPU is the seconds of processor time of all processes.
+	CPU float64 `json:"cpu_seconds"`
 	// Requests and Repeated count what the backend took, LogRecords the records of the
 	// diagnosis, ReceivedBytes the size without compression.
 	Requests      int            `json:"requests"`
@@ -52,13 +54,16 @@ type Result struct {
 func (r *Result) table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "quantity\tfirst third\tlast third\tmost\tgrowth\tallowed\tper hour\t\t")
+	fmt.Fprintln(w, "quantity\tfirst third\tlast third\tmost\tgrowth\tallowed\tper hour\t\t\t")
 	for _, t := range r.Trends {
 		verdict := "flat"
-		if !t.Flat {
+		switch {
+		case r.Seconds < judgedFrom.Seconds():
+			verdict = "not judged"
+		case !t.Flat:
 			verdict = "NOT FLAT"
 		}
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%+.1f\t%.1f\t%+.1f\t%s\t%s\n", t.Name, t.First, t.Last, t.Most, t.Last-t.First, t.Allowed, t.Slope, t.Unit, verdict)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%+.1f\t%.1f\t%+.1f\t%s\t%s\t\n", t.Name, t.First, t.Last, t.Most, t.Last-t.First, t.Allowed, t.Slope, t.Unit, verdict)
 	}
 	_ = w.Flush() // A builder takes everything.
 	g := r.Balance
@@ -68,9 +73,9 @@ func (r *Result) table() string {
 	for _, why := range slices.Sorted(maps.Keys(g.Excused)) {
 		fmt.Fprintf(&b, "missing without blame: %d (%s)\n", g.Excused[why], why)
 	}
-	fmt.Fprintf(&b, "the queue had up to %.0f requests and drained in %.0f s; the backend took %d requests of %d MiB, and %d log records of the diagnosis\n",
-		r.MostQueue, r.Drained, r.Requests, r.ReceivedBytes/mebi, r.LogRecords)
-	fmt.Fprintf(&b, "the process ended %.1f s after SIGTERM (each of %d times)\n", r.Stops, len(r.Stops))
+	fmt.Fprintf(&b, "the queue had up to %.0f MiB and drained in %.0f s; the backend took %d requests of %d MiB, and %d log records of the diagnosis\n",
+		r.MostQueue/mebi, r.Drained, r.Requests, r.ReceivedBytes/mebi, r.LogRecords)
+	fmt.Fprintf(&b, "the processes ended %.2f s after SIGTERM and took %.0f s of processor time in %.0f s\n", r.Stops, r.CPU, r.Seconds)
 	fmt.Fprintf(&b, "what was done:")
 	for _, name := range slices.Sorted(maps.Keys(r.Events)) {
 		fmt.Fprintf(&b, " %s %d;", name, r.Events[name])

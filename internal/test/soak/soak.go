@@ -273,6 +273,9 @@ func (s *soak) again(ctx context.Context, what string, start func() error) error
 func (s *soak) stop() {
 	took, err := s.process.terminate(s.Patience)
 	s.result.Stops = append(s.result.Stops, took.Seconds())
+	if ended := s.process.cmd.ProcessState; ended != nil {
+		s.result.CPU += (ended.UserTime() + ended.SystemTime()).Seconds()
+	}
 	if err != nil {
 		s.fail("after SIGTERM the collector ended with %v", err)
 	}
@@ -306,8 +309,8 @@ func (s *soak) progress() {
 	}
 	last := s.result.Samples[len(s.result.Samples)-1]
 	served, received := s.ledger.counts()
-	s.say("%s; %d answers served, %d received; queue %.0f; goroutines %.0f, heap %.0f MiB, resident %.0f MiB (%.0f without files), %.0f files",
-		s.fleet.state(), served, received, last.Queue, last.Goroutines, last.Heap/mebi, last.RSS/mebi, last.Anonymous/mebi, last.Files)
+	s.say("%s; %d answers served, %d received; queue %.1f MiB; goroutines %.0f, heap %.0f MiB, resident %.0f MiB (%.0f without files), %.0f files",
+		s.fleet.state(), served, received, last.Queue/mebi, last.Goroutines, last.Heap/mebi, last.RSS/mebi, last.Anonymous/mebi, last.Files)
 }
 
 func (s *soak) say(format string, args ...any) {
