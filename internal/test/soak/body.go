@@ -267,7 +267,7 @@ func writeLines(b *bytes.Buffer, lines []line, s state, engine int) {
 			case modelName:
 				b.WriteString(s.model)
 			case engineNumber:
-				b.WriteByte('0' + byte(engine)) //nolint:gosec // mostEngines is below ten
+				b.WriteByte('0' + byte(engine))
 			}
 		}
 		if l.sample {

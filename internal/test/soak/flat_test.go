@@ -34,9 +34,9 @@ func TestWhatGrowsIsNotFlat(t *testing.T) {
 	assert.Equal(t, []string{"goroutines"}, notFlat(run(func(s *sample, at float64) { s.Goroutines += at / 2 })))
 	assert.Equal(t, []string{"open file descriptors"}, notFlat(run(func(s *sample, at float64) { s.Files += at / 2 })))
 	// The state of a server with each change.
-	leak := func(s *sample, at float64) float64 { return 100 << 10 * at / 2 }
-	assert.Equal(t, []string{"heap after collection"}, notFlat(run(func(s *sample, at float64) { s.Heap += leak(s, at) })))
-	assert.Equal(t, []string{"resident memory without files"}, notFlat(run(func(s *sample, at float64) { s.Anonymous += leak(s, at) })))
+	leak := func(at float64) float64 { return 100 << 10 * at / 2 }
+	assert.Equal(t, []string{"heap after collection"}, notFlat(run(func(s *sample, at float64) { s.Heap += leak(at) })))
+	assert.Equal(t, []string{"resident memory without files"}, notFlat(run(func(s *sample, at float64) { s.Anonymous += leak(at) })))
 }
 
 func TestWhatMovesIsFlat(t *testing.T) {

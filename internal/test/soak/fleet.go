@@ -62,7 +62,7 @@ type resting struct {
 
 // newFleet reads the bodies in testdata; dir is where the list of targets is written.
 func newFleet(testdata, dir string, seed uint64, l *ledger) (*fleet, error) {
-	f := &fleet{dir: dir, ledger: l, random: rand.New(rand.NewPCG(seed, 1)), events: map[string]int{}} //nolint:gosec // the draw must be repeatable
+	f := &fleet{dir: dir, ledger: l, random: rand.New(rand.NewPCG(seed, 1)), events: map[string]int{}}
 	for _, v := range versions {
 		t, err := loadTemplate(filepath.Join(testdata, v.folder), v.version)
 		if err != nil {

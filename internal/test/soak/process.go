@@ -24,11 +24,11 @@ type process struct {
 
 // startProcess runs a program. What it writes is added to a file.
 func startProcess(program, output string, args ...string) (*process, error) {
-	file, err := os.OpenFile(output, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600) //nolint:gosec // a file of the soak
+	file, err := os.OpenFile(output, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // the program has it open
+	defer file.Close()
 	p := &process{ended: make(chan struct{})}
 	p.cmd = exec.Command(program, args...) //nolint:gosec,noctx // it is ended by a signal, with its exit status checked
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(output), "GODEBUG=" + runtimeTraces}
@@ -118,7 +118,7 @@ func ownMetrics(ctx context.Context, port int) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err

@@ -102,11 +102,11 @@ func (s *soak) prepare(ctx context.Context) error {
 	if s.fleet, err = newFleet(filepath.Join(s.Root, "testdata"), s.Dir, s.Seed, s.ledger); err != nil {
 		return err
 	}
-	if err = s.fleet.start(ctx, s.Targets); err != nil {
+	if err := s.fleet.start(ctx, s.Targets); err != nil {
 		return err
 	}
 	s.sink = newSink(s.ledger)
-	if err = s.sink.listen(ctx); err != nil {
+	if err := s.sink.listen(ctx); err != nil {
 		return err
 	}
 	if s.port, err = freePort(ctx); err != nil {
@@ -125,7 +125,7 @@ func (s *soak) prepare(ctx context.Context) error {
 		return err
 	}
 	s.config = filepath.Join(s.Dir, "collector.yaml")
-	if err = os.WriteFile(s.config, content, 0o600); err != nil {
+	if err := os.WriteFile(s.config, content, 0o600); err != nil {
 		return err
 	}
 	for _, name := range []string{logFile, s.output()} {
@@ -147,7 +147,7 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close() //nolint:errcheck // it was never used
+	defer l.Close()
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
 		return 0, errors.New("a TCP listener has no TCP address")
@@ -242,7 +242,7 @@ func (s *soak) do(ctx context.Context, next step) error {
 		s.say("the backend works again")
 		return s.sink.become(ctx, working)
 	case reload:
-		return s.again(ctx, "the collector reloaded", func() error {
+		return s.again("the collector reloaded", func() error {
 			starts := s.book.starts()
 			if err := s.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				return err
@@ -250,7 +250,7 @@ func (s *soak) do(ctx context.Context, next step) error {
 			return s.waitForStart(ctx, starts)
 		})
 	case restart:
-		return s.again(ctx, "the collector was restarted", func() error {
+		return s.again("the collector was restarted", func() error {
 			s.stop()
 			return s.startCollector(ctx)
 		})
@@ -259,7 +259,7 @@ func (s *soak) do(ctx context.Context, next step) error {
 }
 
 // again starts the collector anew in one of two ways. What it was reading is lost.
-func (s *soak) again(ctx context.Context, what string, start func() error) error {
+func (s *soak) again(what string, start func() error) error {
 	s.say("%s", what)
 	s.fleet.count(what)
 	from := time.Now().Add(-sendTime)

@@ -32,7 +32,7 @@ func newTrace() *trace { return &trace{heap: -1, goroutines: -1, counting: -1} }
 
 var (
 	collection = regexp.MustCompile(`^gc \d+ @.*, \d+->\d+->(\d+) MB, `)
-	goroutine  = regexp.MustCompile(`^  G\d+: status=(\d+)`)
+	goroutine  = regexp.MustCompile(`^ {2}G\d+: status=(\d+)`)
 	alarm      = regexp.MustCompile(`DATA RACE|^panic: |^fatal error: |\[recovered\]|^goroutine \d+ .*\[running\]`)
 )
 
@@ -175,7 +175,7 @@ type tail struct {
 }
 
 func newTail(name string) (*tail, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600) //nolint:gosec // a file of the soak
+	file, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the soak cannot read the collector's output: %w", err)
 	}
