@@ -262,13 +262,14 @@ SOAK_FOR     ?= 1h
 SOAK_TARGETS ?= $(if $(SOAK_RACE),60,200)
 SOAK_FLAGS   ?=
 SOAK_BINARY   = $(if $(SOAK_RACE),build/$(SMALL)-race,$(BIN)/$(SMALL))
+SOAK_DIR      = build/soak$(if $(SOAK_RACE),-race)
 
 .PHONY: soak
 soak: $(if $(SOAK_RACE),compile-race,build) ## Run the built binary against 200 changing servers and a failing backend (SOAK_FOR=1h; SOAK_RACE=1)
-	$(say) 'soak of $(SOAK_BINARY) with $(SOAK_TARGETS) servers for $(SOAK_FOR); the results are in build/soak'
+	$(say) 'soak of $(SOAK_BINARY) with $(SOAK_TARGETS) servers for $(SOAK_FOR); the results are in $(SOAK_DIR)'
 	@mkdir -p build
 	@$(GO) build -o build/soak-run ./internal/test/soak/run
-	@exec build/soak-run -collector $(SOAK_BINARY) -for $(SOAK_FOR) -targets $(SOAK_TARGETS) -dir build/soak \
+	@exec build/soak-run -collector $(SOAK_BINARY) -for $(SOAK_FOR) -targets $(SOAK_TARGETS) -dir $(SOAK_DIR) \
 		$(if $(SOAK_RACE),-patience 90s) $(SOAK_FLAGS)
 
 .PHONY: compile-race

@@ -9,6 +9,10 @@ import (
 )
 
 const (
+	// drainLimit is how long the queue may take to drain. drainStall is how long nothing may
+	// arrive meanwhile; the exporter waits for half a minute at most before it tries again.
+	drainLimit = 5 * time.Minute
+	drainStall = 45 * time.Second
 	// drainAlone is how long the last process, which has no targets, sends what is left.
 	drainAlone = 12 * time.Second
 	// mostRepeated is how often one line with the same fields may be in the log, and
@@ -47,25 +51,26 @@ func (s *soak) finish(ctx context.Context) error {
 	return nil
 }
 
-// drain waits until the queue is empty while the servers are still read.
+// drain waits until everything that was served before has arrived, while the servers are still
+// read: each scrape passes through the queue, so that it is empty only for moments.
 func (s *soak) drain(ctx context.Context) {
 	began := time.Now()
-	for {
-		s.sample(ctx)
-		// Each scrape passes through the queue, so that it is empty only for moments: what is
-		// waited for is that everything that was served before has arrived.
-		if s.ledger.missing(began) == 0 {
-			s.result.Drained = time.Since(began).Seconds()
-			return
-		}
-		if time.Since(began) > drainLimit {
-			s.fail("the queue did not drain within %s after the backend works: it has %.1f MiB", drainLimit, s.queue/mebi)
-			return
-		}
+	least, changed := s.ledger.missing(began), began
+	for least > 0 {
 		if sleep(ctx, time.Second) != nil {
 			return
 		}
+		s.sample(ctx)
+		if missing := s.ledger.missing(began); missing < least {
+			least, changed = missing, time.Now()
+		}
+		if time.Since(changed) > drainStall || time.Since(began) > drainLimit {
+			s.fail("the queue did not drain: %s after the backend works, %d answers that were served before have not arrived; the queue has %.1f MiB",
+				time.Since(began).Round(time.Second), least, s.queue/mebi)
+			break
+		}
 	}
+	s.result.Drained = time.Since(began).Seconds()
 }
 
 // judge turns what was seen into failures.

@@ -29,7 +29,6 @@ type Options struct {
 const (
 	sampleEvery   = 2 * time.Second
 	progressEvery = 10 * time.Second
-	drainLimit    = 2 * time.Minute
 	// shortSoak is a soak in which what the collector remembers of ended servers would grow
 	// until its end, because the examples keep it for five minutes.
 	shortSoak = 25 * time.Minute
