@@ -85,10 +85,14 @@ func (s *soak) judge() {
 	maps.Copy(r.Events, s.fleet.events)
 	s.fleet.mu.Unlock()
 
-	if s.For >= judgedFrom {
+	// An interrupted soak has failed already.
+	if s.For >= judgedFrom && !s.interrupted {
 		for _, t := range r.Trends {
-			if !t.Flat {
-				s.fail("%s grow: %.1f %s in the first third after the warm-up, %.1f in the last; %.1f more is allowed", t.Name, t.First, t.Unit, t.Last, t.Allowed)
+			switch {
+			case !t.Known:
+				s.fail("there are too few samples of %s to say whether it grows", t.Name)
+			case !t.Flat:
+				s.fail("growth of %s: %.1f %s in the first third after the warm-up, %.1f in the last; %.1f more is allowed", t.Name, t.First, t.Unit, t.Last, t.Allowed)
 			}
 		}
 	}

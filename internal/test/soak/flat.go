@@ -40,8 +40,9 @@ const mebi = 1 << 20
 //
 //   - goroutines and file descriptors: one that leaks with each change makes 1200 more; the
 //     bound is 5 % and 20 (or 10), about 70 with 200 targets.
-//   - heap: the state of one server is 100 KiB or more, so that 1200 leaked servers are over
-//     100 MiB; the bound is 10 % and 8 MiB.
+//   - heap: the state of one server is about 400 KiB (90 MiB with 200 servers), so that 110 leaked
+//     servers are 40 MiB; the bound is 10 % and 8 MiB. A leak of 15 KiB with each change is seen in
+//     an hour, and none below that.
 //   - resident memory follows the heap with Go's own reserve on top: 10 % and 24 MiB.
 var quantities = []quantity{
 	{"goroutines", "", func(s sample) float64 { return s.Goroutines }, 0.05, 20},
@@ -62,7 +63,9 @@ type trend struct {
 	Allowed float64 `json:"allowed"`
 	// Slope is the growth per hour between the centers of both thirds.
 	Slope float64 `json:"slope_per_hour"`
-	Flat  bool    `json:"flat"`
+	// Known is false without enough samples; then Flat is false too.
+	Known bool `json:"known"`
+	Flat  bool `json:"flat"`
 }
 
 // fewest is how many samples a third needs.
@@ -90,6 +93,7 @@ func trends(samples []sample, from, to time.Duration) []trend {
 			}
 		}
 		if len(first) >= fewest && len(last) >= fewest {
+			t.Known = true
 			t.First, t.Last = median(first), median(last)
 			t.Allowed = q.share*t.First + q.absolute
 			t.Slope = (t.Last - t.First) / (2 * third / time.Hour.Seconds())

@@ -67,6 +67,10 @@ func TestTheSlopeIsPerHour(t *testing.T) {
 func TestUnknownNumbersAreNotFlat(t *testing.T) {
 	assert.Equal(t, []string{"goroutines", "heap after collection"}, notFlat(run(func(s *sample, _ float64) { s.Goroutines, s.Heap = -1, -1 })))
 	assert.Len(t, notFlat(nil), len(quantities))
+	for _, one := range trends(nil, 0, time.Hour) {
+		assert.False(t, one.Known)
+	}
+	assert.True(t, trends(run(func(*sample, float64) {}), 0, time.Hour)[0].Known)
 }
 
 func TestThePlanKeepsItsOrderAndEndsInTime(t *testing.T) {

@@ -197,7 +197,7 @@ func (f *fleet) churn(ctx context.Context) error {
 	}
 	f.active[i] = next
 	for len(f.resting) > mostResting && now.Sub(f.resting[0].since) >= rest {
-		f.resting[0].t.close()
+		f.resting[0].t.retire()
 		f.resting = f.resting[1:]
 	}
 	return f.write()
@@ -299,10 +299,10 @@ func (f *fleet) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.active {
-		t.close()
+		t.retire()
 	}
 	for _, r := range f.resting {
-		r.t.close()
+		r.t.retire()
 	}
 	if f.lists != nil {
 		_ = f.lists.Close()

@@ -58,7 +58,7 @@ func (r *Result) table() string {
 	for _, t := range r.Trends {
 		verdict := "flat"
 		switch {
-		case r.Seconds < judgedFrom.Seconds():
+		case !t.Known:
 			verdict = "not judged"
 		case !t.Flat:
 			verdict = "NOT FLAT"

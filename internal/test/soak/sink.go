@@ -44,14 +44,14 @@ type sink struct {
 	seed   maphash.Seed
 	addr   string
 
-	mu     sync.Mutex
-	server *http.Server
-	how    outage
+	mu       sync.Mutex
+	server   *http.Server
+	listener net.Listener
+	how      outage
 	// seen are the hashes of the requests that were taken.
 	seen map[uint64]struct{}
 	// what has been received.
 	requests, repeated, logRecords, bytes int
-	refused                               int
 }
 
 func newSink(l *ledger) *sink {
@@ -68,17 +68,21 @@ func (s *sink) listen(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addr = l.Addr().String()
+	if s.server == nil {
+		s.addr = l.Addr().String() // After an outage it is the same.
+	}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	s.listener = l
 	go func(server *http.Server) { _ = server.Serve(l) }(s.server)
 	return nil
 }
 
 func (s *sink) close() {
 	s.mu.Lock()
-	server := s.server
+	server, listener := s.server, s.listener
 	s.mu.Unlock()
 	if server != nil {
+		_ = listener.Close() // The server closes only a listener that it serves already.
 		_ = server.Close()
 	}
 }
@@ -108,9 +112,6 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	how := s.state()
 	switch how {
 	case unavailable:
-		s.mu.Lock()
-		s.refused++
-		s.mu.Unlock()
 		http.Error(w, "the backend is not available", http.StatusServiceUnavailable)
 		return
 	case slow:

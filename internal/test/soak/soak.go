@@ -48,8 +48,10 @@ type soak struct {
 	port    int
 	tails   []*tail
 	process *process
-	result  Result
-	queue   float64
+	// interrupted is a soak that was ended before its time.
+	interrupted bool
+	result      Result
+	queue       float64
 }
 
 // Run soaks the collector. The error is a failure of the soak itself; what the collector did
@@ -219,6 +221,7 @@ func (s *soak) soak(ctx context.Context) error {
 			s.progress()
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			s.interrupted = true
 			s.fail("the soak was interrupted after %s", now.Round(time.Second))
 			return err
 		}

@@ -39,16 +39,18 @@ type target struct {
 	template *template
 	lora     bool
 
-	mu      sync.Mutex
-	server  *http.Server
-	mode    mode
-	engines int
-	model   string
+	mu       sync.Mutex
+	server   *http.Server
+	listener net.Listener
+	mode     mode
+	engines  int
+	model    string
 	// count is how many answers the process has given, since how many followed the last change.
 	count, since uint64
 	start        time.Time
 	life         int
-	scrapes      int
+	// retired servers do not start again.
+	retired bool
 }
 
 // listen starts the server at its address.
@@ -60,11 +62,17 @@ func (t *target) listen(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.addr = l.Addr().String()
+	if t.retired {
+		return l.Close()
+	}
+	if t.server == nil {
+		t.addr = l.Addr().String() // The first time the system may have picked the port.
+	}
 	t.server = &http.Server{
 		Handler: t, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
+	t.listener = l
 	go func(s *http.Server) { _ = s.Serve(l) }(t.server)
 	return nil
 }
@@ -72,11 +80,21 @@ func (t *target) listen(ctx context.Context) error {
 // close ends the server and its connections.
 func (t *target) close() {
 	t.mu.Lock()
-	server := t.server
+	server, listener := t.server, t.listener
 	t.mu.Unlock()
 	if server != nil {
+		// The server closes only a listener that it serves already.
+		_ = listener.Close()
 		_ = server.Close()
 	}
+}
+
+// retire ends the server for good.
+func (t *target) retire() {
+	t.mu.Lock()
+	t.retired = true
+	t.mu.Unlock()
+	t.close()
 }
 
 // become changes how the target answers.
@@ -121,7 +139,6 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t.mu.Lock()
-	t.scrapes++
 	how := t.mode
 	a := answer{
 		id: t.numbers.Add(1), target: t.addr, life: t.life, engines: t.engines,
