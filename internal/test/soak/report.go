@@ -99,7 +99,7 @@ func (r *Result) picture() ([]byte, error) {
 				continue
 			}
 		}
-		name := fmt.Sprintf("%s (100 %% = %.0f %s)", q.name, base, q.unit)
+		name := fmt.Sprintf("%s (%.0f %s)", q.name, base, q.unit)
 		line := plot.Line{Name: strings.ReplaceAll(name, " )", ")"), Color: colors[i%len(colors)]}
 		for _, s := range r.Samples {
 			if v := q.of(s); v >= 0 {
@@ -108,7 +108,7 @@ func (r *Result) picture() ([]byte, error) {
 		}
 		lines = append(lines, line)
 	}
-	return plot.Linear("What the collector used during the soak", "minutes", "share of the first third (%)", lines)
+	return plot.Linear("What the collector used during the soak", "minutes", "share of the median of the first third, in brackets (%)", lines)
 }
 
 // write puts the result into a folder.
