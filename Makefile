@@ -255,6 +255,28 @@ faults: build ## Run the built binary against every fault of a server, and write
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# How long "make soak" runs. In a short run what leaks slowly is not seen. With SOAK_RACE=1 the
+# collector is built with the race detector; then fewer servers are read, because it makes the
+# collector several times slower, and memory is larger.
+SOAK_FOR     ?= 1h
+SOAK_TARGETS ?= $(if $(SOAK_RACE),60,200)
+SOAK_FLAGS   ?=
+SOAK_BINARY   = $(if $(SOAK_RACE),build/$(SMALL)-race,$(BIN)/$(SMALL))
+SOAK_DIR      = build/soak$(if $(SOAK_RACE),-race)
+
+.PHONY: soak
+soak: $(if $(SOAK_RACE),compile-race,build) ## Run the built binary against 200 changing servers and a failing backend (SOAK_FOR=1h; SOAK_RACE=1)
+	$(say) 'soak of $(SOAK_BINARY) with $(SOAK_TARGETS) servers for $(SOAK_FOR); the results are in $(SOAK_DIR)'
+	@mkdir -p build
+	@$(GO) build -o build/soak-run ./internal/test/soak/run
+	@exec build/soak-run -collector $(SOAK_BINARY) -for $(SOAK_FOR) -targets $(SOAK_TARGETS) -dir $(SOAK_DIR) \
+		$(if $(SOAK_RACE),-patience 90s) $(SOAK_FLAGS)
+
+.PHONY: compile-race
+compile-race: build/$(SMALL)/$(stamp)
+	$(say) 'compiling $(SMALL) with the race detector (the first time this takes some minutes)'
+	@cd build/$(SMALL) && CGO_ENABLED=1 $(GO) build -race -trimpath -mod=mod -o $(CURDIR)/build/$(SMALL)-race .
+
 # KEEP=folder also keeps the texts and pages of the runs.
 .PHONY: backtest-week
 backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "vllmctl backtest"

@@ -87,6 +87,10 @@ var forbidden = map[string][]edge{
 		{"internal/vllmctl/status", "./connector/vllmdiagnosisconnector"},
 		{"internal/vllmctl/status", "./internal/vllmsim"},
 	},
+	"soak": {
+		{"internal/test/soak", "./receiver/vllmreceiver"},
+		{"internal/test/soak/run", "./internal/vllmsim"},
+	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
 		{"internal/judge", "./internal/test/captures"},
@@ -165,6 +169,8 @@ var allowed = []edge{
 	{"internal/vllmsim/scenario", "./internal/vllmsim/traffic"},
 	{"internal/vllmsim/realruns", "./internal/judge"},
 	{"cmd/demo", "./internal/vllmsim"},
+	{"internal/test/soak", "./internal/vllmsim/plot"},
+	{"internal/test/soak/run", "./internal/test/soak"},
 	{"internal/vllmctl/live", "./processor/vllmprocessor"},
 	{"internal/vllmctl/live", "./internal/vllmctl/verdict"},
 }
