@@ -69,6 +69,8 @@ type vllmReceiver struct {
 
 	mu   sync.Mutex
 	host component.Host
+	// began is when it was started.
+	began time.Time
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
@@ -152,7 +154,7 @@ const maxRememberedBlocks = 50000
 // collector does not start.
 func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	r.mu.Lock()
-	r.host = host
+	r.host, r.began = host, time.Now()
 	r.mu.Unlock()
 	r.status.start(host)
 	if err := r.registerGauges(); err != nil {
@@ -160,8 +162,7 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	}
 	targets := configuredTargets(r.shared.config)
 	for i, t := range targets {
-		offset := r.shared.config.Controller.CollectionInterval * time.Duration(i) / time.Duration(len(targets))
-		if err := r.add(ctx, t, offset); err != nil {
+		if err := r.add(ctx, t, phaseOf(r.shared.config.Controller.CollectionInterval, i, len(targets))); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", instanceID(t.address), err), r.stopAll(ctx))
 		}
 	}

@@ -24,14 +24,14 @@ type repeater struct {
 	idle chan struct{}
 }
 
-// newRepeater calls a function after a delay and then once in each interval. Of the calls whose
-// time comes while one runs, one is made when that ends and the others are left out, as with a
+// newRepeater calls a function at a time and then once in each interval. Of the calls whose time
+// comes while one runs, one is made when that ends and the others are left out, as with a
 // time.Ticker.
-func newRepeater(delay, interval time.Duration, call func()) *repeater {
-	r := &repeater{interval: interval, call: call, next: time.Now().Add(delay), idle: make(chan struct{})}
+func newRepeater(first time.Time, interval time.Duration, call func()) *repeater {
+	r := &repeater{interval: interval, call: call, next: first, idle: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.timer = time.AfterFunc(delay, r.expired)
+	r.timer = time.AfterFunc(time.Until(first), r.expired)
 	return r
 }
 

@@ -3,7 +3,6 @@ package vllmreceiver
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"net/url"
 	"sync"
 	"time"
@@ -33,13 +32,19 @@ type runningTarget struct {
 // change. If a target of the same address is stopping, Add waits for it, so that its end
 // is before the first points of the new one.
 func (r *vllmReceiver) Add(ctx context.Context, t target) error {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(t.address.String()))
-	interval := t.interval
-	if interval == 0 {
-		interval = r.shared.config.Controller.CollectionInterval
+	interval := r.intervalOf(t)
+	r.mu.Lock()
+	passed := time.Since(r.began)
+	r.mu.Unlock()
+	return r.add(ctx, t, passed+phaseAt(interval, t.address.String(), int(r.targets.Load())+1, passed))
+}
+
+// intervalOf returns the time between two scrapes of a target.
+func (r *vllmReceiver) intervalOf(t target) time.Duration {
+	if t.interval > 0 {
+		return t.interval
 	}
-	return r.add(ctx, t, time.Duration(hash.Sum64()%uint64(interval)))
+	return r.shared.config.Controller.CollectionInterval
 }
 
 // Remove stops a target and ends its series. A batch that is being sent may finish until
@@ -63,7 +68,7 @@ func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
 	}
 }
 
-// add starts one target after an offset. It first waits for a target of the same address
+// add starts one target at an offset to the start of the receiver. It first waits for a target of the same address
 // that is stopping.
 func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) error {
 	key := t.address.String()
@@ -107,7 +112,7 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 	return nil, nil
 }
 
-// start starts one target after an offset. owed are the ends of a former target of the
+// start starts one target at an offset to the start of the receiver. owed are the ends of a former target of the
 // same address that were refused.
 func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
 	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
@@ -115,12 +120,9 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 	if err := running.scraper.start(ctx, r.host); err != nil {
 		return nil, err
 	}
-	interval := t.interval
-	if interval == 0 {
-		interval = r.shared.config.Controller.CollectionInterval
-	}
-	r.status.added(t.address.String())
-	running.turns = newRepeater(r.shared.config.Controller.InitialDelay+offset, interval, func() { r.scrape(running) })
+	r.status.added(running.key)
+	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
+	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
 	return running, nil
 }
 

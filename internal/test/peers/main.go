@@ -71,8 +71,8 @@ func run() error {
 				}
 				r.Round = round
 				results = append(results, r)
-				fmt.Printf("%-26s %-22s %d  %6.3f ms  %5.1f MB  %7.0f KB/scrape  %6d scrapes  first %s all %s", c.Name, v.Name, round,
-					float64(r.CPU)/1e6, float64(r.Peak)/1e6, r.Allocated/1e3, r.Scrapes, r.FirstAnswer.Round(time.Millisecond), r.AllAnswered.Round(time.Millisecond))
+				fmt.Printf("%-26s %-22s %d  %6.3f ms (%.3f in the kernel, %.1f sleeps)  %5.1f MB  %7.0f KB/scrape  %6d scrapes  first %s all %s", c.Name, v.Name, round,
+					float64(r.CPU)/1e6, float64(r.System)/1e6, r.Switches, float64(r.Peak)/1e6, r.Allocated/1e3, r.Scrapes, r.FirstAnswer.Round(time.Millisecond), r.AllAnswered.Round(time.Millisecond))
 				if *export {
 					fmt.Printf("  export %s p50 %s p99 %s of %d", r.FirstExport.Round(time.Millisecond), r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond), r.Batches)
 				}

@@ -36,8 +36,10 @@ type result struct {
 	// Scrapes is how many answers were given in the window.
 	Scrapes int64
 	// CPU is the processor time for each of them; Allocated is in bytes.
-	CPU       time.Duration
-	Allocated float64
+	CPU, System time.Duration
+	Allocated   float64
+	// Switches is how often a thread went to sleep for each scrape.
+	Switches float64
 	// Peak is the highest resident memory since the start, in bytes.
 	Peak int64
 	// FirstAnswer and AllAnswered are from the start of the program to the first answer of
@@ -169,6 +171,8 @@ func window(ctx context.Context, p *load.Process, own string, length time.Durati
 		return fmt.Errorf("no target was scraped in %s", length)
 	}
 	out.CPU = (after.CPU - before.CPU) / time.Duration(out.Scrapes)
+	out.System = (after.System - before.System) / time.Duration(out.Scrapes)
+	out.Switches = float64(after.Switches-before.Switches) / float64(out.Scrapes)
 	out.Allocated = (allocated - allocatedBefore) / float64(out.Scrapes)
 	out.Peak = after.Peak
 	return nil

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,8 +75,10 @@ var errEnded = errors.New("it ended by itself")
 
 // Usage is what a program has used since its start.
 type Usage struct {
-	// CPU is the processor time of all threads, of the user and the system.
-	CPU time.Duration
+	// CPU is the processor time of all threads, and System that in the kernel.
+	CPU, System time.Duration
+	// Switches is how often a thread went to sleep.
+	Switches int64
 	// Peak is the highest resident memory and Resident that of now, in bytes.
 	Peak, Resident int64
 }
@@ -99,7 +102,7 @@ func (p *Process) Use() (Usage, error) {
 		return Usage{}, err
 	}
 	defer status.Close()
-	out := Usage{CPU: time.Duration(user+system) * tick}
+	out := Usage{CPU: time.Duration(user+system) * tick, System: time.Duration(system) * tick, Switches: switches(dir)}
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ":")
 		if name != "VmHWM" && name != "VmRSS" {
@@ -116,6 +119,24 @@ func (p *Process) Use() (Usage, error) {
 		}
 	}
 	return out, nil
+}
+
+// switches sums what the threads of a program have slept. Threads that have ended are left out.
+func switches(dir string) (sum int64) {
+	files, _ := filepath.Glob(dir + "/task/*/status")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if rest, is := strings.CutPrefix(line, "voluntary_ctxt_switches:"); is {
+				n, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+				sum += n
+			}
+		}
+	}
+	return sum
 }
 
 // Allocated reads the bytes that a Go program has allocated since its start, from its own
