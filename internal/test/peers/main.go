@@ -5,17 +5,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/served"
 )
 
 func main() {
@@ -25,76 +22,99 @@ func main() {
 	}
 }
 
-func scenarios() []scenario {
-	return []scenario{
-		{Name: "profile low", Targets: 100, Engines: 1, Interval: 1000 * time.Millisecond, Form: served.Length, Window: 65 * time.Second},
-		{Name: "profile", Targets: 400, Engines: 1, Interval: 500 * time.Millisecond, Form: served.Length, Window: 15 * time.Second},
-		{Name: "100x1s", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Length, Window: 15 * time.Second},
-		{Name: "1000x10s", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 20 * time.Second},
-		{Name: "3000x30s", Targets: 3000, Engines: 1, Interval: 30 * time.Second, Form: served.Length, Window: 30 * time.Second},
-		{Name: "1x20ms", Targets: 1, Engines: 1, Interval: 20 * time.Millisecond, Form: served.Length, Window: 10 * time.Second},
-		{Name: "100x5s small chunks", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Small, Window: 20 * time.Second},
-		{Name: "100x2s, 8 engines", Targets: 100, Engines: 8, Interval: 4 * time.Second, Form: served.Length, Window: 16 * time.Second},
-		{Name: "1000x10s, layouts differ", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Differ: true, Window: 20 * time.Second},
-		{Name: "100x1s gzip", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Gzip: true, Window: 15 * time.Second},
-	}
+// options are those of the command line.
+type options struct {
+	bin, body, work        string
+	rounds                 int
+	scenarios, variants    string
+	measure, export, write bool
 }
 
 func run() error {
-	bin := flag.String("bin", "bin", "folder with the programs")
-	body := flag.String("body", "testdata/v1-0.20.0/metrics.txt", "body of the servers")
-	work := flag.String("work", "build/bench-peers", "folder for configurations, logs and results")
-	rounds := flag.Int("rounds", 3, "how often each program runs under each load")
-	only := flag.String("scenarios", "", "names of the loads to run, separated by semicolons, with * at the end for the begin of names; all if empty")
-	some := flag.String("variants", "", "names of the programs to run, in the same way")
-	export := flag.Bool("export", false, "measure the time to the export")
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
+	flag.StringVar(&o.body, "body", "testdata/v1-0.20.0/metrics.txt", "body of the servers")
+	flag.StringVar(&o.work, "work", "build/bench-peers", "folder for configurations, logs and results")
+	flag.IntVar(&o.rounds, "rounds", 3, "how often each program runs under each load")
+	flag.StringVar(&o.scenarios, "scenarios", "", "names of the loads, separated by semicolons, with * for any end; all if empty")
+	flag.StringVar(&o.variants, "variants", "", "names of the programs, in the same way")
+	flag.BoolVar(&o.measure, "measure", true, "measure what the programs use")
+	flag.BoolVar(&o.export, "export", true, "measure the time to the export as well")
+	flag.BoolVar(&o.write, "write", false, "write the results of this and earlier runs to docs/why/performance.md")
 	flag.Parse()
-	text, err := os.ReadFile(*body)
+	text, err := os.ReadFile(o.body)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var results []result
-	for _, c := range scenarios() {
-		if !named(*only, c.Name) {
-			continue
-		}
-		for round := 1; round <= *rounds; round++ {
-			for _, v := range variants(*bin) {
-				if !named(*some, v.Name) || *export && v.config == nil {
-					continue
-				}
-				r, err := measure(ctx, v, c, text, filepath.Join(*work, "run"), *export)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", c.Name, v.Name, err)
-				}
-				r.Round = round
-				results = append(results, r)
-				fmt.Printf("%-26s %-22s %d  %6.3f ms (%.3f in the kernel, %.1f sleeps)  %5.1f MB  %7.0f KB/scrape  %6d scrapes  first %s all %s", c.Name, v.Name, round,
-					float64(r.CPU)/1e6, float64(r.System)/1e6, r.Switches, float64(r.Peak)/1e6, r.Allocated/1e3, r.Scrapes, r.FirstAnswer.Round(time.Millisecond), r.AllAnswered.Round(time.Millisecond))
-				if *export {
-					fmt.Printf("  export %s p50 %s p99 %s of %d", r.FirstExport.Round(time.Millisecond), r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond), r.Batches)
-				}
-				fmt.Println()
-			}
-		}
-	}
-	out, err := json.MarshalIndent(results, "", " ")
+	file := filepath.Join(o.work, "results.json")
+	all, err := readResults(file)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(*work, "results.json"), out, 0o600)
-}
-
-func named(choice, name string) bool {
-	if choice == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(choice, ";") {
-		if part == name || strings.HasSuffix(part, "*") && strings.HasPrefix(name, part[:len(part)-1]) {
-			return true
+	if o.measure {
+		for _, c := range scenarios() {
+			if o.scenarios == "" && c.Extra || o.scenarios != "" && !chosen(o.scenarios, c.Name) {
+				continue
+			}
+			results, err := o.runAll(ctx, c, text, false)
+			if err != nil {
+				return err
+			}
+			all = all.replace(results)
+			if err := all.write(file); err != nil {
+				return err
+			}
 		}
 	}
-	return false
+	if o.export {
+		results, err := o.runAll(ctx, exported, text, true)
+		if err != nil {
+			return err
+		}
+		all = all.replace(results)
+		if err := all.write(file); err != nil {
+			return err
+		}
+	}
+	if !o.write {
+		return nil
+	}
+	return errors.Join(all.writePage("docs/why/performance.md", o.bin), all.writePicture("docs/why/performance-peers.svg"))
+}
+
+// exported is the load under which the time to the export is measured.
+var exported = scenario{Name: "export", Targets: 100, Engines: 1, Interval: time.Second, Form: "length", Window: 10 * time.Second}
+
+// runAll runs all programs in turns under one load.
+func (o *options) runAll(ctx context.Context, c scenario, text []byte, export bool) (out results, err error) {
+	for round := 1; round <= o.rounds; round++ {
+		for _, v := range variants(o.bin) {
+			switch {
+			case o.variants != "" && !chosen(o.variants, v.Name), export && v.config == nil,
+				c.Few && (v.config == nil || v.Name == peerProcessorName):
+				continue
+			}
+			r, err := measure(ctx, v, c, text, filepath.Join(o.work, "run"), export)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", c.Name, v.Name, err)
+			}
+			r.Round = round
+			out = append(out, r)
+			fmt.Println(r.line(export))
+		}
+	}
+	return out, nil
+}
+
+func (r *result) line(export bool) string {
+	out := fmt.Sprintf("%-36s %-22s %d  %6.3f ms  %4.1f sleeps  %6.1f MB  %5.0f KB/scrape  %5d scrapes  first %6s  all %6s",
+		r.Scenario, r.Variant, r.Round, float64(r.CPU)/1e6, r.Switches, float64(r.Peak)/1e6, r.Allocated/1e3, r.Scrapes,
+		r.FirstAnswer.Round(time.Millisecond), r.AllAnswered.Round(time.Millisecond))
+	if export {
+		out += fmt.Sprintf("  export %s, p50 %s, p99 %s of %d", r.FirstExport.Round(time.Millisecond),
+			r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond), r.Batches)
+	}
+	return out
 }

@@ -12,22 +12,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/served"
 )
 
-// scenario is one kind of load.
-type scenario struct {
-	// Name is its name in the tables.
-	Name string
-	// Targets, Engines and Interval are the size of the load.
-	Targets, Engines int
-	Interval         time.Duration
-	// Form is how the servers answer; Gzip is true where both ask for gzip.
-	Form served.Form
-	Gzip bool
-	// Differ is true where each server has a model of its own, so that no layout is shared.
-	Differ bool
-	// Window is how long is measured.
-	Window time.Duration
-}
-
 // result is one program under one load.
 type result struct {
 	Variant  string
@@ -121,9 +105,14 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 			err = stopErr
 		}
 	}()
-	// Every target twice: from then on, what is remembered of a target is there.
-	if err := until(ctx, process, func() bool { return fleet.Asked(2) == c.Targets }); err != nil {
-		return out, fmt.Errorf("%d of %d targets were scraped twice: %w", fleet.Asked(2), c.Targets, err)
+	// From the first answer on, what is remembered of a target is there.
+	if err := until(ctx, process, func() bool { return fleet.Asked(1) == c.Targets }); err != nil {
+		return out, fmt.Errorf("%d of %d targets were scraped: %w", fleet.Asked(1), c.Targets, err)
+	}
+	select {
+	case <-ctx.Done():
+		return out, ctx.Err()
+	case <-time.After(time.Second):
 	}
 	first, last := fleet.FirstAnswers()
 	out.FirstAnswer, out.AllAnswered = first.Sub(process.Began), last.Sub(process.Began)

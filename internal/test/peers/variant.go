@@ -11,9 +11,11 @@ import (
 type variant struct {
 	// Name is its name in the tables.
 	Name string
-	// program builds what is run; config is nil for the floor.
+	// program is what is run; config is nil for the floor, of which group targets are asked
+	// at the same moment.
 	program string
 	config  func(setting) string
+	group   int
 }
 
 // setting is what a program needs to be started.
@@ -29,6 +31,7 @@ type setting struct {
 
 const (
 	floorName         = "floor"
+	floorGroupsName   = "floor, in groups"
 	oursName          = "ours, receiver"
 	oursProcessorName = "ours with processor"
 	peerName          = "peer, receiver"
@@ -37,11 +40,12 @@ const (
 
 func variants(bin string) []variant {
 	return []variant{
-		{floorName, bin + "/bench-floor", nil},
-		{oursName, bin + "/collector-ours", func(s setting) string { return ours(s, "") }},
-		{oursProcessorName, bin + "/collector-ours", func(s setting) string { return ours(s, "processors:\n  vllm:\n") }},
-		{peerName, bin + "/collector-peer", func(s setting) string { return peer(s, "", "") }},
-		{peerProcessorName, bin + "/collector-peer", func(s setting) string { return peer(s, peerProcessors, peerOrder) }},
+		{Name: floorName, program: bin + "/bench-floor", group: 1},
+		{Name: floorGroupsName, program: bin + "/bench-floor", group: 16},
+		{Name: oursName, program: bin + "/collector-ours", config: func(s setting) string { return ours(s, "") }},
+		{Name: oursProcessorName, program: bin + "/collector-ours", config: func(s setting) string { return ours(s, "processors:\n  vllm:\n") }},
+		{Name: peerName, program: bin + "/collector-peer", config: func(s setting) string { return peer(s, "", "") }},
+		{Name: peerProcessorName, program: bin + "/collector-peer", config: func(s setting) string { return peer(s, peerProcessors, peerOrder) }},
 	}
 }
 
@@ -49,7 +53,7 @@ func variants(bin string) []variant {
 func (v variant) arguments(dir string, s setting) ([]string, error) {
 	if v.config == nil {
 		file := dir + "/targets"
-		return []string{"-targets", file, "-interval", s.interval.String(), "-listen", s.own, fmt.Sprintf("-gzip=%t", s.gzip)},
+		return []string{"-targets", file, "-interval", s.interval.String(), "-listen", s.own, fmt.Sprintf("-gzip=%t", s.gzip), fmt.Sprintf("-group=%d", v.group)},
 			os.WriteFile(file, []byte(strings.Join(s.addresses, "\n")+"\n"), 0o600)
 	}
 	file := dir + "/config.yaml"

@@ -22,14 +22,15 @@ func main() {
 	interval := flag.Duration("interval", time.Second, "time between two requests to a target")
 	listen := flag.String("listen", "127.0.0.1:0", "address of its own metrics")
 	compress := flag.Bool("gzip", false, "ask for gzip")
+	group := flag.Int("group", 1, "how many targets are asked at the same moment")
 	flag.Parse()
-	if err := run(*targets, *interval, *listen, *compress); err != nil {
+	if err := run(*targets, *interval, *listen, *compress, *group); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(targets string, interval time.Duration, listen string, compress bool) error {
+func run(targets string, interval time.Duration, listen string, compress bool, group int) error {
 	file, err := os.Open(targets)
 	if err != nil {
 		return err
@@ -48,19 +49,21 @@ func run(targets string, interval time.Duration, listen string, compress bool) e
 	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{DisableCompression: !compress, MaxIdleConnsPerHost: 1}}
 	var wg sync.WaitGroup
+	began := time.Now()
 	for i, address := range addresses {
-		wg.Go(func() { loop(ctx, client, "http://"+address+"/metrics", interval, interval*time.Duration(i)/time.Duration(len(addresses))) })
+		first := began.Add(interval * time.Duration(i/group*group) / time.Duration(len(addresses)))
+		wg.Go(func() { loop(ctx, client, "http://"+address+"/metrics", interval, first) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// loop reads the body of one target once in each interval, for the first time after a delay.
-func loop(ctx context.Context, client *http.Client, address string, interval, delay time.Duration) {
+// loop reads the body of one target at a time and then once in each interval.
+func loop(ctx context.Context, client *http.Client, address string, interval time.Duration, first time.Time) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(delay):
+	case <-time.After(time.Until(first)):
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -103,6 +103,9 @@ func (p *Process) Use() (Usage, error) {
 	}
 	defer status.Close()
 	out := Usage{CPU: time.Duration(user+system) * tick, System: time.Duration(system) * tick, Switches: switches(dir)}
+	if precise := onProcessor(dir); precise > 0 {
+		out.CPU = precise
+	}
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ":")
 		if name != "VmHWM" && name != "VmRSS" {
@@ -119,6 +122,22 @@ func (p *Process) Use() (Usage, error) {
 		}
 	}
 	return out, nil
+}
+
+// onProcessor is the processor time of all threads in nanoseconds, where the kernel counts it.
+// Threads that have ended are left out; a Go program keeps its threads.
+func onProcessor(dir string) (sum time.Duration) {
+	files, _ := filepath.Glob(dir + "/task/*/schedstat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
 }
 
 // switches sums what the threads of a program have slept. Threads that have ended are left out.

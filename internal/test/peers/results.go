@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// results are the runs of one or more times.
+type results []result
+
+func readResults(file string) (out results, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, json.Unmarshal(text, &out)
+}
+
+func (r results) write(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
+// replace returns the results with those of the same load replaced. A load is measured in one
+// run, so that its ratios are of programs that took turns.
+func (r results) replace(by results) results {
+	out := slices.DeleteFunc(slices.Clone(r), func(old result) bool {
+		return slices.ContainsFunc(by, func(n result) bool { return n.Scenario == old.Scenario })
+	})
+	return append(out, by...)
+}
+
+// of returns the runs of one program under one load, in the order of the rounds.
+func (r results) of(scenario, variant string) results {
+	return slices.DeleteFunc(slices.Clone(r), func(x result) bool { return x.Scenario != scenario || x.Variant != variant })
+}
+
+// spread is the median of some numbers, with the least and the greatest.
+type spread struct{ median, least, most float64 }
+
+// newSpread returns the spread of a number of each run; all zero without runs.
+func newSpread(numbers []float64) spread {
+	if len(numbers) == 0 {
+		return spread{}
+	}
+	sorted := slices.Sorted(slices.Values(numbers))
+	n := len(sorted)
+	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
+}
+
+// each returns a number of each run.
+func (r results) each(number func(*result) float64) (out []float64) {
+	for i := range r {
+		out = append(out, number(&r[i]))
+	}
+	return out
+}
+
+// ratios returns, for each round, how many times more something is than something else.
+func ratios(more, less []float64) (out []float64) {
+	for i := range min(len(more), len(less)) {
+		if less[i] > 0 {
+			out = append(out, more[i]/less[i])
+		}
+	}
+	return out
+}
+
+// above returns, for each round, by how much a number is above a floor.
+func above(numbers, floor []float64) (out []float64) {
+	for i := range min(len(numbers), len(floor)) {
+		out = append(out, numbers[i]-floor[i])
+	}
+	return out
+}
