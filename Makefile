@@ -156,6 +156,26 @@ bench: ## Run the benchmarks
 	$(say) 'go test -bench'
 	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
 
+# The comparison with the Prometheus receiver. PEERS_FLAGS chooses loads, programs and rounds
+# (go run ./internal/test/peers -help).
+PEERS_FLAGS   ?= -write
+PEERS_TIMEOUT ?= 3h
+
+.PHONY: bench-peers
+bench-peers: $(OCB) ## Compare processor time and memory with the Prometheus receiver (an hour)
+	@mkdir -p build/tmp $(BIN)
+	@for which in ours peer; do \
+		echo "==> ocb and go build with internal/test/peers/builder-$$which.yaml"; \
+		TMPDIR=$(CURDIR)/build/tmp $(OCB) --config internal/test/peers/builder-$$which.yaml --skip-compilation \
+			--skip-strict-versioning=false > build/collector-$$which.log 2>&1 || { cat build/collector-$$which.log; exit 1; }; \
+		( cd build/collector-$$which && $(BUILD) -o $(CURDIR)/$(BIN)/collector-$$which . ) || exit 1; \
+	done
+	@$(BUILD) -o $(BIN)/bench-floor ./internal/test/peers/floor
+	@$(BUILD) -o $(BIN)/bench-peers ./internal/test/peers
+	$(say) 'measuring; close what else uses the processor (at most $(PEERS_TIMEOUT))'
+	@mkdir -p build/bench-peers
+	@exec timeout --foreground $(PEERS_TIMEOUT) $(BIN)/bench-peers $(PEERS_FLAGS)
+
 # Mutation testing. It runs in a copy of the tree, so that you can go on with your work,
 # and gremlins copies the whole tree once more: the copy has no programs. A mutation can
 # make a loop endless, so memory (in KiB of address space) and time are bounded.

@@ -27,35 +27,37 @@ func (r results) writePage(file, bin string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, page, 0o644) //nolint:gosec // a page of the repository
+	return os.WriteFile(file, page, 0o644)
 }
 
-// processorTable compares the processor time.
+// processorTable compares the processor time: the times, and then the ratios.
 func (r results) processorTable() string {
-	var b strings.Builder
-	b.WriteString("| Load | Floor | Floor, in groups | Receiver | With processor | Peer | Peer with processors | Peer / receiver | Peer / with processor | Above the floors: receiver | With processor |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	var times, of strings.Builder
+	times.WriteString("| Load | Floor | Floor, in groups | Receiver | With processor | Peer | Peer with processors |\n|---|---|---|---|---|---|---|\n")
+	of.WriteString("\n| Load | Peer / receiver | Peer / with processor | Above the floors: receiver | Above the floors: with processor |\n|---|---|---|---|---|\n")
 	for _, c := range scenarios() {
-		of := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
-		peer := of(peerName)
+		cost := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
+		peer := cost(peerName)
 		if len(peer) == 0 || c.Extra {
 			continue
 		}
-		floor, groups := of(floorName), of(floorGroupsName)
-		fmt.Fprintf(&b, "| %s |", c.Name)
-		for _, numbers := range [][]float64{floor, groups, of(oursName), of(oursProcessorName), peer, of(peerProcessorName)} {
-			fmt.Fprintf(&b, " %s |", cell(newSpread(numbers), "%.3f", " ms"))
+		floor, groups := cost(floorName), cost(floorGroupsName)
+		fmt.Fprintf(&times, "| %s |", c.Name)
+		for _, numbers := range [][]float64{floor, groups, cost(oursName), cost(oursProcessorName), peer, cost(peerProcessorName)} {
+			fmt.Fprintf(&times, " %s |", cell(newSpread(numbers), "%.3f", " ms"))
 		}
+		times.WriteString("\n")
+		fmt.Fprintf(&of, "| %s |", c.Name)
 		peerAbove := above(peer, floor)
 		for _, numbers := range [][]float64{
-			ratios(peer, of(oursName)), ratios(peer, of(oursProcessorName)),
-			ratios(peerAbove, above(of(oursName), groups)), ratios(peerAbove, above(of(oursProcessorName), groups)),
+			ratios(peer, cost(oursName)), ratios(peer, cost(oursProcessorName)),
+			ratios(peerAbove, above(cost(oursName), groups)), ratios(peerAbove, above(cost(oursProcessorName), groups)),
 		} {
-			fmt.Fprintf(&b, " %s |", ranged(newSpread(numbers)))
+			fmt.Fprintf(&of, " %s |", ranged(newSpread(numbers)))
 		}
-		b.WriteString("\n")
+		of.WriteString("\n")
 	}
-	return b.String()
+	return times.String() + of.String()
 }
 
 // memoryTable compares memory and allocations.
@@ -148,7 +150,8 @@ func sizes(bin string) string {
 	var b strings.Builder
 	b.WriteString("| Program | Size |\n|---|---|\n")
 	for _, p := range []struct{ name, file string }{
-		{"receiver and processor alone", "collector-ours"}, {"peer: Prometheus receiver and processors", "collector-peer"},
+		{"receiver and processor alone", "collector-ours"},
+		{"peer: Prometheus receiver and processors", "collector-peer"},
 		{"the distribution `otelcol-vllm`", "otelcol-vllm"},
 	} {
 		if info, err := os.Stat(bin + "/" + p.file); err == nil {

@@ -19,7 +19,8 @@ func readResults(file string) (out results, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, json.Unmarshal(text, &out)
+	err = json.Unmarshal(text, &out)
+	return out, err
 }
 
 func (r results) write(file string) error {
@@ -67,9 +68,9 @@ func (r results) each(number func(*result) float64) (out []float64) {
 
 // ratios returns, for each round, how many times more something is than something else.
 func ratios(more, less []float64) (out []float64) {
-	for i := range min(len(more), len(less)) {
-		if less[i] > 0 {
-			out = append(out, more[i]/less[i])
+	for i, divisor := range less {
+		if i < len(more) && divisor > 0 {
+			out = append(out, more[i]/divisor)
 		}
 	}
 	return out

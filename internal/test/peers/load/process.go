@@ -33,7 +33,8 @@ func NewProcess(ctx context.Context, log, program string, args ...string) (*Proc
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.CommandContext(ctx, program, args...), log: file, ended: make(chan error, 1)}
+	command := exec.CommandContext(ctx, program, args...) //nolint:gosec // the program that is measured
+	p := &Process{cmd: command, log: file, ended: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
 	p.Began = time.Now()
 	if err := p.cmd.Start(); err != nil {

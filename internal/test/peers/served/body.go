@@ -34,7 +34,7 @@ func NewBody(text []byte, engines int, model string) (*Body, error) {
 	b := &Body{}
 	var piece []byte
 	grows := map[string]bool{}
-	for _, line := range strings.Split(strings.TrimSuffix(string(repeated(text, engines)), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(repeated(text, engines)), "\n"), "\n") {
 		if rest, is := strings.CutPrefix(line, "# TYPE "); is {
 			name, kind, _ := strings.Cut(rest, " ")
 			grows[name] = kind == "counter" || kind == "histogram"
@@ -112,7 +112,7 @@ func repeated(text []byte, engines int) []byte {
 		}
 		group = group[:0]
 	}
-	for _, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
 			flush()
 			out.WriteString(line + "\n")

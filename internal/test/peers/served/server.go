@@ -36,8 +36,8 @@ type Server struct {
 	gzip     bool
 	listener net.Listener
 
-	// requests counts the answers of /metrics.
-	requests atomic.Int64
+	// steps counts the bodies, and requests the answers that were written completely.
+	steps, requests atomic.Int64
 	// first and last are when such an answer was completely written, in nanoseconds since 1970.
 	first, last atomic.Int64
 }
@@ -167,14 +167,15 @@ func (s *Server) answer(to io.Writer, request []byte) error {
 		return err
 	}
 	buffer := buffers.Get().(*[]byte)
-	body := s.body.Append((*buffer)[:0], int(s.requests.Load()))
+	body := s.body.Append((*buffer)[:0], int(s.steps.Add(1)-1))
 	out := buffers.Get().(*[]byte)
 	head := "HTTP/1.1 200 OK\r\ndate: " + date + "\r\nserver: uvicorn\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n"
 	if s.gzip && bytes.Contains(bytes.ToLower(request), []byte("accept-encoding: gzip")) {
 		head += "content-encoding: gzip\r\n"
 		body = compressed(body)
 	}
-	answer := append((*out)[:0], head...)
+	answer := (*out)[:0]
+	answer = append(answer, head...)
 	var err error
 	switch s.form {
 	case Length:
