@@ -25,9 +25,9 @@ func sizeOf(label collect.Label, bounds []float64) int { return 1 + (len(label)+
 
 // resize counts what a series takes once its buckets have changed.
 func (r *Resource) resize(s *series) {
-	r.units -= s.units
-	s.units = sizeOf(s.label, s.bounds)
-	r.units += s.units
+	r.units -= int(s.units)
+	s.units = int32(sizeOf(s.label, s.bounds))
+	r.units += int(s.units)
 }
 
 // size is what a group takes of the limit besides its series. Its attributes are stored
@@ -109,7 +109,7 @@ func (r *Resource) forgo(g *Group, in collect.Input, s *series) {
 	name := labelled{in, s.label}
 	delete(g.labels, name)
 	r.series--
-	r.units -= s.units
+	r.units -= int(s.units)
 	if in.Define().Kind != collect.Gauge {
 		g.existed.add(hashOfSeries(name), unnumbered)
 	}

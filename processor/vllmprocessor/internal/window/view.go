@@ -50,11 +50,11 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 		length = max(length, Long)
 	}
 	from := r.baseline(length)
-	if useLong && r.Time()-r.times.at(from)[0] < int64(Long) {
+	if useLong && r.Time()-*r.times.at(from) < int64(Long) {
 		// Over a shorter time these estimates are noise.
 		from = r.seq
 	}
-	elapsed := float64(r.Time()-r.times.at(from)[0]) / 1e9
+	elapsed := float64(r.Time()-*r.times.at(from)) / 1e9
 	for _, g := range r.groups {
 		if g.seq == r.seq && !g.ended {
 			views = append(views, View{r, g, from, elapsed})
@@ -106,14 +106,14 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 		if status == Gone {
 			return 0, Gone
 		}
-		return s.totals.at(s.newest)[0], status
+		return s.number(), status
 	})
 }
 
 // Ever returns the running total of a counter, also where the newest batch lacks it.
 func (g *Group) Ever(in collect.Input) (total float64) {
 	for _, s := range g.inputs[in] {
-		total += s.totals.at(s.newest)[0]
+		total += s.number()
 	}
 	return total
 }
@@ -176,7 +176,7 @@ func (v *View) unsent(in collect.Input) Status {
 func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
 	for _, s := range v.group.inputs[in] {
 		if s.label == label {
-			return s.totals.at(s.newest)[0], v.status(s)
+			return s.number(), v.status(s)
 		}
 	}
 	return 0, Missing
@@ -187,7 +187,7 @@ func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) 
 func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs[in] {
-			if v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
+			if v.status(s) == Present && !yield(s.label, s.number()) {
 				return
 			}
 		}
@@ -215,13 +215,13 @@ func (v *View) average(s *series) (float64, Status) {
 	}
 	total, n := 0.0, 0
 	for seq := v.from + 1; seq <= v.resource.seq; seq++ {
-		if was := s.total(seq, v.resource.zeros(1)); was != nil {
+		if was := s.total(seq, v.resource.zeros(1), nil); was != nil {
 			total += was[0]
 			n++
 		}
 	}
 	if n == 0 {
-		return s.totals.at(s.newest)[0], status
+		return s.number(), status
 	}
 	return total / float64(n), status
 }
@@ -249,14 +249,14 @@ func (v *View) difference(s *series) (float64, Status) {
 	if status == Pending || v.from == v.resource.seq {
 		return 0, max(status, First)
 	}
-	was := s.total(v.from, v.resource.zeros(1))
+	was := s.total(v.from, v.resource.zeros(1), nil)
 	if was == nil {
 		if status == Gone {
 			return 0, Gone
 		}
 		return 0, First
 	}
-	return s.totals.at(s.newest)[0] - was[0], status
+	return s.number() - was[0], status
 }
 
 // IncreaseOf returns the increase with one value of the input's label. A label value
