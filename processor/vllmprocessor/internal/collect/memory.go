@@ -3,7 +3,7 @@ package collect
 import (
 	"math"
 	"slices"
-	"sync"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -62,27 +62,14 @@ type meaning struct {
 	older  int
 }
 
-// meanings has all names that mean something.
-var meanings = sync.OnceValue(func() map[string]meaning {
-	all := map[string]meaning{}
-	change := func(name string, by func(*meaning)) {
-		m := all[name]
-		m.name = name
-		by(&m)
-		all[name] = m
-	}
-	for name, n := range inputs() {
-		change(name, func(m *meaning) { m.named, m.known = n, true })
-	}
-	for name, p := range proofs() {
-		change(name, func(m *meaning) { m.proof = p })
-	}
-	for _, name := range cacheConfigNames() {
-		change(name, func(m *meaning) { m.cacheConfig = true })
-	}
-	change(processStart, func(m *meaning) { m.process = true })
-	return all
-})
+// meaningOf returns the meaning of a name, and whether there is one.
+func meaningOf(name string) (m meaning, is bool) {
+	m.name = name
+	m.named, m.known = inputs()[name]
+	m.proof, is = proofs()[name]
+	m.cacheConfig, m.process = slices.Contains(cacheConfigNames(), name), name == processStart
+	return m, is || m.known || m.cacheConfig || m.process
+}
 
 // begin prepares for a call. The samples of the previous one are used again.
 func (m *memory) begin(before []Batch) {
@@ -120,16 +107,16 @@ func (m *memory) meaning(name string) *meaning {
 	}
 	is := m.meanings[name]
 	if is == nil {
-		found, known := meanings()[name]
+		found, known := meaningOf(name)
 		if !known && (m.nothing >= maxMeanings || len(name) > maxNameBytes) {
 			m.other = meaning{}
 			return &m.other
 		}
 		if !known {
 			m.nothing++
-			// The name may be a part of something large.
-			found.name = string([]byte(name))
 		}
+		// The name may be a part of something large.
+		found.name = strings.Clone(name)
 		is = &found
 		if m.meanings == nil {
 			m.meanings = map[string]*meaning{}

@@ -143,8 +143,11 @@ func TestASimilarNameIsNotAnInput(t *testing.T) {
 
 // lookUp returns the input of a metric's name.
 func lookUp(name string) (named, bool) {
-	m := meanings()[name]
+	m, _ := meaningOf(name)
 	return m.named, m.known
 }
 
-func isCacheConfig(name string) bool { return meanings()[name].cacheConfig }
+func isCacheConfig(name string) bool {
+	m, _ := meaningOf(name)
+	return m.cacheConfig
+}

@@ -2,6 +2,7 @@ package window
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -24,9 +25,20 @@ type update struct {
 	values []float64
 }
 
+// updates are for reuse.
+var updates = sync.Pool{New: func() any { return &update{} }}
+
+// end empties an update and keeps its lists for another one.
+func (u *update) end() {
+	clear(u.groups)
+	clear(u.series)
+	*u = update{groups: u.groups[:0], series: u.series[:0], values: u.values[:0]}
+	updates.Put(u)
+}
+
 func (u *update) run() {
-	u.groups = make([]*Group, len(u.batch.Groups))
-	u.series = make([]*series, len(u.batch.Samples))
+	u.groups = append(u.groups, make([]*Group, len(u.batch.Groups))...)
+	u.series = append(u.series, make([]*series, len(u.batch.Samples))...)
 	hint := 0
 	for i := range u.batch.Samples {
 		sample := &u.batch.Samples[i]
