@@ -220,13 +220,13 @@ func (f *fit) solve() {
 	}
 	for range k {
 		f.ridge(&guess, &width, free, guessNoise*mean)
-		negative := -1
+		negative := 0
 		for i := 1; i < k; i++ {
-			if free[i] && f.coefficients[i] < 0 && (negative < 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
+			if free[i] && f.coefficients[i] < 0 && (negative == 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
 				negative = i
 			}
 		}
-		if negative < 0 {
+		if negative == 0 {
 			break
 		}
 		free[negative] = false

@@ -69,10 +69,10 @@ type growth struct {
 // grew returns what a distribution of a group counted since the previous batch. It returns
 // false where it has no sum or no previous total.
 func (u *update) grew(g *Group, in collect.Input, room *[2]buffer) (growth, bool) {
-	if len(g.inputs[in]) != 1 {
+	if len(g.inputs.of(in)) != 1 {
 		return growth{}, false
 	}
-	s := g.inputs[in][0]
+	s := g.inputs.of(in)[0]
 	if noSum := s.rest().noSum; s.newest != u.seq || noSum > 0 && noSum >= u.seq-1 {
 		return growth{}, false
 	}

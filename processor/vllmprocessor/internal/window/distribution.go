@@ -40,7 +40,7 @@ func (v *View) AddToWhere(dst *histogram.Histogram, in collect.Input, keep func(
 // Labels iterates over the labels of an input's series.
 func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 	return func(yield func(collect.Label) bool) {
-		for _, s := range v.group.inputs[in] {
+		for _, s := range v.group.inputs.of(in) {
 			if !yield(s.label) {
 				return
 			}
@@ -53,7 +53,7 @@ func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 // and where all are Gone, so is the distribution. It is Defective while the window has a
 // bad observation.
 func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add func(*histogram.Histogram)) Status {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if len(all) == 0 {
 		return v.unsent(in)
 	}
@@ -134,7 +134,7 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 // distribution was first seen. open is true for the open bucket; bound is then its lower
 // bound. known is false where all buckets are empty.
 func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if len(all) == 0 || len(all[0].bounds) == 0 {
 		return 0, false, false
 	}
@@ -154,7 +154,7 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 // the newest batch, and Defective where one of the observations is bad. The step is valid
 // until a distribution of the resource is read again.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	// The time, not the number: batches that follow each other closely share one.
 	if len(all) == 0 || len(all[0].rest().step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
 		return 0, nil, Missing

@@ -72,10 +72,10 @@ func (u *update) restart(e *engine) {
 func (u *update) renew(e *engine) {
 	for _, g := range e.groups {
 		u.acquit(g)
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.cumulative(collect.Input(in)) {
-					s.begin(collect.Input(in), u)
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.cumulative(in) {
+					s.begin(in, u)
 				}
 			}
 		}

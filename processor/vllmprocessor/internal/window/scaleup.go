@@ -66,9 +66,9 @@ func (u *update) allBeganAnew() bool {
 func (e *engine) counted() bool {
 	var b buffer
 	for _, g := range e.groups {
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				if !s.cumulative(collect.Input(in)) {
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if !s.cumulative(in) {
 					continue
 				}
 				for _, value := range s.received(b[:]) {
@@ -111,9 +111,9 @@ func (u *update) sameProcess() bool {
 		answered = answered || s.received(b[:])[0] > 0
 	}
 	for _, g := range front.groups {
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				if s.cumulative(collect.Input(in)) && s.newest >= u.seq-1 && !s.ended && s.found != u.seq {
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if s.cumulative(in) && s.newest >= u.seq-1 && !s.ended && s.found != u.seq {
 					return false
 				}
 			}

@@ -98,14 +98,7 @@ func (v *View) contradicts(in collect.Input) bool {
 // alive reports whether at least one series with a value in the newest batch of the
 // group has not ended.
 func (g *Group) alive() bool {
-	for in := range g.inputs {
-		for _, s := range g.inputs[in] {
-			if s.newest == g.seq && !s.ended {
-				return true
-			}
-		}
-	}
-	return false
+	return g.inputs.any(func(s *series) bool { return s.newest == g.seq && !s.ended })
 }
 
 // find returns the series of a sample; nil where it is new.

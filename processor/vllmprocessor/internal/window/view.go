@@ -83,14 +83,7 @@ func (v *View) status(s *series) Status {
 // Pending reports whether a series of the group is in the previous batch and not in the
 // newest.
 func (v *View) Pending() bool {
-	for in := range v.group.inputs {
-		for _, s := range v.group.inputs[in] {
-			if v.status(s) == Pending {
-				return true
-			}
-		}
-	}
-	return false
+	return v.group.inputs.any(func(s *series) bool { return v.status(s) == Pending })
 }
 
 // Gauge returns the value of a gauge, summed over the input's own labels.
@@ -112,7 +105,7 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 
 // Ever returns the running total of a counter, also where the newest batch lacks it.
 func (g *Group) Ever(in collect.Input) (total float64) {
-	for _, s := range g.inputs[in] {
+	for _, s := range g.inputs.of(in) {
 		total += s.number()
 	}
 	return total
@@ -122,7 +115,7 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 // within the window. Where all are Gone, the sum is Gone. It is Defective where the newest
 // values contradict each other.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if v.contradicts(in) {
 		return 0, Defective
 	}
@@ -158,8 +151,8 @@ func (v *View) unsent(in collect.Input) Status {
 		return Missing
 	}
 	status := Missing
-	for other := range v.group.inputs {
-		for _, s := range v.group.inputs[other] {
+	for other := range collect.NumInputs {
+		for _, s := range v.group.inputs.of(other) {
 			switch {
 			case !s.delta || s.ended:
 			case s.known <= v.from && v.from < v.resource.seq:
@@ -174,7 +167,7 @@ func (v *View) unsent(in collect.Input) Status {
 
 // GaugeOf returns the gauge with one value of the input's label.
 func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			return s.number(), v.status(s)
 		}
@@ -186,7 +179,7 @@ func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) 
 // label.
 func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
-		for _, s := range v.group.inputs[in] {
+		for _, s := range v.group.inputs.of(in) {
 			if v.status(s) == Present && !yield(s.label, s.number()) {
 				return
 			}
@@ -200,7 +193,7 @@ func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.
 
 // AverageOf is Average with one value of the input's label.
 func (v *View) AverageOf(in collect.Input, label collect.Label) (float64, Status) {
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			return v.average(s)
 		}
@@ -266,7 +259,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 	if status != Present {
 		return 0, status
 	}
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			value, _ := v.difference(s)
 			return value, Present
@@ -279,7 +272,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 // those that are gone but grew within the window.
 func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
-		for _, s := range v.group.inputs[in] {
+		for _, s := range v.group.inputs.of(in) {
 			value, status := v.difference(s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
 				return
@@ -309,13 +302,13 @@ func (v *View) Renewed() (began, restarted bool) {
 // Older reports whether an input has the name of an older metric, which can have another
 // unit.
 func (v *View) Older(in collect.Input) bool {
-	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
+	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.older })
 }
 
 // Deltas reports whether an input sends deltas, so that its total began when the first one
 // was seen.
 func (v *View) Deltas(in collect.Input) bool {
-	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.delta })
+	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.delta })
 }
 
 // Engine returns a gauge of the view's engine. Some gauges, such as the cache
@@ -326,7 +319,7 @@ func (v *View) Engine(in collect.Input) (float64, Status) {
 		return value, status
 	}
 	for _, g := range v.resource.groups {
-		if len(g.inputs[in]) > 0 && v.group.covers(g) {
+		if len(g.inputs.of(in)) > 0 && v.group.covers(g) {
 			other := View{v.resource, g, v.from, v.Elapsed}
 			return other.Gauge(in)
 		}

@@ -155,7 +155,7 @@ type Group struct {
 	whole  *Rollup // of an endpoint picker; nil for other groups
 	seq    int64   // of the newest value
 	ended  bool
-	inputs [collect.NumInputs][]*series
+	inputs inputs
 	// labels is an index of the series of inputs that have many.
 	labels map[labelled]*series
 	// existed are removed series. returned is true where the group itself may have
