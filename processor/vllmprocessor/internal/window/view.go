@@ -206,12 +206,25 @@ func (v *View) average(s *series) (float64, Status) {
 	if status == Gone {
 		return 0, Gone
 	}
-	total, n := 0.0, 0
-	for seq := v.from + 1; seq <= v.resource.seq; seq++ {
-		if was := s.total(seq, v.resource.zeros(1), nil); was != nil {
-			total += was[0]
-			n++
+	total, n, place := 0.0, 0, int64(-1)
+	oldest, places := s.totals.oldest(s.newest), s.totals.places()
+	for seq := max(v.from+1, s.known); seq <= v.resource.seq; seq++ {
+		switch {
+		case seq < s.created:
+			// It was 0, see series.total.
+		case seq >= s.newest:
+			total += s.number()
+		case seq < oldest:
+			continue
+		default:
+			// A gauge has one number at each place, so the next one follows.
+			place++
+			if place == 0 || place == places {
+				place = seq % places
+			}
+			total += s.totals.values[place]
 		}
+		n++
 	}
 	if n == 0 {
 		return s.number(), status
