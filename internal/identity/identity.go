@@ -26,6 +26,9 @@ var (
 	spaces = [...]string{"service.namespace", "k8s.cluster.name", "k8s.namespace.name"}
 )
 
+// usual is more than the size of most keys.
+const usual = 96
+
 // Of returns the key of a resource. Where an instance is named, the key is its name, its
 // pod and the namespaces that are present. Other attributes can be added or change while
 // the server runs. Without an instance the key is all attributes but those of a
@@ -43,6 +46,7 @@ func Of(attributes pcommon.Map) string {
 // Before can find it.
 func ofInstance(attributes pcommon.Map) string {
 	var b strings.Builder
+	b.Grow(usual)
 	for _, name := range instance {
 		if value, ok := attributes.Get(name); ok {
 			b.WriteString(value.AsString())

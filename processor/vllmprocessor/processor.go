@@ -35,6 +35,8 @@ type vllmProcessor struct {
 	status    *archive.Status
 	// stages are what the processor derives, in the order of addStages.
 	stages []stage.Stage
+	// readers are for reuse.
+	readers sync.Pool
 
 	// mu guards what follows. A resource has a lock of its own, which is taken before
 	// mu where both are needed, so that one resource with much to do delays no other.
@@ -77,6 +79,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		defects:   defectlog.New(settings.Logger, config.Window),
 		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
+	p.readers.New = func() any { return &collect.Reader{} }
 	now := func() time.Time { return p.now() }
 	err = p.addStages(&stage.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
@@ -119,19 +122,26 @@ func (p *vllmProcessor) shutdown(ctx context.Context) error {
 // process derives from the metrics that pass through and adds the values to the
 // resources that they belong to.
 func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (pmetric.Metrics, error) {
-	batches, unread := collect.Read(metrics)
+	reader := p.readers.Get().(*collect.Reader)
+	defer p.readers.Put(reader)
+	batches, unread := reader.Read(metrics)
 	p.telemetry.Unread(ctx, &unread)
 	p.warnSize(&unread)
 	now := p.now()
 	p.expireSilent(ctx, now)
 	elsewhere := p.derivedElsewhere(metrics)
-	left := map[string]int{}
-	for i := range batches {
-		left[batches[i].Resource]++
+	var left map[string]int
+	if len(batches) > 1 {
+		left = make(map[string]int, len(batches))
+	}
+	for i := range batches[min(1, len(batches)):] {
+		left[batches[i+1].Resource]++
 	}
 	for i := range batches {
 		batch := &batches[i]
-		left[batch.Resource]--
+		if i > 0 {
+			left[batch.Resource]--
+		}
 		r := p.acquire(batch.Resource, now)
 		if r.isAhead(batch, now) {
 			p.warnAhead(r, now)

@@ -145,13 +145,9 @@ func (l Label) Value(i int) string {
 	return value
 }
 
-// Sample is one point.
+// Sample is one point. There are many, so the small fields stand together.
 type Sample struct {
 	Input Input
-	// Group is an index into the batch's groups.
-	Group int
-	// Label is the values of the input's own attributes.
-	Label Label
 	// Delta is true where the point is the change since the previous one.
 	Delta bool
 	// Gone is true where the point ends its series.
@@ -161,24 +157,30 @@ type Sample struct {
 	Older bool
 	// Level is true where the count is a gauge: it may fall without a restart.
 	Level bool
-	// Start is the start time of the point in Unix nanoseconds; 0 without one.
-	Start int64
-	// Value is the point's number, for counters and gauges.
-	Value float64
-	// Bounds, Counts, Count and Sum are the point of a distribution. The slices
-	// are the sample's own.
-	Bounds, Counts []float64
-	Count, Sum     float64
-	HasSum         bool
+	// HasSum is true where a distribution has a sum.
+	HasSum bool
 
-	// rank is that of the name, see names.go.
-	rank int
-	// process is the process that reported the point, where vLLM names it.
-	process string
 	// summed is true where the point is summed, see Definition.Summed.
 	summed bool
 	// contradicted is true where another process reported the same series.
 	contradicted bool
+	// rank is that of the name, see names.go.
+	rank int16
+
+	// Group is an index into the batch's groups.
+	Group int
+	// Label is the values of the input's own attributes.
+	Label Label
+	// Start is the start time of the point in Unix nanoseconds; 0 without one.
+	Start int64
+	// Value is the point's number, for counters and gauges.
+	Value float64
+	// Bounds, Counts, Count and Sum are the point of a distribution. Distributions share
+	// bounds, which must not be changed. The counts are the sample's own.
+	Bounds, Counts []float64
+	Count, Sum     float64
+	// process is the process that reported the point, where vLLM names it.
+	process string
 }
 
 // Reason is why a point is not used. The point passes through unchanged.

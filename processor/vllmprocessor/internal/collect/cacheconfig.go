@@ -47,10 +47,10 @@ func (c *collector) readCacheConfig(metric pmetric.Metric) {
 			if err != nil || !finite(parsed) || parsed < 0 {
 				continue // "None" means: not set
 			}
-			c.add(point.Timestamp(), engine, Sample{Input: number.input, Value: parsed, rank: rankWire})
+			c.add(point.Timestamp(), engine, &Sample{Input: number.input, Value: parsed, rank: rankWire})
 		}
 		if hybrid(point.Attributes()) {
-			c.add(point.Timestamp(), engine, Sample{Input: CacheConfigHybrid, Value: 1, rank: rankWire})
+			c.add(point.Timestamp(), engine, &Sample{Input: CacheConfigHybrid, Value: 1, rank: rankWire})
 		}
 	}
 }

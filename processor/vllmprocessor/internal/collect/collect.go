@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -11,8 +12,18 @@ import (
 
 // Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use.
-func Read(metrics pmetric.Metrics) ([]Batch, Report) {
-	c := collector{index: map[batchKey]int{}, evidenceOf: map[string]Evidence{}}
+func Read(metrics pmetric.Metrics) ([]Batch, Report) { return new(Reader).Read(metrics) }
+
+// Reader reads batches and remembers what names and attributes mean. Its results are the
+// same as without the memory. It is not safe for concurrent use.
+type Reader struct{ collector collector }
+
+// Read returns the batches in metrics, sorted by time, and counts the points of known
+// metrics that it cannot use. The samples of the batches are valid until the next call;
+// their labels, their bounds, and the groups stay.
+func (r *Reader) Read(metrics pmetric.Metrics) ([]Batch, Report) {
+	c := &r.collector
+	c.begin()
 	resources := metrics.ResourceMetrics()
 	for i := range resources.Len() {
 		c.readResource(i, resources.At(i))
@@ -22,15 +33,9 @@ func Read(metrics pmetric.Metrics) ([]Batch, Report) {
 	for i := range c.batches {
 		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
 	}
-	slices.SortStableFunc(c.batches, func(a, b Batch) int {
-		switch {
-		case a.Time < b.Time:
-			return -1
-		case a.Time > b.Time:
-			return 1
-		}
-		return 0
-	})
+	if len(c.batches) > 1 {
+		slices.SortStableFunc(c.batches, func(a, b Batch) int { return cmp.Compare(a.Time, b.Time) })
+	}
 	return c.batches, c.report
 }
 
@@ -40,6 +45,7 @@ type batchKey struct {
 }
 
 type collector struct {
+	memory  memory
 	batches []Batch
 	// pending has the same length as batches.
 	pending []pending
@@ -58,39 +64,67 @@ type collector struct {
 	tooLarge bool
 	points   int
 	evidence Evidence
+	// current is the place in batches of the batch of the last point; -1 without one.
+	current int
 
 	// These are of the current point.
+	sample Sample
 	rest   []Attribute
 	key    []byte
 	labels [maxLabels]string
-	// last is the group of the previous point.
-	last int
+	// raw is the attributes of the last point as they came, and plain is true where rest and
+	// key are what another point of the resource with these attributes has.
+	raw   []Attribute
+	plain bool
+	// last is the group of the previous point, and placed is true where it is that of rest in
+	// the current batch.
+	last   int
+	placed bool
 	// most is the number of samples of the largest batch so far.
 	most int
 }
 
+// begin prepares for a call.
+func (c *collector) begin() {
+	c.memory.begin(c.batches)
+	clear(c.batches)
+	clear(c.pending)
+	c.batches, c.pending = c.batches[:0], c.pending[:0]
+	if c.index == nil {
+		c.index, c.evidenceOf = map[batchKey]int{}, map[string]Evidence{}
+	}
+	clear(c.index)
+	clear(c.evidenceOf)
+	c.report, c.contradictions, c.last, c.most = Report{}, false, 0, 0
+}
+
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
-	c.source, c.resource, c.points, c.evidence = index, "", 0, Evidence{}
+	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, Evidence{}, -1
+	// What an attribute shows belongs to the resource.
+	c.plain = false
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes := rm.ScopeMetrics()
+	c.memory.rewind()
 	for i := range scopes.Len() {
 		c.evidence.scope(scopes.At(i).Scope().Name())
 		metrics := scopes.At(i).Metrics()
 		for j := range metrics.Len() {
 			metric := metrics.At(j)
-			n, known := lookUp(metric.Name())
+			m := c.memory.meaning(metric.Name())
 			if !c.tooLarge {
-				c.evidence.name(metric.Name())
-				c.evidence.process(metric)
+				c.evidence.prove(&m.proof)
+				if m.process {
+					c.evidence.process(metric)
+				}
 			}
 			switch {
-			case known && c.tooLarge:
+			case m.known && c.tooLarge:
 				c.report[TooLarge] += pointsOf(metric)
 			case c.tooLarge:
-			case known:
+			case m.known:
 				c.identify(rm)
-				c.readMetric(metric, n)
-			case isCacheConfig(metric.Name()):
+				c.readMetric(metric, m)
+			case m.cacheConfig:
 				c.identify(rm)
 				c.readCacheConfig(metric)
 			}
@@ -118,7 +152,8 @@ func (c *collector) identify(rm pmetric.ResourceMetrics) {
 	}
 }
 
-func (c *collector) readMetric(metric pmetric.Metric, n named) {
+func (c *collector) readMetric(metric pmetric.Metric, m *meaning) {
+	n := m.named
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
@@ -145,7 +180,7 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
 		default:
-			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
+			c.readHistograms(points, m, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		c.report[TypeConflict] += metric.ExponentialHistogram().DataPoints().Len()
@@ -162,7 +197,8 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	}
 	for i := range points.Len() {
 		point := points.At(i)
-		sample := Sample{
+		sample := &c.sample
+		*sample = Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
 			Start: int64(point.StartTimestamp()), Older: n.older, Level: n.level, rank: n.rank,
 		}
@@ -182,16 +218,18 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	}
 }
 
-func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
+func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, m *meaning, delta bool) {
+	n := &m.named
 	for i := range points.Len() {
 		point := points.At(i)
-		sample := Sample{
+		sample := &c.sample
+		*sample = Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
 			Start: int64(point.StartTimestamp()), Older: n.older, rank: n.rank,
 		}
 		if !sample.Gone {
 			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
-			if !sample.readBuckets(point) {
+			if !c.readBuckets(sample, point, m) {
 				c.report[BadHistogram]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
@@ -202,10 +240,11 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (s *Sample) readBuckets(point pmetric.HistogramDataPoint) bool {
+func (c *collector) readBuckets(s *Sample, point pmetric.HistogramDataPoint, m *meaning) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
-		s.Counts = []float64{s.Count}
+		s.Counts = c.memory.counts(1)
+		s.Counts[0] = s.Count
 		return true
 	}
 	if counts.Len() != bounds.Len()+1 {
@@ -216,23 +255,20 @@ func (s *Sample) readBuckets(point pmetric.HistogramDataPoint) bool {
 		// A bound at infinity is redundant: the last bucket is open.
 		n--
 	}
-	both := make([]float64, 2*n+1)
-	s.Bounds, s.Counts = both[:n:n], both[n:]
-	for i := range n {
-		s.Bounds[i] = bounds.At(i)
-		if !finite(s.Bounds[i]) || (i > 0 && s.Bounds[i] <= s.Bounds[i-1]) {
-			return false
-		}
+	if s.Bounds = m.boundsOf(bounds, n); s.Bounds == nil {
+		return false
 	}
+	s.Counts = c.memory.counts(n + 1)
 	left := point.Count()
 	for i := range counts.Len() {
-		if counts.At(i) > left {
+		count := counts.At(i)
+		if count > left {
 			// This also happens where a body changed while it was scraped: the last
 			// bucket would be negative and wraps around to a huge number.
 			return false
 		}
-		s.Counts[min(i, n)] += float64(counts.At(i))
-		left -= counts.At(i)
+		s.Counts[min(i, n)] += float64(count)
+		left -= count
 	}
 	return left == 0
 }

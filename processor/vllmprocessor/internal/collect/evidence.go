@@ -95,12 +95,10 @@ func (e *Evidence) scope(name string) {
 	}
 }
 
-// name reads the name of a metric.
-func (e *Evidence) name(name string) {
-	if p, known := proofs()[name]; known {
-		e.raise(p.least)
-		e.Signs |= p.signs
-	}
+// prove takes what the name of a metric shows.
+func (e *Evidence) prove(p *proof) {
+	e.raise(p.least)
+	e.Signs |= p.signs
 }
 
 // processStart is the gauge of Prometheus's client libraries. vLLM has it only where one
@@ -118,15 +116,19 @@ func (e *Evidence) process(metric pmetric.Metric) {
 	}
 }
 
-// label reads the name of an attribute of a point.
-func (e *Evidence) label(name string) {
+// label reads the name of an attribute of a point, and returns the attribute that it means
+// where an imitator has another name for it.
+func (e *Evidence) label(name string) (alias string, imitator bool) {
 	switch name {
+	case "engine", "model_name":
+		return "", false
 	case "WorkerId", "ReplicaId":
 		e.Signs |= Ray
 	}
-	if _, alias := catalog.AttributeAliases[name]; alias {
+	if alias, imitator = catalog.AttributeAliases[name]; imitator {
 		e.Signs |= Imitator
 	}
+	return alias, imitator
 }
 
 // signsOf returns the signs of a family.

@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +12,7 @@ type named struct {
 	input Input
 	// rank decides between several names of one input in one batch, for example an old
 	// family and the new one: the highest rank is used.
-	rank int
+	rank int16
 	// older is true for a name that can be that of an older metric of the input.
 	older bool
 	// level is true where the metric is a gauge that counts.
@@ -40,7 +39,7 @@ const cacheConfigFamily = "vllm:cache_config_info"
 // the suffix that some receivers cut off.
 var inputs = sync.OnceValue(func() map[string]named {
 	index := map[string]named{}
-	add := func(name string, in Input, rank int) {
+	add := func(name string, in Input, rank int16) {
 		known, taken := index[name]
 		if !taken || known.rank < rank {
 			index[name] = named{input: in, rank: rank, older: rank == rankOlder || (taken && known.older)}
@@ -63,7 +62,7 @@ var inputs = sync.OnceValue(func() map[string]named {
 				add(name, in, rankOlder)
 			}
 		}
-		addFamilies(definition.Name, func(family string, rank int) { add(family, in, rankWire+rank) })
+		addFamilies(definition.Name, func(family string, rank int) { add(family, in, rankWire+int16(rank)) })
 		for _, name := range translations(definition.Name) {
 			add(name, in, rankTranslated)
 		}
@@ -139,11 +138,3 @@ func spellings(family string) []string {
 var cacheConfigNames = sync.OnceValue(func() []string {
 	return append(spellings(cacheConfigFamily), spellings(strings.TrimSuffix(cacheConfigFamily, "_info"))...)
 })
-
-// lookUp returns the input of a metric's name.
-func lookUp(name string) (named, bool) {
-	n, known := inputs()[name]
-	return n, known
-}
-
-func isCacheConfig(name string) bool { return slices.Contains(cacheConfigNames(), name) }

@@ -140,3 +140,14 @@ func TestASimilarNameIsNotAnInput(t *testing.T) {
 		assert.False(t, known, name)
 	}
 }
+
+// lookUp returns the input of a metric's name.
+func lookUp(name string) (named, bool) {
+	m, _ := meaningOf(name)
+	return m.named, m.known
+}
+
+func isCacheConfig(name string) bool {
+	m, _ := meaningOf(name)
+	return m.cacheConfig
+}

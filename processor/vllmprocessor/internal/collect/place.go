@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // pending is what is needed while a batch is read.
@@ -18,7 +16,7 @@ type pending struct {
 	twins map[sampleKey]int
 	// newest is the highest rank of the names of each input of a picker, and mixed is true
 	// where there are several.
-	newest map[Input]int
+	newest map[Input]int16
 	mixed  bool
 	// valued is true once there is a value.
 	valued bool
@@ -31,12 +29,12 @@ type sampleKey struct {
 }
 
 // add adds a sample to the batch of its time.
-func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample Sample) {
+func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *Sample) {
 	if timestamp == 0 {
 		c.report[NoTimestamp]++
 		return
 	}
-	if !c.read(attributes, &sample) {
+	if !c.read(attributes, sample) {
 		c.report[TooLarge]++
 		return
 	}
@@ -48,11 +46,11 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		batch.Source, p.valued = c.source, !sample.Gone
 	}
 	sample.Group = c.group(batch, p)
-	p.compare(&sample)
-	if c.replaces(batch, p, &sample) {
+	p.compare(sample)
+	if c.replaces(batch, p, sample) {
 		return
 	}
-	batch.Samples = append(batch.Samples, sample)
+	batch.Samples = append(batch.Samples, *sample)
 	c.most = max(c.most, len(batch.Samples))
 }
 
@@ -72,13 +70,18 @@ func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Ma
 
 // batch returns the batch of a time.
 func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
+	if c.current >= 0 && c.batches[c.current].Time == int64(timestamp) {
+		return &c.batches[c.current], &c.pending[c.current]
+	}
+	// The groups of another batch have other places.
+	c.placed = false
 	key := batchKey{c.resource, int64(timestamp)}
 	at, known := c.index[key]
 	if !known {
 		at = len(c.batches)
 		c.index[key] = at
 		c.batches = append(c.batches, Batch{
-			Resource: c.resource, Time: int64(timestamp), Samples: make([]Sample, 0, min(max(minSamples, c.most), c.points)),
+			Resource: c.resource, Time: int64(timestamp), Samples: c.memory.samples(min(max(minSamples, c.most), c.points)),
 			Source: c.source, Ends: -1,
 		})
 		c.pending = append(c.pending, pending{})
@@ -86,6 +89,7 @@ func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 		// grow as needed.
 		c.points = 0
 	}
+	c.current = at
 	return &c.batches[at], &c.pending[at]
 }
 
@@ -102,7 +106,11 @@ const pidLabel = "pid"
 // It returns false where the attributes exceed the limits.
 func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 	definition, bytes := sample.Input.Define(), 0
-	c.rest = c.rest[:0]
+	simple := len(definition.Labels) == 0 && len(definition.Summed) == 0
+	if simple && c.plain && c.repeats(attributes) {
+		return true
+	}
+	c.rest, c.raw, c.plain, c.placed = c.rest[:0], c.raw[:0], false, false
 	labels := c.labels[:len(definition.Labels)]
 	clear(labels)
 	for name, value := range attributes.All() {
@@ -110,20 +118,23 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		if bytes += len(name) + len(text); bytes > maxPointBytes {
 			return false
 		}
+		c.raw = append(c.raw, Attribute{name, text})
 		if text == "" {
 			continue
 		}
-		if name == pidLabel && (definition.Kind == Gauge || sample.Level) {
-			sample.process = text
-			c.evidence.Signs |= Processes
-			continue
+		if name == pidLabel {
+			simple = false
+			if definition.Kind == Gauge || sample.Level {
+				sample.process = text
+				c.evidence.Signs |= Processes
+				continue
+			}
 		}
-		c.evidence.label(name)
+		alias, imitator := c.evidence.label(name)
 		if slices.Contains(definition.Summed, name) {
 			sample.summed = true
 			continue
 		}
-		alias, imitator := catalog.AttributeAliases[name]
 		if imitator {
 			if _, taken := attributes.Get(alias); !taken {
 				name = alias
@@ -135,8 +146,27 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		}
 		c.rest = append(c.rest, Attribute{name, text})
 	}
-	slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
-	sample.Label = NewLabel(labels...)
+	if len(c.rest) > 1 {
+		slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	}
+	sample.Label, c.key = c.memory.label(c.key, labels)
+	c.key = appendKey(c.key[:0], c.rest)
+	c.plain = simple
+	return true
+}
+
+// repeats reports whether a point has the attributes of the last one.
+func (c *collector) repeats(attributes pcommon.Map) bool {
+	if attributes.Len() != len(c.raw) {
+		return false
+	}
+	i := 0
+	for name, value := range attributes.All() {
+		if c.raw[i].Name != name || c.raw[i].Value != value.AsString() {
+			return false
+		}
+		i++
+	}
 	return true
 }
 
@@ -145,23 +175,26 @@ const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
 func (c *collector) group(batch *Batch, p *pending) int {
-	c.key = appendKey(c.key[:0], c.rest)
+	if !c.placed {
+		c.last, c.placed = c.place(batch, p), true
+	}
+	return c.last
+}
+
+func (c *collector) place(batch *Batch, p *pending) int {
 	n := len(batch.Groups)
 	// A body has the engines in the same order for each metric, so the next group is
 	// likely the one after the last.
 	for i := range min(n, fewGroups) {
 		next := (c.last + 1 + i) % n
 		if batch.Groups[next].Key == string(c.key) {
-			c.last = next
 			return next
 		}
 	}
 	if at, known := p.groups[string(c.key)]; known {
-		c.last = at
 		return at
 	}
-	c.last = n
-	batch.Groups = append(batch.Groups, Group{Key: string(c.key), Attributes: slices.Clone(c.rest)})
+	batch.Groups = append(batch.Groups, c.memory.group(c.key, c.rest))
 	if n >= fewGroups {
 		if p.groups == nil {
 			p.groups = make(map[string]int, 4*fewGroups)
@@ -260,7 +293,7 @@ func (p *pending) compare(sample *Sample) {
 	newest, known := p.newest[sample.Input]
 	p.mixed = p.mixed || known && newest != sample.rank
 	if p.newest == nil {
-		p.newest = map[Input]int{}
+		p.newest = map[Input]int16{}
 	}
 	p.newest[sample.Input] = max(newest, sample.rank)
 }

@@ -148,6 +148,9 @@ func (h *History) Repeat(o *Output, attributes pcommon.Map) (dropped int) {
 
 // repeat adds the unconfirmed ends of earlier batches and returns their number.
 func (h *History) repeat(o *Output, attributes pcommon.Map) (count int) {
+	if len(h.unconfirmed) == 0 {
+		return 0
+	}
 	live := map[*Series]emit.Live{}
 	h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(u *unconfirmed) bool {
 		if u.confirmed() {

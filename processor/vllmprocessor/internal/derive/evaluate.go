@@ -89,7 +89,9 @@ type Evaluator struct {
 	places      []int
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
-	entries     []entry
+	collecting  collecting
+	// take is the method of collecting, which is made once.
+	take func(Extra, Parts)
 }
 
 // entry is the parts for one value of the own attributes of a row.
@@ -295,39 +297,59 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	e.add(in, row, Extra{}, value, reason)
 }
 
+// collecting is what is known of a row with attributes of its own while its members are
+// read.
+type collecting struct {
+	entries []entry
+	// before is the sum over the members so far for a value that none of them yielded.
+	before Parts
+	member int
+	// without is the attributes that are left out; nil leaves out none.
+	without *Extra
+}
+
+// take adds the parts of a member for one value of the own attributes.
+func (c *collecting) take(extra Extra, parts Parts) {
+	if c.without != nil && extra == *c.without {
+		return
+	}
+	for k := range c.entries {
+		if c.entries[k].extra == extra {
+			c.entries[k].parts.sum(parts)
+			c.entries[k].member = c.member
+			return
+		}
+	}
+	if len(c.entries) < maxExtras {
+		parts.sum(c.before)
+		c.entries = append(c.entries, entry{extra, parts, c.member})
+	}
+}
+
 // several evaluates a row with attributes of its own. Their values are few; the cap
 // protects against hostile servers.
 func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
-	entries := e.entries[:0]
+	c := &e.collecting
+	if e.take == nil {
+		e.take = c.take
+	}
+	*c = collecting{entries: c.entries[:0], before: noParts}
+	if in.misattributed {
+		c.without = &row.speculativeExtra
+	}
 	reason := Missing
-	// before is the sum over the members so far for a value that none of them yielded.
-	before := noParts
 	for i := range members {
-		rest, one := row.Several(settings, &members[i], func(extra Extra, parts Parts) {
-			if in.misattributed && extra == row.speculativeExtra {
-				return
-			}
-			for k := range entries {
-				if entries[k].extra == extra {
-					entries[k].parts.sum(parts)
-					entries[k].member = i
-					return
-				}
-			}
-			if len(entries) < maxExtras {
-				parts.sum(before)
-				entries = append(entries, entry{extra, parts, i})
-			}
-		})
-		for k := range entries {
-			if entries[k].member != i {
-				entries[k].parts.sum(rest)
+		c.member = i
+		rest, one := row.Several(settings, &members[i], e.take)
+		for k := range c.entries {
+			if c.entries[k].member != i {
+				c.entries[k].parts.sum(rest)
 			}
 		}
-		before.sum(rest)
+		c.before.sum(rest)
 		reason = reason.Together(one, i == 0)
 	}
-	e.entries = entries
+	entries := c.entries
 	if reason == OK && len(entries) == 0 {
 		return // all its values belong to the roll-up
 	}

@@ -88,26 +88,34 @@ func progressOf(v *window.View) (known bool, progress float64) {
 	return known, progress
 }
 
+var generated = rate(collect.GenerationTokens)
+
 // generationRate is absent where the V0 engine can have counted one token for all steps of
 // a scheduling. Nothing shows that a server has several of them.
 func generationRate(settings *Settings, m *Member) (float64, Reason) {
-	value, reason := rate(collect.GenerationTokens)(settings, m)
+	value, reason := generated(settings, m)
 	if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
 		return 0, KnownDefect
 	}
 	return value, reason
 }
 
+// other is the distribution whose times can be those of another one: prefill and decode.
+// It is the distribution itself for those that are not swapped.
+func other(in collect.Input) collect.Input {
+	switch in {
+	case collect.PrefillTime:
+		return collect.DecodeTime
+	case collect.DecodeTime:
+		return collect.PrefillTime
+	}
+	return in
+}
+
 // source is the distribution that has the times of a metric. It is another one where a
 // server swaps prefill and decode.
 func source(v *window.View, in collect.Input) (collect.Input, Reason) {
-	swapped := in
-	switch in {
-	case collect.PrefillTime:
-		swapped = collect.DecodeTime
-	case collect.DecodeTime:
-		swapped = collect.PrefillTime
-	}
+	swapped := other(in)
 	switch {
 	case swapped == in || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
 		return in, OK
@@ -172,9 +180,14 @@ func nearZero(v *window.View, in collect.Input) bool {
 
 // trusted is a quotient about a distribution, absent where the distribution is unsound.
 func trusted(in collect.Input, average func(collect.Input) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
+	same, swapped := average(in), average(other(in))
 	return func(settings *Settings, m *Member) Parts {
 		from, why := source(&m.Now, in)
-		parts := average(from)(settings, m)
+		of := same
+		if from != in {
+			of = swapped
+		}
+		parts := of(settings, m)
 		parts.withhold(why == KnownDefect || parts.Denominator > 0 && unsound(&m.Now, in))
 		return parts
 	}
@@ -184,9 +197,14 @@ func trusted(in collect.Input, average func(collect.Input) func(*Settings, *Memb
 func trustedQuantiles(
 	in collect.Input, read func(collect.Input) func(*Member, *histogram.Histogram) Reason,
 ) func(*Member, *histogram.Histogram) Reason {
+	same, swapped := read(in), read(other(in))
 	return func(m *Member, dst *histogram.Histogram) Reason {
 		from, why := source(&m.Now, in)
-		reason := read(from)(m, dst)
+		of := same
+		if from != in {
+			of = swapped
+		}
+		reason := of(m, dst)
 		if reason == OK && dst.Count > 0 && (why == KnownDefect || unsound(&m.Now, in)) {
 			return KnownDefect
 		}
@@ -194,11 +212,13 @@ func trustedQuantiles(
 	}
 }
 
+var meanStep = mean(collect.IterationTokens)
+
 // stepTokens is the mean number of tokens of a step. Before v0.23 a step includes what a
 // cache or a transfer spared: the server counts that, too, for the same steps.
 func stepTokens(settings *Settings, m *Member) Parts {
 	v := &m.Now
-	parts := mean(collect.IterationTokens)(settings, m)
+	parts := meanStep(settings, m)
 	if parts.Reason != OK || parts.Denominator == 0 {
 		return parts
 	}

@@ -20,6 +20,24 @@ var (
 	engine1  = []collect.Attribute{{Name: "engine", Value: "1"}, {Name: "model_name", Value: "m"}}
 )
 
+// pointOf is the point of a value.
+func pointOf(v derive.Value) Point {
+	return Point{Series: newSeries(&v, Mark{}, nil), Number: v.Number, Start: v.Start}
+}
+
+// markedWith is the point of a value with a mark.
+func markedWith(v derive.Value, mark Mark) Point {
+	p := pointOf(v)
+	p.Mark = mark
+	return p
+}
+
+// ended is the same as an end.
+func ended(p Point) Point {
+	p.End = true
+	return p
+}
+
 func put(points ...Point) pmetric.MetricSlice {
 	metrics := pmetric.NewMetricSlice()
 	Put(points, 1000, metrics)
@@ -35,9 +53,9 @@ func described(t *testing.T, name string) *catalog.Metric {
 
 func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
 	metrics := put(
-		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
-		Point{Value: derive.Value{Row: quantile, Attributes: engine0, Extra: derive.Extra{"0.5", "lower"}, Number: 2}},
-		Point{Value: derive.Value{Row: rate, Attributes: engine1, Number: 3}},
+		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
+		pointOf(derive.Value{Row: quantile, Attributes: engine0, Extra: derive.Extra{"0.5", "lower"}, Number: 2}),
+		pointOf(derive.Value{Row: rate, Attributes: engine1, Number: 3}),
 	)
 	require.Equal(t, 2, metrics.Len())
 	first := metrics.At(0)
@@ -61,7 +79,7 @@ func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
 }
 
 func TestASumIsCumulativeAndHasAStart(t *testing.T) {
-	metrics := put(Point{Value: derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}})
+	metrics := put(pointOf(derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}))
 	require.Equal(t, 1, metrics.Len())
 	require.Equal(t, pmetric.MetricTypeSum, metrics.At(0).Type())
 	sum := metrics.At(0).Sum()
@@ -77,10 +95,10 @@ func TestASumIsCumulativeAndHasAStart(t *testing.T) {
 // The Prometheus exporter reads no further in a metric after a point without a value.
 func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 	metrics := put(
-		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
-		Point{Value: derive.Value{Row: rate, Attributes: engine1}, End: true},
-		Point{Value: derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}}, End: true, Mark: &Mark{Condition: "degraded", Cause: "kv_cache"}},
-		Point{Value: derive.Value{Row: rate, Attributes: engine0, Number: 1}},
+		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
+		ended(pointOf(derive.Value{Row: rate, Attributes: engine1})),
+		ended(markedWith(derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}}, Mark{Condition: "degraded", Cause: "kv_cache"})),
+		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
 	)
 	require.Equal(t, 3, metrics.Len())
 	assert.Equal(t, 2, metrics.At(0).Gauge().DataPoints().Len())
@@ -102,8 +120,8 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 
 func TestAnAttributeWithoutAValueIsLeftOut(t *testing.T) {
 	metrics := put(
-		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}},
-		Point{Value: derive.Value{Row: quantile, Extra: derive.Extra{"0.9"}}, Mark: &Mark{Condition: "healthy"}},
+		pointOf(derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}),
+		markedWith(derive.Value{Row: quantile, Extra: derive.Extra{"0.9"}}, Mark{Condition: "healthy"}),
 	)
 	points := metrics.At(0).Gauge().DataPoints()
 	assert.Equal(t, map[string]any{"quantile": "0.5"}, points.At(0).Attributes().AsRaw())
@@ -144,7 +162,7 @@ func TestWithoutMarksThereIsNone(t *testing.T) {
 	for _, m := range []*Memory{{}, {Marks: func(int) Mark { return Mark{} }}} {
 		points := m.Write([]derive.Value{value(0, 1)}, 10, 10)
 		require.Len(t, points, 1)
-		assert.Nil(t, points[0].Mark)
+		assert.Zero(t, points[0].Mark)
 	}
 }
 
@@ -225,18 +243,15 @@ func TestLiveSeriesAreKnownByTheirAttributes(t *testing.T) {
 	live := m.Live()
 	assert.Len(t, live, 1)
 	assert.True(t, live.Has(&points[0]))
-	same := points[0]
-	same.Group, same.End = 9, true
-	assert.True(t, live.Has(&same))
-	for _, change := range []func(p *Point){
-		func(p *Point) { p.Attributes = engine1 },
-		func(p *Point) { p.Attributes = engine0[:1] },
-		func(p *Point) { p.Extra[0] = "x" },
-		func(p *Point) { p.Row = valid },
-		func(p *Point) { p.Mark = &Mark{Condition: "degraded"} },
+	again := ended(pointOf(value(9, 1)))
+	assert.True(t, live.Has(&again))
+	for _, other := range []Point{
+		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine1}),
+		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0[:1]}),
+		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0, Extra: derive.Extra{"x"}}),
+		pointOf(derive.Value{Row: valid, Group: 4, Attributes: engine0}),
+		markedWith(value(4, 1), Mark{Condition: "degraded"}),
 	} {
-		other := points[0]
-		change(&other)
 		assert.False(t, live.Has(&other))
 	}
 	m.Write(nil, 20, 20)

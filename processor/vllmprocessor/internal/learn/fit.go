@@ -27,7 +27,7 @@ type fit struct {
 
 	coefficients []float64
 	// covariance is theirs. Both are kept until the next observation.
-	covariance [][]float64
+	covariance matrix
 }
 
 const (
@@ -174,6 +174,12 @@ func (f *fit) Part(i int, x float64) float64 {
 // Mean is the mean of the learned times.
 func (f *fit) Mean() float64 { return f.XY[0] / f.N }
 
+// row and matrix have room for the unknowns of every fit, of which there are at most four.
+type (
+	row    [4]float64
+	matrix [4]row
+)
+
 // solve finds the coefficients: non-negative, with the least squares of the errors and of
 // the distances from the guess.
 func (f *fit) solve() {
@@ -181,7 +187,7 @@ func (f *fit) solve() {
 	f.coefficients = make([]float64, k)
 	mean := f.Mean()
 	rest := 1.0
-	guess, width := make([]float64, k), make([]float64, k)
+	var guess, width row
 	for i, share := range f.Shares {
 		x := f.XX[0][i+1] / f.N
 		if x > 0 {
@@ -190,17 +196,16 @@ func (f *fit) solve() {
 		}
 	}
 	guess[0], width[0] = rest*mean, guessWidth*mean
-	free := make([]bool, k)
-	for i := range free {
+	free := make([]bool, 4)[:k]
+	for i := range k {
 		free[i] = width[i] > 0
 	}
-	f.covariance = make([][]float64, k)
 	noise := guessNoise * mean
 	for column := range k {
 		// A column of the inverse of the precision.
-		precision, unit := make([][]float64, k), make([]float64, k)
+		var precision matrix
+		var unit row
 		for i := range k {
-			precision[i] = make([]float64, k)
 			for j := range k {
 				precision[i][j] = f.XX[i][j] / (noise * noise)
 			}
@@ -211,17 +216,17 @@ func (f *fit) solve() {
 			}
 		}
 		unit[column] = 1
-		f.covariance[column] = eliminate(precision, unit)
+		f.covariance[column] = eliminate(&precision, &unit, k)
 	}
 	for range k {
-		f.ridge(guess, width, free, guessNoise*mean)
-		negative := -1
+		f.ridge(&guess, &width, free, guessNoise*mean)
+		negative := 0
 		for i := 1; i < k; i++ {
-			if free[i] && f.coefficients[i] < 0 && (negative < 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
+			if free[i] && f.coefficients[i] < 0 && (negative == 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
 				negative = i
 			}
 		}
-		if negative < 0 {
+		if negative == 0 {
 			break
 		}
 		free[negative] = false
@@ -230,11 +235,11 @@ func (f *fit) solve() {
 }
 
 // ridge solves for the coefficients that are free; the others are 0.
-func (f *fit) ridge(guess, width []float64, free []bool, noise float64) {
+func (f *fit) ridge(guess, width *row, free []bool, noise float64) {
 	k := len(f.XY)
-	a, b := make([][]float64, k), make([]float64, k)
+	var a matrix
+	var b row
 	for i := range k {
-		a[i] = make([]float64, k)
 		if !free[i] {
 			a[i][i] = 1
 			continue
@@ -248,7 +253,8 @@ func (f *fit) ridge(guess, width []float64, free []bool, noise float64) {
 		a[i][i] += weight
 		b[i] = f.XY[i]/(noise*noise) + weight*guess[i]
 	}
-	copy(f.coefficients, eliminate(a, b))
+	x := eliminate(&a, &b, k)
+	copy(f.coefficients, x[:k])
 }
 
 // residual is the root of the mean square error of the learned times.
@@ -266,8 +272,7 @@ func (f *fit) residual() float64 {
 // eliminate solves a symmetric positive definite system by Gauss's elimination
 // with pivots. The systems have at most four unknowns, which is too few for a
 // library.
-func eliminate(a [][]float64, b []float64) []float64 {
-	k := len(b)
+func eliminate(a *matrix, b *row, k int) (x row) {
 	for i := range k {
 		pivot := i
 		for j := i + 1; j < k; j++ {
@@ -287,7 +292,6 @@ func eliminate(a [][]float64, b []float64) []float64 {
 			b[j] -= factor * b[i]
 		}
 	}
-	x := make([]float64, k)
 	for i := k - 1; i >= 0; i-- {
 		if a[i][i] == 0 {
 			continue

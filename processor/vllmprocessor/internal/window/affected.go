@@ -179,7 +179,7 @@ func (r *Resource) dataParallel() bool {
 func (r *Resource) counted(counters ...collect.Input) bool {
 	for _, g := range r.groups {
 		for _, in := range counters {
-			if slices.ContainsFunc(g.inputs[in], func(s *series) bool { return s.delta || s.totals.at(s.newest)[0] > 0 }) {
+			if slices.ContainsFunc(g.inputs.of(in), func(s *series) bool { return s.delta || s.number() > 0 }) {
 				return true
 			}
 		}

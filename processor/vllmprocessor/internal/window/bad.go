@@ -48,9 +48,10 @@ func (u *update) acquit(g *Group) {
 
 // observedBadly applies the rules to what the group counted since the previous batch.
 func (u *update) observedBadly(g *Group) bool {
-	whole, compared := u.grew(g, collect.E2ERequestLatency)
+	var ofWhole, ofPart [2]buffer
+	whole, compared := u.grew(g, collect.E2ERequestLatency, &ofWhole)
 	for _, in := range milestones {
-		part, ok := u.grew(g, in)
+		part, ok := u.grew(g, in, &ofPart)
 		if ok && (part.tooLow() || compared && part.longerThan(&whole)) {
 			return true
 		}
@@ -60,26 +61,26 @@ func (u *update) observedBadly(g *Group) bool {
 
 // growth is what a distribution counted since the previous batch: the totals of its
 // buckets, and then of its sum, at both ends. was is shared and valid until the next call
-// of zeros.
+// of zeros or while the room of grew is not used again.
 type growth struct {
 	bounds, is, was []float64
 }
 
 // grew returns what a distribution of a group counted since the previous batch. It returns
 // false where it has no sum or no previous total.
-func (u *update) grew(g *Group, in collect.Input) (growth, bool) {
-	if len(g.inputs[in]) != 1 {
+func (u *update) grew(g *Group, in collect.Input, room *[2]buffer) (growth, bool) {
+	if len(g.inputs.of(in)) != 1 {
 		return growth{}, false
 	}
-	s := g.inputs[in][0]
-	if s.newest != u.seq || s.noSum > 0 && s.noSum >= u.seq-1 {
+	s := g.inputs.of(in)[0]
+	if noSum := s.rest().noSum; s.newest != u.seq || noSum > 0 && noSum >= u.seq-1 {
 		return growth{}, false
 	}
-	was := s.total(u.seq-1, u.zeros(s.totals.stride))
+	was := s.total(u.seq-1, u.zeros(s.totals.stride), room[0][:])
 	if was == nil {
 		return growth{}, false
 	}
-	return growth{bounds: s.bounds, is: s.totals.at(u.seq), was: was}, true
+	return growth{bounds: s.bounds, is: s.totals.at(u.seq, room[1][:]), was: was}, true
 }
 
 // exactly is less than 1 by more than what rounding takes from a sum. Below 1e12 s it takes

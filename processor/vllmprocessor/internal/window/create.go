@@ -20,8 +20,8 @@ func (u *update) include(g *Group, in collect.Input, s *series) {
 	if in.OfPicker() && g.whole == nil && g.rollup == nil {
 		g.whole = u.join(g, g.Common(), true)
 	}
-	s.units, s.found = sizeOf(s.label, s.bounds), u.seq
-	u.units += s.units
+	s.units, s.found = int32(sizeOf(s.label, s.bounds)), u.seq
+	u.units += int(s.units)
 	u.Resource.series++
 }
 
@@ -43,7 +43,7 @@ func (u *update) remember(sample *collect.Sample) {
 // previous batch, or it is not among the removed series and none of these have been
 // forgotten.
 func (u *update) fresh(sample *collect.Sample, g *Group) bool {
-	if sample.Start >= u.times.at(u.seq - 1)[0] && sample.Start < u.batch.Time {
+	if sample.Start >= *u.times.at(u.seq - 1) && sample.Start < u.batch.Time {
 		return true
 	}
 	if u.answered == 0 || u.answered == u.seq {
@@ -68,26 +68,22 @@ func (u *update) create(sample *collect.Sample, g *Group, values []float64) *ser
 	s := &series{
 		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
-		bounds: sample.Bounds, totals: ring[float64]{stride: len(values)},
+		bounds: sample.Bounds, totals: newTotals(len(values)),
 	}
 	if sample.Input.Define().Kind == collect.Distribution && !sample.HasSum {
-		s.noSum = u.seq
+		s.own().noSum = u.seq
 	}
 	s.totals.reserve(u.seq-1, 2)
-	total := s.totals.at(u.seq)
-	copy(total, values)
+	s.totals.set(u.seq, values)
 	if sample.Input.Define().Kind == collect.Gauge {
 		return s
 	}
-	if !sample.Delta {
-		s.raw = slices.Clone(values)
-	}
 	if u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
 		s.known = u.base
-		u.storeStep(s, sample.Input, u.times.at(u.seq - 1)[0], total, nil)
+		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
 	} else if sample.Delta {
 		// The first batch is a baseline only.
-		clear(total)
+		s.totals.set(u.seq, u.zeros(len(values)))
 	}
 	return s
 }

@@ -24,8 +24,8 @@ func (r *Resource) Described() (catalog.Server, bool) {
 	}
 	var sent [collect.NumInputs]bool
 	for _, g := range r.groups {
-		for in := range g.inputs {
-			sent[in] = sent[in] || len(g.inputs[in]) > 0
+		for in := range collect.NumInputs {
+			sent[in] = sent[in] || len(g.inputs.of(in)) > 0
 		}
 	}
 	for in := range collect.NumInputs {

@@ -40,7 +40,7 @@ func (v *View) AddToWhere(dst *histogram.Histogram, in collect.Input, keep func(
 // Labels iterates over the labels of an input's series.
 func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 	return func(yield func(collect.Label) bool) {
-		for _, s := range v.group.inputs[in] {
+		for _, s := range v.group.inputs.of(in) {
 			if !yield(s.label) {
 				return
 			}
@@ -53,7 +53,7 @@ func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 // and where all are Gone, so is the distribution. It is Defective while the window has a
 // bad observation.
 func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add func(*histogram.Histogram)) Status {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if len(all) == 0 {
 		return v.unsent(in)
 	}
@@ -95,18 +95,19 @@ func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
 	if v.from == v.resource.seq || v.from < s.known {
 		return First
 	}
-	for generation := s; generation != nil; generation = generation.before {
+	var room [2]buffer
+	for generation := s; generation != nil; generation = generation.rest().before {
 		if generation.newest < v.from {
 			break
 		}
 		zero := v.resource.zeros(generation.totals.stride)
-		was := generation.total(v.from, zero)
+		was := generation.total(v.from, zero, room[0][:])
 		if was == nil {
 			return First
 		}
-		grown := growth{bounds: generation.bounds, is: generation.totals.at(generation.newest), was: was}
+		grown := growth{bounds: generation.bounds, is: generation.totals.at(generation.newest, room[1][:]), was: was}
 		v.resource.subtract(generation, grown.is, grown.was)
-		v.resource.increase.HasSum = s.noSum < v.from && !grown.tooLow()
+		v.resource.increase.HasSum = s.rest().noSum < v.from && !grown.tooLow()
 		add(&v.resource.increase)
 	}
 	return Present
@@ -133,12 +134,13 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 // distribution was first seen. open is true for the open bucket; bound is then its lower
 // bound. known is false where all buckets are empty.
 func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if len(all) == 0 || len(all[0].bounds) == 0 {
 		return 0, false, false
 	}
 	s := all[0]
-	counts := s.totals.at(s.newest)
+	var b buffer
+	counts := s.totals.at(s.newest, b[:])
 	for i := len(counts) - 2; i >= 0; i-- {
 		if counts[i] > 0 {
 			return s.bounds[min(i, len(s.bounds)-1)], i == len(s.bounds), true
@@ -152,19 +154,20 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 // the newest batch, and Defective where one of the observations is bad. The step is valid
 // until a distribution of the resource is read again.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	// The time, not the number: batches that follow each other closely share one.
-	if len(all) == 0 || len(all[0].step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
+	if len(all) == 0 || len(all[0].rest().step) == 0 || all[0].time != v.resource.Time() || all[0].ended {
 		return 0, nil, Missing
 	}
-	s := all[0]
-	v.resource.subtract(s, s.step, v.resource.zeros(len(s.step)))
-	grown := growth{bounds: s.bounds, is: s.step, was: v.resource.zeros(len(s.step))}
-	v.resource.increase.HasSum = s.noSum == 0 && !grown.tooLow()
+	s, of := all[0], all[0].rest()
+	zero := v.resource.zeros(len(of.step))
+	v.resource.subtract(s, of.step, zero)
+	grown := growth{bounds: s.bounds, is: of.step, was: zero}
+	v.resource.increase.HasSum = of.noSum == 0 && !grown.tooLow()
 	if v.group.defective(in, v.resource.seq-1) {
-		return s.since, &v.resource.increase, Defective
+		return of.since, &v.resource.increase, Defective
 	}
-	return s.since, &v.resource.increase, Present
+	return of.since, &v.resource.increase, Present
 }
 
 // subtract writes the difference of two totals to r.increase.

@@ -15,7 +15,7 @@ type labelled struct {
 // the same order in every batch. So the search begins at hint, and hint is then set to
 // the likely place of the next series.
 func (g *Group) find(in collect.Input, label collect.Label, hint *int) *series {
-	all := g.inputs[in]
+	all := g.inputs.of(in)
 	for i := range min(len(all), fewSeries) {
 		next := (*hint + i) % len(all)
 		if all[next].label == label {
@@ -28,8 +28,8 @@ func (g *Group) find(in collect.Input, label collect.Label, hint *int) *series {
 
 // include adds a series.
 func (g *Group) include(in collect.Input, s *series) {
-	g.inputs[in] = append(g.inputs[in], s)
-	switch all := g.inputs[in]; {
+	g.inputs.set(in, append(g.inputs.of(in), s))
+	switch all := g.inputs.of(in); {
 	case len(all) < fewSeries:
 	case len(all) == fewSeries:
 		if g.labels == nil {

@@ -25,9 +25,9 @@ func sizeOf(label collect.Label, bounds []float64) int { return 1 + (len(label)+
 
 // resize counts what a series takes once its buckets have changed.
 func (r *Resource) resize(s *series) {
-	r.units -= s.units
-	s.units = sizeOf(s.label, s.bounds)
-	r.units += s.units
+	r.units -= int(s.units)
+	s.units = int32(sizeOf(s.label, s.bounds))
+	r.units += int(s.units)
 }
 
 // size is what a group takes of the limit besides its series. Its attributes are stored
@@ -55,11 +55,12 @@ func (r *Resource) Shrink(units, groups int) {
 	least, most := r.units-units, len(r.groups)-groups
 	for len(r.groups) > 0 && (r.units > least || len(r.groups) > most) {
 		g := r.groups[len(r.groups)-1]
-		for in := len(g.inputs) - 1; in >= 0; in-- {
-			for len(g.inputs[in]) > 0 && (r.units > least || len(r.groups) > most) {
-				last := g.inputs[in][len(g.inputs[in])-1]
-				g.inputs[in] = g.inputs[in][:len(g.inputs[in])-1]
-				r.forgo(g, collect.Input(in), last)
+		for in := range slices.Backward(g.inputs.place[:]) {
+			in := collect.Input(in)
+			for all := g.inputs.of(in); len(all) > 0 && (r.units > least || len(r.groups) > most); all = g.inputs.of(in) {
+				last := all[len(all)-1]
+				g.inputs.set(in, all[:len(all)-1])
+				r.forgo(g, in, last)
 			}
 		}
 		if !g.empty() {
@@ -74,18 +75,21 @@ func (r *Resource) Shrink(units, groups int) {
 func (r *Resource) remove(dead func(*series) bool) {
 	removed := false
 	for _, g := range r.groups {
-		for in := range g.inputs {
-			if !slices.ContainsFunc(g.inputs[in], dead) {
+		if !g.inputs.any(dead) {
+			continue
+		}
+		for in := range collect.NumInputs {
+			if !slices.ContainsFunc(g.inputs.of(in), dead) {
 				continue
 			}
 			removed = true
-			g.inputs[in] = slices.DeleteFunc(g.inputs[in], func(s *series) bool {
+			g.inputs.set(in, slices.DeleteFunc(g.inputs.of(in), func(s *series) bool {
 				if dead(s) {
-					r.forgo(g, collect.Input(in), s)
+					r.forgo(g, in, s)
 					return true
 				}
 				return false
-			})
+			}))
 		}
 	}
 	if !removed {
@@ -109,19 +113,14 @@ func (r *Resource) forgo(g *Group, in collect.Input, s *series) {
 	name := labelled{in, s.label}
 	delete(g.labels, name)
 	r.series--
-	r.units -= s.units
+	r.units -= int(s.units)
 	if in.Define().Kind != collect.Gauge {
 		g.existed.add(hashOfSeries(name), unnumbered)
 	}
 }
 
 func (g *Group) empty() bool {
-	for in := range g.inputs {
-		if len(g.inputs[in]) > 0 {
-			return false
-		}
-	}
-	return true
+	return !g.inputs.any(func(*series) bool { return true })
 }
 
 // drop removes a group from everything but r.groups.

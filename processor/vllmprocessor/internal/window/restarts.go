@@ -72,10 +72,10 @@ func (u *update) restart(e *engine) {
 func (u *update) renew(e *engine) {
 	for _, g := range e.groups {
 		u.acquit(g)
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.raw != nil {
-					s.begin(collect.Input(in), u)
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.cumulative(in) {
+					s.begin(in, u)
 				}
 			}
 		}
@@ -90,12 +90,16 @@ func (s *series) begin(in collect.Input, u *update) {
 	if s.created >= u.seq || s.known >= u.seq {
 		return
 	}
-	was, total := s.totals.at(u.seq-1), s.totals.at(u.seq)
-	s.offset = slices.Clone(was)
-	for i, v := range s.raw {
+	var room [2]buffer
+	was := slices.Clone(s.totals.at(u.seq-1, room[0][:]))
+	raw := slices.Clone(s.received(room[1][:]))
+	total := make([]float64, len(raw))
+	for i, v := range raw {
 		total[i] = was[i] + v
 	}
-	u.storeStep(s, in, s.since, total, was)
+	s.shift(was, raw)
+	s.totals.set(u.seq, total)
+	u.storeStep(s, in, s.rest().since, total, was)
 }
 
 // frontRestarted reports whether the front end has restarted although its own counters

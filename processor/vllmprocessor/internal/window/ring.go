@@ -1,19 +1,12 @@
 package window
 
-// ring stores the newest entries of a timeline. Each entry has stride numbers. The number
-// of places is a power of two.
-type ring[T any] struct {
-	values []T
-	stride int
-}
+// ring stores the newest entries of a timeline. An entry is a number.
+type ring[T any] struct{ values []T }
 
-func (r *ring[T]) places() int64 { return int64(len(r.values) / r.stride) }
+func (r *ring[T]) places() int64 { return int64(len(r.values)) }
 
 // at returns the entry of a batch. The caller makes sure that it is stored.
-func (r *ring[T]) at(seq int64) []T {
-	place := int(seq&(r.places()-1)) * r.stride
-	return r.values[place : place+r.stride : place+r.stride]
-}
+func (r *ring[T]) at(seq int64) *T { return &r.values[seq%r.places()] }
 
 // oldest is the oldest batch that is stored where newest is the newest.
 func (r *ring[T]) oldest(newest int64) int64 { return newest - r.places() + 1 }
@@ -24,16 +17,25 @@ func (r *ring[T]) reserve(newest, keep int64) {
 	if places >= keep && places > 0 {
 		return
 	}
-	grown := ring[T]{stride: r.stride}
-	size := max(places, 2)
-	for size < keep {
-		size *= 2
-	}
-	grown.values = make([]T, int(size)*r.stride)
+	grown := ring[T]{values: make([]T, sizeFor(keep))}
 	if places > 0 {
 		for seq := max(r.oldest(newest), 0); seq <= newest; seq++ {
-			copy(grown.at(seq), r.at(seq))
+			*grown.at(seq) = *r.at(seq)
 		}
 	}
 	*r = grown
+}
+
+// sizeFor returns the number of places for keep entries: 2, 3, 4, 6, 8, 12 and so on. So a
+// ring that grows with the timeline is rarely copied, and at most a third of it is free.
+func sizeFor(keep int64) int64 {
+	size := int64(2)
+	for size < keep {
+		if size&(size-1) == 0 {
+			size += size / 2
+		} else {
+			size += size / 3
+		}
+	}
+	return size
 }

@@ -64,10 +64,14 @@ func (u *update) allBeganAnew() bool {
 
 // counted reports whether a counter or distribution of the engine is not 0.
 func (e *engine) counted() bool {
+	var b buffer
 	for _, g := range e.groups {
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				for _, value := range s.raw {
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if !s.cumulative(in) {
+					continue
+				}
+				for _, value := range s.received(b[:]) {
 					if value != 0 {
 						return true
 					}
@@ -94,21 +98,22 @@ func (u *update) sameProcess() bool {
 	if front == nil {
 		return false
 	}
+	var b buffer
 	answered := false
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if s == nil || s.raw == nil || u.group(sample.Group).engine != front || sample.Input.Define().Kind == collect.Gauge {
+		if s == nil || !s.cumulative(sample.Input) || u.group(sample.Group).engine != front {
 			continue
 		}
 		if sample.Gone || sample.Start == 0 || sample.Start != s.start || s.time >= u.batch.Time {
 			return false
 		}
-		answered = answered || s.raw[0] > 0
+		answered = answered || s.received(b[:])[0] > 0
 	}
 	for _, g := range front.groups {
-		for in := range g.inputs {
-			for _, s := range g.inputs[in] {
-				if s.raw != nil && s.newest >= u.seq-1 && !s.ended && s.found != u.seq {
+		for in := range collect.NumInputs {
+			for _, s := range g.inputs.of(in) {
+				if s.cumulative(in) && s.newest >= u.seq-1 && !s.ended && s.found != u.seq {
 					return false
 				}
 			}

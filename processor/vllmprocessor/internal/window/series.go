@@ -13,16 +13,14 @@ type series struct {
 	delta bool
 	// ended is true after a point that ends the series.
 	ended bool
-	// units is what the series takes of the limit. found is the number of the newest
-	// batch with a point of it.
-	units int
-	found int64
-	// noSum is the number of the newest batch in which a distribution had no sum.
-	noSum int64
 	// older is true where the newest point has the name of an older metric.
 	older bool
 	// level is true where the newest point is of a gauge that counts.
 	level bool
+	// units is what the series takes of the limit.
+	units int32
+	// found is the number of the newest batch with a point of it.
+	found int64
 	// epoch is the epoch of its engine at the newest point.
 	epoch int
 	// start and time are those of the newest point, in Unix nanoseconds.
@@ -34,17 +32,79 @@ type series struct {
 
 	// bounds are those of a distribution.
 	bounds []float64
-	// raw is the newest point of a cumulative series as it was received.
-	raw []float64
-	// offset is the running total at the last reset: total = raw + offset.
-	offset []float64
-	totals ring[float64]
+	totals totals
+	// more is nil for most series.
+	more *more
+}
+
+// more is what few series have.
+type more struct {
+	// offset is the running total at the last reset: total = raw + offset. raw is then the
+	// newest point of a cumulative series as it was received. Without an offset it is the
+	// newest total.
+	offset, raw []float64
+	// noSum is the number of the newest batch in which a distribution had no sum.
+	noSum int64
 	// step is the increase since the previous point, which was at since in Unix
 	// nanoseconds. It is stored only for the inputs in Settings.Steps.
 	step  []float64
 	since int64
 	// before has the totals of the buckets before the last change of the bounds.
 	before *series
+}
+
+// nothing is more of a series that has none.
+var nothing more
+
+// rest returns more for reading.
+func (s *series) rest() *more {
+	if s.more == nil {
+		return &nothing
+	}
+	return s.more
+}
+
+// own returns more for writing.
+func (s *series) own() *more {
+	if s.more == nil {
+		s.more = &more{}
+	}
+	return s.more
+}
+
+// cumulative reports whether the points of a series are counts since its beginning.
+func (s *series) cumulative(in collect.Input) bool {
+	return !s.delta && in.Define().Kind != collect.Gauge
+}
+
+// received returns the newest point of a cumulative series as it was received. It must not
+// be changed.
+func (s *series) received(into []float64) []float64 {
+	if m := s.rest(); m.offset != nil {
+		return m.raw
+	}
+	return s.totals.at(s.newest, into)
+}
+
+// shift changes the offset of a cumulative series, whose newest point is raw.
+func (s *series) shift(offset, raw []float64) {
+	m := s.own()
+	m.offset, m.raw = offset, append(m.raw[:0], raw...)
+}
+
+// unshift forgets the offset.
+func (s *series) unshift() {
+	if s.more != nil {
+		s.more.offset, s.more.raw = nil, nil
+	}
+}
+
+// afterGap returns what a series still has after a gap; nil where it has nothing.
+func (m *more) afterGap() *more {
+	if m.noSum == 0 {
+		return nil
+	}
+	return &more{noSum: m.noSum, since: m.since}
 }
 
 // counts reports whether a series with a counter needs no gauge in its place: the
@@ -57,45 +117,47 @@ func (s *series) counts(seq int64) bool {
 // often than this within a window loses the oldest counts.
 const generations = 4
 
-// total returns the running total at a batch. It is nil where the total is not known,
-// and zero for the time before the series existed.
-func (s *series) total(seq int64, zero []float64) []float64 {
+// total returns the running total at a batch, which may be in the memory of into. It is nil
+// where the total is not known, and zero for the time before the series existed.
+func (s *series) total(seq int64, zero, into []float64) []float64 {
 	switch {
 	case seq < s.known:
 		return nil
 	case seq < s.created:
 		return zero[:s.totals.stride]
 	case seq >= s.newest:
-		return s.totals.at(s.newest)
+		return s.totals.at(s.newest, into)
 	case seq < s.totals.oldest(s.newest):
 		return nil
 	}
-	return s.totals.at(seq)
+	return s.totals.at(seq, into)
 }
 
-// fill stores the last total for the batches without a point of the series.
-func (s *series) fill(seq int64) {
-	last := s.totals.at(s.newest)
-	for missing := max(s.newest+1, seq-s.totals.places()+1); missing < seq; missing++ {
-		copy(s.totals.at(missing), last)
-	}
-}
+// number returns the newest total of a series with one number.
+func (s *series) number() float64 { return s.totals.number(s.newest) }
 
 // fell reports whether a cumulative point is lower than the one before it, which only a
 // restart explains. The sum of a distribution is not compared: negative observations
 // lower it.
 func (s *series) fell(values, bounds []float64) bool {
-	if !slices.Equal(s.bounds, bounds) {
+	if !same(s.bounds, bounds) {
 		return true
 	}
 	counts := len(values)
 	if s.bounds != nil || counts > 1 {
 		counts--
 	}
+	var b buffer
+	before := s.received(b[:])
 	for i := range counts {
-		if values[i] < s.raw[i] {
+		if values[i] < before[i] {
 			return true
 		}
 	}
 	return false
+}
+
+// same reports whether two distributions have equal bounds. Most share them.
+func same(a, b []float64) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }

@@ -45,5 +45,5 @@ func (v *View) Server() iter.Seq[*View] {
 // RestartedWithin reports whether the engine has restarted within the window.
 func (v *View) RestartedWithin() bool {
 	at, ever := v.Restarted()
-	return ever && at > v.resource.times.at(v.from)[0]
+	return ever && at > *v.resource.times.at(v.from)
 }

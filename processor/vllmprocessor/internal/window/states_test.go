@@ -219,7 +219,7 @@ func TestARestartWithOtherBucketsKeepsWhatTheOldOnesCounted(t *testing.T) {
 	}
 	count, _, _, _ = only(t, r).Moments(collect.TimeToFirstToken)
 	assert.Zero(t, count)
-	assert.Nil(t, r.groups[0].inputs[collect.TimeToFirstToken][0].before)
+	assert.Nil(t, r.groups[0].inputs.of(collect.TimeToFirstToken)[0].rest().before)
 }
 
 // Of a server that has other buckets with every scrape some generations are kept.
@@ -229,7 +229,7 @@ func TestGenerationsOfBucketsAreBounded(t *testing.T) {
 		scrape(r, float64(5*i), latency(1, []float64{float64(i + 1)}, 1, 0))
 	}
 	depth := 0
-	for s := r.groups[0].inputs[collect.TimeToFirstToken][0]; s != nil; s = s.before {
+	for s := r.groups[0].inputs.of(collect.TimeToFirstToken)[0]; s != nil; s = s.rest().before {
 		depth++
 	}
 	assert.Equal(t, generations+1, depth)

@@ -2,6 +2,7 @@ package window
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -24,9 +25,20 @@ type update struct {
 	values []float64
 }
 
+// updates are for reuse.
+var updates = sync.Pool{New: func() any { return &update{} }}
+
+// end empties an update and keeps its lists for another one.
+func (u *update) end() {
+	clear(u.groups)
+	clear(u.series)
+	*u = update{groups: u.groups[:0], series: u.series[:0], values: u.values[:0]}
+	updates.Put(u)
+}
+
 func (u *update) run() {
-	u.groups = make([]*Group, len(u.batch.Groups))
-	u.series = make([]*series, len(u.batch.Samples))
+	u.groups = append(u.groups, make([]*Group, len(u.batch.Groups))...)
+	u.series = append(u.series, make([]*series, len(u.batch.Samples))...)
 	hint := 0
 	for i := range u.batch.Samples {
 		sample := &u.batch.Samples[i]
@@ -86,14 +98,7 @@ func (v *View) contradicts(in collect.Input) bool {
 // alive reports whether at least one series with a value in the newest batch of the
 // group has not ended.
 func (g *Group) alive() bool {
-	for in := range g.inputs {
-		for _, s := range g.inputs[in] {
-			if s.newest == g.seq && !s.ended {
-				return true
-			}
-		}
-	}
-	return false
+	return g.inputs.any(func(s *series) bool { return s.newest == g.seq && !s.ended })
 }
 
 // find returns the series of a sample; nil where it is new.
@@ -173,19 +178,20 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	switch {
 	case s.level && sample.Delta && !sample.Level && s.newest == u.seq-1 && !u.stale(s):
 		// The gauge has counted up to the previous batch, and the delta begins there.
-		s.delta, s.raw, s.offset = true, nil, nil
+		s.delta = true
+		s.unshift()
 		u.accumulate(s, g, sample, values)
 	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
 		// Senders of deltas may leave out zeros, so a silent series has not changed.
 		u.forget(s, sample, values)
-		copy(s.totals.at(u.seq), values)
+		s.totals.set(u.seq, values)
 		s.known = u.base
-		u.storeStep(s, sample.Input, u.times.at(u.seq - 1)[0], values, nil)
+		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
 	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == collect.Gauge:
 		u.place(s, sample)
-		s.totals.at(u.seq)[0] = values[0]
+		s.totals.set(u.seq, values)
 	default:
 		u.accumulate(s, g, sample, values)
 	}
@@ -193,7 +199,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	s.older, s.level = sample.Older, sample.Level
 	g.recordDelta(sample)
 	if kind == collect.Distribution && !sample.HasSum {
-		s.noSum = u.seq
+		s.own().noSum = u.seq
 	}
 	g.seq = u.seq
 	u.report.Used++
@@ -203,29 +209,24 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 // compute an increase.
 func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 	if len(values) != s.totals.stride {
-		s.totals = ring[float64]{stride: len(values)}
+		s.totals = newTotals(len(values))
 	}
 	s.totals.reserve(u.seq-1, 2)
-	total := s.totals.at(u.seq)
-	copy(total, values)
-	s.known, s.created, s.bounds, s.before, s.offset, s.step = u.seq, u.seq, sample.Bounds, nil, nil, nil
-	s.delta, s.raw = sample.Delta, nil
-	u.resize(s)
-	switch {
-	case sample.Delta:
-		clear(total)
-	case sample.Input.Define().Kind != collect.Gauge:
-		s.raw = slices.Clone(values)
+	s.known, s.created, s.bounds, s.delta = u.seq, u.seq, sample.Bounds, sample.Delta
+	if s.more = s.rest().afterGap(); sample.Delta {
+		values = u.zeros(len(values))
 	}
+	s.totals.set(u.seq, values)
+	u.resize(s)
 }
 
 // place makes room for the newest numbers of a series.
 func (u *update) place(s *series, sample *collect.Sample) {
 	keep := u.reach(sample.Input)
 	s.totals.reserve(s.newest, min(keep, u.seq-s.created+1))
-	s.fill(u.seq)
-	if s.before != nil && s.before.newest <= u.seq-keep {
-		s.before = nil
+	s.totals.fill(s.newest, u.seq)
+	if before := s.rest().before; before != nil && before.newest <= u.seq-keep {
+		s.more.before = nil
 	}
 }
 
@@ -240,56 +241,60 @@ func (u *update) reach(in collect.Input) int64 {
 // accumulate continues the running total of a counter or distribution.
 func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values []float64) {
 	restarted := !sample.Delta && s.epoch != g.engine.epoch
-	if !slices.Equal(s.bounds, sample.Bounds) {
+	if !same(s.bounds, sample.Bounds) {
 		// The old buckets remain with their counts. The new ones begin at 0.
 		before, keep := *s, u.reach(sample.Input)
 		*s = series{
-			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq, noSum: s.noSum,
-			bounds: sample.Bounds, totals: ring[float64]{stride: len(values)}, before: &before, time: s.time,
-			units: s.units, found: s.found,
+			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq,
+			bounds: sample.Bounds, totals: newTotals(len(values)), time: s.time, units: s.units, found: s.found,
+			more: &more{noSum: s.rest().noSum, before: &before},
 		}
 		u.resize(s)
-		for depth, older := 0, s; older != nil; depth, older = depth+1, older.before {
-			if depth == generations || (older.before != nil && older.before.newest <= u.seq-keep) {
-				older.before = nil
+		for depth, older := 0, s; older != nil; depth, older = depth+1, older.rest().before {
+			next := older.rest().before
+			if next != nil && (depth == generations || next.newest <= u.seq-keep) {
+				older.more.before = nil
 			}
 		}
-		if !sample.Delta {
-			s.raw = slices.Clone(values)
-		}
 		s.totals.reserve(u.seq-1, 2)
-		copy(s.totals.at(u.seq), values)
+		s.totals.set(u.seq, values)
 		u.storeStep(s, sample.Input, s.time, values, nil)
 		return
 	}
 	u.place(s, sample)
-	last, total := s.totals.at(s.newest), s.totals.at(u.seq)
-	var step []float64
-	if u.settings.Steps[sample.Input] {
-		step = slices.Clone(last)
+	steps := u.settings.Steps[sample.Input]
+	if m := s.rest(); !sample.Delta && !restarted && m.offset == nil && !steps && !(sample.Level && values[0] < s.number()) {
+		// The total of a counter that has not begun anew is the point itself.
+		s.totals.set(u.seq, values)
+		return
 	}
-	switch {
-	case sample.Delta:
+	var b buffer
+	// The place of the last total may be the one of the new total.
+	last := slices.Clone(s.totals.at(s.newest, b[:]))
+	total := make([]float64, len(values))
+	if sample.Delta {
 		for i, v := range values {
 			total[i] = last[i] + v
 		}
-	default:
+	} else {
+		offset := s.rest().offset
 		switch {
 		case restarted:
-			s.offset = slices.Clone(last)
-		case sample.Level && values[0] < s.raw[0]:
+			offset = last
+		case sample.Level && values[0] < s.received(b[:])[0]:
 			// A gauge that counts may fall without a restart: it adds nothing then.
-			s.offset = []float64{last[0] - values[0]}
+			offset = []float64{last[0] - values[0]}
 		}
-		for i, v := range values {
-			total[i] = v
-			if s.offset != nil {
-				total[i] += s.offset[i]
+		copy(total, values)
+		if offset != nil {
+			for i := range total {
+				total[i] += offset[i]
 			}
+			s.shift(offset, values)
 		}
-		copy(s.raw, values)
 	}
-	u.storeStep(s, sample.Input, s.time, total, step)
+	s.totals.set(u.seq, total)
+	u.storeStep(s, sample.Input, s.time, total, last)
 }
 
 // maxBounds is the most bounds of a distribution. Servers have a few dozen. The cap
@@ -302,10 +307,11 @@ func (u *update) storeStep(s *series, in collect.Input, since int64, total, last
 	if !u.settings.Steps[in] {
 		return
 	}
-	s.since = since
-	s.step = append(s.step[:0], total...)
+	m := s.own()
+	m.since = since
+	m.step = append(m.step[:0], total...)
 	for i := range last {
-		s.step[i] -= last[i]
+		m.step[i] -= last[i]
 	}
 }
 

@@ -50,11 +50,11 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 		length = max(length, Long)
 	}
 	from := r.baseline(length)
-	if useLong && r.Time()-r.times.at(from)[0] < int64(Long) {
+	if useLong && r.Time()-*r.times.at(from) < int64(Long) {
 		// Over a shorter time these estimates are noise.
 		from = r.seq
 	}
-	elapsed := float64(r.Time()-r.times.at(from)[0]) / 1e9
+	elapsed := float64(r.Time()-*r.times.at(from)) / 1e9
 	for _, g := range r.groups {
 		if g.seq == r.seq && !g.ended {
 			views = append(views, View{r, g, from, elapsed})
@@ -83,14 +83,7 @@ func (v *View) status(s *series) Status {
 // Pending reports whether a series of the group is in the previous batch and not in the
 // newest.
 func (v *View) Pending() bool {
-	for in := range v.group.inputs {
-		for _, s := range v.group.inputs[in] {
-			if v.status(s) == Pending {
-				return true
-			}
-		}
-	}
-	return false
+	return v.group.inputs.any(func(s *series) bool { return v.status(s) == Pending })
 }
 
 // Gauge returns the value of a gauge, summed over the input's own labels.
@@ -106,14 +99,14 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 		if status == Gone {
 			return 0, Gone
 		}
-		return s.totals.at(s.newest)[0], status
+		return s.number(), status
 	})
 }
 
 // Ever returns the running total of a counter, also where the newest batch lacks it.
 func (g *Group) Ever(in collect.Input) (total float64) {
-	for _, s := range g.inputs[in] {
-		total += s.totals.at(s.newest)[0]
+	for _, s := range g.inputs.of(in) {
+		total += s.number()
 	}
 	return total
 }
@@ -122,7 +115,7 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 // within the window. Where all are Gone, the sum is Gone. It is Defective where the newest
 // values contradict each other.
 func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
-	all := v.group.inputs[in]
+	all := v.group.inputs.of(in)
 	if v.contradicts(in) {
 		return 0, Defective
 	}
@@ -158,8 +151,8 @@ func (v *View) unsent(in collect.Input) Status {
 		return Missing
 	}
 	status := Missing
-	for other := range v.group.inputs {
-		for _, s := range v.group.inputs[other] {
+	for other := range collect.NumInputs {
+		for _, s := range v.group.inputs.of(other) {
 			switch {
 			case !s.delta || s.ended:
 			case s.known <= v.from && v.from < v.resource.seq:
@@ -174,9 +167,9 @@ func (v *View) unsent(in collect.Input) Status {
 
 // GaugeOf returns the gauge with one value of the input's label.
 func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
-			return s.totals.at(s.newest)[0], v.status(s)
+			return s.number(), v.status(s)
 		}
 	}
 	return 0, Missing
@@ -186,8 +179,8 @@ func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) 
 // label.
 func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
-		for _, s := range v.group.inputs[in] {
-			if v.status(s) == Present && !yield(s.label, s.totals.at(s.newest)[0]) {
+		for _, s := range v.group.inputs.of(in) {
+			if v.status(s) == Present && !yield(s.label, s.number()) {
 				return
 			}
 		}
@@ -200,7 +193,7 @@ func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.
 
 // AverageOf is Average with one value of the input's label.
 func (v *View) AverageOf(in collect.Input, label collect.Label) (float64, Status) {
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			return v.average(s)
 		}
@@ -213,15 +206,28 @@ func (v *View) average(s *series) (float64, Status) {
 	if status == Gone {
 		return 0, Gone
 	}
-	total, n := 0.0, 0
-	for seq := v.from + 1; seq <= v.resource.seq; seq++ {
-		if was := s.total(seq, v.resource.zeros(1)); was != nil {
-			total += was[0]
-			n++
+	total, n, place := 0.0, 0, int64(-1)
+	oldest, places := s.totals.oldest(s.newest), s.totals.places()
+	for seq := max(v.from+1, s.known); seq <= v.resource.seq; seq++ {
+		switch {
+		case seq < s.created:
+			// It was 0, see series.total.
+		case seq >= s.newest:
+			total += s.number()
+		case seq < oldest:
+			continue
+		default:
+			// A gauge has one number at each place, so the next one follows.
+			place++
+			if place == 0 || place == places {
+				place = seq % places
+			}
+			total += s.totals.values[place]
 		}
+		n++
 	}
 	if n == 0 {
-		return s.totals.at(s.newest)[0], status
+		return s.number(), status
 	}
 	return total / float64(n), status
 }
@@ -249,14 +255,14 @@ func (v *View) difference(s *series) (float64, Status) {
 	if status == Pending || v.from == v.resource.seq {
 		return 0, max(status, First)
 	}
-	was := s.total(v.from, v.resource.zeros(1))
+	was := s.total(v.from, v.resource.zeros(1), nil)
 	if was == nil {
 		if status == Gone {
 			return 0, Gone
 		}
 		return 0, First
 	}
-	return s.totals.at(s.newest)[0] - was[0], status
+	return s.number() - was[0], status
 }
 
 // IncreaseOf returns the increase with one value of the input's label. A label value
@@ -266,7 +272,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 	if status != Present {
 		return 0, status
 	}
-	for _, s := range v.group.inputs[in] {
+	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			value, _ := v.difference(s)
 			return value, Present
@@ -279,7 +285,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 // those that are gone but grew within the window.
 func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
-		for _, s := range v.group.inputs[in] {
+		for _, s := range v.group.inputs.of(in) {
 			value, status := v.difference(s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
 				return
@@ -309,13 +315,13 @@ func (v *View) Renewed() (began, restarted bool) {
 // Older reports whether an input has the name of an older metric, which can have another
 // unit.
 func (v *View) Older(in collect.Input) bool {
-	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.older })
+	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.older })
 }
 
 // Deltas reports whether an input sends deltas, so that its total began when the first one
 // was seen.
 func (v *View) Deltas(in collect.Input) bool {
-	return slices.ContainsFunc(v.group.inputs[in], func(s *series) bool { return s.delta })
+	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.delta })
 }
 
 // Engine returns a gauge of the view's engine. Some gauges, such as the cache
@@ -326,7 +332,7 @@ func (v *View) Engine(in collect.Input) (float64, Status) {
 		return value, status
 	}
 	for _, g := range v.resource.groups {
-		if len(g.inputs[in]) > 0 && v.group.covers(g) {
+		if len(g.inputs.of(in)) > 0 && v.group.covers(g) {
 			other := View{v.resource, g, v.from, v.Elapsed}
 			return other.Gauge(in)
 		}

@@ -155,7 +155,7 @@ type Group struct {
 	whole  *Rollup // of an endpoint picker; nil for other groups
 	seq    int64   // of the newest value
 	ended  bool
-	inputs [collect.NumInputs][]*series
+	inputs inputs
 	// labels is an index of the series of inputs that have many.
 	labels map[labelled]*series
 	// existed are removed series. returned is true where the group itself may have
@@ -193,7 +193,7 @@ type Rollup struct {
 // NewResource returns the state of a resource without samples.
 func NewResource(settings Settings) *Resource {
 	return &Resource{
-		settings: settings, times: ring[int64]{stride: 1}, index: map[string]*Group{}, rollupOf: map[rollupKey]*Rollup{},
+		settings: settings, index: map[string]*Group{}, rollupOf: map[rollupKey]*Rollup{},
 		engines: map[string]*engine{}, existed: existed{limit: groupsExisted}, allowed: maxGroups,
 	}
 }
@@ -206,7 +206,7 @@ func (r *Resource) Time() int64 {
 	if r.seq == 0 {
 		return 0
 	}
-	return r.times.at(r.seq)[0]
+	return *r.times.at(r.seq)
 }
 
 // Observe adds a batch to the state. The resource then takes at most room units more of
@@ -225,7 +225,9 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	if report.Observed {
 		r.advance(batch.Time)
 	}
-	update := update{Resource: r, batch: batch, most: r.units + min(room, math.MaxInt-r.units), report: &report}
+	update := updates.Get().(*update)
+	defer update.end()
+	update.Resource, update.batch, update.most, update.report = r, batch, r.units+min(room, math.MaxInt-r.units), &report
 	report.Units = -r.units
 	update.run()
 	report.Units += r.units
@@ -248,15 +250,15 @@ func (r *Resource) advance(t int64) {
 		return
 	case t-r.Time() > int64(r.settings.MaxStaleness):
 		r.base = r.seq + 1
-	case r.seq > r.base && t-r.times.at(r.seq - 1)[0] < r.settings.closest():
-		r.times.at(r.seq)[0] = t
+	case r.seq > r.base && t-*r.times.at(r.seq - 1) < r.settings.closest():
+		*r.times.at(r.seq) = t
 		return
 	}
 	r.keep = r.seq + 2 - r.reaching(r.settings.Window, t)
 	r.keepLong = r.seq + 2 - r.reaching(max(r.settings.Window, Long), t)
 	r.times.reserve(r.seq, r.keepLong)
 	r.seq++
-	r.times.at(r.seq)[0] = t
+	*r.times.at(r.seq) = t
 }
 
 // reaching is the number of the newest batch that is at least length older than t.
@@ -264,7 +266,7 @@ func (r *Resource) advance(t int64) {
 func (r *Resource) reaching(length time.Duration, t int64) int64 {
 	oldest := max(r.base, r.times.oldest(r.seq))
 	for seq := r.seq; seq > oldest; seq-- {
-		if t-r.times.at(seq)[0] >= int64(length) {
+		if t-*r.times.at(seq) >= int64(length) {
 			return seq
 		}
 	}
@@ -277,7 +279,7 @@ func (r *Resource) reaching(length time.Duration, t int64) int64 {
 func (r *Resource) baseline(length time.Duration) int64 {
 	now := r.Time()
 	seq := r.reaching(length, now)
-	if now-r.times.at(seq)[0] > 2*int64(length) {
+	if now-*r.times.at(seq) > 2*int64(length) {
 		seq++
 	}
 	return seq

@@ -1,0 +1,161 @@
+package emit
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+)
+
+// Put appends points to metrics. at is their time in Unix nanoseconds.
+func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
+	w := writers.Get().(*writer)
+	defer writers.Put(w)
+	w.plan(all)
+	begin := metrics.Len()
+	metrics.EnsureCapacity(begin + len(w.metrics))
+	for i := range w.metrics {
+		planned := &w.metrics[i]
+		w.metric(planned, metrics.AppendEmpty())
+	}
+	for i := range all {
+		planned := &w.metrics[w.places[i]]
+		point := planned.points.AppendEmpty()
+		point.SetTimestamp(pcommon.Timestamp(at))
+		if p := &all[i]; p.End {
+			point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		} else {
+			point.SetStartTimestamp(pcommon.Timestamp(p.Start))
+			point.SetDoubleValue(p.Number)
+		}
+		label(point.Attributes(), all[i].Series)
+	}
+	clear(w.metrics)
+}
+
+// writers are for reuse.
+var writers = sync.Pool{New: func() any { return &writer{} }}
+
+// writer plans which metrics points need, so that each list of pdata is made once and with
+// its size.
+type writer struct {
+	metrics []planned
+	// places has for each point the place of its metric.
+	places []int
+	// index is the place of the metric of each row, once there are many.
+	index map[*derive.Row]int
+}
+
+// planned is a metric to write.
+type planned struct {
+	*catalog.Metric
+	// row is nil for the metric of an end.
+	row    *derive.Row
+	number int
+	points pmetric.NumberDataPointSlice
+}
+
+// plan makes the list of metrics. The values of a row are in one metric. An end is a
+// metric of its own: the Prometheus exporter of the collector's contrib distribution stops
+// reading a metric at the first point without a value, so other ends in the same metric
+// would be lost.
+func (w *writer) plan(all []Point) {
+	w.metrics, w.places = w.metrics[:0], w.places[:0]
+	clear(w.index)
+	next := 0
+	for i := range all {
+		p := &all[i]
+		at := len(w.metrics)
+		if p.End {
+			w.metrics = append(w.metrics, planned{Metric: p.metric})
+		} else if at = w.place(p.Row, next); at == len(w.metrics) {
+			w.metrics = append(w.metrics, planned{Metric: p.metric, row: p.Row})
+		}
+		w.metrics[at].number++
+		w.places = append(w.places, at)
+		next = at
+	}
+}
+
+// few is the number of metrics up to which they are compared one by one.
+const few = 64
+
+// place returns the place of the metric of a row, which is len(w.metrics) for a new one.
+// The values of each engine have the same order, so the search begins at the metric of
+// the point before.
+func (w *writer) place(row *derive.Row, before int) int {
+	n := len(w.metrics)
+	for i := range min(n, few) {
+		if at := (before + i) % n; w.metrics[at].row == row {
+			return at
+		}
+	}
+	if n <= few {
+		return n
+	}
+	if w.index == nil {
+		w.index = map[*derive.Row]int{}
+	}
+	if len(w.index) == 0 {
+		for i := range w.metrics {
+			if row := w.metrics[i].row; row != nil {
+				w.index[row] = i
+			}
+		}
+	}
+	at, known := w.index[row]
+	if !known {
+		at = n
+		w.index[row] = n
+	}
+	return at
+}
+
+// metric writes a metric as in the catalogue, and makes room for its points. There can be
+// many ends, so they have no description. Name, unit and type identify the series.
+func (*writer) metric(p *planned, metric pmetric.Metric) {
+	metric.SetName(p.Name)
+	metric.SetUnit(p.Unit)
+	if p.row != nil {
+		metric.SetDescription(p.Description)
+	}
+	if p.Kind == catalog.KindSum {
+		sum := metric.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		p.points = sum.DataPoints()
+	} else {
+		p.points = metric.SetEmptyGauge().DataPoints()
+	}
+	p.points.EnsureCapacity(p.number)
+}
+
+// label sets the attributes of a point. Own attributes of the row without a value are
+// left out.
+func label(to pcommon.Map, s *Series) {
+	n := len(s.Attributes)
+	for i := range s.Row.Extra {
+		if s.Extra[i] != "" {
+			n++
+		}
+	}
+	if s.Mark.Condition != "" {
+		n++
+	}
+	if s.Mark.Cause != "" {
+		n++
+	}
+	to.EnsureCapacity(n)
+	for i := range s.Attributes {
+		to.PutStr(s.Attributes[i].Name, s.Attributes[i].Value)
+	}
+	for i, name := range s.Row.Extra {
+		if s.Extra[i] != "" {
+			to.PutStr(name, s.Extra[i])
+		}
+	}
+	s.Mark.Put(to)
+}
