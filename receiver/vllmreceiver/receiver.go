@@ -194,7 +194,7 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		shared:  r.shared,
 		stopped: stopped,
 		cancel:  cancel,
-		client:  t.client,
+		client:  &t.client,
 		identity: identity{
 			serviceName: r.shared.config.ServiceName, address: t.address,
 			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,

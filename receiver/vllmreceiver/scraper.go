@@ -30,8 +30,9 @@ import (
 type targetScraper struct {
 	shared   *shared
 	identity identity
-	client   confighttp.ClientConfig
-	logger   *zap.Logger
+	// client has the settings of the client until start, which drops them: they are large.
+	client *confighttp.ClientConfig
+	logger *zap.Logger
 
 	// stopped is canceled when the target stops; this also cancels a fetch.
 	stopped context.Context
@@ -83,6 +84,9 @@ type targetScraper struct {
 // for each connection. A longer request is sent in parts.
 const requestBytes = 1 << 10
 
+// answerBytes is the size of the buffer for the headers of an answer. The body is read past it.
+const answerBytes = 2 << 10
+
 // maxHeaderBytes limits the headers of an answer.
 const maxHeaderBytes = 256 << 10
 
@@ -97,11 +101,14 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 				auth.AuthenticatorID)
 		}
 	}
-	config := s.client
+	config := *s.client
 	headers := config.Headers
 	config.Headers = nil
 	if config.WriteBufferSize == 0 {
 		config.WriteBufferSize = requestBytes
+	}
+	if config.ReadBufferSize == 0 {
+		config.ReadBufferSize = answerBytes
 	}
 	// This would compress the bodies of requests, and a scrape has none.
 	config.Compression, config.CompressionParams = "", configcompression.CompressionParams{}
@@ -133,6 +140,7 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places,
 	})
 	s.askedVersion = s.fetcher.Version
+	s.client = nil
 	return nil
 }
 

@@ -105,14 +105,9 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 			err = stopErr
 		}
 	}()
-	// From the first answer on, what is remembered of a target is there.
-	if err := until(ctx, process, func() bool { return fleet.Asked(1) == c.Targets }); err != nil {
-		return out, fmt.Errorf("%d of %d targets were scraped: %w", fleet.Asked(1), c.Targets, err)
-	}
-	select {
-	case <-ctx.Done():
-		return out, ctx.Err()
-	case <-time.After(time.Second):
+	// From the second answer on, what is remembered of a target is there.
+	if err := until(ctx, process, func() bool { return fleet.Asked(2) == c.Targets }); err != nil {
+		return out, fmt.Errorf("%d of %d targets were scraped twice: %w", fleet.Asked(2), c.Targets, err)
 	}
 	first, last := fleet.FirstAnswers()
 	out.FirstAnswer, out.AllAnswered = first.Sub(process.Began), last.Sub(process.Began)

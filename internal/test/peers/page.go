@@ -38,7 +38,7 @@ func (r results) processorTable() string {
 	for _, c := range scenarios() {
 		cost := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
 		peer := cost(peerName)
-		if len(peer) == 0 || c.Extra {
+		if len(peer) == 0 || c.Name == "profile" {
 			continue
 		}
 		floor, groups := cost(floorName), cost(floorGroupsName)
@@ -67,7 +67,7 @@ func (r results) memoryTable() string {
 	for _, c := range scenarios() {
 		of := func(variant string) []float64 { return r.of(c.Name, variant).each(megabytes) }
 		peer := of(peerName)
-		if len(peer) == 0 || c.Extra {
+		if len(peer) == 0 || c.Name == "profile" {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s |", c.Name)

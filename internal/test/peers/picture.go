@@ -21,7 +21,7 @@ const (
 func (r results) writePicture(file string) error {
 	most, loads := 0.0, []string{}
 	for _, c := range scenarios() {
-		if len(r.of(c.Name, peerName)) == 0 || c.Extra {
+		if len(r.of(c.Name, peerName)) == 0 || c.Few {
 			continue
 		}
 		loads = append(loads, c.Name)

@@ -40,6 +40,7 @@ func scenarios() []scenario {
 		{Name: "100 targets x 5 s, 8 engines", Targets: 100, Engines: 8, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second},
 		{Name: "1000 targets x 10 s, layouts differ", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Differ: true, Window: 10 * time.Second, Few: true},
 		{Name: "100 targets x 1 s, gzip", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Gzip: true, Window: 10 * time.Second},
+		{Name: "1000 targets x 10 s, after five minutes", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 310 * time.Second, Few: true, Extra: true},
 		{Name: "profile", Targets: 400, Engines: 1, Interval: 500 * time.Millisecond, Form: served.Length, Window: 15 * time.Second, Extra: true},
 	}
 }
