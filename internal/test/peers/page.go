@@ -38,7 +38,7 @@ func (r results) processorTable() string {
 	for _, c := range scenarios() {
 		cost := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
 		peer := cost(peerName)
-		if len(peer) == 0 || c.Name == "profile" {
+		if len(peer) == 0 || c.Extra {
 			continue
 		}
 		floor, groups := cost(floorName), cost(floorGroupsName)
