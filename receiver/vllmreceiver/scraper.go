@@ -22,7 +22,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // targetScraper scrapes one target: fetch, read, normalize, emit. It has the clock, the
@@ -54,12 +53,6 @@ type targetScraper struct {
 	unconfirmed bool
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
-	// planned is the plan of the last scrape, with what it is for.
-	planned struct {
-		layout  *exposition.Layout
-		version string
-		plan    *normalize.Plan
-	}
 	// metrics is the number of metrics of the last successful scrape.
 	metrics int
 	// pod is what Kubernetes reports about the target's pod; nil for others.
@@ -207,7 +200,7 @@ func (s *targetScraper) take(
 	}
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
-		defer s.forget()
+		defer s.emitter.Forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
 		return s.fail(problem, at, health, out)
@@ -263,7 +256,7 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
 	if s.resourceFixed {
 		// The answer of another process must not change the version of this one.
-		scrape.Plan = s.planOf(scrape.Snapshot.Layout, s.version)
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
 		if s.emitter.Foreign(scrape) {
 			return scrape, ctx.Err() == nil
 		}
@@ -277,11 +270,11 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 			s.emitter.Restart()
 		}
 	}
-	scrape.Plan = s.planOf(scrape.Snapshot.Layout, version)
+	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if fixed && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
 		version, fixed = s.askVersion(ctx), false
-		scrape.Plan = s.planOf(scrape.Snapshot.Layout, version)
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
 	if ctx.Err() != nil {
 		return scrape, false
@@ -291,21 +284,6 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 	}
 	s.version, s.resourceFixed = version, true
 	return scrape, true
-}
-
-// forget frees what is remembered of the series.
-func (s *targetScraper) forget() {
-	s.emitter.Forget()
-	s.planned.layout, s.planned.plan = nil, nil
-}
-
-// planOf returns the plan of a layout. In most scrapes it is that of the last one.
-func (s *targetScraper) planOf(layout *exposition.Layout, version string) *normalize.Plan {
-	if s.planned.plan == nil || s.planned.layout != layout || s.planned.version != version {
-		s.planned.layout, s.planned.version = layout, version
-		s.planned.plan = s.shared.plans.get(layout, version)
-	}
-	return s.planned.plan
 }
 
 // askVersion asks the server for its version. It is empty if the server has no such path.
