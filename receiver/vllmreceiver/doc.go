@@ -11,7 +11,7 @@
 //
 // discover finds targets. exposition and normalize are pure functions. This package
 // has the clock, the log and the counters: scraper.go is one scrape of one target,
-// receiver.go and running.go run one scrape controller per target, discovery.go adds
+// receiver.go, running.go, repeat.go and phases.go scrape each target at its times, discovery.go adds
 // and removes discovered targets, and owed.go repeats ends that were refused.
 package vllmreceiver
 
