@@ -48,6 +48,10 @@ func run() error {
 	only := flag.String("scenarios", "", "names of the loads to run, separated by semicolons, with * at the end for the begin of names; all if empty")
 	some := flag.String("variants", "", "names of the programs to run, in the same way")
 	export := flag.Bool("export", false, "measure the time to the export")
+	server := flag.Bool("server", false, "measure what a scrape costs the server, with prometheus_client in Python")
+	python := flag.String("python", "/usr/bin/python3", "Python for -server; PYTHONPATH has the packages")
+	warm := flag.Duration("server-warm", 3*time.Second, "how long each program scrapes before it is measured with -server")
+	window := flag.Duration("server-window", 20*time.Second, "how long is measured with -server")
 	flag.Parse()
 	text, err := os.ReadFile(*body)
 	if err != nil {
@@ -55,6 +59,13 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *server {
+		cost := serverCost{
+			bin: *bin, python: *python, script: "internal/test/peers/server.py", work: *work,
+			rounds: *rounds, warm: *warm, window: *window,
+		}
+		return cost.run(ctx, text)
+	}
 	var results []result
 	for _, c := range scenarios() {
 		if !named(*only, c.Name) {

@@ -49,7 +49,9 @@ func run(targets string, interval time.Duration, listen string, compress bool) e
 	client := &http.Client{Transport: &http.Transport{DisableCompression: !compress, MaxIdleConnsPerHost: 1}}
 	var wg sync.WaitGroup
 	for i, address := range addresses {
-		wg.Go(func() { loop(ctx, client, "http://"+address+"/metrics", interval, interval*time.Duration(i)/time.Duration(len(addresses))) })
+		wg.Go(func() {
+			loop(ctx, client, "http://"+address+"/metrics", interval, interval*time.Duration(i)/time.Duration(len(addresses)))
+		})
 	}
 	wg.Wait()
 	return nil
