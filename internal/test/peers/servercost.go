@@ -123,25 +123,25 @@ func (c serverCost) run(ctx context.Context, text []byte) error {
 	if err := os.MkdirAll(filepath.Join(c.work, "server"), 0o700); err != nil {
 		return err
 	}
-	for _, load := range []struct {
+	for _, kind := range []struct {
 		form    string
 		engines int
 	}{{mountForm, 1}, {mountForm, 8}, {routeForm, 1}} {
-		body, err := served.NewBody(text, load.engines, "")
+		body, err := served.NewBody(text, kind.engines, "")
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(c.work, "server", fmt.Sprintf("body-%d", load.engines))
+		file := filepath.Join(c.work, "server", fmt.Sprintf("body-%d", kind.engines))
 		if err := os.WriteFile(file, body.Append(nil, 0), 0o600); err != nil {
 			return err
 		}
-		if load.form == mountForm {
-			if err := c.direct(ctx, file, load.engines, &report); err != nil {
+		if kind.form == mountForm {
+			if err := c.direct(ctx, file, kind.engines, &report); err != nil {
 				return err
 			}
 		}
-		if err := c.serve(ctx, file, load.form, load.engines, &report); err != nil {
-			return fmt.Errorf("%s with %d engines: %w", load.form, load.engines, err)
+		if err := c.serve(ctx, file, kind.form, kind.engines, &report); err != nil {
+			return fmt.Errorf("%s with %d engines: %w", kind.form, kind.engines, err)
 		}
 	}
 	report.print()
@@ -154,7 +154,7 @@ func (c serverCost) run(ctx context.Context, text []byte) error {
 
 // direct measures the parts of an answer in Python.
 func (c serverCost) direct(ctx context.Context, body string, engines int, report *costReport) error {
-	command := exec.CommandContext(ctx, c.python, c.script, "--body", body, "--direct")
+	command := exec.CommandContext(ctx, c.python, c.script, "--body", body, "--direct") //nolint:gosec // the developer names the program
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
@@ -342,7 +342,8 @@ func counts(ctx context.Context, address string) (out costCounts, err error) {
 		return out, err
 	}
 	defer response.Body.Close()
-	return out, json.NewDecoder(response.Body).Decode(&out)
+	err = json.NewDecoder(response.Body).Decode(&out)
+	return out, err
 }
 
 // print shows the median of the rounds with their range, and the parts.
