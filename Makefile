@@ -367,6 +367,33 @@ chromium: ## Fetch a headless Chromium for the pictures of dashboards (Debian's 
 		{ echo 'chromium: apt-get cannot fetch the package chromium-headless-shell; is a mirror of Debian reachable?' >&2; exit 1; }; \
 	fi
 
+# The real client library of vLLM's metrics, and the web server that vLLM runs it in: Debian's
+# packages of Python, unpacked as prometheus is above. They are older than what vLLM pins.
+PYTHON_PACKAGES := $(TOOLS)/python
+.PHONY: python
+python: ## Fetch prometheus_client and uvicorn for bench-server (Debian's packages)
+	@if [ -d $(PYTHON_PACKAGES)/usr/lib/python3/dist-packages/prometheus_client ]; then \
+		echo '==> prometheus_client is there: $(PYTHON_PACKAGES)'; \
+	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null || ! [ -x /usr/bin/python3 ]; then \
+		echo 'python: this needs apt-get and /usr/bin/python3, as Debian and Ubuntu have them' >&2; exit 1; \
+	else \
+		echo '==> unpacking python3-prometheus-client and python3-uvicorn into $(PYTHON_PACKAGES)'; \
+		rm -rf build/deb && mkdir -p build/deb/root $(TOOLS) && \
+		{ [ "$$(id -u)" -ne 0 ] || timeout 300 apt-get update -qq; } && \
+		( cd build/deb && packages=$$(apt-get install -s --no-install-recommends python3-prometheus-client python3-uvicorn | awk '/^Inst python3-/ { print $$2 }') && \
+			timeout 600 apt-get download -qq $$packages python3-prometheus-client python3-uvicorn && \
+			for p in *.deb; do dpkg-deb -x $$p root || exit 1; done ) && \
+		rm -rf $(PYTHON_PACKAGES) && mv build/deb/root $(PYTHON_PACKAGES) && rm -rf build/deb || \
+		{ echo 'python: apt-get cannot fetch the packages; is a mirror of Debian reachable?' >&2; exit 1; }; \
+	fi
+
+# It needs bin/collector-ours and bin/collector-peer, from the manifests in internal/test/peers.
+.PHONY: bench-server
+bench-server: python ## Measure what a scrape costs the server, with the real prometheus_client (a quarter of an hour)
+	$(say) 'bench-peers -server: build/bench-peers/server.json has the results'
+	@$(GO) build -o build/bench-server ./internal/test/peers
+	@PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGES)/usr/lib/python3/dist-packages build/bench-server -server -bin $(BIN)
+
 # The user interface of Perses and the types of Grafana come from npm, pinned by a lock file.
 # Nothing that they bring is run while they are installed, and package.json itself names the
 # peers that are needed.

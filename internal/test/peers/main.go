@@ -41,6 +41,10 @@ func run() error {
 	flag.BoolVar(&o.measure, "measure", true, "measure what the programs use")
 	flag.BoolVar(&o.export, "export", true, "measure the time to the export as well")
 	flag.BoolVar(&o.write, "write", false, "write the results of this and earlier runs to docs/why/performance.md")
+	server := flag.Bool("server", false, "measure what a scrape costs the server, with prometheus_client in Python")
+	python := flag.String("python", "/usr/bin/python3", "Python for -server; PYTHONPATH has the packages")
+	warm := flag.Duration("server-warm", 3*time.Second, "how long each program scrapes before it is measured with -server")
+	window := flag.Duration("server-window", 20*time.Second, "how long is measured with -server")
 	flag.Parse()
 	text, err := os.ReadFile(o.body)
 	if err != nil {
@@ -48,6 +52,13 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *server {
+		cost := serverCost{
+			bin: o.bin, python: *python, script: "internal/test/peers/server.py", work: o.work,
+			rounds: o.rounds, warm: *warm, window: *window,
+		}
+		return cost.run(ctx, text)
+	}
 	file := filepath.Join(o.work, "results.json")
 	all, err := readResults(file)
 	if err != nil {
