@@ -161,8 +161,8 @@ bench: ## Run the benchmarks
 PEERS_FLAGS   ?= -write
 PEERS_TIMEOUT ?= 3h
 
-.PHONY: bench-peers
-bench-peers: $(OCB) ## Compare processor time and memory with the Prometheus receiver (an hour)
+.PHONY: bench-programs
+bench-programs: $(OCB)
 	@mkdir -p build/tmp $(BIN)
 	@for which in ours peer; do \
 		echo "==> ocb and go build with internal/test/peers/builder-$$which.yaml"; \
@@ -172,6 +172,9 @@ bench-peers: $(OCB) ## Compare processor time and memory with the Prometheus rec
 	done
 	@$(BUILD) -o $(BIN)/bench-floor ./internal/test/peers/floor
 	@$(BUILD) -o $(BIN)/bench-peers ./internal/test/peers
+
+.PHONY: bench-peers
+bench-peers: bench-programs ## Compare processor time and memory with the Prometheus receiver (an hour)
 	$(say) 'measuring; close what else uses the processor (at most $(PEERS_TIMEOUT))'
 	@mkdir -p build/bench-peers
 	@exec timeout --foreground $(PEERS_TIMEOUT) $(BIN)/bench-peers $(PEERS_FLAGS)
@@ -389,10 +392,10 @@ python: ## Fetch prometheus_client and uvicorn for bench-server (Debian's packag
 
 # It needs bin/collector-ours and bin/collector-peer, from the manifests in internal/test/peers.
 .PHONY: bench-server
-bench-server: python ## Measure what a scrape costs the server, with the real prometheus_client (a quarter of an hour)
+bench-server: python bench-programs ## Measure what a scrape costs the server, with the real prometheus_client (a quarter of an hour)
 	$(say) 'bench-peers -server: build/bench-peers/server.json has the results'
-	@$(GO) build -o build/bench-server ./internal/test/peers
-	@PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGES)/usr/lib/python3/dist-packages build/bench-server -server -bin $(BIN)
+	@mkdir -p build/bench-peers
+	@PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGES)/usr/lib/python3/dist-packages timeout --foreground 1h $(BIN)/bench-peers -server -bin $(BIN)
 
 # The user interface of Perses and the types of Grafana come from npm, pinned by a lock file.
 # Nothing that they bring is run while they are installed, and package.json itself names the

@@ -67,8 +67,8 @@ type Settings struct {
 	Timeout time.Duration
 	// Limit is the largest body in bytes, after decompression.
 	Limit int64
-	// Gzip asks the server to compress its answers. Without it, it is asked not to: the
-	// server compresses in the thread that serves its requests.
+	// Gzip asks the server to compress its answers. Without it, it is asked not to:
+	// prometheus_client compresses in the event loop that serves the requests of users.
 	Gzip bool
 	// Places are shared by all targets; nil means no limit.
 	Places Places

@@ -66,7 +66,7 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	}
 }
 
-// prometheus_client compresses in the thread that serves requests, so it is asked to only where
+// prometheus_client compresses in the event loop of the server, so it is asked to only where
 // that is configured, and never for the small answers. A proxy may compress nonetheless.
 func TestAServerIsAskedToCompressOnlyIfConfigured(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
