@@ -30,14 +30,14 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{Name: "100 targets x 1 s", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Length, Window: 10 * time.Second},
-		{Name: "100 targets x 10 s", Targets: 100, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 20 * time.Second},
+		{Name: "100 targets x 10 s", Targets: 100, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 20 * time.Second, Few: true},
 		{Name: "1000 targets x 10 s", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 10 * time.Second},
-		{Name: "3000 targets x 10 s", Targets: 3000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 10 * time.Second},
+		{Name: "3000 targets x 10 s", Targets: 3000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
 		{Name: "1 target x 100 ms", Targets: 1, Engines: 1, Interval: 100 * time.Millisecond, Form: served.Length, Window: 10 * time.Second},
 		{Name: "100 targets x 5 s, small chunks", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Small, Window: 10 * time.Second},
 		{Name: "100 targets x 1 s, one chunk", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Window: 10 * time.Second},
-		{Name: "100 targets x 5 s, 1 engine", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second},
-		{Name: "100 targets x 5 s, 8 engines", Targets: 100, Engines: 8, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second},
+		{Name: "100 targets x 5 s, 1 engine", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
+		{Name: "100 targets x 5 s, 8 engines", Targets: 100, Engines: 8, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
 		{Name: "1000 targets x 10 s, layouts differ", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Differ: true, Window: 10 * time.Second, Few: true},
 		{Name: "100 targets x 1 s, gzip", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Gzip: true, Window: 10 * time.Second},
 		{Name: "1000 targets x 10 s, after five minutes", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 310 * time.Second, Few: true, Extra: true},
