@@ -148,6 +148,21 @@ func TestRequestsCarryTheConfiguredHeadersAndHost(t *testing.T) {
 	}
 }
 
+// A server that compresses its answers compresses its errors too.
+func TestARejectedTokenIsRecognisedInACompressedAnswer(t *testing.T) {
+	for _, text := range []string{"Authentication failed", "Authentication faile", ""} {
+		c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
+			return reply(request, http.StatusInternalServerError, zipped(t, text), "Content-Encoding", "gzip"), nil
+		}, func(s *Settings) { s.Gzip = true })
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		want := OutcomeServerError
+		if text == rejected {
+			want = OutcomeUnauthorized
+		}
+		assert.Equal(t, want, AsError(err).Outcome, text)
+	}
+}
+
 // Every request has the deadline of the settings, and none where they have none.
 func TestEveryRequestHasTheDeadline(t *testing.T) {
 	for name, ask := range map[string]func(*Client) error{
