@@ -299,12 +299,12 @@ func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http
 
 // do sends a request that may be sent again later.
 func (c *Client) do(ctx context.Context, request *http.Request) (*http.Response, error) {
-	request = request.WithContext(ctx)
-	if c.http.Jar != nil {
-		// The client adds the cookies to the headers that it is given.
-		request.Header = request.Header.Clone()
+	if _, own := c.http.Transport.(*http.Transport); own && c.http.Jar == nil {
+		return c.http.Do(request.WithContext(ctx))
 	}
-	return c.http.Do(request)
+	// The client adds cookies to the headers that it is given, and an authenticator may change
+	// the request as well.
+	return c.http.Do(request.Clone(ctx))
 }
 
 // request returns a request without its context.
