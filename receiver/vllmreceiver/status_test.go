@@ -179,6 +179,28 @@ func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
 		": the server answered 404 Not Found: there are no metrics at this path; vLLM serves them at /metrics of its API port"}, host.seen())
 }
 
+// As with the collector's scrape helper, both counters are there from the beginning: the first
+// error is then an increase that a rate shows.
+func TestTheCountersOfAReceiverBeginAtZero(t *testing.T) {
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	for _, name := range []string{"otelcol_scraper_scraped_metric_points", "otelcol_scraper_errored_metric_points"} {
+		metric, err := recorded.GetMetric(name)
+		require.NoError(t, err, name)
+		points := metric.Data.(metricdata.Sum[int64]).DataPoints
+		require.Len(t, points, 1, name)
+		assert.Zero(t, points[0].Value, name)
+		of, _ := points[0].Attributes.Value("receiver")
+		assert.Equal(t, "vllm", of.AsString()[:4], name)
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+}
+
 // A target that was never reached has at least one point that is missing.
 func TestATargetThatWasNeverReachedCountsAsErrored(t *testing.T) {
 	recorded := componenttest.NewTelemetry()

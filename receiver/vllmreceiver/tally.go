@@ -114,5 +114,8 @@ func newScrapedPoints(t *tally, settings receiver.Settings) (scrapedPoints, erro
 	}
 	attributes := metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("receiver", settings.ID.String()), attribute.String("scraper", metadata.Type.String())))
+	// A rate shows the first error only if the counter was there before.
+	scraped.Add(context.Background(), 0, attributes)
+	errored.Add(context.Background(), 0, attributes)
 	return scrapedPoints{t.newCount(scraped, attributes), t.newCount(errored, attributes)}, nil
 }
