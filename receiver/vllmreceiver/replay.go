@@ -83,7 +83,7 @@ func (r *Replay) Scrape(at time.Time, body []byte, version string) pmetric.Metri
 func (r *Replay) Fail(at time.Time) pmetric.Metrics {
 	r.now = at
 	out := pmetric.NewMetrics()
-	_ = r.scraper.fail(context.Background(), &fetch.Error{Outcome: fetch.OutcomeOther, Message: "the scrape failed"}, at, nil, out)
+	_ = r.scraper.fail(&fetch.Error{Outcome: fetch.OutcomeOther, Message: "the scrape failed"}, at, nil, out)
 	return out
 }
 

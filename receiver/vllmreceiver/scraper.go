@@ -176,7 +176,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	answer, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
 	if err != nil {
-		return out, s.fail(ctx, fetch.AsError(err), at, health, out)
+		return out, s.fail(fetch.AsError(err), at, health, out)
 	}
 	defer answer.Release()
 	return out, s.take(ctx, at, health, &answer, body, out)
@@ -202,7 +202,7 @@ func (s *targetScraper) take(
 		defer s.forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
-		return s.fail(ctx, problem, at, health, out)
+		return s.fail(problem, at, health, out)
 	}
 	s.recovered(at)
 	if cut {
@@ -332,9 +332,7 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 
 // fail ends the series of the target and reports that it is down. It returns nil if the
 // target was stopped meanwhile, because this is not a failure.
-func (s *targetScraper) fail(
-	ctx context.Context, cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics,
-) error {
+func (s *targetScraper) fail(cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) error {
 	if cause.Outcome == fetch.OutcomeCanceled {
 		return nil
 	}

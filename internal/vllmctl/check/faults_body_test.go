@@ -1,8 +1,8 @@
 package check_test
 
 import (
-	"compress/gzip"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
