@@ -9,6 +9,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 )
@@ -130,29 +133,44 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 func (r *vllmReceiver) scrape(t *runningTarget) {
 	ctx, span := r.tracer.Start(t.scraper.stopped, scrapeSpan)
 	out, failure := t.scraper.scrape(ctx)
-	span.End()
 	t.sink.appendOwed(out)
 	self := r.shared.telemetry
+	scraped, errored := 0, 0
 	switch {
 	case failure != nil:
-		self.tally.add(self.points.errored, int64(max(1, t.scraper.metrics)))
+		errored = max(1, t.scraper.metrics)
 		if !t.scraper.draining() {
 			r.status.failed(t.key, instanceID(t.scraper.identity.address), failure)
 		}
 	default:
-		self.tally.add(self.points.scraped, int64(out.MetricCount()))
+		scraped = out.MetricCount()
 		// A scrape that was canceled reports nothing.
 		if t.scraper.stopped.Err() == nil {
 			r.status.succeeded(t.key)
 		}
 	}
+	self.tally.add(self.points.scraped, int64(scraped))
+	self.tally.add(self.points.errored, int64(errored))
 	self.tally.flush(ctx, time.Now())
+	endSpan(span, scraped, errored, failure)
 	// The pipeline counts the points that the next consumer refuses.
 	_ = r.send(t.sink, out)
 }
 
 // scrapeSpan is the name that the collector's scrape helper gives to a scrape.
 const scrapeSpan = "scraper/vllm/ScrapeMetrics"
+
+// endSpan ends the span of a scrape with what the collector's scrape helper would say of it.
+func endSpan(span trace.Span, scraped, errored int, failure error) {
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("format", "metrics"),
+			attribute.Int("scraped_metric_points", scraped), attribute.Int("errored_metric_points", errored))
+		if failure != nil {
+			span.SetStatus(codes.Error, failure.Error())
+		}
+	}
+	span.End()
+}
 
 // send sends points and counts them. It does not send an empty batch, which a canceled scrape
 // has.

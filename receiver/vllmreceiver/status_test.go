@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
@@ -177,6 +179,77 @@ func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
 	assert.EqualValues(t, arrived, value("otelcol_receiver_accepted_metric_points"))
 	assert.Equal(t, []string{"StatusRecoverableError the only target cannot be scraped: " + address[len("http://"):] +
 		": the server answered 404 Not Found: there are no metrics at this path; vLLM serves them at /metrics of its API port"}, host.seen())
+}
+
+// As with the collector's scrape helper, both counters are there from the beginning: the first
+// error is then an increase that a rate shows.
+func TestTheCountersOfAReceiverBeginAtZero(t *testing.T) {
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = "http://127.0.0.1:1"
+	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	for _, name := range []string{"otelcol_scraper_scraped_metric_points", "otelcol_scraper_errored_metric_points"} {
+		metric, err := recorded.GetMetric(name)
+		require.NoError(t, err, name)
+		points := metric.Data.(metricdata.Sum[int64]).DataPoints
+		require.Len(t, points, 1, name)
+		assert.Zero(t, points[0].Value, name)
+		of, _ := points[0].Attributes.Value("receiver")
+		assert.Equal(t, "vllm", of.AsString()[:4], name)
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// The span of a scrape says what the collector's scrape helper would say.
+func TestTheSpanOfAScrapeSaysWhatItDid(t *testing.T) {
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	var mu sync.Mutex
+	dead := false
+	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if dead {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		dead = true
+		quick(w, r)
+	})
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = address
+	cfg.Controller.InitialDelay = 0
+	cfg.Controller.CollectionInterval = 20 * time.Millisecond
+	cfg.Client.Timeout = cfg.Controller.CollectionInterval
+	sink := new(consumertest.MetricsSink)
+	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(sink.AllMetrics()) > 1 }, within, time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	all := recorded.SpanRecorder.Ended()
+	spans := all[:0]
+	for _, span := range all {
+		if span.Name() == "scraper/vllm/ScrapeMetrics" {
+			spans = append(spans, span)
+		}
+	}
+	require.GreaterOrEqual(t, len(spans), 2)
+	metrics := int64(sink.AllMetrics()[0].MetricCount())
+	assert.Equal(t, codes.Unset, spans[0].Status().Code)
+	assert.Equal(t, []attribute.KeyValue{
+		attribute.String("format", "metrics"),
+		attribute.Int64("scraped_metric_points", metrics), attribute.Int64("errored_metric_points", 0),
+	}, spans[0].Attributes())
+	assert.Equal(t, codes.Error, spans[1].Status().Code)
+	assert.Contains(t, spans[1].Status().Description, "404 Not Found")
+	assert.Equal(t, []attribute.KeyValue{
+		attribute.String("format", "metrics"),
+		attribute.Int64("scraped_metric_points", 0), attribute.Int64("errored_metric_points", metrics),
+	}, spans[1].Attributes())
 }
 
 // A target that was never reached has at least one point that is missing.

@@ -19,6 +19,8 @@ type tally struct {
 	mu      sync.Mutex
 	pending []pendingCount
 	flushed time.Time
+	// later adds the counts for which it was too early; nil if there are none.
+	later *time.Timer
 }
 
 // pendingCount is a counter with one set of attributes.
@@ -50,21 +52,35 @@ func (t *tally) add(c tallied, n int64) {
 // flushInterval is how long counts may wait.
 const flushInterval = time.Second
 
-// flush adds the counts to their counters, unless that was done within the last second.
+// flush adds the counts to their counters. If that was done within the last second, it is done
+// when the second is over: the next scrape may be an hour away.
 func (t *tally) flush(ctx context.Context, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if passed := at.Sub(t.flushed); passed >= 0 && passed < flushInterval {
+		if t.later == nil {
+			t.later = time.AfterFunc(flushInterval-passed, t.flushLater)
+		}
 		return
 	}
 	t.flushed = at
 	t.flushAll(ctx)
 }
 
-// close adds the last counts.
+func (t *tally) flushLater() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.later, t.flushed = nil, time.Now()
+	t.flushAll(context.Background())
+}
+
+// close adds the last counts. No scrape may follow.
 func (t *tally) close(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.later != nil {
+		t.later.Stop()
+	}
 	t.flushAll(ctx)
 }
 
@@ -98,5 +114,8 @@ func newScrapedPoints(t *tally, settings receiver.Settings) (scrapedPoints, erro
 	}
 	attributes := metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("receiver", settings.ID.String()), attribute.String("scraper", metadata.Type.String())))
+	// A rate shows the first error only if the counter was there before.
+	scraped.Add(context.Background(), 0, attributes)
+	errored.Add(context.Background(), 0, attributes)
 	return scrapedPoints{t.newCount(scraped, attributes), t.newCount(errored, attributes)}, nil
 }

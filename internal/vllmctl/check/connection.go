@@ -91,7 +91,7 @@ func failureCode(s *Seen) string {
 		switch {
 		case isHTML(&r.Metrics):
 			return CodeHTML
-		case r.Cause == "gzip" || r.Metrics.Encoding != "" && r.Metrics.Encoding != "identity":
+		case r.Cause == "gzip" || !isReadable(r.Metrics.Encoding):
 			return CodeGzip
 		}
 		return CodeNotText
@@ -157,6 +157,15 @@ func tlsCode(cause string) string {
 		return CodeTLSClient
 	}
 	return CodeTLSFailed
+}
+
+// isReadable reports whether the receiver reads answers with this Content-Encoding.
+func isReadable(encoding string) bool {
+	switch strings.ToLower(encoding) {
+	case "", "identity", "gzip", "x-gzip":
+		return true
+	}
+	return false
 }
 
 func isHTML(e *vllmreceiver.Exchange) bool {

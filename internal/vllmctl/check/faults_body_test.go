@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -56,6 +57,14 @@ func bodyFaults() []fault {
 			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = w.Write([]byte(strings.Repeat("a 1\n", 100)))
+			})), "")
+		}},
+		{"noise in gzip", []string{check.CodeNotText}, func(t world) string {
+			return configuration(t, "endpoint: "+serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "GZIP")
+				zip := gzip.NewWriter(w)
+				_, _ = io.WriteString(zip, strings.Repeat("\x01\x02 noise\n", 100))
+				_ = zip.Close()
 			})), "")
 		}},
 		{"another compression", []string{check.CodeGzip}, func(t world) string {

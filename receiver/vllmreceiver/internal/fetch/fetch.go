@@ -170,7 +170,7 @@ func otherMedia(contentType string) string {
 // decompressed returns the body of an answer without its compression. A proxy may compress
 // though it was asked not to, so the header decides.
 func decompressed(response *http.Response) (io.Reader, error) {
-	switch response.Header.Get("Content-Encoding") {
+	switch encodingOf(response) {
 	case "", "identity":
 		return response.Body, nil
 	case "gzip":
@@ -182,6 +182,15 @@ func decompressed(response *http.Response) (io.Reader, error) {
 	}
 	return nil, newError(OutcomeNotPrometheus, nil,
 		"the server compressed its answer by a method that was not asked for; only gzip is understood")
+}
+
+// encodingOf returns the compression of an answer in the spelling of this package.
+func encodingOf(response *http.Response) string {
+	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
+	if encoding == "x-gzip" {
+		return "gzip"
+	}
+	return encoding
 }
 
 // serverTime returns the time of the server's clock in an answer; zero without one.
@@ -221,7 +230,7 @@ func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (
 // Content-Length, chunks, HTTP/2 and the trailer of gzip all declare the end, and
 // net/http returns an error if such a body is truncated.
 func isOpen(response *http.Response) bool {
-	return response.ProtoMajor == 1 && response.ContentLength < 0 && response.Header.Get("Content-Encoding") != "gzip" &&
+	return response.ProtoMajor == 1 && response.ContentLength < 0 && !response.Uncompressed && encodingOf(response) != "gzip" &&
 		!slices.Contains(response.TransferEncoding, "chunked")
 }
 
@@ -290,12 +299,12 @@ func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http
 
 // do sends a request that may be sent again later.
 func (c *Client) do(ctx context.Context, request *http.Request) (*http.Response, error) {
-	request = request.WithContext(ctx)
-	if c.http.Jar != nil {
-		// The client adds the cookies to the headers that it is given.
-		request.Header = request.Header.Clone()
+	if _, own := c.http.Transport.(*http.Transport); own && c.http.Jar == nil {
+		return c.http.Do(request.WithContext(ctx))
 	}
-	return c.http.Do(request)
+	// The client adds cookies to the headers that it is given, and an authenticator may change
+	// the request as well.
+	return c.http.Do(request.Clone(ctx))
 }
 
 // request returns a request without its context.

@@ -3,12 +3,14 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configopaque"
 )
 
 // raw answers with these bytes and closes the connection.
@@ -66,4 +68,39 @@ func TestWhichBodiesAreOpen(t *testing.T) {
 			assert.Equal(t, tt.open, answer.Open)
 		})
 	}
+}
+
+// The names of encodings have no case, and x-gzip is gzip (RFC 9110, 8.4.1).
+func TestEveryNameOfGzipIsUnderstood(t *testing.T) {
+	for _, name := range []string{"gzip", "GZIP", "Gzip", "x-gzip", "X-Gzip"} {
+		var got bytes.Buffer
+		// Only the end of the connection ends the answer, and the trailer declares it.
+		answer := "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: " + name + "\r\n\r\n" + zipped(t, body)
+		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got)
+		require.NoError(t, err, name)
+		assert.Equal(t, body, got.String(), name)
+		assert.False(t, what.Open, name)
+	}
+	for _, name := range []string{"identity", "Identity"} {
+		var got bytes.Buffer
+		answer := "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: " + name + "\r\n\r\n" + body
+		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got)
+		require.NoError(t, err, name)
+		assert.Equal(t, body, got.String(), name)
+		assert.True(t, what.Open, name)
+	}
+}
+
+// With the configured header "Accept-Encoding:" Go's transport asks for gzip and unpacks the
+// answer by itself, and the answer then has no length any more.
+func TestAnAnswerThatTheTransportUnpackedIsNotOpen(t *testing.T) {
+	packed := zipped(t, body)
+	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Encoding: gzip\r\n\r\n%s", len(packed), packed)
+	var got bytes.Buffer
+	what, err := client(t, serve(t, raw(t, answer)), func(s *Settings) {
+		s.Headers = configopaque.MapList{{Name: "Accept-Encoding", Value: ""}}
+	}).Metrics(t.Context(), &got)
+	require.NoError(t, err)
+	assert.Equal(t, body, got.String())
+	assert.False(t, what.Open)
 }

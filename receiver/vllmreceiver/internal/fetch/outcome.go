@@ -118,8 +118,12 @@ func statusError(response *http.Response, credentials bool) *Error {
 // begins reports whether the body of a failed answer begins with a known text. The
 // body is remote input, so no message repeats it.
 func begins(response *http.Response, known string) bool {
+	from, err := decompressed(response)
+	if err != nil {
+		return false
+	}
 	start := make([]byte, len(known))
-	_, err := io.ReadFull(response.Body, start)
+	_, err = io.ReadFull(from, start)
 	return err == nil && string(start) == known
 }
 

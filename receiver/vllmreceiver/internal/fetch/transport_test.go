@@ -148,6 +148,42 @@ func TestRequestsCarryTheConfiguredHeadersAndHost(t *testing.T) {
 	}
 }
 
+// The request for the metrics is kept. An authenticator that writes into the request that it is
+// given, although net/http forbids that, finds the configured headers in each scrape and not
+// what it wrote itself.
+func TestAnAuthenticatorCannotChangeTheNextRequest(t *testing.T) {
+	scrapes := 0
+	c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
+		scrapes++
+		request.Header.Add("Authorization", "Bearer short-lived")
+		request.Header.Del("Accept")
+		assert.Equal(t, []string{"Bearer short-lived"}, request.Header.Values("Authorization"))
+		assert.Equal(t, "7", request.Header.Get("X-Tenant"))
+		request.Header.Del("X-Tenant")
+		return reply(request, http.StatusOK, body), nil
+	}, func(s *Settings) { s.Headers = configopaque.MapList{{Name: "X-Tenant", Value: "7"}} })
+	for range 3 {
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 3, scrapes)
+}
+
+// A server that compresses its answers compresses its errors too.
+func TestARejectedTokenIsRecognisedInACompressedAnswer(t *testing.T) {
+	for _, text := range []string{"Authentication failed", "Authentication faile", ""} {
+		c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
+			return reply(request, http.StatusInternalServerError, zipped(t, text), "Content-Encoding", "gzip"), nil
+		}, func(s *Settings) { s.Gzip = true })
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		want := OutcomeServerError
+		if text == rejected {
+			want = OutcomeUnauthorized
+		}
+		assert.Equal(t, want, AsError(err).Outcome, text)
+	}
+}
+
 // Every request has the deadline of the settings, and none where they have none.
 func TestEveryRequestHasTheDeadline(t *testing.T) {
 	for name, ask := range map[string]func(*Client) error{
