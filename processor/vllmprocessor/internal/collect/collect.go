@@ -87,6 +87,9 @@ type collector struct {
 // begin prepares for a call.
 func (c *collector) begin() {
 	c.memory.begin(c.batches)
+	if max(cap(c.batches), cap(c.pending)) > maxSpareBatches {
+		c.batches, c.pending, c.index = nil, nil, nil
+	}
 	clear(c.batches)
 	clear(c.pending)
 	c.batches, c.pending = c.batches[:0], c.pending[:0]

@@ -19,6 +19,9 @@ const (
 	// maxSpareSamples and maxSpareNumbers bound what is kept for the next batches. A sample
 	// has 136 bytes.
 	maxSpareSamples, maxSpareNumbers = 2048, 8192
+	// maxSpareBatches bounds the lists of batches. A batch has 224 bytes with what is needed
+	// to read it.
+	maxSpareBatches = 2048
 	// memoryCalls is after how many calls a full memory of groups or labels is emptied.
 	memoryCalls = 256
 )
@@ -77,7 +80,7 @@ func (m *memory) begin(before []Batch) {
 	total := 0
 	for i := range before {
 		samples := before[i].Samples
-		if total += cap(samples); total > maxSpareSamples {
+		if total += cap(samples); total > maxSpareSamples || i >= maxSpareBatches {
 			break
 		}
 		clear(samples)
@@ -168,10 +171,12 @@ func equal(bounds pcommon.Float64Slice, known []float64) bool {
 
 // group returns a group with a key and its attributes, which are copied.
 func (m *memory) group(key []byte, attributes []Attribute) Group {
-	if g, known := m.groups[string(key)]; known {
+	g, known := m.groups[string(key)]
+	// Attributes with a zero byte in a value can have the key of others.
+	if known && slices.Equal(g.Attributes, attributes) {
 		return g
 	}
-	g := Group{Key: string(key), Attributes: slices.Clone(attributes)}
+	g = Group{Key: string(key), Attributes: slices.Clone(attributes)}
 	at := 0
 	part := func(length int) string {
 		text := g.Key[at : at+length]
@@ -184,7 +189,7 @@ func (m *memory) group(key []byte, attributes []Attribute) Group {
 		a.Name = part(len(a.Name))
 		a.Value = part(len(a.Value))
 	}
-	if len(m.groups) < maxGroups && len(key) <= maxKeyBytes {
+	if !known && len(m.groups) < maxGroups && len(key) <= maxKeyBytes {
 		if m.groups == nil {
 			m.groups = map[string]Group{}
 		}

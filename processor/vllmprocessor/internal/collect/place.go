@@ -118,7 +118,10 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		if bytes += len(name) + len(text); bytes > maxPointBytes {
 			return false
 		}
-		c.raw = append(c.raw, Attribute{name, text})
+		if len(c.raw) < maxResourceAttributes {
+			// Those without any bytes are not bounded by them.
+			c.raw = append(c.raw, Attribute{name, text})
+		}
 		if text == "" {
 			continue
 		}
@@ -151,7 +154,7 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 	}
 	sample.Label, c.key = c.memory.label(c.key, labels)
 	c.key = appendKey(c.key[:0], c.rest)
-	c.plain = simple
+	c.plain = simple && len(c.raw) == attributes.Len()
 	return true
 }
 

@@ -24,6 +24,8 @@ type writing struct {
 	last    *Series
 	// index has all series, once one was not found by comparing a few.
 	index map[key]*Series
+	// places has the place in live of each series, once one of many was replaced.
+	places map[*Series]int
 }
 
 // key is what identifies a series within a resource.
@@ -114,9 +116,41 @@ func (w *writing) change() {
 
 // replace puts a series in the place of another one.
 func (w *writing) replace(s, renewed *Series) {
-	for _, all := range [...][]*Series{w.live, w.created, w.order} {
-		if i := slices.Index(all, s); i >= 0 {
-			all[i] = renewed
+	if at := w.place(s); at >= 0 {
+		w.live[at] = renewed
+		if w.places != nil {
+			w.places[renewed] = at
 		}
+	}
+	if w.index == nil {
+		swap(w.created, s, renewed)
+	}
+	if s.write == w.number {
+		// The call has several values of the series, with different attributes.
+		swap(w.order, s, renewed)
+	}
+}
+
+// place returns the place of a series in live; -1 for one that is not there. All series of
+// a resource can be replaced in one call.
+func (w *writing) place(s *Series) int {
+	if len(w.live) <= near {
+		return slices.Index(w.live, s)
+	}
+	if w.places == nil {
+		w.places = make(map[*Series]int, len(w.live))
+		for i, one := range w.live {
+			w.places[one] = i
+		}
+	}
+	if at, known := w.places[s]; known {
+		return at
+	}
+	return -1
+}
+
+func swap(all []*Series, s, renewed *Series) {
+	if i := slices.Index(all, s); i >= 0 {
+		all[i] = renewed
 	}
 }

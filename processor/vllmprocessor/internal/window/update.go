@@ -28,12 +28,24 @@ type update struct {
 // updates are for reuse.
 var updates = sync.Pool{New: func() any { return &update{} }}
 
-// end empties an update and keeps its lists for another one.
+// maxSpare is the most samples or groups of a batch whose lists are kept for another one,
+// with 8 bytes for each.
+const maxSpare = 8192
+
+// end makes an update available for another batch.
 func (u *update) end() {
+	u.empty()
+	updates.Put(u)
+}
+
+// empty keeps nothing but the lists, for reuse.
+func (u *update) empty() {
+	if max(cap(u.groups), cap(u.series)) > maxSpare {
+		u.groups, u.series = nil, nil
+	}
 	clear(u.groups)
 	clear(u.series)
 	*u = update{groups: u.groups[:0], series: u.series[:0], values: u.values[:0]}
-	updates.Put(u)
 }
 
 func (u *update) run() {
