@@ -49,6 +49,7 @@ func newPipeline(memory *exposition.Memory, plans *plans) *pipeline {
 func (p *pipeline) scrape(body []byte) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	snapshot := p.reader.Read(body, exposition.DialectText)
+	defer p.reader.Done()
 	scrape := emit.Scrape{Time: p.now, Plan: p.plans.get(snapshot.Layout, ""), Snapshot: snapshot}
 	p.emitter.Restarted(scrape)
 	p.emitter.Emit(scrape, emit.Own{Up: true, Samples: snapshot.Samples}, out)
