@@ -1,22 +1,16 @@
 package load
 
 import (
-	"errors"
-	"io"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
 // Arrivals receives the batches of a collector over OTLP/HTTP, and keeps what shows whether its
 // scrapes succeed.
 type Arrivals struct {
-	server   *http.Server
-	listener net.Listener
+	*backend
 
 	mu sync.Mutex
 	// up has the last value of each metric named up or vllm.up.
@@ -26,35 +20,17 @@ type Arrivals struct {
 }
 
 // NewArrivals listens on a loopback address.
-func NewArrivals() (*Arrivals, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	a := &Arrivals{listener: listener, up: map[string]float64{}}
-	a.server = &http.Server{Handler: a, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = a.server.Serve(listener) }()
-	return a, nil
+func NewArrivals() (a *Arrivals, err error) {
+	a = &Arrivals{up: map[string]float64{}}
+	a.backend, err = newBackend(a.take)
+	return a, err
 }
 
-// Address is host and port.
-func (a *Arrivals) Address() string { return a.listener.Addr().String() }
-
-// Close ends it.
-func (a *Arrivals) Close() error { return a.server.Close() }
-
-// ServeHTTP takes one batch.
-func (a *Arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(r.Body)
-	request := pmetricotlp.NewExportRequest()
-	if err = errors.Join(err, request.UnmarshalProto(text)); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
+// take takes one batch.
+func (a *Arrivals) take(metrics pmetric.Metrics, _ time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, rm := range request.Metrics().ResourceMetrics().All() {
+	for _, rm := range metrics.ResourceMetrics().All() {
 		n := 0
 		for _, sm := range rm.ScopeMetrics().All() {
 			n += sm.Metrics().Len()

@@ -1,24 +1,18 @@
 package load
 
 import (
-	"errors"
-	"io"
-	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
 // Sink receives the batches of a collector over OTLP/HTTP, and records how long after the
 // answer of the server each came.
 type Sink struct {
-	server   *http.Server
-	listener net.Listener
+	*backend
 	// answered reports when the last answer of a target was written; false for addresses
 	// of no target.
 	answered func(address string) (time.Time, bool)
@@ -30,36 +24,17 @@ type Sink struct {
 }
 
 // NewSink listens on a loopback address.
-func NewSink(answered func(string) (time.Time, bool)) (*Sink, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &Sink{listener: listener, answered: answered, seen: map[string]time.Time{}}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Second}
-	go func() { _ = s.server.Serve(listener) }()
-	return s, nil
+func NewSink(answered func(string) (time.Time, bool)) (s *Sink, err error) {
+	s = &Sink{answered: answered, seen: map[string]time.Time{}}
+	s.backend, err = newBackend(s.take)
+	return s, err
 }
 
-// Address is host and port.
-func (s *Sink) Address() string { return s.listener.Addr().String() }
-
-// Close ends it.
-func (s *Sink) Close() error { return s.server.Close() }
-
-// ServeHTTP takes one batch.
-func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := time.Now()
-	text, err := io.ReadAll(r.Body)
-	request := pmetricotlp.NewExportRequest()
-	if err = errors.Join(err, request.UnmarshalProto(text)); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
+// take takes one batch.
+func (s *Sink) take(metrics pmetric.Metrics, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rm := range request.Metrics().ResourceMetrics().All() {
+	for _, rm := range metrics.ResourceMetrics().All() {
 		address, has := s.target(rm.Resource().Attributes())
 		if !has || !bodies(rm) {
 			continue
