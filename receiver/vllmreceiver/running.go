@@ -136,13 +136,12 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 	t.sink.appendOwed(out)
 	self := r.shared.telemetry
 	scraped, errored := 0, 0
-	switch {
-	case failure != nil:
+	if failure != nil {
 		errored = max(1, t.scraper.metrics)
 		if !t.scraper.draining() {
 			r.status.failed(t.key, instanceID(t.scraper.identity.address), failure)
 		}
-	default:
+	} else {
 		scraped = out.MetricCount()
 		// A scrape that was canceled reports nothing.
 		if t.scraper.stopped.Err() == nil {
