@@ -65,7 +65,7 @@ func TestBacktestOfOddSamples(t *testing.T) {
 		"control characters": func(f *fakeAPI) {
 			f.series = append(f.series, map[string]string{"__name__": "vllm:new", "job": "vllm", "instance": "a:8000", "model_name": "\x1b[31m\"\\\n</script>"})
 		},
-		"a name that is no metric": func(f *fakeAPI) {
+		"an invalid metric name": func(f *fakeAPI) {
 			f.series = append(f.series, map[string]string{"__name__": "vllm:a b{}\n", "job": "vllm", "instance": "a:8000"})
 		},
 	} {

@@ -47,7 +47,7 @@ func TestBacktestGoesOnWhereItWasInterrupted(t *testing.T) {
 	code, stdout, stderr = vllmctl(t, f.args("--json", "--resume", resume)...)
 	require.Equal(t, status.OK, code, stderr)
 	assert.Equal(t, all-3, f.queries)
-	assert.Equal(t, told(t, whole), told(t, stdout))
+	assert.Equal(t, content(t, whole), content(t, stdout))
 
 	// Files that are damaged are read again.
 	files, err := filepath.Glob(filepath.Join(resume, "*", "*", "*.zst"))
@@ -72,7 +72,7 @@ func TestBacktestGoesOnWhereItWasInterrupted(t *testing.T) {
 	code, stdout, stderr = vllmctl(t, f.args("--json", "--resume", resume)...)
 	require.Equal(t, status.OK, code, stderr)
 	assert.Equal(t, all, f.queries)
-	assert.Equal(t, told(t, whole), told(t, stdout))
+	assert.Equal(t, content(t, whole), content(t, stdout))
 
 	// Without a folder nothing can be kept, and the sentence says what to do.
 	ctx, cancel = context.WithCancel(t.Context())
@@ -169,8 +169,8 @@ func TestBacktestDoesNotKeepAnswersWithWarnings(t *testing.T) {
 	assert.Equal(t, 480, document(t, stdout).Targets[0].Coverage.Scrapes)
 }
 
-// told is a document without how it was read.
-func told(t *testing.T, text string) report.Report {
+// content is a document without how it was read.
+func content(t *testing.T, text string) report.Report {
 	t.Helper()
 	r := document(t, text)
 	r.Read, r.Server = report.Read{}, ""
@@ -192,7 +192,7 @@ func TestTwoBacktestsShareAFolder(t *testing.T) {
 	}
 	wg.Wait()
 	for _, r := range results[1:] {
-		assert.Equal(t, told(t, results[0]), told(t, r))
+		assert.Equal(t, content(t, results[0]), content(t, r))
 	}
 	left, err := filepath.Glob(filepath.Join(resume, "vllmctl-rules-*"))
 	require.NoError(t, err)

@@ -136,7 +136,7 @@ func TestBacktestOfAServerThatIsBusyOrRefusesMuch(t *testing.T) {
 		return open >= 0 && length > 15*60*1000
 	}
 	_, whole, _ := vllmctl(t, newFakeAPI(t).args("--json")...)
-	plain := told(t, whole)
+	plain := content(t, whole)
 	for _, c := range []struct {
 		name string
 		with func(w http.ResponseWriter, r *http.Request, n int) bool
@@ -184,7 +184,7 @@ func TestBacktestOfAServerThatIsBusyOrRefusesMuch(t *testing.T) {
 			r := document(t, stdout)
 			assert.Equal(t, 480, r.Targets[0].Coverage.Scrapes)
 			assert.InDelta(t, 7200, r.Targets[0].Coverage.Observed, 30)
-			assert.Equal(t, plain, told(t, stdout))
+			assert.Equal(t, plain, content(t, stdout))
 		})
 	}
 }

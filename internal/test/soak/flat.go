@@ -14,7 +14,7 @@ type sample struct {
 	// Both are -1 while they are not known.
 	Goroutines float64 `json:"goroutines"`
 	Heap       float64 `json:"heap"`
-	// RSS is all resident memory in bytes. Anonymous is that part of it that is no file: the
+	// RSS is all resident memory in bytes. Anonymous is the part of it that is not of files: the
 	// files of the queue are mapped, and their pages can be taken back at any time.
 	RSS       float64 `json:"rss"`
 	Anonymous float64 `json:"anonymous"`
