@@ -32,13 +32,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
-// startWith runs a receiver from YAML, as the collector does. A scrape has
-// 200 ms, which a busy machine keeps to.
+// startWith runs a receiver from YAML, as the collector does. No scrape ends at its
+// deadline on a busy machine: the deadline is longer than the interval, which a
+// configuration must not say.
 func startWith(t *testing.T, sink *consumertest.MetricsSink, text string) (*vllmReceiver, *observer.ObservedLogs) {
 	t.Helper()
 	cfg, err := decode(t, "collection_interval: 200ms\ninitial_delay: 0s\n"+text)
 	require.NoError(t, err)
 	require.NoError(t, confmap.Validate(cfg))
+	cfg.Client.Timeout = within
 	core, logs := observer.New(zap.DebugLevel)
 	settings := receivertest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
