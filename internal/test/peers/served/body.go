@@ -79,10 +79,11 @@ func growing(grows map[string]bool, name string) bool {
 // Samples is the number of samples.
 func (b *Body) Samples() int { return len(b.numbers) }
 
-// Append appends the body as it is after so many steps. A step adds a hundredth of what a
-// counter had at the begin, so a histogram stays cumulative.
+// Append appends the body as it is after so many steps. A step adds to each counter what it
+// had at the begin. With a smaller step, some counts would have to be rounded, and the count
+// of a single bucket, which is the difference of two of them, would fall: a restart.
 func (b *Body) Append(to []byte, steps int) []byte {
-	factor := 1 + float64(steps)/100
+	factor := 1 + float64(steps)
 	for i, n := range b.numbers {
 		to = append(to, b.pieces[i]...)
 		value := n.value
