@@ -57,8 +57,9 @@ type shared struct {
 	buffers sync.Pool
 	// places limit how many large bodies are in memory. reading is held while a large
 	// body is parsed, because that takes several times its size.
-	places  fetch.Places
-	reading sync.Mutex
+	places    fetch.Places
+	reading   sync.Mutex
+	transport sharedTransport
 }
 
 // vllmReceiver scrapes each target at times of its own, so that a slow target delays no

@@ -38,6 +38,8 @@ type targetScraper struct {
 	cancel  context.CancelFunc
 
 	fetcher *fetch.Client
+	// joined is true while it uses the shared transport.
+	joined bool
 	// askedVersion asks the server for its version. A replay replaces it.
 	askedVersion func(context.Context) (string, error)
 	reader       *exposition.Reader
@@ -73,16 +75,6 @@ type targetScraper struct {
 	observe func(*observation)
 }
 
-// requestBytes is the size of the buffer for requests, which have no body. Go's own has 4 KiB,
-// for each connection. A longer request is sent in parts.
-const requestBytes = 1 << 10
-
-// answerBytes is the size of the buffer for the headers of an answer. The body is read past it.
-const answerBytes = 2 << 10
-
-// maxHeaderBytes limits the headers of an answer.
-const maxHeaderBytes = 256 << 10
-
 func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	settings := s.shared.settings.TelemetrySettings
 	// The HTTP instrumentation would wrap the transport, and Close could not close its
@@ -94,18 +86,8 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 				auth.AuthenticatorID)
 		}
 	}
-	config := *s.client
-	headers := config.Headers
-	config.Headers = nil
-	if config.WriteBufferSize == 0 {
-		config.WriteBufferSize = requestBytes
-	}
-	if config.ReadBufferSize == 0 {
-		config.ReadBufferSize = answerBytes
-	}
-	// This would compress the bodies of requests, and a scrape has none.
-	config.Compression, config.CompressionParams = "", configcompression.CompressionParams{}
-	httpClient, err := config.ToClient(ctx, host.GetExtensions(), settings)
+	headers := s.client.Headers
+	httpClient, err := s.httpClient(func() (*http.Client, error) { return newHTTPClient(ctx, *s.client, host, settings) })
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
 		// The full error contains the address of the proxy with its secrets.
@@ -113,11 +95,6 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	}
 	if err != nil {
 		return err
-	}
-	if transport, ok := httpClient.Transport.(*http.Transport); ok {
-		// With an authenticator the transport has another type, and Go's own limit of
-		// 10 MiB applies.
-		transport.MaxResponseHeaderBytes = maxHeaderBytes
 	}
 	if s.wrap != nil {
 		httpClient.Transport = s.wrap(httpClient.Transport)
@@ -159,7 +136,11 @@ func (s *targetScraper) warnIfPlain() {
 }
 
 func (s *targetScraper) shutdown() {
-	if s.fetcher != nil {
+	switch {
+	case s.joined:
+		s.shared.transport.leave()
+		s.joined = false
+	case s.fetcher != nil:
 		s.fetcher.Close()
 	}
 	s.reader.Release()

@@ -1,0 +1,137 @@
+package vllmreceiver
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/confighttp"
+)
+
+// requestBytes is the size of the buffer for requests, which have no body. Go's own has 4 KiB,
+// for each connection. A longer request is sent in parts.
+const requestBytes = 512
+
+// answerBytes is the size of the buffer for the headers of an answer. The body is read past it.
+const answerBytes = 2 << 10
+
+// maxHeaderBytes limits the headers of an answer.
+const maxHeaderBytes = 256 << 10
+
+// httpClient returns the client of the target, whose transport may be that of other targets.
+func (s *targetScraper) httpClient(build func() (*http.Client, error)) (*http.Client, error) {
+	if s.wrap != nil || !s.shared.sharesTransport(*s.client, s.identity.address) {
+		return build()
+	}
+	transport, err := s.shared.transport.join(func() (*http.Transport, error) {
+		client, err := build()
+		if err != nil {
+			return nil, err
+		}
+		transport := client.Transport.(*http.Transport)
+		limitEach(transport)
+		return transport, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.joined = true
+	return &http.Client{Transport: transport}, nil
+}
+
+// newHTTPClient returns a client for the bodies of metrics.
+func newHTTPClient(ctx context.Context, config confighttp.ClientConfig, host component.Host, settings component.TelemetrySettings) (*http.Client, error) {
+	config.Headers = nil
+	if config.WriteBufferSize == 0 {
+		config.WriteBufferSize = requestBytes
+	}
+	if config.ReadBufferSize == 0 {
+		config.ReadBufferSize = answerBytes
+	}
+	// This would compress the bodies of requests, and a scrape has none.
+	config.Compression, config.CompressionParams = "", configcompression.CompressionParams{}
+	client, err := config.ToClient(ctx, host.GetExtensions(), settings)
+	if err != nil {
+		return nil, err
+	}
+	if transport, ok := client.Transport.(*http.Transport); ok {
+		// With an authenticator the transport has another type, and Go's own limit of
+		// 10 MiB applies.
+		transport.MaxResponseHeaderBytes = maxHeaderBytes
+	}
+	return client, nil
+}
+
+// sharedTransport has the connections of all targets with the HTTP settings of the receiver.
+// A transport of its own would cost each target 4 KB, of the 35 KB of a target whose
+// connection is idle (docs/why/performance.md).
+type sharedTransport struct {
+	mu        sync.Mutex
+	transport *http.Transport
+	users     int
+}
+
+// join returns the transport for one more target, and builds it for the first one.
+func (s *sharedTransport) join(build func() (*http.Transport, error)) (*http.Transport, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.transport == nil {
+		transport, err := build()
+		if err != nil {
+			return nil, err
+		}
+		s.transport = transport
+	}
+	s.users++
+	return s.transport, nil
+}
+
+// leave is called when a target that joined ends. The last one closes the connections that
+// are idle. Those of an earlier one close when its server ends, or after idle_conn_timeout.
+func (s *sharedTransport) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	if s.users == 0 {
+		s.transport.CloseIdleConnections()
+		s.transport = nil
+	}
+}
+
+// sharesTransport reports whether a target with these settings can use the shared transport:
+// they are those of the receiver, and nothing but the transport takes part in its requests.
+// With a proxy all targets would share the few idle connections to it.
+func (s *shared) sharesTransport(client confighttp.ClientConfig, address *url.URL) bool {
+	if client.Auth.HasValue() || client.Cookies.HasValue() || len(client.Middlewares) > 0 || client.ProxyURL != "" {
+		return false
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: address}); proxy != nil || err != nil {
+		return false
+	}
+	return reflect.DeepEqual(ofTransport(client), ofTransport(s.config.Client))
+}
+
+// ofTransport returns the settings of a client that its transport has.
+func ofTransport(client confighttp.ClientConfig) confighttp.ClientConfig {
+	plain := confighttp.NewDefaultClientConfig()
+	client.Endpoint, client.Timeout, client.Headers = plain.Endpoint, plain.Timeout, plain.Headers
+	client.Compression, client.CompressionParams = plain.Compression, plain.CompressionParams
+	return client
+}
+
+// limitEach gives each server of a shared transport the idle connections that it would have
+// with a transport of its own.
+func limitEach(transport *http.Transport) {
+	each := transport.MaxIdleConnsPerHost
+	if each == 0 {
+		each = http.DefaultMaxIdleConnsPerHost
+	}
+	if all := transport.MaxIdleConns; all > 0 {
+		each = min(each, all)
+	}
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, each
+}
