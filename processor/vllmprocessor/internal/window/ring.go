@@ -26,16 +26,13 @@ func (r *ring[T]) reserve(newest, keep int64) {
 	*r = grown
 }
 
-// sizeFor returns the number of places for keep entries: 2, 3, 4, 6, 8, 12 and so on. So a
-// ring that grows with the timeline is rarely copied, and at most a third of it is free.
+// sizeFor returns the number of places for keep entries: 2, 4, 6 and so on, and from 16 on
+// each an eighth more than the one before. So a ring that grows with the timeline is not
+// copied for each entry, and at most an eighth of it is free once it is large.
 func sizeFor(keep int64) int64 {
 	size := int64(2)
 	for size < keep {
-		if size&(size-1) == 0 {
-			size += size / 2
-		} else {
-			size += size / 3
-		}
+		size += max(2, size/8)
 	}
 	return size
 }

@@ -8,16 +8,30 @@ import (
 // totals stores the running totals of a series at the newest batches. A total has one
 // number, or those of a distribution: its buckets and then its sum.
 //
-// Most distributions count less than four thousand million observations. Then their
-// buckets are stored as integers, which takes half the memory and is exact. At the first
-// number for which this is not so, all are stored as they are.
+// Within a window most buckets count less than 65,536 observations. Then a total stores by
+// how much they are above a base, with two buckets in a word; this takes a quarter of the
+// memory and is exact. With more observations a bucket takes a word. At the first number
+// that is no integer of 32 bits, all are stored as they are.
 type totals struct {
 	stride int
+	form   form
 	// values are all numbers of each place, or only the last one where the others are in
-	// counts.
+	// words.
 	values []float64
-	counts []uint32
+	// words are, in the form halves, the base and then the buckets of each place.
+	words []uint32
 }
+
+// form is how the buckets are stored.
+type form uint8
+
+const (
+	floats form = iota
+	words
+	// baseless is the form halves before the first total, which becomes the base.
+	baseless
+	halves
+)
 
 // narrowest is the least numbers of a total that are stored as integers.
 const narrowest = 4
@@ -25,7 +39,7 @@ const narrowest = 4
 func newTotals(stride int) totals { return totals{stride: stride} }
 
 func (t *totals) places() int64 {
-	if t.counts != nil {
+	if t.form != floats {
 		return int64(len(t.values))
 	}
 	return int64(len(t.values) / t.stride)
@@ -41,8 +55,12 @@ type buffer [48]float64
 // the next change of the totals, and must not be changed. The caller makes sure that the
 // batch is stored.
 func (t *totals) at(seq int64, into []float64) []float64 {
-	place := int(seq % t.places())
-	if t.counts == nil {
+	return t.stored(int(seq%t.places()), into)
+}
+
+// stored returns the total at a place.
+func (t *totals) stored(place int, into []float64) []float64 {
+	if t.form == floats {
 		return t.values[place*t.stride : (place+1)*t.stride : (place+1)*t.stride]
 	}
 	if len(into) < t.stride {
@@ -50,40 +68,81 @@ func (t *totals) at(seq int64, into []float64) []float64 {
 	}
 	into = into[:t.stride]
 	n := t.stride - 1
-	for i, count := range t.counts[place*n : (place+1)*n] {
-		into[i] = float64(count)
+	if t.form == words {
+		for i, count := range t.words[place*n : (place+1)*n] {
+			into[i] = float64(count)
+		}
+	} else {
+		above := t.above(place)
+		for i, base := range t.words[:n] {
+			into[i] = float64(base + above[i/2]>>(i%2*16)&math.MaxUint16)
+		}
 	}
 	into[n] = t.values[place]
 	return into
 }
 
+// above returns the buckets of a place in the form halves.
+func (t *totals) above(place int) []uint32 {
+	n := t.stride - 1
+	return t.words[n+place*((n+1)/2):][:(n+1)/2]
+}
+
 // number returns the only number of the total at a batch, or that of the first bucket.
 func (t *totals) number(seq int64) float64 {
 	place := int(seq % t.places())
-	if t.counts == nil {
+	switch t.form {
+	case floats:
 		return t.values[place*t.stride]
+	case words:
+		return float64(t.words[place*(t.stride-1)])
 	}
-	return float64(t.counts[place*(t.stride-1)])
+	return float64(t.words[0] + t.above(place)[0]&math.MaxUint16)
 }
 
 // set stores the total at a batch.
 func (t *totals) set(seq int64, numbers []float64) {
 	place := int(seq % t.places())
-	if t.counts != nil {
-		n := t.stride - 1
-		if t.narrow(t.counts[place*n:(place+1)*n], numbers[:n]) {
-			t.values[place] = numbers[n]
-			return
-		}
-		t.widen()
+	for !t.put(place, numbers) {
+		t.widen(place, numbers)
 	}
-	copy(t.values[place*t.stride:(place+1)*t.stride], numbers)
 }
 
-// narrow stores numbers as integers. It returns false where one of them is none.
-func (*totals) narrow(to []uint32, numbers []float64) bool {
+// put stores a total at a place. It returns false where it has no room in the form.
+func (t *totals) put(place int, numbers []float64) bool {
+	n := t.stride - 1
+	switch t.form {
+	case floats:
+		copy(t.values[place*t.stride:(place+1)*t.stride], numbers)
+		return true
+	case words:
+		if !integers(t.words[place*n:(place+1)*n], numbers[:n]) {
+			return false
+		}
+	case baseless:
+		if !integers(t.words[:n], numbers[:n]) {
+			return false
+		}
+		t.form = halves
+	case halves:
+		above := t.above(place)
+		for i, base := range t.words[:n] {
+			over := numbers[i] - float64(base)
+			if !(over >= 0 && over <= math.MaxUint16 && numbers[i] <= math.MaxUint32) || over != math.Trunc(over) {
+				return false
+			}
+			shift := i % 2 * 16
+			above[i/2] = above[i/2]&^(math.MaxUint16<<shift) | uint32(over)<<shift
+		}
+	}
+	t.values[place] = numbers[n]
+	return true
+}
+
+// integers stores numbers as integers. It returns false where one of them is none.
+func integers(to []uint32, numbers []float64) bool {
 	for i, number := range numbers {
-		if number < 0 || number > math.MaxUint32 || number != math.Trunc(number) {
+		if !(number >= 0 && number <= math.MaxUint32) || number != math.Trunc(number) {
 			return false
 		}
 		to[i] = uint32(number)
@@ -91,14 +150,69 @@ func (*totals) narrow(to []uint32, numbers []float64) bool {
 	return true
 }
 
-// widen stores all numbers as they are.
-func (t *totals) widen() {
-	wide := totals{stride: t.stride, values: make([]float64, len(t.values)*t.stride)}
-	var b buffer
-	for place := range t.places() {
-		copy(wide.values[int(place)*t.stride:], t.at(place, b[:]))
+// widen finds the narrowest form for the stored totals and another one at a place.
+func (t *totals) widen(place int, numbers []float64) {
+	next := totals{stride: t.stride, form: floats}
+	if base, fits := t.base(place, numbers); fits {
+		next.form = halves
+		next.allocate(int(t.places()))
+		copy(next.words, base)
+	} else {
+		if t.form != words && integers(make([]uint32, t.stride-1), numbers[:t.stride-1]) {
+			next.form = words
+		}
+		next.allocate(int(t.places()))
 	}
-	*t = wide
+	var b buffer
+	for other := range int(t.places()) {
+		if other != place {
+			next.put(other, t.stored(other, b[:]))
+		}
+	}
+	*t = next
+}
+
+// spread is the most that two totals of a bucket may differ by when the base changes. As
+// much is then free, so that the base stays for at least as many batches as are stored.
+const spread = math.MaxUint16 / 2
+
+// base returns the least number of each bucket, over the stored totals and another one at a
+// place. It returns false where there is none or one of the buckets has grown by too much.
+func (t *totals) base(place int, numbers []float64) (least []uint32, fits bool) {
+	n := t.stride - 1
+	least = make([]uint32, n)
+	if t.form != halves || !integers(least, numbers[:n]) {
+		return nil, false
+	}
+	greatest := slices.Clone(least)
+	var b buffer
+	for other := range int(t.places()) {
+		if other == place {
+			continue
+		}
+		for i, number := range t.stored(other, b[:])[:n] {
+			least[i], greatest[i] = min(least[i], uint32(number)), max(greatest[i], uint32(number))
+			if greatest[i]-least[i] > spread {
+				return nil, false
+			}
+		}
+	}
+	return least, true
+}
+
+// allocate makes the memory of so many places.
+func (t *totals) allocate(places int) {
+	n := t.stride - 1
+	switch t.form {
+	case floats:
+		t.values = make([]float64, places*t.stride)
+		return
+	case words:
+		t.words = make([]uint32, places*n)
+	default:
+		t.words = make([]uint32, n+places*((n+1)/2))
+	}
+	t.values = make([]float64, places)
 }
 
 // reserve makes room for keep totals, including the one after newest.
@@ -107,13 +221,11 @@ func (t *totals) reserve(newest, keep int64) {
 	if places >= keep && places > 0 {
 		return
 	}
-	size := int(max(sizeFor(keep), places))
 	grown := totals{stride: t.stride}
-	if t.counts != nil || places == 0 && t.stride >= narrowest {
-		grown.values, grown.counts = make([]float64, size), make([]uint32, size*(t.stride-1))
-	} else {
-		grown.values = make([]float64, size*t.stride)
+	if t.form != floats || places == 0 && t.stride >= narrowest {
+		grown.form = baseless
 	}
+	grown.allocate(int(max(sizeFor(keep), places)))
 	if places > 0 {
 		var b buffer
 		for seq := max(t.oldest(newest), 0); seq <= newest; seq++ {
