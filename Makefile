@@ -140,16 +140,29 @@ race: ## Run the unit tests under the race detector
 	$(say) 'go test -race -short ./...'
 	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) ./...
 
+# The corpora of earlier runs, which Go keeps in its cache only. "make fuzz" begins with them.
+CORPORA    := testdata/fuzz-corpora.tar.gz
+FUZZ_CACHE  = $(shell $(GO) env GOCACHE)/fuzz
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
 	$(say) 'looking for fuzz targets'
-	@mkdir -p build
+	@mkdir -p build '$(FUZZ_CACHE)'
+	@tar -C '$(FUZZ_CACHE)' -xzf $(CORPORA)
 	@$(GO) test -list '^Fuzz' ./... > build/fuzz.list || { cat build/fuzz.list; exit 1; }
 	@set -e; awk '/^Fuzz/ { name[++n] = $$1; next } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' build/fuzz.list \
 	| while read -r package target; do \
 		printf '==> fuzzing %s in %s for %s\n' "$$target" "$$package" '$(FUZZTIME)'; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime 20x "$$package" < /dev/null || exit 1; \
 	done
+
+# Of each target the 150 smallest inputs of at most 2 KB, so that the archive stays small.
+.PHONY: fuzz-keep
+fuzz-keep: ## Keep the corpora that fuzzing has found in testdata, after "make fuzz"
+	@{ cd '$(FUZZ_CACHE)' && find "$$(cd $(CURDIR) && $(GO) list -m)" -type f -size -2049c -printf '%h %s %p\n' \
+		| LC_ALL=C sort -k1,1 -k2,2n -k3,3 | awk '{ if ($$1 != folder) { folder = $$1; n = 0 } if (n++ < 150) print $$3 }'; } > build/corpora.list
+	@tar -C '$(FUZZ_CACHE)' --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 -cf - -T build/corpora.list | gzip -9n > $(CORPORA)
+	@printf '==> %s: %s inputs, %s\n' $(CORPORA) "$$(wc -l < build/corpora.list)" "$$(du -h $(CORPORA) | cut -f 1)"
 
 .PHONY: bench
 bench: ## Run the benchmarks
