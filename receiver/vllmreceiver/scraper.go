@@ -38,8 +38,8 @@ type targetScraper struct {
 	cancel  context.CancelFunc
 
 	fetcher *fetch.Client
-	// joined is true while it uses the shared transport.
-	joined bool
+	// joined is its server while it uses the shared transport; empty otherwise.
+	joined string
 	// askedVersion asks the server for its version. A replay replaces it.
 	askedVersion func(context.Context) (string, error)
 	reader       *exposition.Reader
@@ -137,9 +137,9 @@ func (s *targetScraper) warnIfPlain() {
 
 func (s *targetScraper) shutdown() {
 	switch {
-	case s.joined:
-		s.shared.transport.leave()
-		s.joined = false
+	case s.joined != "":
+		s.shared.transport.leave(s.joined)
+		s.joined = ""
 	case s.fetcher != nil:
 		s.fetcher.Close()
 	}

@@ -2,6 +2,7 @@ package vllmreceiver
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -27,7 +28,8 @@ func (s *targetScraper) httpClient(build func() (*http.Client, error)) (*http.Cl
 	if s.wrap != nil || !s.shared.sharesTransport(*s.client, s.identity.address) {
 		return build()
 	}
-	transport, err := s.shared.transport.join(func() (*http.Transport, error) {
+	host := hostOf(s.identity.address)
+	transport, err := s.shared.transport.join(host, func() (*http.Transport, error) {
 		client, err := build()
 		if err != nil {
 			return nil, err
@@ -39,8 +41,16 @@ func (s *targetScraper) httpClient(build func() (*http.Client, error)) (*http.Cl
 	if err != nil {
 		return nil, err
 	}
-	s.joined = true
+	if transport == nil {
+		return build()
+	}
+	s.joined = host
 	return &http.Client{Transport: transport}, nil
+}
+
+// hostOf returns the server of an address, as a transport tells its connections apart.
+func hostOf(address *url.URL) string {
+	return address.Scheme + "://" + net.JoinHostPort(address.Hostname(), port(address))
 }
 
 // newHTTPClient returns a client for the bodies of metrics.
@@ -72,40 +82,53 @@ func newHTTPClient(ctx context.Context, config confighttp.ClientConfig, host com
 type sharedTransport struct {
 	mu        sync.Mutex
 	transport *http.Transport
-	users     int
+	// hosts are the servers of the targets that have joined.
+	hosts map[string]struct{}
 }
 
-// join returns the transport for one more target, and builds it for the first one.
-func (s *sharedTransport) join(build func() (*http.Transport, error)) (*http.Transport, error) {
+// join returns the transport for the target of a server, and builds it for the first one. It
+// returns nil where another target of the same server has joined, for example another path of
+// a gateway: the limits of connections to a server would be for both together.
+func (s *sharedTransport) join(host string, build func() (*http.Transport, error)) (*http.Transport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, joined := s.hosts[host]; joined {
+		return nil, nil
+	}
 	if s.transport == nil {
 		transport, err := build()
 		if err != nil {
 			return nil, err
 		}
-		s.transport = transport
+		s.transport, s.hosts = transport, map[string]struct{}{}
 	}
-	s.users++
+	s.hosts[host] = struct{}{}
 	return s.transport, nil
 }
 
-// leave is called when a target that joined ends. The last one closes the connections that
-// are idle. Those of an earlier one close when its server ends, or after idle_conn_timeout.
-func (s *sharedTransport) leave() {
+// leave is called when the target of a server that joined ends. The last one closes the
+// connections that are idle. Those of an earlier one close when its server ends, or after
+// idle_conn_timeout.
+func (s *sharedTransport) leave(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.users--
-	if s.users == 0 {
+	delete(s.hosts, host)
+	if len(s.hosts) == 0 {
 		s.transport.CloseIdleConnections()
-		s.transport = nil
+		s.transport, s.hosts = nil, nil
 	}
 }
 
 // sharesTransport reports whether a target with these settings can use the shared transport:
 // they are those of the receiver, and nothing but the transport takes part in its requests.
-// With a proxy all targets would share the few idle connections to it.
+// With a proxy all targets would share the few idle connections to it. Files with certificates
+// are read when a transport is built, and a target that is discovered after they have changed
+// needs the new ones. Without idle_conn_timeout, the connections of a target that is removed
+// would stay open for as long as its server lives.
 func (s *shared) sharesTransport(client confighttp.ClientConfig, address *url.URL) bool {
+	if client.TLS.CAFile != "" || client.TLS.CertFile != "" || client.TLS.KeyFile != "" || client.IdleConnTimeout <= 0 {
+		return false
+	}
 	if client.Auth.HasValue() || client.Cookies.HasValue() || len(client.Middlewares) > 0 || client.ProxyURL != "" {
 		return false
 	}

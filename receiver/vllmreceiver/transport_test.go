@@ -1,12 +1,15 @@
 package vllmreceiver
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,7 +92,7 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 	for _, s := range scrapes {
 		assert.Eventually(t, func() bool { return s.Load() >= 5 }, within, 5*time.Millisecond)
 	}
-	assert.Equal(t, servers, r.shared.transport.users)
+	assert.Len(t, r.shared.transport.hosts, servers)
 	for i, c := range connections {
 		_, total := c.now()
 		assert.LessOrEqual(t, total, 2, addresses[i]) // one for metrics, one for the version
@@ -98,7 +101,7 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 	for i, c := range connections {
 		assert.Eventually(t, func() bool { open, _ := c.now(); return open == 0 }, within, time.Millisecond, addresses[i])
 	}
-	assert.Zero(t, r.shared.transport.users)
+	assert.Empty(t, r.shared.transport.hosts)
 }
 
 func TestOnlyATargetWithTheSettingsOfTheReceiverSharesItsTransport(t *testing.T) {
@@ -128,23 +131,134 @@ func TestOnlyATargetWithTheSettingsOfTheReceiverSharesItsTransport(t *testing.T)
 		assert.Equal(t, !strings.HasPrefix(name, "not"), s.sharesTransport(client, address), name)
 	}
 	// With settings of all targets that need one each, none shares.
-	cfg.Client.ProxyURL = "http://127.0.0.1:3128"
-	assert.False(t, s.sharesTransport(cfg.Client, address))
+	for name, change := range map[string]func(*confighttp.ClientConfig){
+		"proxy":       func(c *confighttp.ClientConfig) { c.ProxyURL = "http://127.0.0.1:3128" },
+		"authority":   func(c *confighttp.ClientConfig) { c.TLS.CAFile = "/ca.pem" },
+		"certificate": func(c *confighttp.ClientConfig) { c.TLS.CertFile = "/cert.pem" },
+		"key":         func(c *confighttp.ClientConfig) { c.TLS.KeyFile = "/key.pem" },
+		"no timeout":  func(c *confighttp.ClientConfig) { c.IdleConnTimeout = 0 },
+	} {
+		all := createDefaultConfig().(*Config)
+		change(&all.Client)
+		assert.False(t, (&shared{config: all}).sharesTransport(all.Client, address), name)
+	}
+}
+
+// Targets with the same address and other paths, as of a gateway, take nothing from each other:
+// neither the idle connections, which would be opened anew for each scrape, nor those of
+// max_conns_per_host, which one slow target would keep.
+func TestTargetsOfOneServerHaveTheirOwnConnections(t *testing.T) {
+	t.Parallel()
+	const targets, each = 20, 10
+	c := &counted{open: map[net.Conn]bool{}}
+	scraped := map[string]*atomic.Int64{"/slow": {}}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if of := scraped[r.URL.Path]; of != nil {
+			of.Add(1)
+		}
+		if r.URL.Path == "/slow" {
+			<-r.Context().Done()
+			return
+		}
+		// So that scrapes of several targets overlap.
+		time.Sleep(20 * time.Millisecond)
+		quick(w, r)
+	}))
+	server.Config.ConnState = c.note
+	addresses := []string{"http://" + server.Listener.Addr().String() + "/slow"}
+	for i := range targets {
+		scraped[fmt.Sprintf("/of/%d", i)] = &atomic.Int64{}
+		addresses = append(addresses, fmt.Sprintf("http://%s/of/%d", server.Listener.Addr(), i))
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	start(t, new(consumertest.MetricsSink), func(cfg *Config) {
+		cfg.Controller.CollectionInterval = 50 * time.Millisecond
+		cfg.Client.MaxConnsPerHost = 1
+		for i := range cfg.Targets {
+			cfg.Targets[i].Client.MaxConnsPerHost, cfg.Targets[i].Client.Timeout = 1, within
+		}
+	}, addresses...)
+	assert.Eventually(t, func() bool {
+		for path, n := range scraped {
+			if n.Load() < each && path != "/slow" {
+				return false
+			}
+		}
+		return scraped["/slow"].Load() > 0
+	}, within, 5*time.Millisecond)
+	_, total := c.now()
+	assert.LessOrEqual(t, total, targets+1)
+}
+
+// A target that is added after the file of the authority has changed trusts the new authority.
+func TestATargetThatIsAddedReadsTheCertificatesAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old, _, _ := selfSigned(t, dir)
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	authority := filepath.Join(dir, "authority.pem")
+	require.NoError(t, os.WriteFile(authority, text, 0o600))
+	address, _, _ := countedServer(t, "127.0.0.1")
+	r := start(t, new(consumertest.MetricsSink), func(cfg *Config) {
+		cfg.Client.TLS.CAFile = authority
+		cfg.Targets[0].Client.TLS.CAFile = authority
+	}, address)
+
+	var scrapes atomic.Int64
+	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		scrapes.Add(1)
+		quick(w, q)
+	}))
+	t.Cleanup(secured.Close)
+	renewed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificate().Raw})
+	require.NoError(t, os.WriteFile(authority, renewed, 0o600))
+	at, err := parseEndpoint(secured.URL)
+	require.NoError(t, err)
+	require.NoError(t, r.Add(t.Context(), target{address: at, client: r.shared.config.Client}))
+	assert.Eventually(t, func() bool { return scrapes.Load() > 0 }, within, 5*time.Millisecond)
+}
+
+// Without idle_conn_timeout, the connection of a target that is removed does not stay open.
+func TestARemovedTargetKeepsNoConnectionWithoutATimeout(t *testing.T) {
+	t.Parallel()
+	stays, _, _ := countedServer(t, "127.0.0.1")
+	goes, scrapes, c := countedServer(t, "127.0.0.1")
+	r := start(t, new(consumertest.MetricsSink), func(cfg *Config) {
+		cfg.Client.IdleConnTimeout = 0
+		for i := range cfg.Targets {
+			cfg.Targets[i].Client.IdleConnTimeout = 0
+		}
+	}, stays, goes)
+	assert.Eventually(t, func() bool { return scrapes.Load() > 1 }, within, 5*time.Millisecond)
+	at, err := parseEndpoint(goes)
+	require.NoError(t, err)
+	require.NoError(t, r.Remove(t.Context(), at))
+	assert.Eventually(t, func() bool { open, _ := c.now(); return open == 0 }, within, 5*time.Millisecond)
 }
 
 func TestASharedTransportThatCannotBeBuiltHasNoUser(t *testing.T) {
 	t.Parallel()
 	var s sharedTransport
-	_, err := s.join(func() (*http.Transport, error) { return nil, errors.New("no certificate") })
+	_, err := s.join("a", func() (*http.Transport, error) { return nil, errors.New("no certificate") })
 	require.EqualError(t, err, "no certificate")
-	first, err := s.join(func() (*http.Transport, error) { return &http.Transport{}, nil })
+	build := func() (*http.Transport, error) { return &http.Transport{}, nil }
+	first, err := s.join("a", build)
 	require.NoError(t, err)
-	second, err := s.join(func() (*http.Transport, error) { return &http.Transport{}, nil })
+	second, err := s.join("b", build)
 	require.NoError(t, err)
 	assert.Same(t, first, second)
-	s.leave()
+	again, err := s.join("a", build)
+	require.NoError(t, err)
+	assert.Nil(t, again)
+	s.leave("a")
 	assert.Same(t, first, s.transport)
-	s.leave()
+	again, err = s.join("a", build)
+	require.NoError(t, err)
+	assert.Same(t, first, again)
+	s.leave("a")
+	s.leave("b")
 	assert.Nil(t, s.transport)
 }
 

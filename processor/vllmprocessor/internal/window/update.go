@@ -220,9 +220,9 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 // forget restarts a series from a baseline, because its previous value is too old to
 // compute an increase.
 func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
-	if len(values) != s.totals.stride {
-		s.totals = newTotals(len(values))
-	}
+	// The earlier totals are not read again. Where they stayed, lower counts would change the
+	// base of all of them at each batch that a server sends after a gap.
+	s.totals = newTotals(len(values))
 	s.totals.reserve(u.seq-1, 2)
 	s.known, s.created, s.bounds, s.delta = u.seq, u.seq, sample.Bounds, sample.Delta
 	if s.more = s.rest().afterGap(); sample.Delta {
