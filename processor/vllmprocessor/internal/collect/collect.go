@@ -14,8 +14,8 @@ import (
 // metrics that it cannot use.
 func Read(metrics pmetric.Metrics) ([]Batch, Report) { return new(Reader).Read(metrics) }
 
-// Reader reads batches and remembers what names and attributes mean. Its results are the
-// same as without the memory. It is not safe for concurrent use.
+// Reader reads batches and uses the memory of the last ones again. Its results are the same
+// as those of a new one. It is not safe for concurrent use.
 type Reader struct{ collector collector }
 
 // Read returns the batches in metrics, sorted by time, and counts the points of known
@@ -72,14 +72,8 @@ type collector struct {
 	rest   []Attribute
 	key    []byte
 	labels [maxLabels]string
-	// raw is the attributes of the last point as they came, and plain is true where rest and
-	// key are what another point of the resource with these attributes has.
-	raw   []Attribute
-	plain bool
-	// last is the group of the previous point, and placed is true where it is that of rest in
-	// the current batch.
-	last   int
-	placed bool
+	// last is the group of the previous point.
+	last int
 	// most is the number of samples of the largest batch so far.
 	most int
 }
@@ -103,17 +97,14 @@ func (c *collector) begin() {
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, Evidence{}, -1
-	// What an attribute shows belongs to the resource.
-	c.plain = false
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
-	scopes := rm.ScopeMetrics()
-	c.memory.rewind()
+	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
 		c.evidence.scope(scopes.At(i).Scope().Name())
 		metrics := scopes.At(i).Metrics()
 		for j := range metrics.Len() {
 			metric := metrics.At(j)
-			m := c.memory.meaning(metric.Name())
+			m := known[metric.Name()]
 			if !c.tooLarge {
 				c.evidence.prove(&m.proof)
 				if m.process {
@@ -126,7 +117,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 			case c.tooLarge:
 			case m.known:
 				c.identify(rm)
-				c.readMetric(metric, m)
+				c.readMetric(metric, m.named)
 			case m.cacheConfig:
 				c.identify(rm)
 				c.readCacheConfig(metric)
@@ -155,8 +146,7 @@ func (c *collector) identify(rm pmetric.ResourceMetrics) {
 	}
 }
 
-func (c *collector) readMetric(metric pmetric.Metric, m *meaning) {
-	n := m.named
+func (c *collector) readMetric(metric pmetric.Metric, n named) {
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
@@ -183,7 +173,7 @@ func (c *collector) readMetric(metric pmetric.Metric, m *meaning) {
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
 		default:
-			c.readHistograms(points, m, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
+			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		c.report[TypeConflict] += metric.ExponentialHistogram().DataPoints().Len()
@@ -221,8 +211,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	}
 }
 
-func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, m *meaning, delta bool) {
-	n := &m.named
+func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -232,7 +221,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, m *me
 		}
 		if !sample.Gone {
 			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
-			if !c.readBuckets(sample, point, m) {
+			if !c.readBuckets(sample, point) {
 				c.report[BadHistogram]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
@@ -243,7 +232,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, m *me
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (c *collector) readBuckets(s *Sample, point pmetric.HistogramDataPoint, m *meaning) bool {
+func (c *collector) readBuckets(s *Sample, point pmetric.HistogramDataPoint) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
 		s.Counts = c.memory.counts(1)
@@ -258,7 +247,7 @@ func (c *collector) readBuckets(s *Sample, point pmetric.HistogramDataPoint, m *
 		// A bound at infinity is redundant: the last bucket is open.
 		n--
 	}
-	if s.Bounds = m.boundsOf(bounds, n); s.Bounds == nil {
+	if s.Bounds = c.memory.boundsOf(s.Input, bounds, n); s.Bounds == nil {
 		return false
 	}
 	s.Counts = c.memory.counts(n + 1)

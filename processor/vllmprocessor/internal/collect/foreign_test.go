@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,20 +54,4 @@ func TestAReaderDoesNotKeepTheMemoryOfAHugeRequest(t *testing.T) {
 	assert.LessOrEqual(t, cap(batches), 2048)
 	assert.LessOrEqual(t, cap(r.collector.pending), 2048)
 	assert.LessOrEqual(t, len(r.collector.memory.spare), 2048)
-}
-
-// Attributes without a name and a value have no bytes, so that the limit of the bytes does
-// not bound their number.
-func TestAReaderDoesNotKeepTheAttributesOfAHugePoint(t *testing.T) {
-	t.Parallel()
-	var unmarshaler pmetric.JSONUnmarshaler
-	metrics, err := unmarshaler.UnmarshalMetrics([]byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"vllm.num_requests.running",
-		"gauge":{"dataPoints":[{"timeUnixNano":"1","asDouble":1,"attributes":[` + strings.Repeat(`{"key":""},`, 100_000) + `{"key":""}]}]}}]}]}]}`))
-	require.NoError(t, err)
-	var r Reader
-	batches, _ := r.Read(metrics)
-	require.Len(t, batches, 1)
-	batches, _ = r.Read(gauge("usual", map[string]any{"engine": "0"}))
-	require.Len(t, batches, 1)
-	assert.LessOrEqual(t, cap(r.collector.raw), 1024)
 }

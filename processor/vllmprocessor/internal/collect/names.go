@@ -71,6 +71,39 @@ var inputs = sync.OnceValue(func() map[string]named {
 	return index
 })
 
+// meaning is what the name of a metric means.
+type meaning struct {
+	named
+	proof proof
+	// known is true for an input.
+	known       bool
+	cacheConfig bool
+	// process is true for the start of the process.
+	process bool
+}
+
+// meanings has the names that mean something.
+var meanings = sync.OnceValue(func() map[string]meaning {
+	index := map[string]meaning{}
+	for name, n := range inputs() {
+		index[name] = meaning{named: n, known: true}
+	}
+	for name, p := range proofs() {
+		m := index[name]
+		m.proof = p
+		index[name] = m
+	}
+	for _, name := range cacheConfigNames() {
+		m := index[name]
+		m.cacheConfig = true
+		index[name] = m
+	}
+	m := index[processStart]
+	m.process = true
+	index[processStart] = m
+	return index
+})
+
 // unitSuffixes are the suffixes that exporters to Prometheus append for a unit. Only
 // gauges get the suffix for a ratio.
 var unitSuffixes = map[string]string{"s": "_seconds", "By": "_bytes", "1": "_ratio"}

@@ -143,11 +143,10 @@ func TestASimilarNameIsNotAnInput(t *testing.T) {
 
 // lookUp returns the input of a metric's name.
 func lookUp(name string) (named, bool) {
-	m, _ := meaningOf(name)
+	m := meanings()[name]
 	return m.named, m.known
 }
 
 func isCacheConfig(name string) bool {
-	m, _ := meaningOf(name)
-	return m.cacheConfig
+	return meanings()[name].cacheConfig
 }

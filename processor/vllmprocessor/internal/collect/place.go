@@ -73,8 +73,6 @@ func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 	if c.current >= 0 && c.batches[c.current].Time == int64(timestamp) {
 		return &c.batches[c.current], &c.pending[c.current]
 	}
-	// The groups of another batch have other places.
-	c.placed = false
 	key := batchKey{c.resource, int64(timestamp)}
 	at, known := c.index[key]
 	if !known {
@@ -106,11 +104,7 @@ const pidLabel = "pid"
 // It returns false where the attributes exceed the limits.
 func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 	definition, bytes := sample.Input.Define(), 0
-	simple := len(definition.Labels) == 0 && len(definition.Summed) == 0
-	if simple && c.plain && c.repeats(attributes) {
-		return true
-	}
-	c.rest, c.raw, c.plain, c.placed = c.rest[:0], c.raw[:0], false, false
+	c.rest = c.rest[:0]
 	labels := c.labels[:len(definition.Labels)]
 	clear(labels)
 	for name, value := range attributes.All() {
@@ -118,15 +112,10 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 		if bytes += len(name) + len(text); bytes > maxPointBytes {
 			return false
 		}
-		if len(c.raw) < maxResourceAttributes {
-			// Those without any bytes are not bounded by them.
-			c.raw = append(c.raw, Attribute{name, text})
-		}
 		if text == "" {
 			continue
 		}
 		if name == pidLabel {
-			simple = false
 			if definition.Kind == Gauge || sample.Level {
 				sample.process = text
 				c.evidence.Signs |= Processes
@@ -152,24 +141,8 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 	if len(c.rest) > 1 {
 		slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	}
-	sample.Label, c.key = c.memory.label(c.key, labels)
+	sample.Label = NewLabel(labels...)
 	c.key = appendKey(c.key[:0], c.rest)
-	c.plain = simple && len(c.raw) == attributes.Len()
-	return true
-}
-
-// repeats reports whether a point has the attributes of the last one.
-func (c *collector) repeats(attributes pcommon.Map) bool {
-	if attributes.Len() != len(c.raw) {
-		return false
-	}
-	i := 0
-	for name, value := range attributes.All() {
-		if c.raw[i].Name != name || c.raw[i].Value != value.AsString() {
-			return false
-		}
-		i++
-	}
 	return true
 }
 
@@ -178,9 +151,7 @@ const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
 func (c *collector) group(batch *Batch, p *pending) int {
-	if !c.placed {
-		c.last, c.placed = c.place(batch, p), true
-	}
+	c.last = c.place(batch, p)
 	return c.last
 }
 
@@ -197,7 +168,7 @@ func (c *collector) place(batch *Batch, p *pending) int {
 	if at, known := p.groups[string(c.key)]; known {
 		return at
 	}
-	batch.Groups = append(batch.Groups, c.memory.group(c.key, c.rest))
+	batch.Groups = append(batch.Groups, newGroup(c.key, c.rest))
 	if n >= fewGroups {
 		if p.groups == nil {
 			p.groups = make(map[string]int, 4*fewGroups)
@@ -208,6 +179,24 @@ func (c *collector) place(batch *Batch, p *pending) int {
 		p.groups[batch.Groups[n].Key] = n
 	}
 	return n
+}
+
+// newGroup returns a group with a key and its attributes, which are copied.
+func newGroup(key []byte, attributes []Attribute) Group {
+	g := Group{Key: string(key), Attributes: slices.Clone(attributes)}
+	at := 0
+	part := func(length int) string {
+		text := g.Key[at : at+length]
+		at += length + len(separator)
+		return text
+	}
+	for i := range g.Attributes {
+		a := &g.Attributes[i]
+		// They are parts of the key, so that nothing larger is kept for them.
+		a.Name = part(len(a.Name))
+		a.Value = part(len(a.Value))
+	}
+	return g
 }
 
 // replaces resolves several points of one series at one time. A value wins over an end, a

@@ -116,7 +116,7 @@ func TestAPartOfABatchIsWaitedFor(t *testing.T) {
 		half := serves("0")
 		half.gauges, half.labelled = nil, nil
 		r.scrape(answers(1), half)
-		for _, v := range r.state.Values(r.window, allRows(), nil) {
+		for _, v := range r.state.Values(r.window, allRows()) {
 			assert.True(t, v.Pending, "neither of the engines has all of its parts")
 		}
 		rest := serves("0")

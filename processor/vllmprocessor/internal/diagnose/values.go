@@ -104,10 +104,8 @@ func (t *reportedSeries) cause(c Cause, role Role, detail string) {
 	t.causes = append(t.causes, reportedCause{c, role, detail, true})
 }
 
-// Values returns the values of all engines of a resource, for the enabled metrics. The
-// result is valid until the next call.
-func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
-	values = values[:0]
+// Values returns the values of all engines of a resource, for the enabled metrics.
+func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values []derive.Value) {
 	for number := range r.PendingGroups() {
 		values = append(values, derive.Value{Group: number, Pending: true})
 	}
@@ -122,6 +120,7 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool, values 
 }
 
 func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
+	values = slices.Grow(values, 1+len(e.memory.conditions)+len(e.memory.causes))
 	add := func(row *derive.Row, extra derive.Extra, number float64) {
 		if enabled[row] {
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})

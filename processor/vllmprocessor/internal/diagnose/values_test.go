@@ -17,7 +17,7 @@ import (
 func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float64 {
 	r.t.Helper()
 	all := map[string]float64{}
-	for _, v := range r.state.Values(r.window, rows, nil) {
+	for _, v := range r.state.Values(r.window, rows) {
 		require.False(r.t, v.Pending)
 		if (&collect.Group{Attributes: v.Attributes}).Engine() != engine {
 			continue

@@ -2,7 +2,6 @@ package window
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -25,32 +24,9 @@ type update struct {
 	values []float64
 }
 
-// updates are for reuse.
-var updates = sync.Pool{New: func() any { return &update{} }}
-
-// maxSpare is the most samples or groups of a batch whose lists are kept for another one,
-// with 8 bytes for each.
-const maxSpare = 8192
-
-// end makes an update available for another batch.
-func (u *update) end() {
-	u.empty()
-	updates.Put(u)
-}
-
-// empty keeps nothing but the lists, for reuse.
-func (u *update) empty() {
-	if max(cap(u.groups), cap(u.series)) > maxSpare {
-		u.groups, u.series = nil, nil
-	}
-	clear(u.groups)
-	clear(u.series)
-	*u = update{groups: u.groups[:0], series: u.series[:0], values: u.values[:0]}
-}
-
 func (u *update) run() {
-	u.groups = append(u.groups, make([]*Group, len(u.batch.Groups))...)
-	u.series = append(u.series, make([]*series, len(u.batch.Samples))...)
+	u.groups = make([]*Group, len(u.batch.Groups))
+	u.series = make([]*series, len(u.batch.Samples))
 	hint := 0
 	for i := range u.batch.Samples {
 		sample := &u.batch.Samples[i]

@@ -225,9 +225,7 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	if report.Observed {
 		r.advance(batch.Time)
 	}
-	update := updates.Get().(*update)
-	defer update.end()
-	update.Resource, update.batch, update.most, update.report = r, batch, r.units+min(room, math.MaxInt-r.units), &report
+	update := &update{Resource: r, batch: batch, most: r.units + min(room, math.MaxInt-r.units), report: &report}
 	report.Units = -r.units
 	update.run()
 	report.Units += r.units

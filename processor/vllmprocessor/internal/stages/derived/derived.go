@@ -20,7 +20,8 @@ type Stage struct {
 	hardware  []hardware.Rule
 	telemetry *telemetry.Telemetry
 	metrics   map[string]bool
-	// evaluators are for reuse.
+	// evaluators are for reuse. Without them a batch of one server takes 1.1 to 1.25 times the
+	// processor time and allocates twice the bytes.
 	evaluators sync.Pool
 }
 

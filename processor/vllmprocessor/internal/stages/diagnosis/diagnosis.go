@@ -28,7 +28,6 @@ type Stage struct {
 	settings diagnose.Settings
 	on       AttributesOn
 	enabled  map[*derive.Row]bool
-	values   sync.Pool
 	// pools are nil without pools.
 	pools *Pools
 
@@ -66,7 +65,6 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 			s.pools.snapshot(put)
 		}
 	})
-	s.values.New = func() any { return new([]derive.Value) }
 	for _, row := range diagnose.Rows() {
 		s.enabled[row] = p.Enabled(row.Metric)
 	}

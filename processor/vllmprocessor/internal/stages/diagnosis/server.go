@@ -6,7 +6,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -36,10 +35,7 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 
 // Append writes the diagnosis of the engines.
 func (s *state) Append(_ context.Context, _ *stage.Batch, out *delivery.Output) {
-	values := s.values.Get().(*[]derive.Value)
-	defer s.values.Put(values)
-	*values = s.engines.Values(s.server.Window, s.enabled, *values)
-	out.Append(s.series, *values, s.server.Window.Time())
+	out.Append(s.series, s.engines.Values(s.server.Window, s.enabled), s.server.Window.Time())
 }
 
 // Snapshot passes the baselines of all engines to put, and what is known of their server.

@@ -30,10 +30,13 @@ type Stage struct {
 	// Archive has the states of trackers.
 	Archive *archive.User
 
-	plan       *objective.Plan
-	config     Config
-	logger     *zap.Logger
-	telemetry  *telemetry.Telemetry
+	plan      *objective.Plan
+	config    Config
+	logger    *zap.Logger
+	telemetry *telemetry.Telemetry
+	// evaluators are for reuse. Without them a batch of one server with two objectives takes 1.1
+	// times the processor time and allocates 1.3 times the bytes; without objectives they make
+	// no difference.
 	evaluators sync.Pool
 
 	// mu guards what follows. It is taken after a server's lock.
