@@ -178,5 +178,8 @@ func ranged(s spread) string {
 	if s == (spread{}) {
 		return "-"
 	}
+	if s.least == s.most {
+		return fmt.Sprintf("**%.1f**", s.median)
+	}
 	return fmt.Sprintf("**%.1f** (%.1f to %.1f)", s.median, s.least, s.most)
 }
