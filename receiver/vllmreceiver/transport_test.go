@@ -90,12 +90,13 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 		}
 	}, addresses...)
 	for _, s := range scrapes {
-		assert.Eventually(t, func() bool { return s.Load() >= 5 }, within, 5*time.Millisecond)
+		assert.Eventually(t, func() bool { return s.Load() >= 6 }, within, 5*time.Millisecond)
 	}
 	assert.Len(t, r.shared.transport.hosts, servers)
 	for i, c := range connections {
 		_, total := c.now()
-		assert.LessOrEqual(t, total, 2, addresses[i]) // one for metrics, one for the version
+		// One for metrics, one for the version, and now and then one that came too late.
+		assert.LessOrEqual(t, total, 3, addresses[i])
 	}
 	require.NoError(t, r.Shutdown(t.Context()))
 	for i, c := range connections {
