@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,36 +117,37 @@ func TestConcurrentChangesEndWithTheRightStatus(t *testing.T) {
 	}
 }
 
-// A dead target has points, and they are sent; but it was not scraped.
-func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
-	t.Parallel()
-	recorded := componenttest.NewTelemetry()
-	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
-	var mu sync.Mutex
-	dead := false
-	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if dead {
+// mortalServer answers 404 where dead, which is called for each request, returns true.
+func mortalServer(t *testing.T, dead func() bool) string {
+	t.Helper()
+	return metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if dead() {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
 		quick(w, r)
 	})
+}
+
+// A dead target has points, and they are sent; but it was not scraped.
+func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
+	t.Parallel()
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	var dead atomic.Bool
+	address := mortalServer(t, dead.Load)
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = address
 	cfg.Controller.InitialDelay = 0
 	cfg.Controller.CollectionInterval = 50 * time.Millisecond
-	cfg.Client.Timeout = cfg.Controller.CollectionInterval
+	cfg.Client.Timeout = within // longer than a scrape takes on a busy machine
 	sink := new(consumertest.MetricsSink)
 	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), sink)
 	require.NoError(t, err)
 	host := newStatusHost()
 	require.NoError(t, r.Start(t.Context(), host))
 	require.Eventually(t, func() bool { return len(sink.AllMetrics()) > 2 }, within, time.Millisecond)
-	mu.Lock()
-	dead = true
-	mu.Unlock()
+	dead.Store(true)
 	isDown := func() bool {
 		all := sink.AllMetrics()
 		return len(points(all[len(all)-1], "vllm.scrape.failure")) == 1
@@ -207,23 +209,13 @@ func TestTheCountersOfAReceiverBeginAtZero(t *testing.T) {
 func TestTheSpanOfAScrapeSaysWhatItDid(t *testing.T) {
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
-	var mu sync.Mutex
-	dead := false
-	address := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if dead {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		dead = true
-		quick(w, r)
-	})
+	var dead atomic.Bool
+	address := mortalServer(t, func() bool { return dead.Swap(true) })
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = address
 	cfg.Controller.InitialDelay = 0
 	cfg.Controller.CollectionInterval = 20 * time.Millisecond
-	cfg.Client.Timeout = cfg.Controller.CollectionInterval
+	cfg.Client.Timeout = within // longer than a scrape takes on a busy machine
 	sink := new(consumertest.MetricsSink)
 	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), sink)
 	require.NoError(t, err)

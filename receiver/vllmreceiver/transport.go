@@ -48,7 +48,7 @@ func (s *targetScraper) httpClient(build func() (*http.Client, error)) (*http.Cl
 	return &http.Client{Transport: transport}, nil
 }
 
-// hostOf returns the server of an address, as a transport tells its connections apart.
+// hostOf returns the server of an address, by which a transport distinguishes connections.
 func hostOf(address *url.URL) string {
 	return address.Scheme + "://" + net.JoinHostPort(address.Hostname(), port(address))
 }

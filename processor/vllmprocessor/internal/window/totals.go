@@ -11,7 +11,7 @@ import (
 // Within a window most buckets count less than 65,536 observations. Then a total stores by
 // how much they are above a base, with two buckets in a word; this takes a quarter of the
 // memory and is exact. With more observations a bucket takes a word. At the first number
-// that is no integer of 32 bits, all are stored as they are.
+// that is not an integer of 32 bits, all are stored as they are.
 type totals struct {
 	stride int
 	form   form
