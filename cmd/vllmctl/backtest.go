@@ -365,8 +365,8 @@ func sizeOf(text string) (int64, error) {
 	return int64(size), nil
 }
 
-// interrupted adds to an error what the user can do to go on. read reports whether parts of
-// the history were judged.
+// interrupted adds to an error what the user can do to go on. read reports whether the
+// reading of the history had begun.
 func (f *backtestFlags) interrupted(ctx context.Context, cache *history.Cache, read bool, err error) error {
 	if ctx.Err() != nil {
 		err = errors.New("the command was interrupted")

@@ -72,7 +72,7 @@ type progress struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
 	tenth int
-	// begun is true once a part was judged.
+	// begun is true once parts are read.
 	begun bool
 }
 

@@ -52,7 +52,8 @@ type Options struct {
 	Rules *Engine
 	// Now is the time of the command.
 	Now time.Time
-	// Progress is called with the number of parts that are done and of all; it may be nil.
+	// Progress is called with the number of parts that are done and of all, first before one
+	// is read; it may be nil.
 	Progress func(done, total int)
 }
 
@@ -228,6 +229,9 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 	defer readers.wait()
 	defer cancel(nil)
 	done, total := 0, len(windows)*len(selectors)
+	if r.o.Progress != nil {
+		r.o.Progress(done, total)
+	}
 	for w, window := range windows {
 		for i := range extra {
 			series, err := readers.take(ctx, w, i)

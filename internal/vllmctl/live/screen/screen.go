@@ -76,8 +76,9 @@ func pass(ctx context.Context, ended <-chan struct{}, source Source, to tcell.Sc
 			continue
 		case <-source.News():
 		}
-		// Where the queue is full of keys there will be another picture anyway.
-		_ = to.PostEvent(tcell.NewEventKey(keyNews, 0, tcell.ModNone))
+		if !post(ctx, ended, keyNews, to) {
+			continue
+		}
 		wait.Reset(least)
 		select {
 		case <-ended:
@@ -86,15 +87,24 @@ func pass(ctx context.Context, ended <-chan struct{}, source Source, to tcell.Sc
 		case <-wait.C:
 		}
 	}
+	post(context.Background(), ended, keyStop, to)
+}
+
+// post puts a key into the queue of events, and tries again while that is full of keys: a
+// key that a person presses draws the old table anew, and takes none of the news. It reports
+// false if the view or ctx ended before.
+func post(ctx context.Context, ended <-chan struct{}, key tcell.Key, to tcell.Screen) bool {
 	const again = 10 * time.Millisecond
-	for to.PostEvent(tcell.NewEventKey(keyStop, 0, tcell.ModNone)) != nil {
-		wait.Reset(again)
+	for to.PostEvent(tcell.NewEventKey(key, 0, tcell.ModNone)) != nil {
 		select {
 		case <-ended:
-			return
-		case <-wait.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-time.After(again):
 		}
 	}
+	return true
 }
 
 // place is what the view shows.
