@@ -96,8 +96,9 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whoever copies the folder edits settings.env, and the manifests follow.
-func TestTheSettingsReachTheManifests(t *testing.T) {
+// copied is a copy of the folder, with the folder content where the pool looks for it.
+func copied(t *testing.T) filesys.FileSystem {
+	t.Helper()
 	files := filesys.MakeFsInMemory()
 	// The pool takes rules and dashboards from the folder content.
 	for _, part := range []string{"examples/kubernetes", "content"} {
@@ -112,6 +113,12 @@ func TestTheSettingsReachTheManifests(t *testing.T) {
 			return files.WriteFile("/k/"+filepath.ToSlash(inside), content)
 		}))
 	}
+	return files
+}
+
+// Whoever copies the folder edits settings.env, and the manifests follow.
+func TestTheSettingsReachTheManifests(t *testing.T) {
+	files := copied(t)
 	for overlay, settings := range map[string]string{
 		"agent":      "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
 		"gateway":    "VLLM_NAMESPACE=models\nLORA_PORT=1234\nPICKER_NAMESPACE=gateways\n",
@@ -200,4 +207,43 @@ func TestTheSidecarLeavesTheServerAsItWas(t *testing.T) {
 			assert.Nil(t, c.ReadinessProbe, "the collector must not take the model out of its Service")
 		}
 	}
+}
+
+// The component for the Prometheus operator is in an overlay of the pool only, and can be added
+// to the others.
+func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
+	files := copied(t)
+	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label"} {
+		in := "/k/examples/kubernetes/overlays/watched-" + overlay
+		require.NoError(t, files.WriteFile(in+"/kustomization.yaml",
+			[]byte("resources: [../"+overlay+"]\ncomponents: [../../components/prometheus-operator]\n")))
+		all := mustDecode(t, build(t, files, in))
+		assert.Empty(t, all.complaints(), overlay)
+		assert.NotNil(t, all.index()[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")], overlay)
+	}
+}
+
+// The pool brings the files of content as they are, in a namespace that exists.
+func TestThePoolBringsRulesAndDashboards(t *testing.T) {
+	for _, overlay := range []string{"pool", "pool-label"} {
+		index := mustDecode(t, overlays(t)[overlay]).index()
+		boards, err := filepath.Glob(filepath.Join(root, "content", "grafana", "suffixed", "*.json"))
+		require.NoError(t, err)
+		require.NotEmpty(t, boards)
+		for _, file := range append(boards, filepath.Join(root, "content", "rules", "suffixed", "vllm.yaml")) {
+			named, label := strings.TrimSuffix(filepath.Base(file), ".json"), "1"
+			if named == "vllm.yaml" {
+				named, label = "vllm-rules", ""
+			}
+			config, ok := index[key("ConfigMap", "otelcol-vllm", named)].(*corev1.ConfigMap)
+			require.True(t, ok, named)
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), config.Data[filepath.Base(file)], named)
+			assert.Equal(t, label, config.Labels["grafana_dashboard"], named)
+		}
+	}
+	rules, ok := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
+	require.True(t, ok)
+	assert.Greater(t, len(rules.Spec.Groups), 1)
 }

@@ -22,24 +22,41 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
-// engine is a vLLM server whose load a test sets. Every scrape of a loaded one sees new
-// requests, whose first tokens took between 2.5 and 5 seconds.
+// What an engine does. Every scrape of one that works sees new requests: those of a quick one
+// get their first token in less than half a second, those of a slow one after 2.5 to 5 s,
+// because others wait before them.
+const (
+	idle int64 = iota
+	quick
+	slow
+	gone
+)
+
+// engine is a vLLM server whose load a test sets.
 type engine struct {
-	loaded  atomic.Bool
-	scrapes atomic.Int64
+	does atomic.Int64
+	// fast and late are how many requests there were.
+	fast, late atomic.Int64
 }
 
 func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/metrics" {
+	running, waiting, kv := 0, 0, 0.0
+	does := e.does.Load()
+	switch {
+	case does == gone:
+		// Cuts the connection.
+		panic(http.ErrAbortHandler)
+	case r.URL.Path != "/metrics":
 		http.NotFound(w, r)
 		return
-	}
-	running, waiting, kv := 0, 0, 0.0
-	if e.loaded.Load() {
+	case does == quick:
+		running, waiting, kv = 4, 0, 0.2
+		e.fast.Add(10)
+	case does == slow:
 		running, waiting, kv = 16, 40, 0.6
-		e.scrapes.Add(1)
+		e.late.Add(10)
 	}
-	n := e.scrapes.Load() * 10
+	fast, all := e.fast.Load(), e.fast.Load()+e.late.Load()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	const labels = `engine="0",model_name="llama"`
 	for _, gauge := range []struct {
@@ -49,20 +66,21 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "# TYPE vllm:%[1]s gauge\nvllm:%[1]s{%[2]s} %[3]g\n", gauge.name, labels, gauge.value)
 	}
 	for name, each := range map[string]int64{"prompt_tokens": 500, "generation_tokens": 200} {
-		fmt.Fprintf(w, "# TYPE vllm:%[1]s_total counter\nvllm:%[1]s_total{%[2]s} %[3]d\n", name, labels, n*each)
+		fmt.Fprintf(w, "# TYPE vllm:%[1]s_total counter\nvllm:%[1]s_total{%[2]s} %[3]d\n", name, labels, all*each)
 	}
-	fmt.Fprintf(w, "# TYPE vllm:request_success_total counter\nvllm:request_success_total{%s,finished_reason=\"stop\"} %d\n", labels, n)
-	for name, mean := range map[string]float64{
-		"time_to_first_token_seconds": 4, "request_queue_time_seconds": 3.5, "e2e_request_latency_seconds": 4.9,
+	fmt.Fprintf(w, "# TYPE vllm:request_success_total counter\nvllm:request_success_total{%s,finished_reason=\"stop\"} %d\n", labels, all)
+	for name, seconds := range map[string][2]float64{
+		"time_to_first_token_seconds": {0.3, 4}, "request_queue_time_seconds": {0.1, 3.5}, "e2e_request_latency_seconds": {0.4, 4.9},
 	} {
 		fmt.Fprintf(w, "# TYPE vllm:%s histogram\n", name)
 		for _, bound := range []string{"0.5", "1.0", "2.5"} {
-			fmt.Fprintf(w, "vllm:%s_bucket{%s,le=%q} 0\n", name, labels, bound)
+			fmt.Fprintf(w, "vllm:%s_bucket{%s,le=%q} %d\n", name, labels, bound, fast)
 		}
 		for _, bound := range []string{"5.0", "10.0", "+Inf"} {
-			fmt.Fprintf(w, "vllm:%s_bucket{%s,le=%q} %d\n", name, labels, bound, n)
+			fmt.Fprintf(w, "vllm:%s_bucket{%s,le=%q} %d\n", name, labels, bound, all)
 		}
-		fmt.Fprintf(w, "vllm:%[1]s_count{%[2]s} %[3]d\nvllm:%[1]s_sum{%[2]s} %[4]g\n", name, labels, n, mean*float64(n))
+		sum := seconds[0]*float64(fast) + seconds[1]*float64(all-fast)
+		fmt.Fprintf(w, "vllm:%[1]s_count{%[2]s} %[3]d\nvllm:%[1]s_sum{%[2]s} %[4]g\n", name, labels, all, sum)
 	}
 }
 
@@ -90,6 +108,8 @@ type series struct {
 	values map[string]float64
 	// instances are the service.instance.id of the resources with pools.
 	instances map[string]bool
+	// history has all points in their order, for tests that set it.
+	history *history
 }
 
 func (s *series) get(name string) (float64, bool) {
@@ -97,6 +117,13 @@ func (s *series) get(name string) (float64, bool) {
 	defer s.mu.Unlock()
 	value, ok := s.values[name]
 	return value, ok
+}
+
+// forget forgets the newest values.
+func (s *series) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.values)
 }
 
 func (s *series) is(name string, value float64) func() bool {
@@ -116,6 +143,7 @@ func (s *series) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, rm := range request.Metrics().ResourceMetrics().All() {
+		s.history.add(rm)
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, metric := range sm.Metrics().All() {
 				if metric.Name() == "vllm.pool.replicas" {
@@ -168,59 +196,91 @@ func serveOn(t *testing.T, handlers map[string]http.Handler) int {
 	return port
 }
 
-// The deployed configuration reaches what only a collector of a whole pool can see. Windows
-// are two seconds here, in the place of a minute.
-func TestThePoolIsDiagnosed(t *testing.T) {
-	engines := map[string]*engine{"127.0.0.2": {}, "127.0.0.3": {}}
-	port := serveOn(t, map[string]http.Handler{"127.0.0.2": engines["127.0.0.2"], "127.0.0.3": engines["127.0.0.3"]})
-	gateway := &picker{}
-	gateway.queued.Store(20)
-	front := httptest.NewServer(gateway)
-	t.Cleanup(front.Close)
-	seen := &series{values: map[string]float64{}, instances: map[string]bool{}}
-	vendor := httptest.NewServer(seen)
-	t.Cleanup(vendor.Close)
+// fixture is a pool in the stand-in for a cluster, with what surrounds it.
+type fixture struct {
+	api     *kubeapi.Server
+	engines map[string]*engine
+	gateway *picker
+	seen    *series
+	// url is the backend's, and front that of the picker.
+	url, front string
+}
 
-	api := kubeapi.New(t, kubeapi.Pools)
-	serving := map[string]string{"app": "llama"}
-	api.Apply(kubeapi.Pools, kubeapi.Pool("vllm", "vllm-llama", serving, port))
-	for address := range engines {
-		api.Apply(kubeapi.Pods, kubeapi.Pod{
-			Namespace: "vllm", Name: "llama-" + address[len(address)-1:], Node: "node-" + address[len(address)-1:], IP: address, Labels: serving,
-			Containers: []kubeapi.Container{{Name: "vllm"}},
-		}.Object())
+// selected are the labels of the pods of the pool.
+var selected = map[string]string{"app": "llama"}
+
+func newFixture(t *testing.T, addresses ...string) *fixture {
+	t.Helper()
+	f := &fixture{
+		api: kubeapi.New(t, kubeapi.Pools), engines: map[string]*engine{}, gateway: &picker{},
+		seen: &series{values: map[string]float64{}, instances: map[string]bool{}},
 	}
+	handlers := map[string]http.Handler{}
+	for _, address := range addresses {
+		f.engines[address] = &engine{}
+		handlers[address] = f.engines[address]
+	}
+	f.api.Apply(kubeapi.Pools, kubeapi.Pool("vllm", "vllm-llama", selected, serveOn(t, handlers)))
+	for url, handler := range map[*string]http.Handler{&f.url: f.seen, &f.front: f.gateway} {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		*url = server.URL
+	}
+	return f
+}
+
+// pod is the pod of an engine.
+func pod(address string) kubeapi.Pod {
+	number := address[len(address)-1:]
+	return kubeapi.Pod{
+		Namespace: "vllm", Name: "llama-" + number, Node: "node-" + number, IP: address, Labels: selected,
+		Containers: []kubeapi.Container{{Name: "vllm"}},
+	}
+}
+
+func (f *fixture) apply(pods ...kubeapi.Pod) {
+	for _, p := range pods {
+		f.api.Apply(kubeapi.Pods, p.Object())
+	}
+}
+
+// start runs the overlay "pool" for it, with windows of two seconds in the place of a minute.
+func (f *fixture) start(t *testing.T, settings ...string) func() {
+	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("sesame"), 0o600))
-
-	_, stop := start(t, "pool", vendor.URL, map[string]string{
-		"${env:POOL_${env:POOL_INDEX}_PICKER}": front.URL, "/var/run/secrets/otelcol-vllm/token": token,
-	}, fmt.Sprintf(`
+	_, stop := start(t, "pool", f.url, map[string]string{
+		"${env:POOL_${env:POOL_INDEX}_PICKER}": f.front, "/var/run/secrets/otelcol-vllm/token": token,
+	}, append(settings, fmt.Sprintf(`
 receivers: {vllm: {discovery: {inference_pool: {api_server: %q}}}}
 processors: {vllm: {window: 2s, diagnosis: {hold: 1}, pool: {interval: 1s}}}
-`, api.URL))
+`, f.api.URL))...)
+	return stop
+}
 
-	eventually(t, "both servers in one pool", seen.is("vllm.pool.replicas", 2))
+// The deployed configuration reaches what only a collector of a whole pool can see.
+func TestThePoolIsDiagnosed(t *testing.T) {
+	f := newFixture(t, "127.0.0.2", "127.0.0.3")
+	f.apply(pod("127.0.0.2"), pod("127.0.0.3"))
+	f.gateway.queued.Store(20)
+	stop := f.start(t)
+
+	eventually(t, "both servers in one pool", f.seen.is("vllm.pool.replicas", 2))
 	// The servers have nothing to do, and requests wait at the gateway.
-	eventually(t, "upstream_starved", seen.is("vllm.pool.diagnosis.cause upstream_starved primary", 1))
-	assert.Zero(t, gateway.refused.Load())
+	eventually(t, "upstream_starved", f.seen.is("vllm.pool.diagnosis.cause upstream_starved primary", 1))
+	assert.Zero(t, f.gateway.refused.Load())
 
 	// One server gets all requests.
-	gateway.queued.Store(0)
-	engines["127.0.0.2"].loaded.Store(true)
-	eventually(t, "imbalanced", seen.is("vllm.pool.diagnosis.cause imbalanced primary", 1))
-	eventually(t, "how unequal the servers are", func() bool { v, ok := seen.get("vllm.pool.imbalance.max_ratio"); return ok && v > 1 })
-	eventually(t, "the severity of the pool", seen.is("vllm.pool.diagnosis.severity", 2))
-	_, counted := seen.get("vllm.slo.target ttft")
+	f.gateway.queued.Store(0)
+	f.engines["127.0.0.2"].does.Store(slow)
+	eventually(t, "imbalanced", f.seen.is("vllm.pool.diagnosis.cause imbalanced primary", 1))
+	eventually(t, "how unequal the servers are", func() bool { v, ok := f.seen.get("vllm.pool.imbalance.max_ratio"); return ok && v > 1 })
+	eventually(t, "the severity of the pool", f.seen.is("vllm.pool.diagnosis.severity", 2))
+	_, counted := f.seen.get("vllm.slo.target ttft")
 	assert.True(t, counted, "the objectives of the overlay are counted")
 	stop()
 
-	seen.mu.Lock()
-	defer seen.mu.Unlock()
-	assert.Equal(t, map[string]bool{"otelcol-vllm.pod-1": true}, seen.instances, "pools have the name of the collector's pod")
-	if t.Failed() {
-		for name, value := range seen.values {
-			t.Log(name, value)
-		}
-	}
+	f.seen.mu.Lock()
+	defer f.seen.mu.Unlock()
+	assert.Equal(t, map[string]bool{"otelcol-vllm.pod-1": true}, f.seen.instances, "pools have the name of the collector's pod")
 }
