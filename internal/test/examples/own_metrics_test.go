@@ -31,7 +31,7 @@ func TestTwoCollectorsOnOneMachineServeTheirOwnMetrics(t *testing.T) {
 			"--config", example("quickstart.yaml"), "--config", argument[1]+port+argument[2])
 		c.WaitFor(t, "its own metrics", func() bool {
 			// The names are those that rules and dashboards ask for, without suffixes.
-			return c.Ready() && strings.Contains(string(collector.Get(t, "http://localhost:"+port+"/metrics")), "\notelcol_process_uptime{")
+			return c.Ready() && strings.Contains(string(collector.Get(t, "http://localhost:"+port+"/metrics")), "\notelcol_process_uptime ")
 		})
 		t.Cleanup(func() { c.Stop(t) })
 	}
