@@ -51,7 +51,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case does == quick:
 		running, waiting, kv = 4, 0, 0.2
-		e.fast.Add(10)
+		e.fast.Add(100)
 	case does == slow:
 		running, waiting, kv = 16, 40, 0.6
 		e.late.Add(10)
