@@ -108,6 +108,8 @@ type series struct {
 	values map[string]float64
 	// instances are the service.instance.id of the resources with pools.
 	instances map[string]bool
+	// away is true while the backend answers that it is not there.
+	away atomic.Bool
 	// history has all points in their order, for tests that set it.
 	history *history
 }
@@ -119,13 +121,6 @@ func (s *series) get(name string) (float64, bool) {
 	return value, ok
 }
 
-// forget forgets the newest values.
-func (s *series) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.values)
-}
-
 func (s *series) is(name string, value float64) func() bool {
 	return func() bool {
 		got, ok := s.get(name)
@@ -134,6 +129,10 @@ func (s *series) is(name string, value float64) func() bool {
 }
 
 func (s *series) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.away.Load() {
+		http.Error(w, "away", http.StatusServiceUnavailable)
+		return
+	}
 	content, _ := io.ReadAll(r.Body)
 	request := pmetricotlp.NewExportRequest()
 	if request.UnmarshalProto(content) != nil {

@@ -182,7 +182,7 @@ func TestARolloutOfServersIsNoIncident(t *testing.T) {
 	})
 }
 
-// A collector is replaced, as by a rollout of the StatefulSet or a drain of its node: its pod
+// A collector is replaced while the backend is away, as by a rollout of the StatefulSet or a drain of its node: its pod
 // ends, and one with the same name and the same volume begins.
 func TestARolloutOfCollectorsContinues(t *testing.T) {
 	f := newFixture(t, "127.0.0.2", "127.0.0.3")
@@ -196,17 +196,34 @@ func TestARolloutOfCollectorsContinues(t *testing.T) {
 	})
 	f.engines["127.0.0.2"].does.Store(slow)
 	eventually(t, "the degraded pool", f.seen.is("vllm.pool.diagnosis.severity", 2))
+	f.seen.away.Store(true)
+	left := time.Now()
+	time.Sleep(3 * time.Second)
 	stop()
 
 	ended := time.Now()
-	f.seen.forget()
+	f.seen.away.Store(false)
 	stop = f.start(t, volume)
-	eventually(t, "the pool of the new collector", f.seen.is("vllm.pool.replicas", 2))
-	eventually(t, "the degraded pool", f.seen.is("vllm.pool.diagnosis.severity", 2))
-	time.Sleep(3 * time.Second)
+	// What waited arrives first, so the time of a point counts.
+	for _, named := range []string{"vllm.diagnosis.severity", "vllm.pool.diagnosis.severity"} {
+		eventually(t, named+" of 2 from the new collector", func() (ok bool) {
+			f.locked(func(h *history) {
+				for name, points := range h.severities {
+					newest := points[len(points)-1]
+					ok = ok || strings.Contains(name, " "+named+" ") && newest.at >= pcommon.NewTimestampFromTime(ended) && newest.value == 2
+				}
+			})
+			return ok
+		})
+	}
 	stop()
 	f.locked(func(h *history) {
 		assert.Empty(t, h.falls())
+		// Scrapes are 0.5 s apart. All of the time in which the backend was away arrive later.
+		waited := slices.DeleteFunc(slices.Clone(h.series(t, h.counters, "k8s.pod.name=llama-3 ", "vllm.generation_tokens ")), func(p point) bool {
+			return p.at < pcommon.NewTimestampFromTime(left) || p.at >= pcommon.NewTimestampFromTime(ended)
+		})
+		assert.GreaterOrEqual(t, len(waited), 5)
 		assert.Len(t, h.severities, 3, "two engines and one pool: the new collector continues the series of the old one")
 		// Windows begin anew, so that the severities do not continue at once: the engine that is
 		// degraded is unknown, then healthy, and within five windows degraded again. The other one
