@@ -259,6 +259,7 @@ processors: {vllm: {window: 2s, diagnosis: {hold: 1}, pool: {interval: 1s}}}
 
 // The deployed configuration reaches what only a collector of a whole pool can see.
 func TestThePoolIsDiagnosed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "127.0.0.2", "127.0.0.3")
 	f.apply(pod("127.0.0.2"), pod("127.0.0.3"))
 	f.gateway.queued.Store(20)

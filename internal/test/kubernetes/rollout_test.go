@@ -147,6 +147,7 @@ func (f *fixture) every(do int64) {
 // Pods are replaced one by one, as by a rollout of a Deployment, and the old ones stop
 // answering before they are gone. No server and no pool has a severity that pages.
 func TestARolloutOfServersIsNoIncident(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")
 	f.seen.history = newHistory()
 	f.every(quick)
@@ -185,6 +186,7 @@ func TestARolloutOfServersIsNoIncident(t *testing.T) {
 // A collector is replaced while the backend is away, as by a rollout of the StatefulSet or a drain of its node: its pod
 // ends, and one with the same name and the same volume begins.
 func TestARolloutOfCollectorsContinues(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "127.0.0.2", "127.0.0.3")
 	f.seen.history = newHistory()
 	f.every(quick)
@@ -194,6 +196,8 @@ func TestARolloutOfCollectorsContinues(t *testing.T) {
 	eventually(t, "a healthy pool of two", func() bool {
 		return f.seen.is("vllm.pool.replicas", 2)() && f.seen.is("vllm.pool.diagnosis.severity", 0)()
 	})
+	// Most of what its budget knows is quick.
+	time.Sleep(3 * time.Second)
 	f.engines["127.0.0.2"].does.Store(slow)
 	eventually(t, "the degraded pool", f.seen.is("vllm.pool.diagnosis.severity", 2))
 	f.seen.away.Store(true)
