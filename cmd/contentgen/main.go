@@ -28,6 +28,7 @@ import (
 var builders = []func() (map[string][]byte, error){
 	rulefile.Files,
 	rulefile.KubernetesFiles,
+	rulefile.KustomizeFiles,
 	rulefile.MixinFiles,
 	rulefile.AlertmanagerFiles,
 	grafana.Files,

@@ -68,5 +68,5 @@ func TestWhatIsOnDiskIsCheckedAndUsedByAll(t *testing.T) {
 			}
 		}
 	}
-	assert.GreaterOrEqual(t, onDisk, 19, "there were so many when this was written")
+	assert.GreaterOrEqual(t, onDisk, 18, "there were so many when this was written; what agent, gateway and pool add is checked in internal/test/kubernetes")
 }

@@ -176,7 +176,7 @@ func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "collector.yaml")
 	require.NoError(t, os.WriteFile(file, config, 0o600))
-	c := collector.Start(t, shipped.Env(), collector.Binary(t), "--config", file)
+	c := collector.Start(t, shipped.Env(), collector.Binary(t), append([]string{"--config", file}, shipped.Gates...)...)
 	c.WaitFor(t, "the start", c.Ready)
 	shared := watch(t, c, shipped, sink, working, p, func(ctx context.Context) {
 		for _, g := range given {

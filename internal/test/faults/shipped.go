@@ -22,6 +22,8 @@ type Shipped struct {
 	GoMemory string
 	// Processors is how many processors the limit of the container allows.
 	Processors int
+	// Gates are the arguments of the container that set feature gates.
+	Gates []string
 	// config is the configuration as it is shipped.
 	config map[string]any
 }
@@ -33,6 +35,7 @@ type container struct {
 			Spec struct {
 				Containers []struct {
 					Name      string
+					Args      []string
 					Env       []struct{ Name, Value string }
 					Resources struct{ Limits struct{ CPU, Memory string } }
 				}
@@ -41,15 +44,25 @@ type container struct {
 	}
 }
 
-// LoadShipped reads a deployment: a folder and the name of its manifest.
+// LoadShipped reads a deployment: a folder and the name of its manifest. Its configuration is
+// one file, or what it reads and, in the folder beside it, what all collectors do.
 func LoadShipped(folder, manifest string) (*Shipped, error) {
 	var c container
 	if err := load(filepath.Join(folder, manifest), &c); err != nil {
 		return nil, err
 	}
 	s := &Shipped{}
-	if err := load(filepath.Join(folder, "collector.yaml"), &s.config); err != nil {
-		return nil, err
+	files := []string{filepath.Join(folder, "collector.yaml")}
+	if own := filepath.Join(folder, "receivers.yaml"); exists(own) {
+		files = []string{filepath.Join(folder, "..", "collector", "collector.yaml"), own}
+	}
+	s.config = map[string]any{}
+	for _, file := range files {
+		var part map[string]any
+		if err := load(file, &part); err != nil {
+			return nil, err
+		}
+		merge(s.config, part)
 	}
 	for _, one := range c.Spec.Template.Spec.Containers {
 		if one.Name != "collector" {
@@ -64,6 +77,11 @@ func LoadShipped(folder, manifest string) (*Shipped, error) {
 			return nil, fmt.Errorf("%s: the limit of processors: %w", manifest, err)
 		}
 		s.Memory, s.Processors = memory.Value(), int(math.Ceil(cpu.AsApproximateFloat64()))
+		for _, arg := range one.Args {
+			if strings.HasPrefix(arg, "--feature-gates=") {
+				s.Gates = append(s.Gates, arg)
+			}
+		}
 		for _, variable := range one.Env {
 			if variable.Name == "GOMEMLIMIT" {
 				s.GoMemory = variable.Value
@@ -72,6 +90,24 @@ func LoadShipped(folder, manifest string) (*Shipped, error) {
 		return s, nil
 	}
 	return nil, fmt.Errorf("%s has no container called collector", manifest)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// merge merges a configuration into another one as the collector does: maps by their keys,
+// and anything else is replaced.
+func merge(into, from map[string]any) {
+	for name, value := range from {
+		before, isMap := into[name].(map[string]any)
+		if after, ok := value.(map[string]any); ok && isMap {
+			merge(before, after)
+			continue
+		}
+		into[name] = value
+	}
 }
 
 func load(file string, into any) error {
@@ -121,7 +157,16 @@ func (s *Shipped) Config(setup *Setup) ([]byte, error) {
 		}
 		return here
 	}
-	at("extensions", "health_check")["endpoint"] = "127.0.0.1:0"
+	for name, extension := range at("extensions") {
+		check, _ := extension.(map[string]any)
+		if kind, _, _ := strings.Cut(name, "/"); kind != "health_check" {
+			continue
+		}
+		if _, newer := check["http"]; newer {
+			check = at("extensions", name, "http")
+		}
+		check["endpoint"] = "127.0.0.1:0"
+	}
 	vllm := at("receivers", "vllm")
 	delete(vllm, "discovery")
 	maps.Copy(vllm, map[string]any{
@@ -154,5 +199,8 @@ func (s *Shipped) Config(setup *Setup) ([]byte, error) {
 
 // Env is the environment of the container.
 func (s *Shipped) Env() map[string]string {
-	return map[string]string{"GOMEMLIMIT": s.GoMemory, "GOMAXPROCS": strconv.Itoa(s.Processors)}
+	return map[string]string{
+		"GOMEMLIMIT": s.GoMemory, "GOMAXPROCS": strconv.Itoa(s.Processors),
+		"POD_NAMESPACE": "otelcol-vllm", "POD_NAME": "collector", "POD_IP": "127.0.0.1",
+	}
 }

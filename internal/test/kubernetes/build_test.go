@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,7 +42,7 @@ type cluster []runtime.Object
 func decode(manifests []byte) (cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, addOperator,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func overlays(t *testing.T) map[string][]byte {
 	for _, entry := range entries {
 		rendered[entry.Name()] = build(t, filesys.MakeFsOnDisk(), filepath.Join(folder, "overlays", entry.Name()))
 	}
-	for _, name := range []string{"agent", "agent-hostpath", "gateway", "sidecar"} {
+	for _, name := range []string{"agent", "agent-hostpath", "gateway", "pool", "pool-label", "pool-prometheus-operator", "sidecar"} {
 		require.Contains(t, rendered, name)
 	}
 	return rendered
@@ -149,7 +150,9 @@ func TestEveryFileIsUsedAndStrictlyDecodes(t *testing.T) {
 			}
 		}
 		for _, patch := range k.Patches {
-			manifests[filepath.Join(dir, patch.Path)] = true
+			if patch.Path != "" {
+				manifests[filepath.Join(dir, patch.Path)] = true
+			}
 		}
 		for _, generator := range k.ConfigMapGenerator {
 			for _, file := range generator.FileSources {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +15,8 @@ import (
 // configuration is the part of a collector configuration that the pod must fit.
 type configuration struct {
 	Extensions struct {
-		HealthCheck struct{ Endpoint string } `yaml:"health_check"`
+		Health      healthCheck `yaml:"health_check"`
+		Ready       healthCheck `yaml:"health_check/ready"`
 		FileStorage struct {
 			Directory  string
 			MaxSize    int64 `yaml:"max_size"`
@@ -43,33 +43,85 @@ type configuration struct {
 	}
 	Service struct {
 		Extensions []string
-		Pipelines  map[string]struct{ Receivers, Processors []string }
+		Telemetry  struct {
+			Resource map[string]string
+			Metrics  struct {
+				Readers []struct {
+					Pull struct {
+						Exporter struct {
+							Prometheus struct {
+								Host string
+								Port int32
+							}
+						}
+					}
+				}
+			}
+		}
+		Pipelines map[string]struct{ Receivers, Processors []string }
 	}
 }
 
-// configText is the configuration that a container's --config names, out of the
-// ConfigMap that is mounted there.
-func configText(index map[string]runtime.Object, w workload, container corev1.Container) (string, bool) {
+// configTexts are the configurations that a container's --config name, out of the ConfigMaps
+// that are mounted there, in their order.
+func configTexts(index map[string]runtime.Object, w workload, container corev1.Container) ([]string, bool) {
+	var texts []string
 	for _, arg := range container.Args {
 		file, ok := strings.CutPrefix(arg, "--config=")
 		if !ok {
 			continue
 		}
-		mount, ok := mountOf(container, file)
+		text, ok := mountedText(index, w, container, file)
 		if !ok {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, len(texts) > 0
+}
+
+// mountedText is the text of a file that is a key of a mounted ConfigMap.
+func mountedText(index map[string]runtime.Object, w workload, container corev1.Container, file string) (string, bool) {
+	mount, ok := mountOf(container, file)
+	if !ok {
+		return "", false
+	}
+	for _, volume := range w.template.Spec.Volumes {
+		if volume.Name != mount.Name || volume.ConfigMap == nil {
 			continue
 		}
-		for _, volume := range w.template.Spec.Volumes {
-			if volume.Name != mount.Name || volume.ConfigMap == nil {
-				continue
-			}
-			if m, ok := index[key("ConfigMap", w.namespace, volume.ConfigMap.Name)].(*corev1.ConfigMap); ok {
-				text, ok := m.Data[strings.TrimPrefix(file, mount.MountPath+"/")]
-				return text, ok
-			}
+		if m, ok := index[key("ConfigMap", w.namespace, volume.ConfigMap.Name)].(*corev1.ConfigMap); ok {
+			text, ok := m.Data[strings.TrimPrefix(file, mount.MountPath+"/")]
+			return text, ok
 		}
 	}
 	return "", false
+}
+
+// merged merges configurations as the collector does: maps by their keys, and anything else
+// is replaced by the later one.
+func merged(texts []string) (string, error) {
+	all := map[string]any{}
+	for _, text := range texts {
+		var next map[string]any
+		if err := yaml.Unmarshal([]byte(text), &next); err != nil {
+			return "", err
+		}
+		merge(all, next)
+	}
+	out, err := yaml.Marshal(all)
+	return string(out), err
+}
+
+func merge(into, from map[string]any) {
+	for name, value := range from {
+		before, isMap := into[name].(map[string]any)
+		if after, ok := value.(map[string]any); ok && isMap {
+			merge(before, after)
+			continue
+		}
+		into[name] = value
+	}
 }
 
 // variables is the environment of a container: what the manifests say, and for what
@@ -93,6 +145,7 @@ func variables(index map[string]runtime.Object, w workload, container corev1.Con
 	fields := map[string]string{
 		"status.podIP": "127.0.0.1", "spec.nodeName": "node-1", "metadata.name": "pod-1",
 		"metadata.namespace": w.namespace, "metadata.uid": "6a1f3c5e-0000-4000-8000-000000000001",
+		"metadata.labels['apps.kubernetes.io/pod-index']": "0",
 	}
 	for _, e := range container.Env {
 		values[e.Name] = e.Value
@@ -103,35 +156,54 @@ func variables(index map[string]runtime.Object, w workload, container corev1.Con
 	return values
 }
 
-var variable = regexp.MustCompile(`\$\{env:(\w+)`)
+// variable is a reference to the environment without another one inside.
+var variable = regexp.MustCompile(`\$\{env:(\w+)\}`)
+
+// expand puts the environment into a text, also where the name of a variable contains another
+// one, and returns the names.
+func expand(text string, values map[string]string) (string, []string) {
+	var names []string
+	for {
+		match := variable.FindStringSubmatch(text)
+		if match == nil {
+			return text, names
+		}
+		names = append(names, match[1])
+		text = strings.ReplaceAll(text, match[0], values[match[1]])
+	}
+}
 
 // configured checks that the collector's configuration and its pod fit together.
 func configured(index map[string]runtime.Object, w workload, container corev1.Container, say func(bool, string, ...any)) {
-	text, ok := configText(index, w, container)
+	texts, ok := configTexts(index, w, container)
 	if !ok {
 		say(true, "no configuration where --config points")
 		return
 	}
+	text, err := merged(texts)
+	if err != nil {
+		say(true, "%v", err)
+		return
+	}
 	values := variables(index, w, container)
-	used := map[string]bool{"GOMEMLIMIT": true, "PICKER_NAMESPACE": true}
-	for _, match := range variable.FindAllStringSubmatch(text, -1) {
-		used[match[1]] = true
-		say(values[match[1]] == "", "the configuration reads %s, which nothing sets", match[1])
+	// Some are for Go or for the manifests only.
+	used := map[string]bool{"GOMEMLIMIT": true, "PICKER_NAMESPACE": true, "MONITORING_NAMESPACE": true}
+	used["VLLM_PORT"] = strings.Contains(text, "inference_pool:")
+	expanded, names := expand(text, values)
+	for _, name := range names {
+		used[name] = true
+		say(values[name] == "", "the configuration reads %s, which nothing sets", name)
 	}
 	for name := range values {
 		say(!used[name], "nothing reads %s", name)
 	}
 
 	var config configuration
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+	if err := yaml.Unmarshal([]byte(expanded), &config); err != nil {
 		say(true, "%v", err)
 		return
 	}
-	_, port, _ := strings.Cut(config.Extensions.HealthCheck.Endpoint, "]:")
-	say(!slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
-		return container.LivenessProbe != nil && container.LivenessProbe.HTTPGet != nil &&
-			p.Name == container.LivenessProbe.HTTPGet.Port.StrVal && strconv.Itoa(int(p.ContainerPort)) == port
-	}), "the probes do not ask where health_check listens")
+	watched(w, container, config, values, say)
 
 	storage := config.Extensions.FileStorage
 	say(!slices.Contains(config.Service.Extensions, "storage_check"), "a damaged queue ends the collector each time it starts")
@@ -163,11 +235,7 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 		say(exporter.Retry.MaxElapsedTime == nil || *exporter.Retry.MaxElapsedTime != 0, "exporter %s gives up", name)
 	}
 	for name, pipeline := range config.Service.Pipelines {
-		wanted := []string{"memory_limiter"}
-		if slices.Contains(pipeline.Receivers, "vllm") {
-			// Gateways have nothing that it derives from.
-			wanted = append(wanted, "vllm")
-		}
+		wanted := []string{"memory_limiter", "vllm"}
 		say(!slices.Equal(pipeline.Processors, wanted), "pipeline %s has other processors than %v", name, wanted)
 	}
 

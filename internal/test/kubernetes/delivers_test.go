@@ -5,10 +5,12 @@ package kubernetes
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -79,32 +81,43 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// start runs an overlay's configuration as it is, but for intervals, and for the
-// ports and folders that are the pod's own: those are replaced, old by new. It
-// returns the environment, and what stops the collector.
-func start(t *testing.T, overlay, endpoint string, replaced map[string]string) (map[string]string, func()) {
+// hasty are settings under which a test need not wait for the intervals of production, with a
+// folder of its own in the place of the pod's.
+func hasty(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf(`
+extensions:
+  file_storage: {directory: %[1]q, compaction: {directory: %[1]q}}
+exporters:
+  otlp_http: {compression: none, sending_queue: {batch: {flush_timeout: 100ms}}}
+`, t.TempDir())
+}
+
+// pods is the number of addresses that were given to pods.
+var pods atomic.Int64
+
+// start runs an overlay's configuration as it is, but for hasty, for more settings of the
+// test, and for texts that are replaced, old by new. It has a loopback address of its own, as
+// a pod has. It returns the environment, and what stops the collector.
+func start(t *testing.T, overlay, endpoint string, replaced map[string]string, settings ...string) (map[string]string, func()) {
 	t.Helper()
 	all := mustDecode(t, overlays(t)[overlay])
 	w := all.workloads()[0]
-	text, ok := configText(all.index(), w, w.ours()[0])
+	texts, ok := configTexts(all.index(), w, w.ours()[0])
 	require.True(t, ok)
-	text = discovery.ReplaceAllString(text, "    endpoint: http://127.0.0.1:1\n")
 	env := variables(all.index(), w, w.ours()[0])
 	env["OTLP_ENDPOINT"] = endpoint
-	for _, edit := range []map[string]string{replaced, {
-		"/var/lib/otelcol-vllm":    t.TempDir(),
-		"compression: gzip":        "compression: none",
-		"flush_timeout: 5s":        "flush_timeout: 100ms",
-		"collection_interval: 15s": "collection_interval: 500ms\n    initial_delay: 0s",
-		"    timeout: 5s":          "    timeout: 500ms",
-		`"[${env:POD_IP}]:13133"`:  `"[127.0.0.1]:0"`,
-	}} {
-		for before, after := range edit {
-			require.Contains(t, text, before)
-			text = strings.ReplaceAll(text, before, after)
+	env["POD_IP"] = fmt.Sprintf("127.0.1.%d", pods.Add(1))
+	replaced = maps.Clone(replaced)
+	replaced["collection_interval: 15s"] = "collection_interval: 500ms\n    initial_delay: 0s"
+	replaced["    timeout: 5s"] = "    timeout: 500ms"
+	for before, after := range replaced {
+		require.Contains(t, strings.Join(texts, "\n"), before)
+		for i := range texts {
+			texts[i] = strings.ReplaceAll(texts[i], before, after)
 		}
 	}
-	cmd := run(t, text+"  telemetry: {metrics: {level: none}}\n", env)
+	cmd := run(t, slices.Concat(texts, []string{hasty(t)}, settings), env, gates(w.ours()[0])...)
 	log := &collector.Log{}
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
@@ -154,6 +167,8 @@ func TestTheGatewayFollowsItsToken(t *testing.T) {
 	picker, vendor := newTarget(t, "first"), newBackend(t)
 	_, stop := start(t, "gateway", vendor.URL, map[string]string{
 		"${env:PICKER_ENDPOINT}": picker.URL, "/var/run/secrets/otelcol-vllm": dir,
+		// There is no API server here.
+		"receivers: [vllm/picker, vllm/lora]": "receivers: [vllm/picker]",
 	})
 	eventually(t, "an answer to the first token", func() bool { return picker.answered.Load() > 0 })
 	assert.Zero(t, picker.denied.Load())

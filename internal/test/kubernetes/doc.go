@@ -3,5 +3,6 @@
 // Kubernetes API's own Go types, the overlays are built by kustomize's own
 // library, what refers to something is followed to it, and, with the build tag
 // e2e, the built collector validates each embedded configuration with the
-// environment that its pod gives it, and runs the sidecar's.
+// environment that its pod gives it, and runs those of the overlays: those of the pool with
+// a stand-in for the API server.
 package kubernetes

@@ -48,19 +48,36 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"agent", "sizeLimit: 1Gi", "sizeLimit: 500Mi", "does not fit into its volume"},
 		{"agent", "    max_elapsed_time: 0\n", "    max_elapsed_time: 300\n", "gives up"},
 		{"agent", "sending_queue:\n          storage: file_storage", "sending_queue:\n          storage: other", "has its queue in memory"},
-		{"agent", "extensions: [health_check, storage_check, ", "extensions: [health_check, ", "a damaged queue ends the collector"},
+		{"agent", "extensions: [health_check, health_check/ready, storage_check, ", "extensions: [health_check, health_check/ready, ", "a damaged queue ends the collector"},
 		{"agent", "recreate: true", "recreate: false", "a damaged queue may not be set aside"},
 		{"agent", "max_size_mib: 100", "max_size_mib: 1000", "a damaged queue and the new one do not fit into the volume"},
 		{"agent", "        storage: file_storage\n        window: 1m", "        window: 1m", "processor vllm forgets what it has learned"},
 		{"agent", "processors: [memory_limiter, vllm]", "processors: [memory_limiter, vllm, batch]", "other processors"},
 		{"sidecar", "processors: [memory_limiter, vllm]", "processors: [memory_limiter]", "other processors"},
 		{"agent", "name: K8S_NODE_NAME", "name: NODE_NAME", "reads K8S_NODE_NAME, which nothing sets"},
-		{"agent", "containerPort: 13133", "containerPort: 13134", "do not ask where health_check listens"},
+		{"agent", "containerPort: 13133", "containerPort: 13135", "liveness probe does not ask where health_check listens"},
+		{"agent", "containerPort: 13134", "containerPort: 13135", "readiness probe does not ask where health_check/ready listens"},
+		{"pool", "include_recoverable_errors: true", "include_recoverable_errors: false", "ready whatever its components report"},
+		{"pool", "extensions: [health_check, health_check/ready, storage_check, file_storage, bearertokenauth]", "extensions: [health_check, storage_check, file_storage, bearertokenauth]", "health_check/ready is not started"},
+		{"pool", "minReadySeconds: 90", "minReadySeconds: 30", "a rollout goes on before"},
+		{"pool", "failureThreshold: 60", "failureThreshold: 6", "too long for the startup probe"},
+		{"pool", "        - " + gate + "\n", "", "needs its feature gate"},
+		{"pool", "containerPort: 8888", "containerPort: 8889", "no port is named for the collector's own metrics"},
+		{"pool", "host: ${env:POD_IP}", "host: localhost", "not on the pod's address"},
+		{"pool", "service.instance.id: ${env:POD_NAMESPACE}", "service.other: ${env:POD_NAMESPACE}", "each start makes new series"},
+		{"pool", "- port: 8888\n      protocol: TCP\n  podSelector", "- port: 13133\n      protocol: TCP\n  podSelector", "lets others in"},
+		{"pool", "clusterIP: None", "clusterIP: 10.0.0.1", "no headless Service"},
+		{"pool", "maxUnavailable: 1", "maxUnavailable: 0", "does not let nodes be drained"},
+		{"pool", "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady", "holds up the others"},
+		{"pool", "  - metadata:\n      name: queue", "  - metadata:\n      name: other", "no volume queue"},
+		{"pool", "name: ${env:POOL_${env:POOL_INDEX}_NAME}", "name: ${env:POOL_${env:POOL_INDEX}1_NAME}", "reads POOL_01_NAME, which nothing sets"},
+		{"pool", "  - inferencepools\n", "  - services\n", "grants the resource services"},
+		{"pool-prometheus-operator", "- interval: 30s\n    port: metrics", "- interval: 30s\n    port: http", "no container has the port http"},
 		{"agent", "port: health\n", "port: healthz\n", "asks a port that is not there"},
 		{"agent", "value: 400MiB", "value: 600MiB", "GOMEMLIMIT"},
 		{"agent", "    matchLabels:\n      app.kubernetes.io/component: agent", "    matchLabels:\n      app.kubernetes.io/component: other", "selector does not match"},
 		{"agent", "  podSelector:\n    matchLabels:\n", "  podSelector:\n    matchLabels:\n      a: b\n", "selects no pod"},
-		{"agent", "--config=/etc/otelcol-vllm/collector.yaml", "--config=/etc/otelcol-vllm/other.yaml", "no configuration"},
+		{"agent", "--config=/etc/otelcol-vllm/own/receivers.yaml", "--config=/etc/otelcol-vllm/own/other.yaml", "no configuration"},
 		{"agent", "\n  namespace: vllm\nrules", "\n  namespace: models\nrules", "no namespace models"},
 		{"gateway", "claimName: otelcol-vllm-gateway", "claimName: other", "no PersistentVolumeClaim"},
 		{"gateway", "path: token", "path: other", "no token at"},
@@ -79,35 +96,54 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 	}
 }
 
+// copied is a copy of the folder, with the folder content where the pool looks for it.
+func copied(t *testing.T) filesys.FileSystem {
+	t.Helper()
+	files := filesys.MakeFsInMemory()
+	// The pool takes rules and dashboards from the folder content.
+	for _, part := range []string{"examples/kubernetes", "content"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, part), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			inside, err := filepath.Rel(root, path)
+			require.NoError(t, err)
+			return files.WriteFile("/k/"+filepath.ToSlash(inside), content)
+		}))
+	}
+	return files
+}
+
 // Whoever copies the folder edits settings.env, and the manifests follow.
 func TestTheSettingsReachTheManifests(t *testing.T) {
-	files := filesys.MakeFsInMemory()
-	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		require.NoError(t, err)
-		inside, err := filepath.Rel(folder, path)
-		require.NoError(t, err)
-		return files.WriteFile("/k/"+filepath.ToSlash(inside), content)
-	}))
+	files := copied(t)
 	for overlay, settings := range map[string]string{
-		"agent":   "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
-		"gateway": "VLLM_NAMESPACE=models\nLORA_PORT=1234\nPICKER_NAMESPACE=gateways\n",
+		"agent":      "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
+		"gateway":    "VLLM_NAMESPACE=models\nLORA_PORT=1234\nPICKER_NAMESPACE=gateways\n",
+		"pool":       "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
+		"pool-label": "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
 	} {
 		t.Run(overlay, func(t *testing.T) {
-			require.NoError(t, files.WriteFile("/k/overlays/"+overlay+"/settings.env", []byte(settings)))
-			all := mustDecode(t, build(t, files, "/k/overlays/"+overlay))
+			in := "/k/examples/kubernetes/overlays/" + overlay
+			require.NoError(t, files.WriteFile(in+"/settings.env", []byte(settings+"MONITORING_NAMESPACE=watchers\n")))
+			all := mustDecode(t, build(t, files, in))
 			index := all.index()
-			assert.NotNil(t, index[key("Role", "models", "otelcol-vllm-"+overlay)])
-			assert.NotNil(t, index[key("RoleBinding", "models", "otelcol-vllm-"+overlay)])
-			policy, ok := index[key("NetworkPolicy", "otelcol-vllm", "otelcol-vllm-"+overlay)].(*networkingv1.NetworkPolicy)
+			named, _, _ := strings.Cut("otelcol-vllm-"+overlay, "-label")
+			assert.NotNil(t, index[key("Role", "models", named)])
+			assert.NotNil(t, index[key("RoleBinding", "models", named)])
+			policy, ok := index[key("NetworkPolicy", "otelcol-vllm", named)].(*networkingv1.NetworkPolicy)
 			require.True(t, ok)
 			const label = "kubernetes.io/metadata.name"
 			assert.Equal(t, "models", policy.Spec.Egress[1].To[0].NamespaceSelector.MatchLabels[label])
 			assert.Equal(t, 1234, policy.Spec.Egress[1].Ports[0].Port.IntValue())
 			assert.Equal(t, 53, policy.Spec.Egress[0].Ports[0].Port.IntValue(), "DNS is left alone")
+			assert.Equal(t, "watchers", policy.Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels[label])
+			if overlay == "pool" {
+				assert.Equal(t, "models", policy.Spec.Egress[3].To[0].NamespaceSelector.MatchLabels[label])
+				assert.Equal(t, 9090, policy.Spec.Egress[3].Ports[0].Port.IntValue())
+			}
 			if overlay == "gateway" {
 				assert.Equal(t, "gateways", policy.Spec.Egress[2].To[0].NamespaceSelector.MatchLabels[label])
 				assert.Equal(t, 9090, policy.Spec.Egress[2].Ports[0].Port.IntValue())
@@ -121,9 +157,9 @@ func TestTheAgentIsOnEveryNodeAndReadsOnlyItsOwn(t *testing.T) {
 	w := all.workloads()[0]
 	assert.IsType(t, &appsv1.DaemonSet{}, all.index()[w.name])
 	container := w.ours()[0]
-	text, ok := configText(all.index(), w, container)
+	texts, ok := configTexts(all.index(), w, container)
 	require.True(t, ok)
-	assert.Contains(t, text, "node: ${env:K8S_NODE_NAME}")
+	assert.Contains(t, strings.Join(texts, "\n"), "node: ${env:K8S_NODE_NAME}")
 	at := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "K8S_NODE_NAME" })
 	require.GreaterOrEqual(t, at, 0)
 	assert.Equal(t, "spec.nodeName", container.Env[at].ValueFrom.FieldRef.FieldPath)
@@ -171,4 +207,43 @@ func TestTheSidecarLeavesTheServerAsItWas(t *testing.T) {
 			assert.Nil(t, c.ReadinessProbe, "the collector must not take the model out of its Service")
 		}
 	}
+}
+
+// The component for the Prometheus operator is in an overlay of the pool only, and can be added
+// to the others.
+func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
+	files := copied(t)
+	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label"} {
+		in := "/k/examples/kubernetes/overlays/watched-" + overlay
+		require.NoError(t, files.WriteFile(in+"/kustomization.yaml",
+			[]byte("resources: [../"+overlay+"]\ncomponents: [../../components/prometheus-operator]\n")))
+		all := mustDecode(t, build(t, files, in))
+		assert.Empty(t, all.complaints(), overlay)
+		assert.NotNil(t, all.index()[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")], overlay)
+	}
+}
+
+// The pool brings the files of content as they are, in a namespace that exists.
+func TestThePoolBringsRulesAndDashboards(t *testing.T) {
+	for _, overlay := range []string{"pool", "pool-label"} {
+		index := mustDecode(t, overlays(t)[overlay]).index()
+		boards, err := filepath.Glob(filepath.Join(root, "content", "grafana", "suffixed", "*.json"))
+		require.NoError(t, err)
+		require.NotEmpty(t, boards)
+		for _, file := range append(boards, filepath.Join(root, "content", "rules", "suffixed", "vllm.yaml")) {
+			named, label := strings.TrimSuffix(filepath.Base(file), ".json"), "1"
+			if named == "vllm.yaml" {
+				named, label = "vllm-rules", ""
+			}
+			config, ok := index[key("ConfigMap", "otelcol-vllm", named)].(*corev1.ConfigMap)
+			require.True(t, ok, named)
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), config.Data[filepath.Base(file)], named)
+			assert.Equal(t, label, config.Labels["grafana_dashboard"], named)
+		}
+	}
+	rules, ok := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
+	require.True(t, ok)
+	assert.Greater(t, len(rules.Spec.Groups), 1)
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,12 @@ type workload struct {
 	name, namespace string
 	selector        *metav1.LabelSelector
 	template        corev1.PodTemplateSpec
+	// claims are the volumes that each pod gets of its own.
+	claims []corev1.PersistentVolumeClaim
+	// rolls is true if pods are replaced some at a time, each after the ones before were
+	// ready for minReady.
+	rolls    bool
+	minReady time.Duration
 }
 
 func (c cluster) workloads() []workload {
@@ -26,9 +33,17 @@ func (c cluster) workloads() []workload {
 	for _, object := range c {
 		switch w := object.(type) {
 		case *appsv1.DaemonSet:
-			all = append(all, workload{name(w), w.Namespace, w.Spec.Selector, w.Spec.Template})
+			all = append(all, workload{
+				name: name(w), namespace: w.Namespace, selector: w.Spec.Selector, template: w.Spec.Template,
+				rolls: true, minReady: time.Duration(w.Spec.MinReadySeconds) * time.Second,
+			})
 		case *appsv1.Deployment:
-			all = append(all, workload{name(w), w.Namespace, w.Spec.Selector, w.Spec.Template})
+			all = append(all, workload{name: name(w), namespace: w.Namespace, selector: w.Spec.Selector, template: w.Spec.Template})
+		case *appsv1.StatefulSet:
+			all = append(all, workload{
+				name: name(w), namespace: w.Namespace, selector: w.Spec.Selector, template: w.Spec.Template,
+				claims: w.Spec.VolumeClaimTemplates, rolls: true, minReady: time.Duration(w.Spec.MinReadySeconds) * time.Second,
+			})
 		}
 	}
 	return all
@@ -92,6 +107,10 @@ func (c cluster) podComplaints() []string {
 			case v.EmptyDir != nil:
 				say(v.EmptyDir.SizeLimit == nil, "volume %s has no limit", v.Name)
 			}
+		}
+		for _, claim := range w.claims {
+			say(volumes[claim.Name].Name != "", "volume %s twice", claim.Name)
+			volumes[claim.Name] = corev1.Volume{Name: claim.Name}
 		}
 		mounted := map[string]bool{}
 		ports := map[string]bool{}
@@ -160,7 +179,9 @@ func confined(pod corev1.PodSpec, container corev1.Container, say func(bool, str
 		say(request.IsZero() || limit.IsZero() || request.Cmp(limit) > 0, "no request and limit of %s", resource)
 	}
 	say(container.LivenessProbe == nil, "no liveness probe")
-	for what, probe := range map[string]*corev1.Probe{"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
+	for what, probe := range map[string]*corev1.Probe{
+		"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe, "startup": container.StartupProbe,
+	} {
 		if probe == nil {
 			continue
 		}

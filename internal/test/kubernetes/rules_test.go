@@ -3,12 +3,15 @@ package kubernetes
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // given are the objects that a user's cluster already has: the namespace of the models.
@@ -48,13 +51,34 @@ func (c cluster) ruleComplaints() []string {
 			bind(o.Namespace, o.RoleRef, o.Subjects)
 		case *rbacv1.ClusterRoleBinding:
 			bind("", o.RoleRef, o.Subjects)
+		case *policyv1.PodDisruptionBudget:
+			say(!c.selectsPods(o.Namespace, o.Spec.Selector), "selects no pod")
+			say(o.Spec.MaxUnavailable == nil || o.Spec.MaxUnavailable.IntValue() != 1 || o.Spec.MinAvailable != nil,
+				"does not let nodes be drained one collector at a time")
+		case *corev1.Service:
+			say(!c.selectsPods(o.Namespace, &metav1.LabelSelector{MatchLabels: o.Spec.Selector}), "selects no pod")
+		case *podMonitor:
+			say(!c.selectsPods(o.Namespace, &o.Spec.Selector), "selects no pod")
+			for _, endpoint := range o.Spec.PodMetricsEndpoints {
+				say(!c.hasPort(endpoint.Port), "no container has the port %s", endpoint.Port)
+			}
+			say(len(o.Spec.PodMetricsEndpoints) != 1, "%d endpoints", len(o.Spec.PodMetricsEndpoints))
+		case *prometheusRule:
+			say(len(o.Spec.Groups) == 0, "has no rules")
+		case *appsv1.StatefulSet:
+			service, ok := index[key("Service", o.Namespace, o.Spec.ServiceName)].(*corev1.Service)
+			say(!ok || service.Spec.ClusterIP != corev1.ClusterIPNone, "no headless Service %s", o.Spec.ServiceName)
+			say(!slices.ContainsFunc(c, func(other runtime.Object) bool {
+				budget, ok := other.(*policyv1.PodDisruptionBudget)
+				return ok && budget.Namespace == o.Namespace && labelsMatch(budget.Spec.Selector, o.Spec.Template.Labels)
+			}), "no PodDisruptionBudget")
+			say(o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, "one collector that is not ready holds up the others")
 		case *networkingv1.NetworkPolicy:
-			selector, err := metav1.LabelSelectorAsSelector(&o.Spec.PodSelector)
-			say(err != nil || !slices.ContainsFunc(c.workloads(), func(w workload) bool {
-				return w.namespace == o.Namespace && selector.Matches(labels.Set(w.template.Labels))
-			}), "selects no pod")
-			say(!slices.Equal(o.Spec.PolicyTypes, []networkingv1.PolicyType{"Ingress", "Egress"}) || len(o.Spec.Ingress) > 0,
-				"lets others in")
+			say(!c.selectsPods(o.Namespace, &o.Spec.PodSelector), "selects no pod")
+			say(!slices.Equal(o.Spec.PolicyTypes, []networkingv1.PolicyType{"Ingress", "Egress"}), "does not hold for both directions")
+			lets := slices.ContainsFunc(o.Spec.Ingress, letsIn)
+			say(lets, "lets others in")
+			say(!lets && len(o.Spec.Ingress) != 1, "does not let Prometheus read the collector's own metrics")
 			for _, rule := range o.Spec.Egress {
 				say(len(rule.Ports) == 0, "lets out to any port")
 			}
@@ -71,6 +95,37 @@ func (c cluster) ruleComplaints() []string {
 	return found
 }
 
+func labelsMatch(selector *metav1.LabelSelector, set map[string]string) bool {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && parsed.Matches(labels.Set(set))
+}
+
+// selectsPods reports whether a selector of a namespace selects pods of a workload.
+func (c cluster) selectsPods(namespace string, selector *metav1.LabelSelector) bool {
+	return slices.ContainsFunc(c.workloads(), func(w workload) bool {
+		return w.namespace == namespace && labelsMatch(selector, w.template.Labels)
+	})
+}
+
+// hasPort reports whether a container of ours has a port with this name.
+func (c cluster) hasPort(name string) bool {
+	return slices.ContainsFunc(c.workloads(), func(w workload) bool {
+		return slices.ContainsFunc(w.ours(), func(container corev1.Container) bool {
+			return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
+		})
+	})
+}
+
+// letsIn reports whether a rule lets in more than one namespace to the collector's own
+// metrics.
+func letsIn(rule networkingv1.NetworkPolicyIngressRule) bool {
+	if len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 8888 || len(rule.From) != 1 {
+		return true
+	}
+	from := rule.From[0]
+	return from.IPBlock != nil || from.NamespaceSelector == nil || from.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] == ""
+}
+
 // least checks that a role grants reading, and only what is named.
 func least(rules []rbacv1.PolicyRule, say func(bool, string, ...any)) {
 	say(len(rules) == 0, "grants nothing")
@@ -79,7 +134,7 @@ func least(rules []rbacv1.PolicyRule, say func(bool, string, ...any)) {
 			say(!slices.Contains([]string{"get", "list", "watch"}, verb), "grants the verb %s", verb)
 		}
 		for _, resource := range rule.Resources {
-			say(resource != "pods", "grants the resource %s", resource)
+			say(resource != "pods" && resource != "inferencepools", "grants the resource %s", resource)
 		}
 		for _, url := range rule.NonResourceURLs {
 			say(url != "/metrics", "grants the URL %s", url)
