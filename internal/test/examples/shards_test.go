@@ -3,7 +3,7 @@
 package examples
 
 import (
-	"crypto/md5" //nolint:gosec // what Prometheus hashes with
+	"crypto/md5"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -55,7 +55,7 @@ func newShardedFleet(t *testing.T) *shardedFleet {
 		address := net.JoinHostPort(ip, f.port)
 		listener, err := net.Listen("tcp", address)
 		require.NoError(t, err)
-		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: f}} //nolint:gosec // a server of a test
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: f}}
 		server.Start()
 		t.Cleanup(server.Close)
 		labels := map[string]string{"app.kubernetes.io/component": "inference"}
@@ -100,7 +100,7 @@ func (f *shardedFleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *shardedFleet) predicted(shards uint64) map[string]int {
 	out := map[string]int{}
 	for address, key := range f.keys {
-		sum := md5.Sum([]byte(key)) //nolint:gosec // what Prometheus hashes with
+		sum := md5.Sum([]byte(key))
 		out[address] = int(binary.BigEndian.Uint64(sum[8:]) % shards)
 	}
 	return out

@@ -59,7 +59,8 @@ func (d *Defaults) resolve(sources []source, s *sharding) resolved {
 						unusable[err.Error()]++
 						continue
 					}
-					if count.add(c); c.dropped {
+					count.add(c)
+					if c.dropped {
 						continue
 					}
 					if c.asked > 0 {

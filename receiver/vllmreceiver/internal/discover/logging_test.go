@@ -56,3 +56,14 @@ func TestTheLimitOfTargetsIsLoggedWhenItChanges(t *testing.T) {
 		assert.Equal(t, tt.want, strings.Join(got, ", "), "%d over the limit", tt.over)
 	}
 }
+
+func TestADiscoveryWithoutTargetsIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	r := &Runner{options: Options{Logger: zap.New(core), Limit: 2}}
+	for range 3 {
+		r.logChanges(nil, nil, 0)
+	}
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, "Discovery has started and has found no targets yet", logs.All()[0].Message)
+}

@@ -102,7 +102,9 @@ func TestTheShareIsLoggedRarely(t *testing.T) {
 			}
 			return all
 		}
-		count := func(n, kept int) { r.noteShare(tally{discovered: n, reached: n, kept: kept, several: true, largest: "a"}) }
+		count := func(n, kept int) {
+			r.noteShare(tally{discovered: n, reached: n, kept: kept, several: true, largest: "a"})
+		}
 		count(3, 1)
 		wait(time.Second)
 		count(1003, 500)

@@ -1,7 +1,7 @@
 package discover
 
 import (
-	"crypto/md5" //nolint:gosec // what Prometheus hashes with
+	"crypto/md5"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -20,7 +20,7 @@ import (
 // shardOf is the shard of a key, computed without Prometheus: the last eight bytes of its MD5
 // sum as a number, modulo the number of shards.
 func shardOf(key string, shards uint64) uint64 {
-	sum := md5.Sum([]byte(key)) //nolint:gosec // what Prometheus hashes with
+	sum := md5.Sum([]byte(key))
 	return binary.BigEndian.Uint64(sum[8:]) % shards
 }
 
@@ -71,7 +71,8 @@ func TestEachTargetBelongsToOneShardAndPoolsAreWhole(t *testing.T) {
 			assert.Equal(t, 15, found.tally.together, "the pools have 15 targets each")
 			for i := range found.targets {
 				address := found.targets[i].URL.String()
-				require.NotContains(t, shards[of], address, "scraped twice")
+				_, twice := shards[of][address]
+				require.False(t, twice, "%s has two shards", address)
 				shards[of][address] = number
 				require.Equal(t, shardOf(keys[address], of), uint64(number), address)
 				assert.Empty(t, found.targets[i].Attributes, "nothing of the rules becomes an attribute")
