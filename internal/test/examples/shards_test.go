@@ -204,7 +204,7 @@ func TestShardsDivideAFleet(t *testing.T) {
 	assert.Equal(t, predicted, moved)
 }
 
-// A shard that does not know its number would scrape the servers of all others.
+// A shard that does not know its number would scrape nothing, and no other its servers.
 func TestAShardWithoutANumberDoesNotStart(t *testing.T) {
 	for missing, env := range map[string]string{
 		"discovery::relabel_configs::3::regex: is empty":   "SHARDS=4",

@@ -120,7 +120,7 @@ func TestTheShareIsLoggedRarely(t *testing.T) {
 		}
 		wait(maxShareGap)
 		got := lines()
-		// Waits of 10 s, 40 s, 80 s, ... up to ten minutes, of which the hour has room for six.
+		// Waits of 20 s, 40 s, 80 s, ... up to ten minutes.
 		assert.LessOrEqual(t, len(got), 14, "%s", strings.Join(got, "\n"))
 		assert.Contains(t, got[len(got)-1], "keeps 0 of 4699 discovered targets")
 		warnings := 0

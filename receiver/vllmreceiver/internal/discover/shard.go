@@ -38,8 +38,9 @@ func shardingOf(rules []*relabel.Config) *sharding {
 			if hash.Action != relabel.HashMod || hash.TargetLabel != string(keep.SourceLabels[0]) {
 				continue
 			}
-			number, err := strconv.ParseUint(keep.Regex.String(), 10, 31)
-			if err != nil {
+			text := keep.Regex.String()
+			number, err := strconv.ParseUint(text, 10, 31)
+			if err != nil || text != strconv.FormatUint(number, 10) {
 				return &sharding{hash, keep, -1}
 			}
 			return &sharding{hash, keep, int64(number)}
@@ -189,8 +190,8 @@ func (s *sharding) report(t tally, onePool bool) report {
 }
 
 // emptyRules finds values of a relabelling rule that are set and empty, as from an
-// environment variable that is not set. Prometheus would use its default, and a shard
-// would keep all targets.
+// environment variable that is not set. A shard would keep no target, because an empty
+// text matches no number, and the other shards would not take its part.
 func emptyRules(section map[string]any) (mistakes []error) {
 	list, _ := section["relabel_configs"].([]any)
 	// hashed are the labels that the action hashmod has set.
@@ -207,8 +208,7 @@ func emptyRules(section map[string]any) (mistakes []error) {
 				empty = empty || hashed[source]
 			}
 			if empty {
-				mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d::%s: is empty; is the environment variable that it comes from set? "+
-					"Leave the key out for Prometheus's default", i, key))
+				mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d::%s: is empty; is the environment variable that it comes from set?", i, key))
 			}
 		}
 		if strings.EqualFold(action, "hashmod") {

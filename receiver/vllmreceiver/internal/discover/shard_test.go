@@ -160,6 +160,7 @@ func TestWhichRulesDivideTheTargets(t *testing.T) {
 		"keep before hashmod":     {"\n- {source_labels: [__tmp], regex: 1, action: keep}" + hash, false, 0},
 		"drop":                    {hash + "\n- {source_labels: [__tmp], regex: 1, action: drop}", false, 0},
 		"a shard":                 {hash + "\n- {source_labels: [x], regex: y, action: drop}\n- {source_labels: [__tmp], regex: 3, action: keep}", true, 3},
+		"a zero before":           {hash + "\n- {source_labels: [__tmp], regex: '02', action: keep}", true, -1},
 		"two numbers":             {hash + "\n- {source_labels: [__tmp], regex: 1|2, action: keep}", true, -1},
 		"the rule that is second": {hash + hash + "\n- {source_labels: [__tmp], regex: 2, action: keep}", true, 2},
 	} {
@@ -177,7 +178,7 @@ func TestWhichRulesDivideTheTargets(t *testing.T) {
 	assert.Same(t, twice[1], shardingOf(twice).hash, "the last hash counts, because it overwrites the first")
 }
 
-// A variable that is not set must not make every collector scrape everything.
+// With a variable that is not set, the servers of a shard would not be scraped.
 func TestAnEmptyShardNumberIsAMistake(t *testing.T) {
 	t.Parallel()
 	const is = "is empty; is the environment variable that it comes from set?"
