@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -46,7 +47,9 @@ type vllmProcessor struct {
 	expiredAt  time.Time
 	shortLived shortLived
 
-	warned  warnings
+	warned warnings
+	// advised is the max_series that the log has advised; 0 if it has not.
+	advised atomic.Int64
 	defects *defectlog.Log
 	// series and engines are shared among the resources.
 	series  *quota.Quota
@@ -207,6 +210,9 @@ func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stage.B
 	r.Window.Allow(r.Window.Engines() + r.engines.Room())
 	report := r.Window.Observe(batch.Batch, r.share.Room())
 	r.useShares()
+	if report.Observed {
+		r.share.Lack(report.Lacking)
+	}
 	p.telemetry.Observed(ctx, &report)
 	p.warn(r, batch, attributes, &report, before)
 	if report.Changed {

@@ -128,13 +128,49 @@ func TestOneMissedScrapeProvesNoShortWindow(t *testing.T) {
 func TestTheSeriesLimitIsReportedOnceAndCounted(t *testing.T) {
 	r := newRig(t, "max_series: 1")
 	batch := "counter vllm.generation_tokens{0} 1\ncounter vllm.prompt_tokens{0} 1\ncounter vllm.num_preemptions{0} 1\n"
-	r.send("at 0\n" + batch + "at 15\n" + batch)
-	assert.Equal(t, []string{
-		"warn: there are more series than max_series (1), and nothing is derived from the others; " +
-			"raise it, or keep metrics that are not vLLM's from this processor",
-	}, r.messages())
-	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{"series_limit": 4}), loosely...)
+	r.send("at 0\n" + batch + "at 5\n" + batch)
+	assert.Empty(t, r.messages(), "other servers may not have been scraped yet")
+	r.send("at 15\n" + batch)
+	warning := func(n, advised int) string {
+		return fmt.Sprintf("warn: there are %d series, more than max_series (1), and nothing is derived from the others; "+
+			"set max_series to %d, or keep metrics that are not vLLM's from this processor", n, advised)
+	}
+	assert.Equal(t, []string{warning(3, 1000)}, r.messages())
+	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{"series_limit": 6}), loosely...)
 	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(1), loosely...)
+	// As many as were advised are no news, and one more are.
+	many := func(n int) string {
+		var out strings.Builder
+		for i := range n {
+			fmt.Fprintf(&out, "counter http_requests{handler=/%d,status=2xx,method=GET} 1\n", i)
+		}
+		return out.String()
+	}
+	r.send("at 30\n" + batch + many(997))
+	assert.Equal(t, []string{warning(3, 1000)}, r.messages())
+	r.send("at 45\n" + batch + many(998))
+	assert.Equal(t, []string{warning(3, 1000), warning(1001, 2000)}, r.messages())
+}
+
+// The advised number is for all servers, although the first of them fill the limit before
+// the others have been seen.
+func TestTheAdvisedLimitOfSeriesIsForAllServers(t *testing.T) {
+	r := newRig(t, "{max_series: 500, diagnosis: {enabled: false}}")
+	var story strings.Builder
+	for scrape := range 3 {
+		fmt.Fprintf(&story, "at %d\n", 15*scrape)
+		for server := range 40 {
+			fmt.Fprintf(&story, "server s%d\n", server)
+			for i := range 100 {
+				fmt.Fprintf(&story, "counter http_requests{handler=/%d,status=2xx,method=GET} 1\n", i)
+			}
+		}
+	}
+	r.send(story.String())
+	assert.Equal(t, []string{
+		"warn: there are 4000 series, more than max_series (500), and nothing is derived from the others; " +
+			"set max_series to 5000, or keep metrics that are not vLLM's from this processor",
+	}, r.messages())
 }
 
 // One point from a clock that is wrong must not make all that follows too old.

@@ -22,6 +22,8 @@ type resource struct {
 	stage.Server
 	// share is its part of max_series, engines that of the engines.
 	share, engines *quota.Share
+	// lacked counts the first batches with series beyond its share.
+	lacked int
 	// parts has the series of each stage.
 	parts   []part
 	history delivery.History

@@ -16,8 +16,7 @@ import (
 type topic uint8
 
 const (
-	aboutSeries topic = iota
-	aboutWindow
+	aboutWindow topic = iota
 	aboutFuture
 	aboutStaleness
 	aboutSize
@@ -142,10 +141,7 @@ const jitter = 10
 // warn logs once what a user can correct. before is the time of the previous batch in
 // Unix nanoseconds.
 func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon.Map, report *window.Report, before int64) {
-	if report.Ignored[window.SeriesLimit] > 0 && p.warned.first(aboutSeries) {
-		p.logger.Warn(fmt.Sprintf("there are more series than max_series (%d), and nothing is derived from the others; "+
-			"raise it, or keep metrics that are not vLLM's from this processor", p.config.MaxSeries))
-	}
+	p.warnSeries(r, report)
 	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
 		p.logger.Warn(fmt.Sprintf("there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
 			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
@@ -166,4 +162,31 @@ func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon
 			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
 			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second)))
 	}
+}
+
+// warnSeries warns that there are more series than max_series, with the number to set. It
+// waits for the third batch of a server with too many: by then all servers have been scraped
+// and have their share, so that the number is for all of them. It warns again once that
+// number would not be enough.
+func (p *vllmProcessor) warnSeries(r *resource, report *window.Report) {
+	if report.Lacking == 0 {
+		return
+	}
+	if r.lacked < 2 {
+		r.lacked++
+		return
+	}
+	wanted, advised := p.series.Wanted(), p.advised.Load()
+	number := withRoom(wanted)
+	if int64(wanted) <= advised || wanted <= p.config.MaxSeries || !p.advised.CompareAndSwap(advised, int64(number)) {
+		return
+	}
+	p.logger.Warn(fmt.Sprintf("there are %d series, more than max_series (%d), and nothing is derived from the others; "+
+		"set max_series to %d, or keep metrics that are not vLLM's from this processor", wanted, p.config.MaxSeries, number))
+}
+
+// withRoom returns a limit for this many series: with a quarter more, for servers of a
+// rollout and for series that appear later, and rounded up to a thousand.
+func withRoom(wanted int) int {
+	return (wanted + (wanted+3)/4 + 999) / 1000 * 1000
 }

@@ -5,6 +5,7 @@ package examples
 import (
 	"maps"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,10 @@ func TestEveryExampleIsValid(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			output, err := exec.CommandContext(t.Context(), collector.Binary(t), "validate", "--config", file).CombinedOutput()
+			command := exec.CommandContext(t.Context(), collector.Binary(t), "validate", "--config", file)
+			// A shard that does not know its number is refused.
+			command.Env = append(os.Environ(), "SHARD=0", "SHARDS=4")
+			output, err := command.CombinedOutput()
 			require.NoError(t, err, "%s", output)
 		})
 	}
@@ -78,6 +82,8 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 				"OTLP_ENDPOINT":    "http://" + collector.FreeAddr(t),
 				"REMOTE_WRITE_URL": "http://" + collector.FreeAddr(t),
 				"STATE_DIR":        t.TempDir(),
+				"SHARD":            "0",
+				"SHARDS":           "4",
 			})
 			c.WaitFor(t, "the start of all components", c.Ready)
 			c.WaitFor(t, "the report of the failing target", func() bool {

@@ -17,7 +17,9 @@ import (
 type Quota struct {
 	mu          sync.Mutex
 	limit, used int
-	shares      map[*Share]struct{}
+	// lacking is what all shares together would hold in addition without the limit.
+	lacking int
+	shares  map[*Share]struct{}
 
 	// sorted is what the shares hold, and sums[i] what the first i of them hold
 	// together. changed is true where that is not so any more, and age the number of
@@ -47,10 +49,18 @@ func (q *Quota) Used() int {
 	return q.used
 }
 
+// Wanted is what all shares together would hold without the limit, as far as they have
+// said with Lack.
+func (q *Quota) Wanted() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.used + q.lacking
+}
+
 // Share is what one of them holds. A nil share holds nothing.
 type Share struct {
-	quota *Quota
-	used  int
+	quota         *Quota
+	used, lacking int
 }
 
 // Open returns a new share.
@@ -71,6 +81,8 @@ func (s *Share) Close() {
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
 	s.set(0)
+	s.quota.lacking -= s.lacking
+	s.lacking = 0
 	delete(s.quota.shares, s)
 	s.quota.changed = true
 }
@@ -132,6 +144,14 @@ func (q *Quota) sort() {
 	for i, used := range q.sorted {
 		q.sums = append(q.sums, q.sums[i]+used)
 	}
+}
+
+// Lack says how much more the share would hold now without the limit.
+func (s *Share) Lack(n int) {
+	s.quota.mu.Lock()
+	defer s.quota.mu.Unlock()
+	s.quota.lacking += n - s.lacking
+	s.lacking = n
 }
 
 // Set says what the share holds now.

@@ -189,3 +189,18 @@ func TestASharesOwnRoomIsNeverStale(t *testing.T) {
 	assert.Equal(t, 1, a.Room())
 	(*quota.Share)(nil).Close()
 }
+
+func TestWhatIsWantedIsWhatIsHeldAndLacking(t *testing.T) {
+	q := quota.New(10)
+	a, b := q.Open(), q.Open()
+	assert.Zero(t, q.Wanted())
+	a.Set(6)
+	a.Lack(3)
+	b.Set(4)
+	b.Lack(20)
+	assert.Equal(t, 33, q.Wanted())
+	b.Lack(1)
+	assert.Equal(t, 14, q.Wanted())
+	a.Close()
+	assert.Equal(t, 5, q.Wanted(), "a share that is closed wants nothing")
+}

@@ -26,6 +26,7 @@ func (u *update) admit(i, units int) *Group {
 	}
 	if !u.fits(units + size(from)) {
 		u.report.Ignored[SeriesLimit]++
+		u.report.Lacking += units
 		return nil
 	}
 	u.groups[i] = u.enter(from)

@@ -137,6 +137,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		units := sizeOf(sample.Label, sample.Bounds)
 		if !u.fits(units) {
 			u.report.Ignored[SeriesLimit]++
+			u.report.Lacking += units
 			u.remember(sample)
 			return
 		}

@@ -70,6 +70,8 @@ func (r Reason) String() string {
 type Report struct {
 	// Ignored counts the points that were not used.
 	Ignored [NumReasons]int
+	// Lacking is what the series beyond the limit of the processor would take of it.
+	Lacking int
 	// Observed is true where the batch had at least one value. Without a value there
 	// is nothing to derive.
 	Observed bool

@@ -16,6 +16,8 @@ type source struct {
 	// chains are the relabelling rules. Each chain makes one target of each address, so
 	// that a pod can be several targets.
 	chains [][]*relabel.Config
+	// labels are added to every address before the rules.
+	labels map[string]string
 	// attributes are added to every target.
 	attributes map[string]string
 	// pods has the state of the discovered pods; nil without any.
@@ -32,40 +34,43 @@ type resolved struct {
 	unusable map[string]int
 	// short has the intervals that are too short, by group.
 	short map[string]time.Duration
+	// tally counts the addresses before and after the rules.
+	tally tally
 }
 
-// resolve returns the targets of all sources.
-func (d *Defaults) resolve(sources []source) resolved {
-	merged := map[string][]*candidate{}
+// resolve returns the targets of all sources. s is how the rules divide the targets; nil
+// if they do not.
+func (d *Defaults) resolve(sources []source, s *sharding) resolved {
+	merged, count := map[string][]*candidate{}, newCounting()
 	unusable, short := map[string]int{}, map[string]time.Duration{}
-	for _, s := range sources {
-		for _, group := range s.groups {
+	for _, from := range sources {
+		for _, group := range from.groups {
 			for _, labels := range group.Targets {
 				uid, pod := podOf(labels, group.Labels)
 				if uid != "" {
-					pod = s.pods.find(uid, pod)
+					pod = from.pods.find(uid, pod)
 				}
-				if s.choose != nil && !s.choose(&pod) {
+				if from.choose != nil && !from.choose(&pod) {
 					continue
 				}
-				for _, chain := range s.chains {
-					c, err := d.candidate(labels, group.Labels, chain)
+				for _, chain := range from.chains {
+					c, err := d.candidate(labels, group.Labels, from.labels, chain, s)
 					if err != nil {
 						unusable[err.Error()]++
 						continue
 					}
-					if c == nil {
+					count.add(c)
+					if c.dropped {
 						continue
 					}
 					if c.asked > 0 {
 						short[group.Source] = c.asked
 					}
-					maps.Copy(c.target.Attributes, s.attributes)
+					maps.Copy(c.target.Attributes, from.attributes)
 					if uid != "" {
 						c.target.Pod, c.uid = &pod.Pod, uid
 					}
-					address := c.target.URL.String()
-					merged[address] = append(merged[address], c)
+					merged[c.address] = append(merged[c.address], c)
 				}
 			}
 		}
@@ -74,7 +79,7 @@ func (d *Defaults) resolve(sources []source) resolved {
 	for _, address := range slices.Sorted(maps.Keys(merged)) {
 		targets = append(targets, merge(merged[address]))
 	}
-	return resolved{targets, unusable, short}
+	return resolved{targets, unusable, short, count.tally(merged)}
 }
 
 // merge makes one target of the candidates with the same address, such as the containers

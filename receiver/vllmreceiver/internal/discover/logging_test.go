@@ -30,26 +30,40 @@ func TestTheLogOfTheLibraryIsBoundedAndHasNoForgedLines(t *testing.T) {
 	assert.Equal(t, maxRemembered, logs.Len())
 }
 
-// The log reports when the limit is exceeded and when it no longer is, once each.
+// The log has the limit to set, again if more targets are found than that, and reports the
+// end.
 func TestTheLimitOfTargetsIsLoggedWhenItChanges(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
-	r := &Runner{options: Options{Logger: zap.New(core), Limit: 2}}
+	r := &Runner{options: Options{Logger: zap.New(core), Limit: 1000}, reported: true}
 	for _, tt := range []struct {
-		over int
-		want string
+		found, over int
+		want        string
 	}{
-		{0, "Discovery has started and has found no targets yet"},
-		{1, "Discovery has found more targets than limits::targets; those that were there first are scraped"},
-		{5, ""},
-		{0, "Discovery is within limits::targets again"},
-		{0, ""},
+		{1000, 0, ""},
+		{1003, 3, "Discovery has found 1003 targets, more than limits::targets (1000); 3 of them are not scraped, and those that were there first are. Set limits::targets to 1300"},
+		{1300, 300, ""},
+		{1301, 301, "Discovery has found 1301 targets, more than limits::targets (1000); 301 of them are not scraped, and those that were there first are. Set limits::targets to 1700"},
+		{900, 0, "Discovery is within limits::targets again"},
+		{1000, 0, ""},
+		{1100, 100, "Discovery has found 1100 targets, more than limits::targets (1000); 100 of them are not scraped, and those that were there first are. Set limits::targets to 1400"},
 	} {
-		r.logChanges(nil, nil, tt.over)
+		r.logLimit(tt.found, tt.over)
 		var got []string
 		for _, entry := range logs.TakeAll() {
 			got = append(got, entry.Message)
 		}
 		assert.Equal(t, tt.want, strings.Join(got, ", "), "%d over the limit", tt.over)
 	}
+}
+
+func TestADiscoveryWithoutTargetsIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	r := &Runner{options: Options{Logger: zap.New(core), Limit: 2}}
+	for range 3 {
+		r.logChanges(nil, nil, 0)
+	}
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, "Discovery has started and has found no targets yet", logs.All()[0].Message)
 }

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,13 +49,68 @@ func (r *Runner) logChanges(targets []Target, scraped map[string]bool, over int)
 		r.options.Logger.Info("Discovery has started and has found no targets yet")
 	}
 	r.reported = true
-	if over > 0 != r.limited {
-		r.limited = over > 0
-		if over > 0 {
-			r.options.Logger.Warn("Discovery has found more targets than limits::targets; those that were there first are scraped",
-				zap.Int("limit", r.options.Limit), zap.Int("not_scraped", over))
-		} else {
-			r.options.Logger.Info("Discovery is within limits::targets again")
-		}
+	r.logLimit(len(targets)+over, over)
+}
+
+// logLimit logs that the limit is exceeded, again if the advised limit would not do any
+// more, and that it is not exceeded any longer.
+func (r *Runner) logLimit(found, over int) {
+	switch {
+	case over > 0 && found > r.advised:
+		r.advised = withRoom(found)
+		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d); %d of them are not scraped, and those that were there first are. "+
+			"Set limits::targets to %d", found, r.options.Limit, over, r.advised))
+	case over == 0 && r.advised > 0:
+		r.advised = 0
+		r.options.Logger.Info("Discovery is within limits::targets again")
 	}
+}
+
+// withRoom returns a limit for this many targets: with the quarter that a rollout adds by
+// default in Kubernetes, and rounded up to a hundred.
+func withRoom(found int) int {
+	return (found + (found+3)/4 + 99) / 100 * 100
+}
+
+// shareLog limits the lines about how many targets the relabelling rules keep.
+type shareLog struct {
+	// now is the newest tally, said is what was logged last.
+	now, said tally
+	about     string
+	// due ends the wait for the next line; nil if there is nothing to log. gap is the time
+	// to wait. It doubles with each line, so that a fleet that always changes has few lines,
+	// and the first line has all that is found at the start.
+	due  <-chan time.Time
+	gap  time.Duration
+	last time.Time
+}
+
+// maxShareGap is the longest time until a change of the share is logged.
+const maxShareGap = 10 * time.Minute
+
+// noteShare sets the newest tally. It is logged later, if it then still differs.
+func (r *Runner) noteShare(t tally) {
+	r.share.now = t
+	if r.share.due == nil && t != r.share.said && drops(r.settings.RelabelConfigs) {
+		r.share.due = time.After(max(2*r.options.Delay, time.Until(r.share.last.Add(r.share.gap))))
+	}
+}
+
+// logShare logs how many targets the rules keep.
+func (r *Runner) logShare() {
+	s := &r.share
+	s.due = nil
+	if s.now == s.said {
+		return
+	}
+	s.said, s.last, s.gap = s.now, time.Now(), min(2*s.gap, maxShareGap)
+	onePool := r.settings.InferencePool != nil && r.settings.Kubernetes == nil && len(r.settings.Mechanisms) == 0
+	lines := r.sharding.report(s.now, onePool)
+	if lines.info != "" {
+		r.options.Logger.Info(lines.info)
+	}
+	if lines.warning != "" && lines.about != s.about {
+		r.options.Logger.Warn(lines.warning)
+	}
+	s.about = lines.about
 }

@@ -79,8 +79,12 @@ type Runner struct {
 	again    <-chan time.Time
 	reported bool
 	warnings *warnings
-	// limited is true while there are more targets than the limit.
-	limited bool
+	// advised is the limit that the log has advised while there are more targets than the
+	// limit, else 0.
+	advised int
+	// sharding is how the rules divide the targets; nil if they do not.
+	sharding *sharding
+	share    shareLog
 	// short are the groups whose too short interval was logged.
 	short map[string]bool
 }
@@ -101,6 +105,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
 		pools: make(chan *pool, 1), warnings: newWarnings(),
 		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
+		sharding: shardingOf(settings.RelabelConfigs), share: shareLog{gap: 2 * options.Delay},
 	}
 	var err error
 	// The library requires a registry for its own metrics. It is not exposed: the
@@ -182,6 +187,9 @@ func (r *Runner) sources() []source {
 	if r.pool != nil {
 		s := source{
 			groups: r.groups[setPool], attributes: map[string]string{PoolAttribute: r.settings.InferencePool.Name},
+			labels: map[string]string{
+				poolNameLabel: r.settings.InferencePool.Name, poolNamespaceLabel: r.settings.InferencePool.Namespace,
+			},
 			pods: r.books[setPool], choose: r.settings.InferencePool.Pods.scraped,
 		}
 		for _, port := range r.pool.ports {
@@ -270,6 +278,9 @@ func (r *Runner) loop(ctx context.Context) {
 		case <-r.heldUntil:
 			r.held, r.heldUntil = nil, nil
 		case <-r.again:
+		case <-r.share.due:
+			r.logShare()
+			continue
 		}
 		if ctx.Err() == nil {
 			r.update(ctx)
@@ -330,7 +341,7 @@ func (r *Runner) followPods(ctx context.Context) {
 
 // update computes the targets to scrape and calls Wanted.
 func (r *Runner) update(ctx context.Context) {
-	all := r.options.Defaults.resolve(r.sources())
+	all := r.options.Defaults.resolve(r.sources(), r.sharding)
 	found := all.targets
 	known := map[string]bool{}
 	for i := range found {
@@ -351,6 +362,7 @@ func (r *Runner) update(ctx context.Context) {
 	}
 	targets, over := limit(found, scraped, r.options.Limit)
 	r.logChanges(targets, scraped, over)
+	r.noteShare(all.tally)
 	r.targets = targets
 	r.again = nil
 	if !r.options.Wanted(ctx, targets, over) {

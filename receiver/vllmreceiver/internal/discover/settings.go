@@ -90,7 +90,7 @@ func Parse(section map[string]any) (*Settings, []error) {
 	s := &Settings{
 		Mechanisms: all.Mechanisms, RelabelConfigs: all.Rules, Kubernetes: all.Kubernetes, InferencePool: all.Pool,
 	}
-	return s, append(emptyNodes(section), s.Mistakes()...)
+	return s, slices.Concat(emptyNodes(section), emptyRules(section), s.Mistakes())
 }
 
 // emptyNodes finds a node that is set and empty, which cannot be seen any more

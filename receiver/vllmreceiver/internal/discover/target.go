@@ -57,6 +57,14 @@ type candidate struct {
 	asked time.Duration
 	// uid is the UID of its pod; empty for others.
 	uid string
+	// address identifies it before and after the rules. dropped is true if a rule drops
+	// it; then it has no target.
+	address string
+	dropped bool
+	// reached is true if it gets to the rule that keeps one shard, and key is what was
+	// hashed for it.
+	reached bool
+	key     string
 }
 
 // serves reports whether the candidate is not known to be unready or terminating.
@@ -65,10 +73,13 @@ func (c *candidate) serves() bool {
 }
 
 // candidate makes a target from the labels of a discovered address, as the scrape package
-// of Prometheus does: defaults, relabelling, special labels. It returns nil for a target
-// that a rule drops, and an error for one that cannot be scraped.
-func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Config) (*candidate, error) {
+// of Prometheus does: defaults, relabelling, special labels. own are the labels of its
+// source. It returns an error for a target that is kept and cannot be scraped.
+func (d *Defaults) candidate(target, group model.LabelSet, own map[string]string, rules []*relabel.Config, s *sharding) (*candidate, error) {
 	lb := labels.NewBuilder(labels.EmptyLabels())
+	for name, value := range own {
+		lb.Set(name, value)
+	}
 	for name, value := range group {
 		lb.Set(string(name), string(value))
 	}
@@ -85,10 +96,15 @@ func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Conf
 			lb.Set(l.Name, l.Value)
 		}
 	}
-	if !relabel.ProcessBuilder(lb, rules...) {
-		return nil, nil
-	}
+	kept, reached, key := s.apply(lb, rules)
 	address, err := addressOf(lb)
+	if !kept {
+		out := &candidate{dropped: true, reached: reached, key: key, address: lb.Get(model.AddressLabel)}
+		if err == nil {
+			out.address = address.String()
+		}
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +121,7 @@ func (d *Defaults) candidate(target, group model.LabelSet, rules []*relabel.Conf
 	all := lb.Labels()
 	return &candidate{
 		target: Target{URL: address, Attributes: attributesOf(all), Interval: interval, Timeout: timeout},
-		asked:  asked,
+		asked:  asked, address: address.String(), reached: reached, key: key,
 		onPort: address.Port() != "" && address.Port() == all.Get(metaPrefix+"pod_container_port_number"),
 	}, nil
 }

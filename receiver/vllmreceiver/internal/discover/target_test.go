@@ -68,7 +68,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 			if c.rules != "" {
 				rules = parse(t, "static_configs: [{targets: [a]}]\nrelabel_configs: "+c.rules).RelabelConfigs
 			}
-			got, err := defaults.candidate(c.labels, c.group, rules)
+			got, err := defaults.candidate(c.labels, c.group, nil, rules, nil)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				assert.NotContains(t, err.Error(), "hunter2")
@@ -76,7 +76,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 			}
 			require.NoError(t, err)
 			if c.url == "" {
-				require.Nil(t, got)
+				require.True(t, got.dropped)
 				return
 			}
 			assert.Equal(t, c.url, got.target.URL.String())
@@ -135,7 +135,7 @@ func TestLabelsBecomeAttributesByTheirOpenTelemetryNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.labels["__address__"] = "a:1"
-			got, err := defaults.candidate(c.labels, nil, nil)
+			got, err := defaults.candidate(c.labels, nil, nil, nil, nil)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.target.Attributes)
 		})
@@ -186,7 +186,7 @@ func TestOneAddressFoundTwiceIsOneTargetWithTheAttributesOfBoth(t *testing.T) {
 			chains:     [][]*relabel.Config{nil},
 			attributes: map[string]string{PoolAttribute: "llama"},
 		},
-	})
+	}, nil)
 	assert.Empty(t, found.unusable)
 	require.Len(t, found.targets, 1)
 	assert.Equal(t, map[string]string{"team": "search", PoolAttribute: "llama"}, found.targets[0].Attributes)
@@ -197,7 +197,7 @@ func TestTheLimitKeepsTheTargetsThatAreScraped(t *testing.T) {
 	found := defaults.resolve([]source{{
 		groups: []*targetgroup.Group{{Targets: []model.LabelSet{{"__address__": "a"}, {"__address__": "b"}, {"__address__": "c"}}}},
 		chains: [][]*relabel.Config{nil},
-	}})
+	}}, nil)
 	kept, over := limit(found.targets, map[string]bool{"http://c/metrics": true}, 2)
 	assert.Equal(t, "http://c/metrics http://a/metrics", addresses(kept))
 	assert.Equal(t, 1, over)
@@ -222,7 +222,7 @@ func TestLabelsCannotMakeTheCollectorScrapeWithoutAPause(t *testing.T) {
 			labels := model.LabelSet{"__address__": "a:1"}.Merge(tt.labels)
 			found := tt.defaults.resolve([]source{{
 				groups: []*targetgroup.Group{{Targets: []model.LabelSet{labels}}}, chains: [][]*relabel.Config{nil},
-			}})
+			}}, nil)
 			require.Len(t, found.targets, 1, "%v", found.unusable)
 			assert.Equal(t, tt.interval, found.targets[0].Interval)
 			assert.Equal(t, tt.timeout, found.targets[0].Timeout)

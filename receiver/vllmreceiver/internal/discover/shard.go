@@ -1,0 +1,220 @@
+package discover
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
+)
+
+// The labels of the targets of an InferencePool that relabelling rules can use.
+const (
+	poolNameLabel      = model.MetaLabelPrefix + "inference_pool_name"
+	poolNamespaceLabel = model.MetaLabelPrefix + "inference_pool_namespace"
+)
+
+// sharding is how relabelling rules divide the targets among several collectors: the
+// action hashmod makes a number of some labels, and keep keeps one number.
+type sharding struct {
+	hash, keep *relabel.Config
+	// number is the one that is kept; -1 if the rule keeps something else than one number.
+	number int64
+}
+
+// shardingOf returns nil for rules that do not divide the targets.
+func shardingOf(rules []*relabel.Config) *sharding {
+	for i, keep := range slices.Backward(rules) {
+		if keep.Action != relabel.Keep || len(keep.SourceLabels) != 1 {
+			continue
+		}
+		for _, hash := range slices.Backward(rules[:i]) {
+			if hash.Action != relabel.HashMod || hash.TargetLabel != string(keep.SourceLabels[0]) {
+				continue
+			}
+			text := keep.Regex.String()
+			number, err := strconv.ParseUint(text, 10, 31)
+			if err != nil || text != strconv.FormatUint(number, 10) {
+				return &sharding{hash, keep, -1}
+			}
+			return &sharding{hash, keep, int64(number)}
+		}
+	}
+	return nil
+}
+
+// key returns what is hashed of a target.
+func (s *sharding) key(lb *labels.Builder) string {
+	values := make([]string, len(s.hash.SourceLabels))
+	for i, name := range s.hash.SourceLabels {
+		values[i] = lb.Get(string(name))
+	}
+	return strings.Join(values, s.hash.Separator)
+}
+
+// apply applies the rules like Prometheus. It returns false if one of them drops the
+// target. reached is true if the target gets to the rule that keeps one shard, and key is
+// what was hashed.
+func (s *sharding) apply(lb *labels.Builder, rules []*relabel.Config) (kept, reached bool, key string) {
+	for _, rule := range rules {
+		if s != nil && rule == s.hash {
+			key = s.key(lb)
+		}
+		reached = reached || s != nil && rule == s.keep
+		if !relabel.ProcessBuilder(lb, rule) {
+			return false, reached, key
+		}
+	}
+	return true, reached, key
+}
+
+// drops reports whether rules can drop a target.
+func drops(rules []*relabel.Config) bool {
+	return slices.ContainsFunc(rules, func(rule *relabel.Config) bool {
+		switch rule.Action {
+		case relabel.Keep, relabel.Drop, relabel.KeepEqual, relabel.DropEqual:
+			return true
+		}
+		return false
+	})
+}
+
+// tally counts addresses before and after relabelling.
+type tally struct {
+	// discovered are the addresses before the rules, except for those that cannot be
+	// scraped. kept are those that the rules keep.
+	discovered, kept int
+	// reached are those that get to the rule which keeps one shard.
+	reached int
+	// several is true if these have at least two keys.
+	several bool
+	// largest is the key with the most kept addresses, and together is their number.
+	largest  string
+	together int
+}
+
+// counting counts the addresses for a tally.
+type counting struct {
+	discovered, reached map[string]bool
+	firstKey            string
+	several             bool
+}
+
+func newCounting() *counting {
+	return &counting{discovered: map[string]bool{}, reached: map[string]bool{}}
+}
+
+func (c *counting) add(found *candidate) {
+	c.discovered[found.address] = true
+	if !found.reached {
+		return
+	}
+	if len(c.reached) == 0 {
+		c.firstKey = found.key
+	}
+	c.several = c.several || found.key != c.firstKey
+	c.reached[found.address] = true
+}
+
+// tally returns the result. merged are the kept candidates by address.
+func (c *counting) tally(merged map[string][]*candidate) tally {
+	out := tally{discovered: len(c.discovered), kept: len(merged), reached: len(c.reached), several: c.several}
+	together := map[string]int{}
+	for _, candidates := range merged {
+		key := candidates[0].key
+		together[key]++
+		if n := together[key]; n > out.together || n == out.together && key < out.largest {
+			out.largest, out.together = key, n
+		}
+	}
+	return out
+}
+
+// report has the lines of the log about a tally. A line that is empty is not written.
+type report struct {
+	info, warning string
+	// about is the reason of the warning: it is not repeated while the reason is the same.
+	about string
+}
+
+// report describes a tally. onePool is true if only one InferencePool is discovered, so
+// that the other pools, and the share of each collector, are not known here.
+func (s *sharding) report(t tally, onePool bool) report {
+	if t.discovered == 0 {
+		return report{}
+	}
+	out := report{info: fmt.Sprintf("Discovery: relabelling keeps %d of %d discovered targets", t.kept, t.discovered)}
+	if s == nil || s.number < 0 {
+		if t.kept == 0 {
+			out.about = "none"
+			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets, so this collector scrapes none of them. "+
+				"Check the actions keep and drop of relabel_configs", t.discovered)
+		}
+		return out
+	}
+	shards := s.hash.Modulus
+	even := int(math.Ceil(float64(t.reached) / float64(shards)))
+	out.info += fmt.Sprintf(" for shard %d of %d (numbers begin with 0)", s.number, shards)
+	if !onePool {
+		out.info += fmt.Sprintf("; an even share is %d", even)
+	}
+	switch oneKey := onePool && !t.several; {
+	case uint64(s.number) >= shards:
+		out.about = "number"
+		out.warning = fmt.Sprintf("Discovery: this collector is shard %d, but with modulus %d the shards are 0 to %d, so it scrapes none of %d discovered targets. "+
+			"Set modulus in relabel_configs of all collectors to the number of collectors", s.number, shards, shards-1, t.discovered)
+	case t.kept == 0 && oneKey:
+		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
+			t.discovered, s.number, shards)
+	case t.kept == 0 && t.reached == 0:
+		out.about = "before"
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: rules before the choice of the shard drop all of them. "+
+			"Check the actions keep and drop of relabel_configs", t.discovered)
+	case t.kept == 0:
+		out.about = "none"
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d, so this collector scrapes none of them. "+
+			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.discovered, s.number, shards)
+	case !oneKey && t.together > max(even, 1):
+		out.about = "large " + t.largest
+		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets have the same hash key %q and stay together on shard %d; an even share of %d shards is %d. "+
+			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ for them, which divides their pool",
+			t.together, t.discovered, remote.Text(t.largest), s.number, shards, even)
+	}
+	return out
+}
+
+// emptyRules finds values of a relabelling rule that are set and empty, as from an
+// environment variable that is not set. A shard would keep no target, because an empty
+// text matches no number, and the other shards would not take its part.
+func emptyRules(section map[string]any) (mistakes []error) {
+	list, _ := section["relabel_configs"].([]any)
+	// hashed are the labels that the action hashmod has set.
+	hashed := map[string]bool{}
+	for i, item := range list {
+		rule, _ := item.(map[string]any)
+		action, _ := rule["action"].(string)
+		for _, key := range []string{"regex", "modulus"} {
+			value, set := rule[key]
+			empty := set && (value == nil || value == "" && key == "modulus")
+			if sources, _ := rule["source_labels"].([]any); set && value == "" && strings.EqualFold(action, "keep") && len(sources) == 1 {
+				// An empty text is a usual value elsewhere, but never a number.
+				source, _ := sources[0].(string)
+				empty = empty || hashed[source]
+			}
+			if empty {
+				mistakes = append(mistakes, fmt.Errorf("relabel_configs::%d::%s: is empty; is the environment variable that it comes from set?", i, key))
+			}
+		}
+		if strings.EqualFold(action, "hashmod") {
+			label, _ := rule["target_label"].(string)
+			hashed[label] = true
+		}
+	}
+	return mistakes
+}
