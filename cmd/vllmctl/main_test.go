@@ -79,6 +79,8 @@ func TestEveryCommandAndFlagHasAText(t *testing.T) {
 // A terminal that is closed sends SIGHUP, and another program may send it as well: the
 // terminal must be given back.
 func TestAHangupEndsACommandInOrderExceptUnderNohup(t *testing.T) {
+	// The tests themselves may run under nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	assert.Contains(t, endings(), os.Signal(syscall.SIGHUP))
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)

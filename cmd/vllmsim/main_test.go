@@ -194,7 +194,7 @@ func TestServeRecordReplay(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "recorded")
 	var stdout, stderr buffer
-	code := run(t.Context(), []string{"record", urls[0], "--for", "3s", "--every", "250ms", dir}, &stdout, &stderr)
+	code := run(t.Context(), []string{"record", urls[0], "--for", "4s", "--every", "3s", dir}, &stdout, &stderr)
 	require.Zero(t, code, stderr.String())
 	assert.Regexp(t, `\d+ bodies in`, stdout.String())
 	assert.Zero(t, stop())
