@@ -91,7 +91,7 @@ func TestAResourceWithManyAttributesCostsLittle(t *testing.T) {
 	require.NoError(t, metrics.ResourceMetrics().At(0).Resource().Attributes().FromRaw(raw))
 	began := time.Now()
 	batches, report := Read(metrics)
-	assert.Less(t, time.Since(began), time.Second)
+	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Empty(t, batches)
 	assert.Equal(t, 1, report[TooLarge])
 }
