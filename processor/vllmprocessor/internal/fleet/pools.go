@@ -173,7 +173,9 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 			continue
 		}
 		one.conclude(at)
-		p.transitions = append(p.transitions, one.report.Observe(settings, one.judge(settings, at))...)
+		if judged := one.judge(settings, at); !one.resumed(settings, at) {
+			p.transitions = append(p.transitions, one.report.Observe(settings, judged)...)
+		}
 		p.values = one.report.Values(enabled, p.values)
 	}
 	return p.values, p.transitions
