@@ -114,14 +114,17 @@ func (r *Report) Save(starved, fed int64) []byte {
 	return r.save(func(d *savedDiagnosis) { d.Starved, d.Fed = starved, fed })
 }
 
-// Resume continues a stored diagnosis of the pool at a time; false where it cannot be used.
-func (r *Report) Resume(settings *Settings, saved []byte, at int64) (starved, fed int64, resumed bool) {
+// Resume continues a stored diagnosis of the pool at a time, and returns it as a transition; false
+// where it cannot be used.
+func (r *Report) Resume(settings *Settings, saved []byte, at int64) (starved, fed int64, continues []Transition, resumed bool) {
 	d := r.resume(settings, saved, at)
 	if d == nil {
-		return 0, 0, false
+		return 0, 0, nil, false
 	}
-	r.resumption = nil
 	r.judged.reported, r.judged.shown = r.details.reported, r.details.shown
 	*r.described = r.judged.reported
-	return d.Starved, d.Fed, true
+	var s State
+	r.continues(&s)
+	r.resumption = nil
+	return d.Starved, d.Fed, s.transitions, true
 }

@@ -14,6 +14,8 @@ type resumption struct {
 	// saved is the time of its newest reading, from that of the first reading since; 0 before
 	// that. Both are in Unix nanoseconds.
 	saved, from int64
+	// noted is true once it was a transition.
+	noted bool
 }
 
 // save returns the stored form of the diagnosis; nil where there is nothing to continue.
@@ -22,7 +24,7 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 		return nil
 	}
 	d := &savedDiagnosis{
-		At: e.last.At, Process: e.process, SharesAt: e.sharesAt, Raw: e.raw, RawSince: e.rawSince, Bad: e.bad, BadSince: e.badSince, Evident: e.evident,
+		At: e.last.At, First: e.first, Process: e.process, SharesAt: e.sharesAt, Raw: e.raw, RawSince: e.rawSince, Bad: e.bad, BadSince: e.badSince, Evident: e.evident,
 		Resumed: e.resumed, Restarted: e.restarted, Loop: e.restarts.since, Ratio: e.ratio, BrokenAt: e.brokenAt, Grown: e.grownSince,
 		Over: e.backlog.over, Queued: e.backlog.since, Waiting: e.without.waiting, Without: e.without.without,
 	}
@@ -98,6 +100,9 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 	for h, one := range d.Harms {
 		e.harms[h] = evidence{one.Score, one.On, one.Clear}
 	}
+	if d.First > 0 {
+		e.first = d.First
+	}
 	e.process, e.last.At, e.last.Signals = d.Process, d.At, signal.Unknown()
 	for i, one := range d.Received {
 		e.last.received[i] = float64(one)
@@ -117,11 +122,12 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 
 // check takes the first reading since a diagnosis was resumed. Of another process nothing is
 // resumed. What has not moved since then has stood still.
-func (e *engine) check(v *window.View, r *reading, process float64) {
+func (e *engine) check(s *State, v *window.View, r *reading) {
 	if e.resumption != nil && e.resumption.from == 0 {
-		if e.otherProcess(v, r, process) {
+		if e.otherProcess(v, r, s.process) {
 			e.resetDiagnosis()
 		} else {
+			e.continues(s)
 			e.resumption.from = r.At
 			moved := false
 			for i, now := range r.received {
@@ -132,11 +138,22 @@ func (e *engine) check(v *window.View, r *reading, process float64) {
 			}
 		}
 	}
-	if process > 0 {
-		e.process = process
+	if s.process > 0 {
+		e.process = s.process
 	}
 	r.restarted = max(r.restarted, e.restarted)
 	e.restarted = r.restarted
+}
+
+// continues notes once that a diagnosis was resumed: the log of the new collector does not have it.
+func (e *engine) continues(s *State) {
+	if e.resumption.noted {
+		return
+	}
+	e.resumption.noted = true
+	t := e.transition(s, e.reported, &symptoms{})
+	t.Continues = true
+	s.transitions = append(s.transitions, t)
 }
 
 // otherProcess reports whether the server has restarted since the reading that was saved. Its

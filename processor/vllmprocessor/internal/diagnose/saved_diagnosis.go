@@ -41,6 +41,8 @@ type savedDiagnosis struct {
 	Form uint32 `json:"diagnosis"`
 	// At is the time of the newest reading.
 	At int64 `json:"at"`
+	// First is the time of the first one.
+	First int64 `json:"first,omitzero"`
 	// Process and Received show whether the server is the same process as before.
 	Process  float64                  `json:"process,omitzero"`
 	Received [numProgress]savedNumber `json:"received,omitzero"`
@@ -186,7 +188,7 @@ func (v *savedVerdict) sound() bool {
 }
 
 func (d *savedDiagnosis) soundTimes() bool {
-	times := []int64{d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Loop, d.Queued, d.Starved, d.Fed}
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Loop, d.Queued, d.Starved, d.Fed}
 	times = append(append(times, d.BrokenAt[:]...), d.Grown[:]...)
 	if d.Standing != nil {
 		times = append(times, d.Standing.At)

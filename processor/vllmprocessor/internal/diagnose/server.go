@@ -122,6 +122,8 @@ func (s *State) restore(settings *Settings, r *window.Resource) {
 		e := s.engine(settings, r.Expect(saved.Attributes), r.Time())
 		if e.at = r.Time(); e.resumption == nil {
 			e.reported.Condition, e.reported.Because = Unknown, JustSeen
+		} else {
+			e.continues(s)
 		}
 	}
 	s.server.restored = nil

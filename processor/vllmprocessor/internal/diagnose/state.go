@@ -184,6 +184,9 @@ type Transition struct {
 	Earlier, Version string
 	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
+	// Continues is true where nothing has changed: it is what was reported before the collector
+	// restarted, and At the time of the last reading before.
+	Continues bool
 }
 
 // State is the diagnosis of one resource. Its zero value is ready for use.
@@ -334,7 +337,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.at = at
 	s.upgraded(e)
 	r := s.reader.read(v, at)
-	e.check(v, &r, s.process)
+	e.check(s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)

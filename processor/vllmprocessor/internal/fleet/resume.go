@@ -6,15 +6,17 @@ import (
 )
 
 // resumed reports whether the diagnosis of a pool from before the collector restarted still holds:
-// in the first window since then, because not all of its engines were read yet.
-func (p *pool) resumed(settings *diagnose.Settings, at int64) bool {
+// in the first window since then, because not all of its engines were read yet. The transition is
+// that it continues.
+func (p *pool) resumed(settings *diagnose.Settings, at int64) (transitions []diagnose.Transition, holds bool) {
 	if p.before != nil {
-		if starved, fed, is := p.report.Resume(settings, p.before, at); is {
+		starved, fed, continues, is := p.report.Resume(settings, p.before, at)
+		if is {
 			p.starvedSince, p.fedSince, p.holds = starved, fed, at+int64(settings.Window)
 		}
-		p.before = nil
+		p.before, transitions = nil, continues
 	}
-	return at < p.holds
+	return transitions, at < p.holds
 }
 
 // Diagnoses passes the diagnosis of each pool to put, in the form that Keeper takes.
