@@ -1,6 +1,7 @@
 package vllmprocessor
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,8 @@ func TestARestartOfTheCollectorContinuesTheDiagnosis(t *testing.T) {
 				after := newInstance(t, remembering(), &archive.Shared{})
 				after.at = server.at
 				if killed {
-					after.begin(hostWith{stateID, &memory{data: store.data}})
+					t.Cleanup(first.end)
+					after.begin(hostWith{stateID, &memory{data: maps.Clone(store.data)}})
 				} else {
 					first.end()
 					after.begin(files(t, folder))
