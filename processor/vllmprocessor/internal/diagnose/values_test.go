@@ -238,6 +238,7 @@ func (s *store) End(attributes []collect.Attribute, baseline []byte) {
 func (s *store) BeginDiagnosis(attributes []collect.Attribute) []byte {
 	return s.diagnoses[storeKey(attributes)]
 }
+
 func (s *store) EndDiagnosis(attributes []collect.Attribute) {
 	delete(s.diagnoses, storeKey(attributes))
 }

@@ -40,6 +40,7 @@ func (k kept) End(attributes []collect.Attribute, of []byte) { k[attributes[0].V
 func (k kept) BeginDiagnosis(attributes []collect.Attribute) []byte {
 	return k["diagnosis of "+attributes[0].Value]
 }
+
 func (k kept) EndDiagnosis(attributes []collect.Attribute) {
 	delete(k, "diagnosis of "+attributes[0].Value)
 }
