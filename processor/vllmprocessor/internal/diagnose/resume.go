@@ -122,14 +122,15 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 
 // check takes the first reading since a diagnosis was resumed. Of another process nothing is
 // resumed. What has not moved since then has stood still.
-func (e *engine) check(s *State, v *window.View, r *reading) {
+func (e *engine) check(settings *Settings, s *State, v *window.View, r *reading) {
 	if e.resumption != nil && e.resumption.from == 0 {
 		if e.otherProcess(v, r, s.process) {
 			e.resetDiagnosis()
 		} else {
 			e.continues(s)
 			e.resumption.from = r.At
-			moved := false
+			// Without a total that the server sends it is not known.
+			moved := !signal.Known(r.received[generatedTokens]) || !signal.Known(e.last.received[generatedTokens])
 			for i, now := range r.received {
 				moved = moved || differ(now, e.last.received[i])
 			}
@@ -137,6 +138,9 @@ func (e *engine) check(s *State, v *window.View, r *reading) {
 				e.progress = progress{}
 			}
 		}
+	} else if e.resumption != nil && r.elapsed == 0 && r.At-e.resumption.from >= int64(settings.Window) {
+		// The scrapes are too far apart now, so that no reading would ever end what was found before.
+		e.harms, e.changes, e.restarts, e.resumption = [numHarms]evidence{}, [numFactors]change{}, restarts{}, nil
 	}
 	if s.process > 0 {
 		e.process = s.process

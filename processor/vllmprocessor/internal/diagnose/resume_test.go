@@ -246,6 +246,52 @@ func TestAStallGoesOnOverARestart(t *testing.T) {
 	assert.Equal(t, Stalled, r.verdict("0").Condition, "with the first reading")
 }
 
+// The new collector may have other settings. Evidence that it does not collect ends.
+func TestWhatTheNewCollectorDoesNotJudgeEnds(t *testing.T) {
+	t.Parallel()
+	all := func(string) bool { return true }
+	for name, settings := range map[string]func(s *Settings){
+		"an objective for the first token": func(s *Settings) {
+			s.Objectives = []Objective{{Name: "a", Input: collect.TimeToFirstToken, Threshold: 10, Target: 0.5, Matches: all}}
+		},
+		"an objective for each token": func(s *Settings) {
+			s.Objectives = []Objective{{Name: "a", Input: collect.InterTokenLatency, Threshold: 10, Target: 0.5, Matches: all}}
+		},
+	} {
+		for _, kind := range []string{"slow", "queue"} {
+			r := restarted(t, kind, 4)
+			settings(r.settings)
+			r.minutes(6, answers(1), serves("0"))
+			assert.Equal(t, Healthy, r.verdict("0").Condition, "%s: %s", name, kind)
+		}
+	}
+	missed := newRig(t)
+	missed.settings.Objectives = []Objective{{Name: "a", Input: collect.TimeToFirstToken, Threshold: 0.5, Target: 0.99, Matches: all}}
+	missed.state.Keeper = &store{baselines: map[string][]byte{}}
+	missed.minutes(15, answers(1), serves("0"))
+	missed.minutes(8, answers(1), overrun(40))
+	require.Equal(t, "a", missed.verdict("0").Objective)
+	missed.leave(4, "queue")
+	missed.scrape(answers(1), overrun(40))
+	assert.Equal(t, "a", missed.verdict("0").Objective)
+	missed.settings.Objectives = nil
+	missed.minutes(6, answers(1), serves("0"))
+	assert.Equal(t, Healthy, missed.verdict("0").Condition)
+
+	for kind, condition := range conditionOf {
+		if condition != Degraded && condition != Failing {
+			continue
+		}
+		r := restarted(t, kind, 4)
+		for range 4 { // Every three minutes, with a window of one.
+			r.scrape(answers(1), kinds[kind]())
+			r.at += 11 * scrape
+		}
+		assert.Equal(t, Unknown, r.verdict("0").Condition, kind)
+		assert.Equal(t, FarApart, r.verdict("0").Because, kind)
+	}
+}
+
 // A slow engine whose slowness begins right after the restart is judged by what was usual before.
 func TestWhatWasUsualBeforeARestartJudgesWhatComesAfter(t *testing.T) {
 	t.Parallel()

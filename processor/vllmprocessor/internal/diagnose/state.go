@@ -337,7 +337,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.at = at
 	s.upgraded(e)
 	r := s.reader.read(v, at)
-	e.check(s, v, &r)
+	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
